@@ -1,0 +1,112 @@
+"""From what a user wrote to manifests, with every refusal at once. Pure.
+
+The one door for components, stacks and tests: structure first, then rules between fields, what
+the backend cannot express, and the checks.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kthena_components.backends import kthena, native
+from kthena_components.backends.base import Manifest
+from kthena_components.core.checks import run_checks
+from kthena_components.core.facts import NameFacts, facts_from_plan
+from kthena_components.core.findings import Finding, Level, SpecError, suggest
+from kthena_components.core.plan import (
+    ServingPlan,
+    build_group_plan,
+    build_plan,
+    build_role_plan,
+    role_serving,
+    serving_of,
+)
+from kthena_components.core.role_rules import BLOCKING
+from kthena_components.core.spec import (
+    ModelServingSpec,
+    Spec,
+    StandaloneGroupSpec,
+    StandaloneRoleSpec,
+)
+from kthena_components.core.spec_parse import parse_spec
+from kthena_components.core.spec_rules import check_spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A system that runs the pods."""
+
+    emit: Callable[[ServingPlan], tuple[Manifest, ...]]
+    refuse: Callable[[ServingPlan], Any]
+    """Findings for what the system cannot express: refused, never dropped."""
+    names: Callable[[ServingPlan], Any]
+    """Names that the system will generate, as NameFacts."""
+
+
+BACKENDS: Mapping[str, Backend] = {
+    "native": Backend(emit=native.emit, refuse=native.refuse, names=native.names),
+    "kthena": Backend(emit=kthena.emit, refuse=kthena.refuse, names=kthena.names),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A plan, its manifests, and what there is to say about them that stops nothing."""
+
+    plan: ServingPlan
+    manifests: tuple[Manifest, ...]
+    """In an order in which each one's `after` come earlier."""
+    findings: tuple[Finding, ...]
+
+
+def compile_serving(args: Mapping[str, Any], subject: str = "") -> Compiled:
+    """Compile a ModelServing, or raise one SpecError with every mandatory finding."""
+    spec = parse_spec(ModelServingSpec, args, subject)
+    return _compile(spec, check_spec(spec), lambda: build_plan(spec), subject)
+
+
+def compile_group(args: Mapping[str, Any], subject: str = "") -> Compiled:
+    """Compile a ServingGroup used by itself: always native."""
+    spec = parse_spec(StandaloneGroupSpec, args, subject)
+    findings = check_spec(serving_of(spec))
+    return _compile(spec, findings, lambda: build_group_plan(spec), subject)
+
+
+def compile_role(args: Mapping[str, Any], subject: str = "") -> Compiled:
+    """Compile a Role used by itself: always native, without a PodGroup of its own."""
+    spec = parse_spec(StandaloneRoleSpec, args, subject)
+    findings = check_spec(serving_of(role_serving(spec)), role_path="")
+    return _compile(spec, findings, lambda: build_role_plan(spec), subject)
+
+
+def _compile(
+    spec: Spec, findings: list[Finding], build: Callable[[], ServingPlan], subject: str
+) -> Compiled:
+    name = getattr(spec, "backend", "native")
+    backend = BACKENDS.get(name)
+    if backend is None:
+        findings.append(_no_backend(name))
+    plan = None if BLOCKING.intersection(f.rule for f in findings) else build()
+    if plan is not None and backend is not None:
+        findings += [*backend.refuse(plan), *judge(plan, tuple(backend.names(plan)))]
+    mandatory = [f for f in findings if f.level is Level.MANDATORY]
+    if mandatory or plan is None or backend is None:
+        raise SpecError(mandatory, subject)
+    told = dict.fromkeys((*plan.notes, *findings))
+    return Compiled(plan=plan, manifests=backend.emit(plan), findings=tuple(told))
+
+
+def judge(plan: ServingPlan, names: tuple[NameFacts, ...] = ()) -> list[Finding]:
+    """Judge a plan by every check, in the user's own coordinates."""
+    return run_checks(replace(facts_from_plan(plan), names=names))
+
+
+def _no_backend(name: str) -> Finding:
+    return Finding(
+        path="backend",
+        seen=f"there is no backend '{name}'",
+        remedy=f"{suggest(name, BACKENDS)}; known: {', '.join(sorted(BACKENDS))}"
+        if suggest(name, BACKENDS).startswith("write")
+        else suggest(name, BACKENDS),
+        rule="known-backend",
+    )

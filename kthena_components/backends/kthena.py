@@ -1,0 +1,288 @@
+"""Kthena: one ModelServing object for the whole serving, and its reader.
+
+Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller; for earlier
+versions the tags v0.1.0 to v0.4.0. Field by field in docs/backends.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.backends import services, volcano
+from kthena_components.backends.base import WAIT_FOR, Manifest
+from kthena_components.core import naming
+from kthena_components.core.facts import (
+    EngineFacts,
+    GangFacts,
+    NameFacts,
+    ServingFacts,
+    as_count,
+    as_list,
+    as_map,
+    read_pod,
+)
+from kthena_components.core.findings import Finding
+from kthena_components.core.known import MaybeInt, Unknown
+from kthena_components.core.plan import RolePlan, ServingPlan
+from kthena_components.core.spec import KthenaVersion, RolloutType, Template
+
+GROUP = "workload.serving.volcano.sh"
+API_VERSION = f"{GROUP}/v1alpha1"
+KIND = "ModelServing"
+_SINCE = tuple(KthenaVersion)
+
+
+def since(plan: ServingPlan, version: KthenaVersion) -> bool:
+    """Tell whether the controller that the plan is for is at least of this version."""
+    return _SINCE.index(plan.kthena_version) >= _SINCE.index(version)
+
+
+def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write the ModelServing and, when the serving is exposed, its front Service."""
+    metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
+    annotations: dict[str, str] = {}
+    if plan.queue is not None:
+        annotations[naming.QUEUE_NAME] = plan.queue
+    if plan.groups:
+        # A ModelServing made with no replicas never gets a status (Kthena 1.0.0, issue 1755).
+        annotations[WAIT_FOR] = "condition=Available"
+    if annotations:
+        metadata["annotations"] = annotations
+    body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": _spec(plan)}
+    serving = Manifest(
+        body=body,
+        # The CRD forbids a change of these, so another value needs another object.
+        replace_on=("spec.template.gangPolicy",),
+        delete_first=True,
+        timeout_seconds=plan.ready_timeout_seconds,
+    )
+    front = services.emit_front(plan)
+    return (serving, front) if front else (serving,)
+
+
+def _spec(plan: ServingPlan) -> dict[str, Any]:
+    template: dict[str, Any] = {"roles": [_role(plan, role) for role in plan.roles]}
+    if plan.restart_grace_seconds is not None:
+        template["restartGracePeriodSeconds"] = plan.restart_grace_seconds
+    if plan.min_role_replicas is not None:
+        template["gangPolicy"] = {"minRoleReplicas": dict(plan.min_role_replicas)}
+    topology = _topology(plan)
+    if topology:
+        template["networkTopology"] = topology
+    spec: dict[str, Any] = {
+        "replicas": plan.groups,
+        "schedulerName": plan.scheduler,
+        "template": template,
+    }
+    if plan.recovery is not None:
+        spec["recoveryPolicy"] = str(plan.recovery)
+    rollout = _rollout(plan)
+    if rollout:
+        spec["rolloutStrategy"] = rollout
+    return spec
+
+
+def _topology(plan: ServingPlan) -> dict[str, Any]:
+    """Write the topology: one flat object before 0.2, one for groups and one for roles since."""
+    group, role = plan.group_topology, plan.role_topology
+    if not since(plan, KthenaVersion.V0_2):
+        return volcano.render_topology(group) if group else {}
+    split = {"groupPolicy": group, "rolePolicy": role}
+    return {key: volcano.render_topology(policy) for key, policy in split.items() if policy}
+
+
+def _rollout(plan: ServingPlan) -> dict[str, Any]:
+    stated = plan.rollout.stated
+    if stated is None and plan.rollout.type is RolloutType.SERVING_GROUP:
+        return {}
+    rollout: dict[str, Any] = {"type": str(plan.rollout.type)}
+    if stated is not None:
+        budget: dict[str, Any] = {"maxUnavailable": stated.max_unavailable}
+        if stated.partition is not None:
+            budget["partition"] = stated.partition
+        rollout["rollingUpdateConfiguration"] = budget
+    return rollout
+
+
+def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "name": role.name,
+        "replicas": role.replicas,
+        "entryTemplate": _template(role.entry),
+        "workerReplicas": role.worker_replicas,
+    }
+    if role.worker is not None:
+        written["workerTemplate"] = _template(role.worker)
+    if role.max_unavailable is not None and since(plan, KthenaVersion.V1_0):
+        written["maxUnavailable"] = role.max_unavailable
+    return written
+
+
+def _template(template: Template) -> Template:
+    """Keep what Kthena's cut-down template has: labels, annotations, and the pod's spec."""
+    metadata = template.get("metadata") or {}
+    kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+    return {**({"metadata": kept} if kept else {}), "spec": template.get("spec") or {}}
+
+
+def refuse(plan: ServingPlan) -> Iterator[Finding]:
+    """Say what Kthena, or the version that the plan is for, cannot express."""
+    stated = plan.rollout.stated
+    if stated is not None and stated.max_surge is not None:
+        yield _refusal(
+            "rollout_strategy.rolling_update_configuration.max_surge",
+            f"is {stated.max_surge}, but Kthena has no surge: versions that take the field drop it",
+            "remove it; max_unavailable is the only budget",
+        )
+    if len(plan.roles) > 4:  # noqa: PLR2004 - the CRD's maxItems
+        yield _refusal(
+            "roles",
+            f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
+            "and a ModelServing holds at most 4",
+            "split the serving, or write backend: native",
+        )
+    for role in plan.roles:
+        yield from _refuse_role_name(plan, role)
+    yield from _refuse_by_version(plan)
+
+
+def _refuse_role_name(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    over = len(role.name) - 12
+    if over > 0:
+        yield _refusal(
+            f"{role.path}.name",
+            f"is '{role.name}', {len(role.name)} characters, and Kthena allows 12",
+            f"shorten it by {over}",
+        )
+    if since(plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(role.name):
+        yield _refusal(
+            f"{role.path}.name",
+            f"is '{role.name}', and Kthena wants a role name that starts with a letter",
+            f"write for example 'r{role.name}'",
+        )
+
+
+def _refuse_by_version(plan: ServingPlan) -> Iterator[Finding]:  # noqa: C901 - one line for each field
+    version, stated = plan.kthena_version, plan.rollout.stated
+
+    def lacks(path: str, what: str, needed: KthenaVersion) -> Finding:
+        return _refusal(
+            path,
+            f"{what} needs Kthena {needed} or later, and kthena_version is {version}",
+            f"remove it, or write kthena_version: '{needed}'",
+        )
+
+    if not since(plan, KthenaVersion.V1_0):
+        if plan.queue is not None:
+            yield lacks("queue", "a queue", KthenaVersion.V1_0)
+        for role in plan.roles:
+            if role.max_unavailable is not None:
+                yield lacks(f"{role.path}.max_unavailable", "a role's budget", KthenaVersion.V1_0)
+    if not since(plan, KthenaVersion.V0_4):
+        if plan.rollout.type is RolloutType.ROLE:
+            yield lacks("rollout_strategy.type", "RoleRollingUpdate", KthenaVersion.V0_4)
+        if stated is not None and isinstance(stated.partition, str):
+            path = "rollout_strategy.rolling_update_configuration.partition"
+            yield lacks(path, "a partition in percent", KthenaVersion.V0_4)
+        for role in plan.roles:
+            if any(
+                (t or {}).get("metadata", {}).get("annotations") for t in (role.entry, role.worker)
+            ):
+                yield lacks(
+                    f"{role.path}.entry_template.metadata.annotations",
+                    "a template with annotations (earlier controllers crash on one)",
+                    KthenaVersion.V0_4,
+                )
+    if not since(plan, KthenaVersion.V0_2):
+        yield from _refuse_in_first_version(plan, lacks)
+
+
+def _refuse_in_first_version(plan: ServingPlan, lacks: Any) -> Iterator[Finding]:
+    if plan.scheduler != "volcano":
+        yield lacks("scheduler_name", f"scheduler '{plan.scheduler}'", KthenaVersion.V0_2)
+    if plan.role_topology is not None:
+        yield lacks("network_topology.role_policy", "a topology per role", KthenaVersion.V0_2)
+    if plan.group_topology is not None:
+        if plan.group_topology.highest_tier_name is not None:
+            path = "network_topology.group_policy.highest_tier_name"
+            yield lacks(path, "a tier by name", KthenaVersion.V0_2)
+        if plan.min_role_replicas is None:
+            yield _refusal(
+                "gang_policy",
+                "is missing while network_topology is given, and Kthena 0.1 crashes on that",
+                "give gang_policy.min_role_replicas",
+            )
+
+
+def _refusal(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+
+
+def names(plan: ServingPlan) -> Iterator[NameFacts]:
+    """Give the names that Kthena will make: the webhook measures with the counts, not the indices.
+
+    Source: Kthena v1.0.0 webhook/validator.go validGeneratedNameLength.
+    """
+    for role in plan.roles:
+        name = f"{plan.name}-{plan.groups}-{role.name}-{role.replicas}-{role.worker_replicas}"
+        yield NameFacts(path=f"{role.path}.name", name=name, limit=naming.DNS_LABEL, what="pod")
+
+
+def is_model_serving(body: Mapping[str, Any]) -> bool:
+    """Tell whether a manifest is a ModelServing, in any served version."""
+    return str(body.get("apiVersion", "")).startswith(f"{GROUP}/") and body.get("kind") == KIND
+
+
+def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
+    """Read the facts of a ModelServing; None for anything else."""
+    if not is_model_serving(body):
+        return None
+    base = f"{path}.spec" if path else "spec"
+    spec = as_map(body.get("spec"))
+    template = as_map(spec.get("template"))
+    roles = [as_map(role) for role in as_list(template.get("roles"))]
+    engines = tuple(
+        _read_role(role, f"{base}.template.roles[{index}]") for index, role in enumerate(roles)
+    )
+    volcano_places = spec.get("schedulerName", "volcano") == "volcano"
+    return ServingFacts(
+        path=base,
+        name=str(as_map(body.get("metadata")).get("name", "")),
+        engines=engines,
+        gang=_read_gang(template, engines, base) if volcano_places else None,
+        gang_expected=volcano_places,
+    )
+
+
+def _read_role(role: Mapping[str, Any], path: str) -> EngineFacts:
+    workers = as_count(role.get("workerReplicas"), "workerReplicas", 0)
+    pods = workers if isinstance(workers, Unknown) else workers + 1
+    env = {} if isinstance(pods, Unknown) else {naming.GROUP_SIZE: str(pods)}
+    worker = role.get("workerTemplate") if workers != 0 else None
+    return EngineFacts(
+        path=path,
+        name=str(role.get("name", "")),
+        pods=pods,
+        replicas=as_count(role.get("replicas"), "replicas", 1),
+        entry=read_pod(role.get("entryTemplate"), f"{path}.entryTemplate", env),
+        worker=None if worker is None else read_pod(worker, f"{path}.workerTemplate", env),
+    )
+
+
+def _read_gang(
+    template: Mapping[str, Any], engines: tuple[EngineFacts, ...], base: str
+) -> GangFacts:
+    """Work out the gang that the controller will ask for: whole engines, so it always covers them."""
+    stated = as_map(as_map(template.get("gangPolicy")).get("minRoleReplicas"))
+    minima: dict[str, MaybeInt] = {}
+    member: MaybeInt = 0
+    for engine in engines:
+        wanted = as_count(stated.get(engine.name), f"minRoleReplicas.{engine.name}", -1)
+        minimum = engine.replicas if wanted == -1 else wanted
+        if isinstance(minimum, int) and isinstance(engine.replicas, int):
+            minimum = min(minimum, engine.replicas)
+        minima[engine.name] = minimum
+        for value in (minimum, engine.pods):
+            member = value if isinstance(value, Unknown) else member
+        if isinstance(member, int) and isinstance(minimum, int) and isinstance(engine.pods, int):
+            member += minimum * engine.pods
+    return GangFacts(path=f"{base}.template.gangPolicy", min_member=member, minima=minima)

@@ -1,0 +1,35 @@
+"""From any manifest to facts and findings: what policies call. Pure, and it never raises."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kthena_components.backends import kthena, workloads
+from kthena_components.core.checks import run_checks
+from kthena_components.core.checks.kthena_admission import judge_model_serving
+from kthena_components.core.facts import ServingFacts
+from kthena_components.core.findings import Finding
+
+READERS: tuple[Callable[[Mapping[str, Any], str], ServingFacts | None], ...] = (
+    kthena.read,
+    workloads.read,
+)
+
+
+def read_manifest(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
+    """Read the facts of a manifest of any kind that is known; None for the others."""
+    for read in READERS:
+        facts = read(body, path)
+        if facts is not None:
+            return facts
+    return None
+
+
+def judge_manifest(body: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing."""
+    facts = read_manifest(body, path)
+    if facts is None:
+        return []
+    findings = run_checks(facts)
+    if kthena.is_model_serving(body):
+        findings += judge_model_serving(body, path=path)
+    return findings

@@ -1,0 +1,39 @@
+"""The rules. CHECKS is the one list; a check is a pure function over facts.
+
+Its docstring is its documentation, its name is its rule's name.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kthena_components.core.checks.gpus import (
+    gpu_requests_equal_limits,
+    leader_worker_same_gpus,
+    nodes_whole,
+    world_size_equals_gpus,
+)
+from kthena_components.core.checks.group import gang_covers_engine, ray_cluster_size_equals_group
+from kthena_components.core.checks.names import name_fits
+from kthena_components.core.facts import ServingFacts
+from kthena_components.core.findings import Finding
+
+Check = Callable[[ServingFacts], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    world_size_equals_gpus,
+    nodes_whole,
+    leader_worker_same_gpus,
+    gpu_requests_equal_limits,
+    ray_cluster_size_equals_group,
+    gang_covers_engine,
+    name_fits,
+)
+
+
+def rule_name(check: Check) -> str:
+    """Give the name that findings of a check carry: its function's name in kebab case."""
+    return check.__name__.replace("_", "-")
+
+
+def run_checks(facts: ServingFacts) -> list[Finding]:
+    """Judge the facts by every check."""
+    return [finding for check in CHECKS for finding in check(facts)]

@@ -1,0 +1,94 @@
+"""Whether the pods of an engine come and go together."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.known import Unknown
+
+
+def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
+    """The Ray leader waits for exactly the pods of its engine.
+
+    With a larger number it waits for ever; with a smaller one vLLM starts before all are there.
+
+    Source: vllm examples/online_serving/multi-node-serving.sh.
+    """
+    for engine in facts.engines:
+        command = engine.entry.command
+        size = command.ray_cluster_size if command else None
+        if size is None or isinstance(engine.pods, Unknown):
+            continue
+        if isinstance(size, Unknown):
+            yield Finding(
+                path=engine.entry.command_path,
+                seen=f"engine '{engine.name}' was not checked, because {size.because}",
+                rule="ray-cluster-size-equals-group",
+                level=Level.UNKNOWN,
+            )
+        elif size != engine.pods:
+            yield Finding(
+                path=engine.entry.command_path,
+                seen=f"engine '{engine.name}' has {_count(engine.pods)}, but its Ray leader waits "
+                f"for ray_cluster_size {size}",
+                remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
+                rule="ray-cluster-size-equals-group",
+            )
+
+
+def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
+    """The gang holds whole engines: all pods of at least the minimum of each role.
+
+    A gang of fewer pods than an engine starts engines that can never work and hold their GPUs.
+
+    Source: Kthena v1.0.0 podgroupmanager/manager.go, minMember = Σ (1 + workers) × minimum.
+    """
+    multi = [e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1]
+    if facts.gang is None:
+        if facts.gang_expected:
+            return
+        for engine in multi:
+            yield Finding(
+                path=engine.path,
+                seen=f"engine '{engine.name}' has {engine.pods} pods that must start together, "
+                "and nothing schedules them as a gang",
+                remedy="let Volcano schedule the pods (scheduler volcano)",
+                rule="gang-covers-engine",
+                level=Level.ADVISORY,
+            )
+        return
+    wanted = _wanted(facts.engines, facts)
+    member = facts.gang.min_member
+    if isinstance(wanted, Unknown) or isinstance(member, Unknown):
+        because = wanted if isinstance(wanted, Unknown) else member
+        yield Finding(
+            path=facts.gang.path,
+            seen=f"was not checked, because {because.because if isinstance(because, Unknown) else ''}",
+            rule="gang-covers-engine",
+            level=Level.UNKNOWN,
+        )
+    elif member != wanted:
+        yield Finding(
+            path=facts.gang.path,
+            seen=f"the gang needs {member} pods to start, but its engines have {wanted} that must "
+            "start together",
+            remedy=f"write minMember {wanted}",
+            rule="gang-covers-engine",
+        )
+
+
+def _wanted(engines: tuple[EngineFacts, ...], facts: ServingFacts) -> int | Unknown:
+    total = 0
+    for engine in engines:
+        pods = engine.pods
+        minimum = (facts.gang.minima if facts.gang else {}).get(engine.name, engine.replicas)
+        if isinstance(pods, Unknown):
+            return pods
+        if isinstance(minimum, Unknown):
+            return minimum
+        total += pods * minimum
+    return total
+
+
+def _count(pods: int | Unknown) -> str:
+    return "1 pod" if pods == 1 else f"{pods} pods"

@@ -1,0 +1,31 @@
+"""Whether the names that will be generated fit where Kubernetes puts them."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts import ServingFacts
+from kthena_components.core.findings import Finding
+
+
+def name_fits(facts: ServingFacts) -> Iterator[Finding]:
+    """A generated name fits: 63 characters for a DNS label, 52 for a StatefulSet's name.
+
+    A StatefulSet's pods carry its name and a revision of 11 characters in one label value.
+
+    Source: RFC 1035; kubernetes pkg/controller/history (controller-revision-hash).
+    """
+    longest: dict[tuple[str, str], tuple[int, Finding]] = {}
+    for item in facts.names:
+        over = len(item.name) - item.limit
+        if over <= 0:
+            continue
+        finding = Finding(
+            path=item.path,
+            seen=f"gives the {item.what} name '{item.name}', {len(item.name)} characters; "
+            f"at most {item.limit} are allowed",
+            remedy=f"shorten the serving's or the role's name by {over}",
+            rule="name-fits",
+        )
+        known = longest.get((item.path, item.what))
+        if known is None or over > known[0]:
+            longest[item.path, item.what] = (over, finding)
+    yield from (finding for _, finding in longest.values())

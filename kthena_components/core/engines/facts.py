@@ -1,0 +1,135 @@
+"""What a command line says about an engine, as plain numbers.
+
+Nothing here reads or writes a command, and nothing here judges one: a rule that compares these
+numbers with GPUs lives in `core/checks`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from kthena_components.core.known import MaybeBool, MaybeInt, MaybeText, Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with a command line, whatever GPUs stand behind it."""
+
+    flag: str
+    """The flag as it was written: `-tp8`. `-c` for a whole script."""
+    text: str
+    """What was seen and the rule that it breaks. A clause, no full stop."""
+    remedy: str = ""
+    """What to write instead, in the imperative. No full stop."""
+    hard: bool
+    """Whether the engine (or the shell) refuses to start. False: it starts, but reads badly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandFacts:
+    """What one container's command line asks of its engine.
+
+    A size that the command line does not state has the engine's default. A value is an `Unknown`
+    when the command line states it but not as something that can be read now, or when a config
+    file or an unresolved variable may state it.
+    """
+
+    engine: str | None = None
+    """vllm, sglang, trtllm or huggingfaceserver. None when only a Ray helper is started."""
+    tensor: MaybeInt = 1
+    """GPUs that share each layer. Default 1 in every engine."""
+    pipeline: MaybeInt = 1
+    """Stages that the layers are split into. Default 1 in every engine."""
+    data: MaybeInt = 1
+    """Full copies of the model in the whole engine, all pods together. Default 1."""
+    data_local: MaybeInt | None = None
+    """Copies in this pod (vLLM only). None: not stated, so as many as the launch mode implies."""
+    data_start_rank: MaybeInt | None = None
+    """Rank of this pod's first copy, from 0 (vLLM `--data-parallel-start-rank`)."""
+    data_rank: MaybeInt | None = None
+    """Rank of this pod's only copy, from 0 (vLLM `--data-parallel-rank`)."""
+    data_mode: MaybeText = "internal"
+    """Who spreads requests over the copies: internal (the engine), hybrid (the engine within a
+    pod, something outside between pods) or external. vllm/engine/arg_utils.py derives it."""
+    data_backend: MaybeText | None = None
+    """mp or ray (vLLM `--data-parallel-backend`). None: not stated, mp."""
+    prefill_context: MaybeInt = 1
+    """Context parallelism that takes GPUs of its own: vLLM prefill context, TensorRT-LLM CP."""
+    decode_context: MaybeInt = 1
+    """Context parallelism inside the tensor group. Takes no GPUs of its own."""
+    expert: MaybeBool | MaybeInt = False
+    """vLLM: whether experts are spread over all ranks (a switch). SGLang and TensorRT-LLM: over
+    how many ranks (a size). False: not asked for. `expert_size` is the same for all engines."""
+    attention_data: MaybeInt = 1
+    """SGLang's attention data parallelism. It lives inside the tensor group: no GPUs of its own."""
+    nnodes: MaybeInt | None = None
+    """Pods of one engine in a native multi-node launch. None: not stated, 1."""
+    node_rank: MaybeInt | None = None
+    """This pod's number in a native launch, from 0. None: not stated, 0."""
+    executor: MaybeText | None = None
+    """vLLM: ray, mp, uni or external_launcher; SGLang: ray or None. None: the engine chooses."""
+    headless: MaybeBool = False
+    """Whether this pod computes only and serves no HTTP (vLLM `--headless`)."""
+    model: MaybeText | None = None
+    """Model name or path. None: not stated."""
+    max_model_len: MaybeInt | None = None
+    """Longest request in tokens. None: not stated, or left to the engine (`auto`, -1)."""
+    memory_fraction: float | Unknown | None = None
+    """Share of each GPU's memory that the engine may take, 0 to 1. None: not stated. vLLM: of the
+    whole GPU, default 0.92 (0.9 up to v0.10). SGLang: weights and KV cache together, computed by
+    default. TensorRT-LLM: KV cache only, of what is free after the weights, default 0.9."""
+    architectures: tuple[str, ...] | Unknown | None = None
+    """Model classes that the command line puts in place of the checkpoint's own."""
+    kv_role: MaybeText | None = None
+    """kv_producer, kv_consumer or kv_both (vLLM `--kv-transfer-config`)."""
+    speculative_tokens: MaybeInt | None = None
+    """Tokens drafted ahead at each step (vLLM `--speculative-config`)."""
+    gpus_per_node: MaybeInt | None = None
+    """TensorRT-LLM `--gpus_per_node`. None: detected when the engine starts."""
+    mpi_ranks: MaybeInt | None = None
+    """Processes that mpirun or srun starts, one a GPU. None: no MPI launcher."""
+    ray_role: str | None = None
+    """head or worker when the command starts Ray; head when one script can start either."""
+    ray_cluster_size: MaybeInt | None = None
+    """Pods that the Ray head waits for, itself included. None: not stated."""
+    problems: tuple[Problem, ...] = ()
+    where: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """Field name to the text it was read from: `{"tensor": "--tensor-parallel-size 8"}`."""
+
+    @property
+    def per_rank_world(self) -> MaybeInt:
+        """GPUs of one data parallel rank: tensor × pipeline × context.
+
+        vllm/config/parallel.py `world_size`; tensorrt_llm/mapping.py; sglang has no context here.
+        """
+        if self.engine is None:
+            return Unknown("no engine is started here")
+        return _product(self.tensor, self.pipeline, self.prefill_context)
+
+    @property
+    def world(self) -> MaybeInt:
+        """GPUs of one whole engine, every data parallel rank included.
+
+        vllm/config/parallel.py `world_size_across_dp`; sglang/srt/server_args.py: DP × TP × PP.
+        """
+        return _product(self.per_rank_world, self.data)
+
+    @property
+    def expert_size(self) -> MaybeInt:
+        """Ranks that the experts are spread over; 1 when they are not.
+
+        vLLM spreads them over tensor × prefill context × data
+        (vllm/model_executor/layers/fused_moe/config.py); the others state the size.
+        """
+        if isinstance(self.expert, bool):
+            return _product(self.tensor, self.prefill_context, self.data) if self.expert else 1
+        return self.expert
+
+
+def _product(*factors: MaybeInt) -> MaybeInt:
+    total = 1
+    for factor in factors:
+        if isinstance(factor, Unknown):
+            return factor
+        total *= factor
+    return total

@@ -1,0 +1,121 @@
+"""What a shell script runs: its commands, once its keywords and assignments are understood.
+
+Nothing here knows an engine. Source of the rules: POSIX.1-2024, Shell Command Language, 2.9.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.engines.shell import Lexer, UnbalancedError
+from kthena_components.core.engines.words import Scope
+from kthena_components.core.known import Unknown
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DECLARERS = frozenset({"declare", "export", "local", "readonly", "typeset"})
+_DEPTH = {"if": 1, "case": 1, "fi": -1, "esac": -1}
+_LOOPS = {"do": 1, "done": -1}
+_TRANSPARENT = frozenset({"!", "{", "}", "elif", "else", "then", "until", "while"})
+_WHOLE = frozenset({"case", "for", "function", "select"})
+_TESTS = frozenset({"[", "[[", "test"})
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One simple command of a script."""
+
+    words: tuple[str, ...]
+    background: bool
+    """Whether the script goes on beside it (`&`)."""
+    looped: bool
+    """Whether it stands in a loop."""
+
+
+@dataclass(slots=True)
+class _Flow:
+    """Where in the script's branches and loops the reader stands."""
+
+    branches: int = 0
+    loops: int = 0
+    brackets: int = 0
+    last: str = ""
+    tested: bool = False
+
+    @property
+    def certain(self) -> bool:
+        """Whether a command here surely runs, for all that can be seen."""
+        conditional = self.last in {"||", "|"} or (self.last == "&&" and self.tested)
+        return not (self.branches or self.loops or self.brackets or conditional)
+
+    def strip(self, words: list[str]) -> list[str]:
+        """Take the keywords from the front of a command, and count what they open and close."""
+        for index, word in enumerate(words):
+            if word in _DEPTH:
+                self.branches = max(self.branches + _DEPTH[word], 0)
+            elif word in _LOOPS:
+                self.loops = max(self.loops + _LOOPS[word], 0)
+            elif word not in _TRANSPARENT and word not in _WHOLE:
+                return words[index:]
+            if word in _WHOLE:
+                return []
+        return []
+
+    def step(self, words: list[str], separator: str) -> None:
+        """Go behind a command and its separator."""
+        test = bool(words) and words[0] in _TESTS
+        self.tested = test or (self.last == "&&" and self.tested)
+        self.last = separator
+        if separator in {"(", ")"}:
+            self.brackets = max(self.brackets + (1 if separator == "(" else -1), 0)
+
+
+def read_script(text: str, scope: Scope) -> tuple[list[Command], str]:
+    """Give the commands of a script, in order.
+
+    Also gives what the script leaves open at its end (`a single quote (')`), or an empty text. The
+    command that was being read is then the last one, as far as it goes.
+    """
+    lexer, commands = Lexer(text, scope), list[Command]()
+    try:
+        commands.extend(_run(lexer, scope))
+    except UnbalancedError as error:
+        commands.append(Command(tuple(lexer.words), background=False, looped=False))
+        return commands, str(error)
+    return commands, ""
+
+
+def _run(lexer: Lexer, scope: Scope) -> Iterator[Command]:
+    flow = _Flow()
+    for raw, separator in lexer.commands():
+        if raw[:1] in (["for"], ["select"]):
+            scope.variables.update(
+                (name, Unknown(f"{name} is set by a loop of the script")) for name in raw[1:2]
+            )
+        words = flow.strip(raw)
+        first = next((i for i, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), None)
+        command = [] if first is None else words[first:]
+        if first is None:
+            _assign(words, scope, certain=flow.certain)
+        elif command[0] in _DECLARERS:
+            _assign(command[1:], scope, certain=flow.certain)
+        elif command[0] == "read":
+            names = (word for word in command[1:] if _NAME.fullmatch(word))
+            scope.variables.update((n, Unknown(f"the script reads {n} itself")) for n in names)
+        else:
+            yield Command(tuple(command), separator == "&", looped=flow.loops > 0)
+        flow.step(command, separator)
+
+
+def _assign(words: list[str], scope: Scope, *, certain: bool) -> None:
+    for word in words:
+        match = _ASSIGNMENT.fullmatch(word)
+        if match is None:
+            continue
+        name, adds, value = match.groups()
+        if not certain:
+            scope.variables[name] = Unknown(f"{name} is set in a branch of the script")
+        elif adds and scope.look_up(name) is not None:
+            scope.variables[name] = scope.insert(name, f"${name}") + value
+        else:
+            scope.variables[name] = value

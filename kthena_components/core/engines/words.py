@@ -1,0 +1,191 @@
+"""Words of a command, some parts of which are not known: variables, outputs, computed values.
+
+A part that cannot be read now stands in a word as a gap: two private-use characters around a
+number that leads to the text as written and the reason. Splitting a command is `shell.py`.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kthena_components.core.known import LATE_TOKEN, MaybeText, Unknown, is_late
+
+GAP_OPEN, GAP_CLOSE = "\ue002", "\ue003"
+MAX_INSERTED = 1 << 21
+"""Characters that variables may insert in all. More is no command line: Linux takes 2 MiB."""
+MAX_SHOWN = 80
+"""Characters of a word that a message repeats."""
+
+LATE_VARIABLES: Mapping[str, str] = {
+    **dict.fromkeys(("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"), "the ModelServing controller"),
+    **dict.fromkeys(("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"), "LeaderWorkerSet"),
+    **dict.fromkeys(
+        ("PIPELINE_PARALLEL_SIZE", "RAY_NODE_COUNT", "REQUEST_GPU_COUNT", "TENSOR_PARALLEL_SIZE"),
+        "KServe",
+    ),
+    **dict.fromkeys(("HEAD_SVC", "MODEL_DIR", "MODEL_NAME", "WORKER_SVC"), "KServe"),
+    **dict.fromkeys(("DP_SIZE", "DP_SIZE_LOCAL", "TP_SIZE"), "llm-d"),
+    **dict.fromkeys(
+        ("RBG_LWP_GROUP_SIZE", "RBG_LWP_LEADER_ADDRESS", "RBG_LWP_WORKER_INDEX", "RBG_ROLE_INDEX"),
+        "RoleBasedGroup",
+    ),
+    **dict.fromkeys(("GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"), "Grove"),
+    **dict.fromkeys(("POD_GROUP_INDEX", "POD_GROUP_SIZE"), "AIBrix"),
+    "POD_INDEX": "KAITO",
+}
+"""Variables that a controller adds to the container, and which one. Never in a template's env."""
+
+_REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
+_NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
+_GAP = re.compile(f"{GAP_OPEN}([0-9]{{1,9}}){GAP_CLOSE}")
+_VARIABLE = re.compile(r"\$?\b([A-Za-z_][A-Za-z0-9_]*)\b|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SUM = re.compile(r"[0-9+*/%() \t-]*")
+_MAX_ARITHMETIC = 100
+_MAX_DEPTH = 8
+
+
+@dataclass(slots=True)
+class Scope:
+    """The variables of one container, and the gaps that were left while reading its command."""
+
+    env: Mapping[str, MaybeText]
+    late: Mapping[str, str] = field(default_factory=lambda: LATE_VARIABLES)
+    variables: dict[str, MaybeText] = field(default_factory=dict)
+    """What the script itself has set so far. Wins over env."""
+    positional: tuple[str, ...] = ()
+    """$0, $1 and so on of the script."""
+    _gaps: list[tuple[str, str]] = field(default_factory=list)
+    _inserted: int = 0
+    _depth: int = 0
+
+    def gap(self, written: str, because: str) -> str:
+        """Leave a gap for a text whose value is not known."""
+        self._gaps.append((self.show(written), because))
+        return f"{GAP_OPEN}{len(self._gaps) - 1}{GAP_CLOSE}"
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Give a variable's value; None when nothing here says that it exists."""
+        if name in self.variables:
+            return self.variables[name]
+        value = self.env.get(name)
+        if isinstance(value, str):
+            return self._expand_env(name, value)
+        if value is None and name in self.late:
+            return Unknown(f"{name} is set by {self.late[name]} when the pod is made")
+        return value
+
+    def _expand_env(self, name: str, value: str) -> MaybeText:
+        """Expand the references that an env value may hold to other variables."""
+        if "$" not in value:
+            return hide_gaps(value)
+        if self._depth == _MAX_DEPTH:
+            return Unknown(f"{name} refers to other variables more than {_MAX_DEPTH} deep")
+        self._depth += 1
+        expanded = expand_kubernetes(value, self)
+        self._depth -= 1
+        return expanded
+
+    def insert(self, name: str, written: str) -> str:
+        """Give the text that replaces a variable: its value, or a gap."""
+        value = self.look_up(name)
+        if value is None:
+            return self.gap(written, f"{name} has no literal value in this container's env")
+        if isinstance(value, Unknown):
+            return self.gap(written, value.because)
+        self._inserted += len(value)
+        if self._inserted > MAX_INSERTED:
+            return self.gap(written, f"variables insert more than {MAX_INSERTED} characters")
+        return value
+
+    def read(self, word: str) -> MaybeText:
+        """Give a word's text, or why it is not known."""
+        match = _GAP.search(word)
+        if match is not None:
+            return Unknown(self._of(match)[1])
+        if is_late(word):
+            return Unknown("it is an output that only the deployment knows")
+        return word
+
+    def show(self, word: str) -> str:
+        """Write a word as the user wrote it, shortened for a message."""
+        shown = LATE_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
+        return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+
+    def _of(self, match: re.Match[str]) -> tuple[str, str]:
+        index = int(match[1])
+        return self._gaps[index] if index < len(self._gaps) else ("?", "it is not known")
+
+
+def hide_gaps(text: str) -> str:
+    """Take out of foreign text the two characters that mark a gap."""
+    return text.replace(GAP_OPEN, "?").replace(GAP_CLOSE, "?")
+
+
+def has_gap(word: str) -> bool:
+    """Tell whether a word, or a part of it, is not known."""
+    return GAP_OPEN in word or is_late(word)
+
+
+def expand_kubernetes(text: str, scope: Scope) -> str:
+    """Replace `$(NAME)` as the kubelet does in command and args.
+
+    `$$` is one `$`. A reference to a variable that does not exist stays as it is in a pod, but a
+    controller may still add the variable, so that it becomes a gap here.
+    Source: kubernetes third_party/forked/golang/expansion/expand.go.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1]:
+            return "$"
+        if not _NAME.fullmatch(match[2]):
+            return match[0]
+        return scope.insert(match[2], match[0])
+
+    # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
+    end = text.rfind(")") + 1
+    return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")
+
+
+def arithmetic(expression: str, scope: Scope) -> str:
+    """Compute the inside of a shell's `$((…))`, or leave a gap."""
+    written = f"$(({expression}))"
+    computed = f"the shell computes {scope.show(written)} when the pod runs"
+    if len(expression) > _MAX_ARITHMETIC:
+        return scope.gap(written, computed)
+    text = _VARIABLE.sub(lambda m: scope.insert(m[1] or m[2], m[0]), expression)
+    known = scope.read(text)
+    if isinstance(known, Unknown):
+        return scope.gap(written, known.because)
+    try:
+        return str(_evaluate(ast.parse(_SUM.fullmatch(known)[0].strip(), mode="eval").body))  # type: ignore[index]
+    except (TypeError, SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        return scope.gap(written, computed)
+
+
+def _evaluate(node: ast.expr) -> int:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            return _OPERATIONS[type(op)](_evaluate(left), _evaluate(right))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand)
+    message = "not shell arithmetic"
+    raise ValueError(message)
+
+
+def _divide(left: int, right: int) -> int:
+    """Divide as a shell does: towards zero."""
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _divide,
+    ast.Mod: lambda left, right: left - right * _divide(left, right),
+}

@@ -1,0 +1,101 @@
+"""What a check has to say, and the only renderer of error text.
+
+A finding has five parts: path, what was seen with its numbers, the rule, what to write instead,
+and the rule's name. Everything that refuses input in this package goes through here.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How much a finding weighs."""
+
+    MANDATORY = "mandatory"
+    ADVISORY = "advisory"
+    UNKNOWN = "unknown"
+    """Could not be judged: a value is not known yet. Never stops anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a rule has to say about one place in the input."""
+
+    path: str
+    """Where, in the caller's own coordinates: `roles[0].parallelism`."""
+    seen: str
+    """What was seen, with its numbers, and the rule that it breaks. A clause, no full stop."""
+    remedy: str = ""
+    """What to write instead, in the imperative. No full stop. Empty for an unknown."""
+    rule: str
+    """The rule's name in kebab case, as docs/policies.md lists it."""
+    level: Level = Level.MANDATORY
+
+    def __str__(self) -> str:
+        """Render as one line: `path: seen. Remedy. [rule]`."""
+        sentences = [
+            part[:1].upper() + part[1:] if i else part
+            for i, part in enumerate((self.seen, self.remedy))
+            if part
+        ]
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}{'. '.join(sentences)}. [{self.rule}]"
+
+    def under(self, prefix: str) -> "Finding":
+        """Give the same finding in the coordinates of a caller one level up."""
+        return replace(self, path=join_path(prefix, self.path))
+
+
+class SpecError(ValueError):
+    """An input that cannot be planned, with every reason at once."""
+
+    def __init__(self, findings: Sequence[Finding], subject: str = "") -> None:
+        """Keep the findings; the text lists one a line, under the subject when there is one."""
+        self.findings = tuple(findings)
+        self.subject = subject
+        super().__init__(render_findings(self.findings, subject))
+
+
+def render_findings(findings: Iterable[Finding], subject: str = "") -> str:
+    """List findings, one a line, below a line that counts them."""
+    lines = [str(finding) for finding in findings]
+    if not subject:
+        return "\n".join(lines)
+    count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
+    return "\n".join([f"{subject}: {count}", *(f"  {line}" for line in lines)])
+
+
+def join_path(prefix: str, path: str) -> str:
+    """Put a path under a prefix: `roles[0]` and `name` give `roles[0].name`."""
+    if not prefix or not path:
+        return prefix or path
+    return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"
+
+
+def path_of(location: Iterable[str | int]) -> str:
+    """Write a location of keys and indices as a path: `roles[0].parallelism.tensor`."""
+    path = ""
+    for part in location:
+        path = join_path(path, f"[{part}]" if isinstance(part, int) else str(part))
+    return path
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Find the known word that was probably meant, ignoring case, dashes and underscores."""
+    plain: Mapping[str, str] = {_plain(item): item for item in known}
+    close = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=0.6)
+    return plain[close[0]] if close else None
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Say which word was probably meant, or which ones there are. A clause, no full stop."""
+    words = sorted(known)
+    close = nearest(word, words)
+    listed = ", ".join(words) or "none"
+    return f"write '{close}'" if close else f"known: {listed}"
+
+
+def _plain(word: str) -> str:
+    return word.replace("-", "").replace("_", "").casefold()

@@ -1,0 +1,85 @@
+"""Names and labels of everything that is emitted, and how long they may be.
+
+A Kubernetes name here is also the tail of a Pulumi resource name, so it is identity: a change
+moves a resource. Names equal Kthena's wherever Kubernetes lets them.
+Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go and pkg/apis/workload/v1alpha1/labels.go.
+"""  # noqa: E501
+
+import re
+
+DNS_LABEL = 63
+"""Longest DNS label: a pod's hostname, a Service's name, a label's value."""
+STATEFUL_SET_NAME = 52
+"""Longest StatefulSet name: its pods carry `<name>-<10 characters>` as a label value of at most 63.
+
+Source: kubernetes pkg/controller/history, label controller-revision-hash.
+"""
+DNS_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
+DNS_1123_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+
+_KTHENA = "modelserving.volcano.sh/"
+NAME = f"{_KTHENA}name"
+GROUP_NAME = f"{_KTHENA}group-name"
+ROLE = f"{_KTHENA}role"
+ROLE_ID = f"{_KTHENA}role-id"
+ENTRY = f"{_KTHENA}entry"
+REVISION = f"{_KTHENA}revision"
+ROLE_TEMPLATE_HASH = f"{_KTHENA}role-template-hash"
+KTHENA_LABELS = frozenset({NAME, GROUP_NAME, ROLE, ROLE_ID, ENTRY, REVISION, ROLE_TEMPLATE_HASH})
+WORKER = "kthena-components/worker"
+"""Ours: the workers need a label of their own, or two StatefulSets would select one another's pods."""
+
+POD_GROUP = "scheduling.k8s.io/group-name"
+TASK_SPEC = "volcano.sh/task-spec"
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+
+GROUP_SIZE = "GROUP_SIZE"
+ENTRY_ADDRESS = "ENTRY_ADDRESS"
+WORKER_INDEX = "WORKER_INDEX"
+INJECTED_ENV = (GROUP_SIZE, ENTRY_ADDRESS, WORKER_INDEX)
+
+
+def group_name(serving: str, group: int) -> str:
+    """Name a ServingGroup and its PodGroup."""
+    return f"{serving}-{group}"
+
+
+def role_id(role: str, instance: int) -> str:
+    """Name a role instance inside its group; also its Volcano task."""
+    return f"{role}-{instance}"
+
+
+def instance_name(serving: str, group: int, role: str, instance: int) -> str:
+    """Name the entry StatefulSet of a role instance and its headless Service."""
+    return f"{group_name(serving, group)}-{role_id(role, instance)}"
+
+
+def entry_name(serving: str, group: int, role: str, instance: int) -> str:
+    """Name the entry pod and the Service that ENTRY_ADDRESS resolves to."""
+    return f"{instance_name(serving, group, role, instance)}-0"
+
+
+def worker_set_name(serving: str, group: int, role: str, instance: int) -> str:
+    """Name the StatefulSet that holds the workers of a role instance."""
+    return f"{instance_name(serving, group, role, instance)}-w"
+
+
+def entry_address(serving: str, group: int, role: str, instance: int, namespace: str) -> str:
+    """Write what ENTRY_ADDRESS holds: two parts, no `.svc`."""
+    return f"{entry_name(serving, group, role, instance)}.{namespace}"
+
+
+def resource_name(component: str, serving: str, name: str) -> str:
+    """Name a Pulumi resource: the component's name, then what the object's name adds."""
+    return f"{component}{name.removeprefix(serving)}"
+
+
+def instance_labels(serving: str, group: int, role: str, instance: int) -> dict[str, str]:
+    """Label everything that belongs to one role instance."""
+    return {
+        NAME: serving,
+        GROUP_NAME: group_name(serving, group),
+        ROLE: role,
+        ROLE_ID: role_id(role, instance),
+    }

@@ -1,0 +1,54 @@
+"""Lay a user's changes over a generated pod template.
+
+The merge is Kubernetes' own strategic merge for the lists that a pod has: maps merge, named lists
+merge item by item, other lists are replaced, and null removes a field.
+Source of the merge keys: patchMergeKey tags in k8s.io/api/core/v1/types.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MERGE_KEYS = {
+    "containers": "name",
+    "initContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "ports": "containerPort",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "imagePullSecrets": "name",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+}
+
+
+def lay_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the base with the changes merged in; neither argument is touched."""
+    result = dict(base)
+    for key, change in changes.items():
+        if change is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merge(key, result.get(key), change)
+    return result
+
+
+def _merge(field: str, old: Any, new: Any) -> Any:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return lay_over(old, new)
+    key = MERGE_KEYS.get(field)
+    if key and isinstance(old, Sequence) and isinstance(new, Sequence):
+        return _merge_named(old, new, key)
+    return new
+
+
+def _merge_named(old: Sequence[Any], new: Sequence[Any], key: str) -> list[Any]:
+    items = list(old)
+    at = {item.get(key): i for i, item in enumerate(items) if isinstance(item, Mapping)}
+    for change in new:
+        name = change.get(key) if isinstance(change, Mapping) else None
+        if name is not None and name in at:
+            items[at[name]] = lay_over(items[at[name]], change)
+        else:
+            items.append(change)
+    return items

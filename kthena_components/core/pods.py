@@ -1,0 +1,182 @@
+"""Pod templates: the ones written for an engine, and what is filled in on all of them.
+
+The only writer of a generated pod. Command lines come from core/engines.
+"""
+
+import copy
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from kthena_components.core.engines import Commands, Launch, write_commands
+from kthena_components.core.overlay import lay_over
+from kthena_components.core.quantity import add_resources, parse_quantity
+from kthena_components.core.spec import ResourcesSpec, RoleSpec, Template
+
+ENGINE_CONTAINER = "engine"
+STARTUP_SECONDS = 3600
+"""How long the entry may load weights before its container is restarted."""
+
+
+def launch_of(role: RoleSpec) -> Launch:
+    """Say what the engine of a role starts, in the terms of core/engines."""
+    if role.engine is None:
+        message = f"role '{role.name}' has no engine"
+        raise ValueError(message)
+    engine, parallelism = role.engine, role.engine.parallelism
+    return Launch(
+        kind=engine.kind,
+        launcher=engine.launcher,
+        model=engine.model,
+        tensor=parallelism.tensor,
+        pipeline=parallelism.pipeline,
+        data=parallelism.data,
+        expert=parallelism.expert,
+        pods=1 + role.worker_replicas,
+        gpus_per_pod=(role.resources or ResourcesSpec()).gpus_per_pod,
+        port=engine.port,
+        extra_args=tuple(engine.extra_args),
+    )
+
+
+def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:
+    """Write the entry and the worker pod template of a role with an engine."""
+    commands = write_commands(launch_of(role))
+    overlay = role.overlay or {}
+    entry = lay_over(_template(role, commands.entry, _entry_fields(role, commands)), overlay)
+    if commands.worker is None:
+        return entry, None
+    return entry, lay_over(_template(role, commands.worker, {}), overlay)
+
+
+def _template(role: RoleSpec, command: tuple[str, ...], extra: Mapping[str, Any]) -> Template:
+    engine = role.engine
+    container: dict[str, Any] = {
+        "name": ENGINE_CONTAINER,
+        "image": engine.image if engine else "",
+        "command": list(command),
+        **({"env": [_token_env(role)]} if role.hugging_face_token else {}),
+        "resources": _resources(role.resources or ResourcesSpec()),
+        **extra,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's shared memory
+    }
+    return {
+        "spec": {
+            "automountServiceAccountToken": False,
+            # A Service called vllm would put VLLM_PORT into the pod, which vLLM reads as its own.
+            "enableServiceLinks": False,
+            "containers": [container],
+            "volumes": [{"name": "dshm", "emptyDir": _shared_memory(role.resources)}],
+        }
+    }
+
+
+def _entry_fields(role: RoleSpec, commands: Commands) -> dict[str, Any]:
+    """Ports and probes: only the entry serves, so only the entry is probed.
+
+    Source of the path: vllm/entrypoints/openai/api_server.py and sglang http_server.py, `/health`.
+    """
+    probe = {"httpGet": {"path": "/health", "port": role.engine.port if role.engine else 0}}
+    return {
+        "ports": [{"name": name, "containerPort": port} for name, port in commands.ports],
+        "startupProbe": {**probe, "periodSeconds": 10, "failureThreshold": STARTUP_SECONDS // 10},
+        "readinessProbe": {**probe, "periodSeconds": 10, "failureThreshold": 3},
+        "livenessProbe": {**probe, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
+    }
+
+
+def _token_env(role: RoleSpec) -> dict[str, Any]:
+    token = role.hugging_face_token
+    reference = {"name": token.name, "key": token.key} if token else {}
+    return {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}}
+
+
+def _resources(resources: ResourcesSpec) -> dict[str, Any]:
+    amounts: dict[str, Any] = {
+        "cpu": resources.cpu,
+        "memory": resources.memory,
+        "ephemeral-storage": resources.ephemeral_storage,
+        resources.gpu_resource: str(resources.gpus_per_pod) if resources.gpus_per_pod else None,
+    }
+    stated = {key: amount for key, amount in amounts.items() if amount is not None}
+    return {"limits": stated, "requests": dict(stated)}
+
+
+def _shared_memory(resources: ResourcesSpec | None) -> dict[str, Any]:
+    size = resources.shm if resources else None
+    return {"medium": "Memory", **({"sizeLimit": size} if size else {})}
+
+
+def mirror_requests(template: Template) -> tuple[Template, list[str]]:
+    """Fill requests from limits where a container states limits alone.
+
+    The API server does this for Pods, but not inside a custom resource, and Kthena and Volcano
+    count requests only. Gives the new template and a line for each container that changed.
+    Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
+    """
+    spec = template.get("spec")
+    if not isinstance(spec, Mapping):
+        return template, []
+    told: list[str] = []
+    mirrored = {
+        kind: [_mirror(container, told) for container in spec[kind]]
+        for kind in ("initContainers", "containers")
+        if isinstance(spec.get(kind), list)
+    }
+    return {**template, "spec": {**spec, **mirrored}}, told
+
+
+def _mirror(container: Any, told: list[str]) -> Any:
+    resources = container.get("resources") if isinstance(container, Mapping) else None
+    limits = resources.get("limits") if isinstance(resources, Mapping) else None
+    if not isinstance(limits, Mapping) or not isinstance(resources, Mapping):
+        return container
+    requests = resources.get("requests") or {}
+    missing = {key: amount for key, amount in limits.items() if key not in requests}
+    if not missing:
+        return container
+    listed = ", ".join(f"{key} {amount}" for key, amount in sorted(missing.items()))
+    told.append(f"container '{container.get('name')}': {listed}")
+    return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
+
+
+def requests_of(template: Template | None) -> dict[str, Decimal]:
+    """Sum the requests of a template's containers, as Volcano's minResources wants them.
+
+    Init containers are not counted: they have ended when the pod serves, and Kthena leaves them
+    out too. Amounts that are not known yet are left out.
+    """
+    spec = (template or {}).get("spec") or {}
+    total: dict[str, Decimal] = {}
+    for container in spec.get("containers") or []:
+        requests = (container.get("resources") or {}).get("requests") or {}
+        read = {key: parse_quantity(amount) for key, amount in requests.items()}
+        total = add_resources(total, {k: v for k, v in read.items() if v is not None})
+    return total
+
+
+def with_env(template: Template, env: list[dict[str, Any]]) -> Template:
+    """Put variables at the end of every container's env, as Kthena does.
+
+    User entries of the same names go. At the end, command and args can use them, user env cannot.
+    """
+    names = {entry["name"] for entry in env}
+    result = copy.copy(template)
+    spec = dict(template.get("spec") or {})
+    for kind in ("initContainers", "containers"):
+        if isinstance(spec.get(kind), list):
+            spec[kind] = [_container_with_env(item, env, names) for item in spec[kind]]
+    result["spec"] = spec
+    return result
+
+
+def _container_with_env(container: Any, env: list[dict[str, Any]], names: set[str]) -> Any:
+    if not isinstance(container, Mapping):
+        return container
+    kept = [e for e in container.get("env") or [] if e.get("name") not in names]
+    return {**container, "env": [*kept, *env]}

@@ -1,0 +1,237 @@
+"""What a user may ask for: field by field, before anything is resolved.
+
+Field names are Kthena's own in snake_case. Rules that hold between fields are in spec_rules.py,
+the wording of refusals in spec_parse.py.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Budget = int | str
+Template = dict[str, Any]
+_WORD = Field(strict=False)  # strict mode would want the enum's member instead of its text
+Text = Annotated[str, Field(min_length=1)]
+_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
+_RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
+PATTERNS = {
+    _LABEL: "lower-case letters, digits and dashes, with a letter or digit at both ends",
+    _SERVICE_NAME: "lower-case letters, digits and dashes, starting with a letter",
+    _SUBDOMAIN: "lower-case letters, digits, dashes and dots",
+    _QUANTITY: "a Kubernetes quantity such as 125, 500m or 15Gi",
+    _RESOURCE: "an extended resource such as nvidia.com/gpu",
+}
+"""What each pattern means, in the words of a refusal."""
+Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
+ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
+Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
+
+
+class Spec(BaseModel):
+    """Base of every input: frozen, strict, and closed against unknown fields."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class EngineKind(StrEnum):
+    """Engines that the package writes command lines for."""
+
+    VLLM = "vllm"
+    SGLANG = "sglang"
+
+
+class Launcher(StrEnum):
+    """How the pods of one engine find each other."""
+
+    RAY = "ray"
+    NATIVE = "native"
+
+
+class TopologyMode(StrEnum):
+    """What Volcano does when no HyperNode below the cap has room."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class RolloutType(StrEnum):
+    """Unit of a rolling update."""
+
+    SERVING_GROUP = "ServingGroupRollingUpdate"
+    ROLE = "RoleRollingUpdate"
+
+
+class RecoveryPolicy(StrEnum):
+    """What the Kthena controller recreates when a pod fails."""
+
+    SERVING_GROUP_RECREATE = "ServingGroupRecreate"
+    ROLE_RECREATE = "RoleRecreate"
+    NONE = "None"
+
+
+class KthenaVersion(StrEnum):
+    """Controller versions that the kthena backend writes for."""
+
+    V0_1 = "0.1"
+    V0_2 = "0.2"
+    V0_3 = "0.3"
+    V0_4 = "0.4"
+    V1_0 = "1.0"
+
+
+class ParallelismSpec(Spec):
+    """How one engine is split over GPUs."""
+
+    tensor: Positive = 1
+    pipeline: Positive = 1
+    data: Positive = 1
+    expert: bool = False
+
+
+class EngineSpec(Spec):
+    """An engine whose pods the package writes."""
+
+    kind: Annotated[EngineKind, _WORD]
+    image: Text
+    model: Text
+    launcher: Annotated[Launcher, _WORD] = Launcher.NATIVE
+    parallelism: ParallelismSpec = ParallelismSpec()
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    extra_args: list[str] = []
+
+
+class ResourcesSpec(Spec):
+    """What each pod of an engine requests; limits equal requests."""
+
+    gpus_per_pod: Count = 1
+    gpu_resource: Annotated[str, Field(pattern=_RESOURCE)] = "nvidia.com/gpu"
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+    ephemeral_storage: Quantity | None = None
+    shm: Quantity | None = None
+
+
+class SecretKeySpec(Spec):
+    """A key of a Kubernetes Secret in the serving's namespace."""
+
+    name: Text
+    key: Text = "HF_TOKEN"
+
+
+class RoleSpec(Spec):
+    """One role: `replicas` engines of 1 + `worker_replicas` pods each."""
+
+    name: Label
+    replicas: Count = 1
+    worker_replicas: Count = 0
+    entry_template: Template | None = None
+    worker_template: Template | None = None
+    engine: EngineSpec | None = None
+    resources: ResourcesSpec | None = None
+    hugging_face_token: SecretKeySpec | None = None
+    overlay: Template | None = None
+    max_unavailable: Budget | None = None
+
+
+class GangPolicySpec(Spec):
+    """How much of a group must be placeable before any of it starts."""
+
+    min_role_replicas: dict[str, Count] = {}
+
+
+class TopologySpec(Spec):
+    """How close the pods of a group, or of a role instance, must be."""
+
+    mode: Annotated[TopologyMode, _WORD] = TopologyMode.HARD
+    highest_tier_allowed: Count | None = None
+    highest_tier_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+
+
+class NetworkTopologySpec(Spec):
+    """Topology of the whole group and of each role instance."""
+
+    group_policy: TopologySpec | None = None
+    role_policy: TopologySpec | None = None
+
+
+class RollingUpdateSpec(Spec):
+    """Budget of a rolling update over groups."""
+
+    max_unavailable: Budget = 1
+    max_surge: Budget | None = None
+    partition: Budget | None = None
+
+
+class RolloutStrategySpec(Spec):
+    """How a changed template reaches running groups."""
+
+    type: Annotated[RolloutType, _WORD] = RolloutType.SERVING_GROUP
+    rolling_update_configuration: RollingUpdateSpec | None = None
+
+
+class ExposeSpec(Spec):
+    """A front Service in front of the entry pods."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] = 80
+    target_port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    role: str | None = None
+
+
+class GroupSpec(Spec):
+    """What a ServingGroup alone takes: one gang of roles."""
+
+    name: ServiceName
+    namespace: Label = "default"
+    roles: Annotated[list[RoleSpec], Field(min_length=1)]
+    scheduler_name: Text = "volcano"
+    queue: Label | None = None
+    gang_policy: GangPolicySpec | None = None
+    network_topology: NetworkTopologySpec | None = None
+    ready_timeout_seconds: Positive = 1800
+
+
+class ModelServingSpec(GroupSpec):
+    """What a ModelServing takes."""
+
+    replicas: Count = 1
+    backend: Text = "native"
+    kthena_version: Annotated[KthenaVersion, _WORD] = KthenaVersion.V1_0
+    rollout_strategy: RolloutStrategySpec = RolloutStrategySpec()
+    recovery_policy: Annotated[RecoveryPolicy, _WORD] | None = None
+    restart_grace_period_seconds: Count | None = None
+    expose: ExposeSpec | None = None
+
+
+class StandaloneGroupSpec(GroupSpec):
+    """A ServingGroup used by itself."""
+
+    group: Count = 0
+
+
+class StandaloneRoleSpec(RoleSpec):
+    """A Role used by itself."""
+
+    serving: ServiceName
+    namespace: Label = "default"
+    group: Count = 0
+    scheduler_name: Text = "volcano"
+    pod_group: Label | None = None
+    ready_timeout_seconds: Positive = 1800
+
+
+class QueueSpec(Spec):
+    """A Volcano Queue."""
+
+    name: Annotated[str, Field(pattern=_SUBDOMAIN, max_length=253)]
+    weight: Annotated[int, Field(ge=1, le=65535)] = 1
+    reclaimable: bool = True
+    parent: str | None = None
+    capability: dict[str, str | int] | None = None
+    deserved: dict[str, str | int] | None = None
+    guarantee: dict[str, str | int] | None = None

@@ -1,0 +1,100 @@
+"""What the components for a whole cluster take: HyperNodes and Queues.
+
+Field for field the specs of core/topology_spec.py and core/spec.py, in types that Pulumi's
+analyzer can read. Counts and names are plain values, label values may be Outputs.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+import pulumi
+
+if TYPE_CHECKING:
+    Amount = int | str
+else:
+    Amount = Any
+
+
+class HyperNodeArgs(TypedDict):
+    """One network domain. Exactly one of nodes, node_regex, node_labels and children is given.
+
+    Source: Volcano v1.14 config/crd/volcano/bases/topology.volcano.sh_hypernodes.yaml.
+    """
+
+    name: str
+    """Name of the HyperNode: a DNS-1123 subdomain, unique in the cluster."""
+    tier: int
+    """How far apart its nodes are; lower is closer, and the lowest is usually 1. A parent's tier
+    is above its children's, or Volcano drops topology constraints without a word."""
+    tier_name: NotRequired[str]
+    """Name of the tier, such as rack. Default: none. One name stands for one tier."""
+    labels: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Labels of the HyperNode. Default: none."""
+    nodes: NotRequired[Sequence[str]]
+    """Kubernetes nodes in this domain, by exact name."""
+    node_regex: NotRequired[str]
+    """Pattern in Go's syntax for the names of the nodes in this domain, matched in full."""
+    node_labels: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Labels that the nodes in this domain carry, all of them."""
+    children: NotRequired[Sequence[str]]
+    """HyperNodes of a lower tier that make up this domain, by name."""
+
+
+class InventoryNodeArgs(TypedDict):
+    """One node of an inventory."""
+
+    name: str
+    """Name of the node, as `kubectl get nodes` shows it."""
+    labels: NotRequired[Mapping[str, str]]
+    """Labels of the node, at least the ones that the tiers name: they decide its place."""
+
+
+class InventoryTierArgs(TypedDict):
+    """One tier of an inventory: each value of a node label is a HyperNode."""
+
+    label: str
+    """Key of the node label whose values are the domains of this tier."""
+    tier_name: NotRequired[str]
+    """Name of the tier. Default: the label key after its slash."""
+
+
+class InventoryArgs(TypedDict):
+    """Nodes, and the labels that place them: HyperNodes are made from both."""
+
+    nodes: Sequence[InventoryNodeArgs]
+    """Nodes of the cluster that belong to the topology. At least one."""
+    tiers: Sequence[InventoryTierArgs]
+    """Labels from the closest domain to the farthest; they become tiers 1 to n."""
+
+
+class HyperNodeTopologyArgs(TypedDict):
+    """The network of a cluster, from exactly one of two sources."""
+
+    hyper_nodes: NotRequired[Sequence[HyperNodeArgs]]
+    """HyperNodes, written out. Order does not matter."""
+    inventory: NotRequired[InventoryArgs]
+    """Nodes and labels from which HyperNodes are made, in place of hyper_nodes."""
+
+
+class QueueArgs(TypedDict):
+    """A Volcano Queue: a share of the cluster that servings are scheduled from.
+
+    Source: Volcano v1.14 config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml.
+    """
+
+    name: NotRequired[str]
+    """Name of the Queue, unique in the cluster. Default: the component's name."""
+    weight: NotRequired[int]
+    """Share relative to the other queues when the cluster is full, 1 to 65535. Default 1."""
+    reclaimable: NotRequired[bool]
+    """Whether other queues may take back what this one uses above its share. Default true."""
+    parent: NotRequired[str]
+    """Queue above this one. Default: root. It must exist and run no pods itself."""
+    capability: NotRequired[Mapping[str, Amount]]
+    """Upper limit by resource: a count, or a quantity as text. Default: none."""
+    deserved: NotRequired[Mapping[str, Amount]]
+    """Share by resource that others may borrow and must give back: a count, or a quantity as
+    text. Default: by weight."""
+    guarantee: NotRequired[Mapping[str, Amount]]
+    """Share by resource that is kept free for this queue: a count, or a quantity as text. At most
+    deserved, which is at most capability. Default: none."""

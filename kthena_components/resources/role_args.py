@@ -1,0 +1,162 @@
+"""What a role may be given: the engine, its resources, or pod templates.
+
+Field for field the specs of core/spec.py, in types that Pulumi's analyzer can read: it refuses
+unions and Literal, so those are for type checkers only. Counts and names are plain values, free
+text may be an Output.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+
+import pulumi
+
+from kthena_components.core.spec import EngineKind, Launcher
+
+if TYPE_CHECKING:
+    Budget = int | str
+    EngineWord = EngineKind | Literal["vllm", "sglang"]
+    LauncherWord = Launcher | Literal["ray", "native"]
+else:
+    Budget, EngineWord, LauncherWord = Any, EngineKind, Launcher
+
+
+class ParallelismArgs(TypedDict):
+    """How one engine is split over GPUs: tensor × pipeline × data must equal its GPUs."""
+
+    tensor: NotRequired[int]
+    """GPUs that share each layer. Default 1. Divides the model's attention heads."""
+    pipeline: NotRequired[int]
+    """Stages that the layers are split into. Default 1. At most the number of layers."""
+    data: NotRequired[int]
+    """Full copies of the model in the engine, all its pods together. Default 1."""
+    expert: NotRequired[bool]
+    """Whether the experts of a mixture-of-experts model are spread over all ranks. Default false:
+    each tensor group holds a slice of every expert."""
+
+
+class EngineArgs(TypedDict):
+    """An engine whose pods the package writes: command lines, probes, ports and /dev/shm."""
+
+    kind: EngineWord
+    """Engine whose command lines are written: vllm or sglang."""
+    image: pulumi.Input[str]
+    """Image of the entry and the workers. With the ray launcher it must contain Ray. Pin it by
+    version or digest, or two pods of one engine may run different code."""
+    model: pulumi.Input[str]
+    """Model name or path, as the engine takes it. When it is an Output, the checks that read the
+    model's shape say that they could not judge."""
+    launcher: NotRequired[LauncherWord]
+    """How the pods of one engine find each other. Default native: the engine's own flags; ray
+    starts a Ray cluster first, and vLLM only."""
+    parallelism: NotRequired[ParallelismArgs]
+    """How the engine is split over GPUs. Default: not at all, one GPU."""
+    port: NotRequired[int]
+    """Port on which the entry serves HTTP. Default 8080. The probes use it too."""
+    extra_args: NotRequired[Sequence[str]]
+    """Further flags of the engine, one word an item. Flags that state what is counted here, such
+    as a parallel size, are refused."""
+
+
+class ResourcesArgs(TypedDict):
+    """What each pod of an engine requests; limits equal requests."""
+
+    gpus_per_pod: NotRequired[int]
+    """GPUs in one pod. Default 1. Times the pods of the engine it must equal the parallelism."""
+    gpu_resource: NotRequired[str]
+    """Extended resource that counts the GPUs. Default nvidia.com/gpu."""
+    cpu: NotRequired[str]
+    """Processors, as a Kubernetes quantity: 125 or 500m. Default: none stated."""
+    memory: NotRequired[str]
+    """Memory, as a Kubernetes quantity: 1124Gi. Default: none stated. /dev/shm counts into it."""
+    ephemeral_storage: NotRequired[str]
+    """Local disk, as a Kubernetes quantity. Default: none stated."""
+    shm: NotRequired[str]
+    """Size of /dev/shm, as a Kubernetes quantity. Default: half the node's memory, the kubelet's
+    own choice. NCCL inside a pod needs some gibibytes."""
+
+
+class SecretKeyArgs(TypedDict):
+    """A key of a Kubernetes Secret in the serving's namespace."""
+
+    name: pulumi.Input[str]
+    """Name of the Secret. It must exist, or the pods wait for it."""
+    key: NotRequired[str]
+    """Key inside the Secret. Default HF_TOKEN."""
+
+
+class RoleArgs(TypedDict):
+    """One role: `replicas` engines of 1 + `worker_replicas` pods each, in every ServingGroup.
+
+    Pods come from an engine or from templates, never both.
+    """
+
+    name: str
+    """Name of the role, such as prefill. Part of every object's name, so a change makes all its
+    objects anew."""
+    replicas: NotRequired[int]
+    """Engines of this role in each ServingGroup. Default 1."""
+    worker_replicas: NotRequired[int]
+    """Pods of one engine beside its entry. Default 0. The engine has one pod more than this."""
+    entry_template: NotRequired[Mapping[str, Any]]
+    """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
+    worker_template: NotRequired[Mapping[str, Any]]
+    """Kubernetes pod template of the workers. Needed when worker_replicas is above 0.
+    Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas."""
+    engine: NotRequired[EngineArgs]
+    """Engine whose pods the package writes, in place of templates."""
+    resources: NotRequired[ResourcesArgs]
+    """What each pod of the engine requests. Default: one GPU. Only with an engine."""
+    hugging_face_token: NotRequired[SecretKeyArgs]
+    """Secret that holds the token for gated models, given to the pods as HF_TOKEN. Default: none.
+    Only with an engine."""
+    overlay: NotRequired[Mapping[str, Any]]
+    """Part of a pod template, laid over the engine's pods. May change everything but what is
+    counted: GPUs, commands and parallel sizes. Only with an engine."""
+    max_unavailable: NotRequired[Budget]
+    """Engines of this role that may be down in a rolling update: a count, or text such as 25%,
+    rounded down. Only with RoleRollingUpdate. Default: all at once.
+    Source: Kthena v1.0.0 webhook/validator.go."""
+
+
+class StandaloneRoleArgs(TypedDict):
+    """A Role used by itself: its pods and Services, without a PodGroup of its own.
+
+    All fields of a role, and the place in a serving that the group would give it.
+    """
+
+    serving: str
+    """Name of the serving that the role belongs to: first part of every object's name."""
+    name: NotRequired[str]
+    """Name of the role. Default: the component's name."""
+    namespace: NotRequired[str]
+    """Kubernetes namespace. Default default. It must exist."""
+    group: NotRequired[int]
+    """Ordinal of the ServingGroup that the role belongs to. Default 0."""
+    scheduler_name: NotRequired[str]
+    """Scheduler of the pods. Default volcano."""
+    pod_group: NotRequired[str]
+    """PodGroup that the pods join, so that they start with its other pods. Default: none, and
+    each pod is scheduled alone."""
+    ready_timeout_seconds: NotRequired[int]
+    """How long `up` waits until the engines are ready, in seconds. Default 1800."""
+    replicas: NotRequired[int]
+    """Engines of the role. Default 1."""
+    worker_replicas: NotRequired[int]
+    """Pods of one engine beside its entry. Default 0. The engine has one pod more than this."""
+    entry_template: NotRequired[Mapping[str, Any]]
+    """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
+    worker_template: NotRequired[Mapping[str, Any]]
+    """Kubernetes pod template of the workers. Needed when worker_replicas is above 0."""
+    engine: NotRequired[EngineArgs]
+    """Engine whose pods the package writes, in place of templates."""
+    resources: NotRequired[ResourcesArgs]
+    """What each pod of the engine requests. Default: one GPU. Only with an engine."""
+    hugging_face_token: NotRequired[SecretKeyArgs]
+    """Secret that holds the token for gated models, given to the pods as HF_TOKEN. Default: none.
+    Only with an engine."""
+    overlay: NotRequired[Mapping[str, Any]]
+    """Part of a pod template, laid over the engine's pods. May change everything but what is
+    counted: GPUs, commands and parallel sizes. Only with an engine."""
+    max_unavailable: NotRequired[Budget]
+    """A count, or text such as 25%. Refused here, as StatefulSets replace an engine whole; it is
+    a field because a role has it."""

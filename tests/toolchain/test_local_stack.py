@@ -1,0 +1,90 @@
+"""`make up` must leave the checkout as it was."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolchain.local_stack import committed_config, state_variables, with_salt
+from toolchain.programs import ROOT, ToolchainError
+
+COMMITTED = "config:\n  trial:word: hello\n"
+PROGRAM = 'import pulumi\n\npulumi.export("word", pulumi.Config("trial").require("word"))\n'
+UP = """
+import sys
+from pathlib import Path
+from toolchain import local_stack
+local_stack.ROOT = Path(sys.argv[1])
+local_stack.run("up", "dev", ["--color", "never"], print)
+"""
+
+
+def test_a_salt_is_added_to_a_file_without_one() -> None:
+    assert with_salt("config:\n  a: 1\n\n", "encryptionsalt: v1:x") == (
+        "config:\n  a: 1\nencryptionsalt: v1:x\n"
+    )
+
+
+def test_a_salt_of_the_users_own_is_kept() -> None:
+    own = "encryptionsalt: v1:own\nconfig: {}\n"
+    assert with_salt(own, "encryptionsalt: v1:x") == own
+
+
+def test_an_empty_stack_file_gets_its_salt() -> None:
+    assert with_salt("", "encryptionsalt: v1:x") == "encryptionsalt: v1:x\n"
+
+
+def test_a_passphrase_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
+    file = Path(state_variables(tmp_path, {})["PULUMI_CONFIG_PASSPHRASE_FILE"])
+    made = file.read_text()
+    assert state_variables(tmp_path, {})["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(file)
+    assert (len(made), file.read_text()) == (32, made)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
+def test_a_passphrase_that_the_user_has_set_is_kept(name: str, tmp_path: Path) -> None:
+    variables = state_variables(tmp_path, {name: ""})
+    assert not any("PASSPHRASE" in variable for variable in variables)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_stack_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    for stack in ("prod", "dev"):
+        (tmp_path / "stacks" / f"Pulumi.{stack}.yaml").touch()
+    with pytest.raises(ToolchainError, match=r"^there is no stack 'dve'\. Known: dev, prod\.$"):
+        committed_config(tmp_path, "dve")
+
+
+@pytest.mark.engine
+def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: Path) -> None:
+    project = tmp_path / "a checkout"
+    (project / "stacks").mkdir(parents=True)
+    (project / "stacks" / "Pulumi.dev.yaml").write_text(COMMITTED)
+    (project / "Pulumi.yaml").write_text("name: trial\nruntime: python\nstackConfigDir: stacks\n")
+    (project / "__main__.py").write_text(PROGRAM)
+    environ = {name: value for name, value in os.environ.items() if "PASSPHRASE" not in name}
+
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", UP, str(project)],
+            cwd=ROOT,
+            env=environ | {"PULUMI_PYTHON_CMD": sys.executable},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for _ in range(2)
+    ]
+
+    assert re.search(r'word: "hello"\n\nResources:\n +\+ 1 created', shown[0])
+    assert re.search(r"Resources:\n +1 unchanged", shown[1])
+    assert (project / "stacks" / "Pulumi.dev.yaml").read_text() == COMMITTED
+    assert {path.name for path in project.iterdir()} == {
+        *(".state", "Pulumi.yaml", "__main__.py", "stacks"),
+    }

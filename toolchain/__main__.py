@@ -1,0 +1,66 @@
+"""`python -m toolchain`: the commands behind `make toolchain`, `make env` and `make up`."""
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+
+from toolchain import local_stack
+from toolchain.locate import ensure, exports
+from toolchain.programs import ToolchainError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Progress goes to stderr: `eval "$(… env)"` must read variables only."""
+    signal.signal(signal.SIGTERM, _leave)
+    options = _parser().parse_args(arguments)
+    try:
+        match options.command:
+            case "ensure":
+                ensure(os.environ, _say)
+            case "env":
+                _print_exports()
+            case action:
+                local_stack.run(action, options.stack, options.arguments, _say)
+    except ToolchainError as error:
+        _say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m toolchain", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("ensure", help="find Pulumi and its Kubernetes provider, or build them")
+    commands.add_parser("env", help="print the variables that make a shell use them")
+    for action in local_stack.ACTIONS:
+        command = commands.add_parser(
+            action, help=f"pulumi {action} with state kept in the checkout"
+        )
+        command.add_argument("--stack", default="dev")
+        command.add_argument("arguments", nargs="*", help="more for pulumi, after --")
+    return parser
+
+
+def _print_exports() -> None:
+    variables = exports(os.environ, _say)
+    if not variables:
+        print("# the installed Pulumi is used as it is")
+    for name, value in variables.items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Turn a signal into an exception, so that a build ends its `go` before we go."""
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Build one program from Go modules into its cache entry.
+
+A build happens in a folder of its own beside the entry and is renamed into place when it is whole,
+so a killed build leaves nothing that looks finished. A lock lets the second of two builders wait
+for the first instead of repeating its minutes of work.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolchain.programs import VERSIONS, Program, ToolchainError
+
+Report = Callable[[str], None]
+PROGRESS_SECONDS = 30
+LOG_LINES_SHOWN = 15
+
+
+def ensure_built(program: Program, cache: Path, report: Report) -> Path:
+    """Return the program's cache entry, building it first if it is not there."""
+    entry = program.entry(cache)
+    if entry.is_dir():
+        return entry
+    require_go(program)
+    cache.mkdir(parents=True, exist_ok=True)
+    with _only_builder_of(entry, program, report):
+        if not entry.is_dir():
+            _build(program, cache, report)
+    return entry
+
+
+def require_go(program: Program) -> None:
+    """Refuse with one sentence when no Go on PATH can build the program."""
+    if problem := _problem_with_go():
+        raise ToolchainError(
+            f"{program.title} is not installed and cannot be built: {problem}. "
+            f"Install Pulumi {VERSIONS['oldest_pulumi']} or newer (3.x), or Go {VERSIONS['go']} "
+            "or newer to build it, and run this again."
+        )
+
+
+def _problem_with_go() -> str | None:
+    if shutil.which("go") is None:
+        return "there is no `go` on PATH"
+    answer = _go("version").stdout.strip()
+    found = re.search(r"\bgo(\d+)\.(\d+)", answer)
+    oldest = tuple(int(part) for part in VERSIONS["go"].split("."))
+    if found is None or tuple(int(part) for part in found.groups()) < oldest:
+        return f"`go version` says {answer!r}"
+    return None
+
+
+def _build(program: Program, cache: Path, report: Report) -> None:
+    entry = program.entry(cache)
+    log = entry.with_name(f"{entry.name}.log")
+    # Named after this process: an orphaned `go build` of a killed run must not write into ours.
+    partial = entry.with_name(f"{entry.name}.partial-{os.getpid()}")
+    for left_over in cache.glob(f"{entry.name}.partial-*"):
+        shutil.rmtree(left_over)
+    report(
+        f"building {program.title} from Go modules: about {program.minutes} minutes "
+        f"and {program.memory_gib} GiB of memory on 2 cores, kept in {cache}"
+    )
+    started = time.monotonic()
+    try:
+        _compile(program, partial / "bin" / program.name, log, report)
+        _add_files_beside(program, partial / "bin")
+        partial.rename(entry)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    report(f"built {program.title} in {_span(time.monotonic() - started)}")
+
+
+def _compile(program: Program, target: Path, log: Path, report: Report) -> None:
+    """Run `go build`, its words in a log, and tell every half minute that it still runs."""
+    command = [
+        *("go", "build", "-trimpath", "-mod=readonly", "-buildvcs=false"),
+        *("-ldflags", f"-s -w -X {program.stamp}"),
+        *("-o", str(target), program.package),
+    ]
+    started = time.monotonic()
+    with log.open("wb") as words:
+        child = subprocess.Popen(
+            command, cwd=program.folder, env=_go_environment(), stdout=words, stderr=words
+        )
+        try:
+            while not _ended(child):
+                elapsed = _span(time.monotonic() - started)
+                report(f"still building {program.title}: {elapsed}")
+        finally:
+            child.terminate()
+            child.wait()
+    if child.returncode:
+        raise ToolchainError(_failure(program, log))
+
+
+def _ended(child: subprocess.Popen[bytes]) -> bool:
+    try:
+        child.wait(PROGRESS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _failure(program: Program, log: Path) -> str:
+    last = log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+    shown = "\n".join(f"  {line}" for line in last)
+    return f"{program.title} could not be built. The end of {log}:\n{shown}"
+
+
+def _add_files_beside(program: Program, folder: Path) -> None:
+    """Copy what the program expects in its own folder.
+
+    Go keeps its module cache read-only and drops executable bits, so both are set here.
+    """
+    files = list(program.beside)
+    for module, path in program.beside_from_modules.items():
+        found = _go("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module, cwd=program.folder)
+        files.append(Path(found.stdout.strip()) / path)
+    for file in files:
+        shutil.copyfile(file, folder / file.name).chmod(0o755)
+
+
+def _go(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["go", *arguments],
+        cwd=cwd,
+        env=_go_environment(),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+
+def _go_environment() -> dict[str, str]:
+    """Keep Go to the installed version and to our own go.mod, whatever lies around the checkout."""
+    return {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+
+@contextmanager
+def _only_builder_of(entry: Path, program: Program, report: Report) -> Iterator[None]:
+    """Hold the entry's lock. The system drops it when its holder dies, so it never goes stale."""
+    with entry.with_name(f"{entry.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(f"waiting for another build of {program.title}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

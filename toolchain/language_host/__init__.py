@@ -1,0 +1,1 @@
+"""A stand-in for the Python language host that no Go module brings."""

@@ -1,0 +1,136 @@
+"""Decide which programs this machine still needs, and which variables make a shell use them.
+
+Pulumi: an installation on PATH, else the cache. Provider: an installed plugin, else whatever an
+installed Pulumi downloads by itself, else the cache.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from toolchain.build import Report, ensure_built
+from toolchain.programs import (
+    CLI,
+    PROVIDER,
+    ROOT,
+    VERSIONS,
+    Program,
+    ToolchainError,
+    cache_root,
+    known_programs,
+)
+
+
+def ensure(environ: Mapping[str, str], report: Report) -> None:
+    """Build what is needed and not there yet."""
+    for program in needed(environ, report):
+        ensure_built(program, cache_root(environ), report)
+
+
+def needed(environ: Mapping[str, str], report: Report) -> list[Program]:
+    """Return the programs that the cache has to provide."""
+    programs = known_programs()
+    if installed_pulumi(environ, report) is None:
+        return [programs[CLI], programs[PROVIDER]]
+    if _plugin_installed(environ, programs[PROVIDER]) or _plugins_download(environ):
+        return []
+    return [programs[PROVIDER]]
+
+
+def installed_pulumi(environ: Mapping[str, str], report: Report) -> Path | None:
+    """Return a usable `pulumi` on PATH that we did not build ourselves."""
+    cache = cache_root(environ)
+    folders = [
+        folder
+        for folder in environ.get("PATH", os.defpath).split(os.pathsep)
+        if folder and not Path(folder).is_relative_to(cache)
+    ]
+    found = shutil.which("pulumi", path=os.pathsep.join(folders))
+    if found is None:
+        return None
+    version = _version_of(found, environ)
+    if version is None or not _version(VERSIONS["oldest_pulumi"]) <= version < (4,):
+        report(f"{found} is not used: Pulumi {VERSIONS['oldest_pulumi']} or newer (3.x) is needed")
+        return None
+    return Path(found)
+
+
+def exports(environ: Mapping[str, str], report: Report) -> dict[str, str]:
+    """Return the variables to set. Empty when everything needed is installed on the machine."""
+    programs = {program.name: program for program in needed(environ, report)}
+    cache = cache_root(environ)
+    for program in programs.values():
+        if not program.binary(cache).exists():
+            raise ToolchainError(
+                f"{program.title} is neither installed nor built yet. Run `make toolchain`."
+            )
+    variables: dict[str, str] = {}
+    if CLI in programs:
+        variables |= _cli_variables(programs[CLI].binary(cache).parent, environ)
+    if PROVIDER in programs:
+        variables["PULUMI_HOME"] = str(_home_with_plugin(programs[PROVIDER], cache))
+    return variables
+
+
+def _cli_variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    path = environ.get("PATH", os.defpath).split(os.pathsep)
+    variables = {
+        "PATH": os.pathsep.join([str(folder), *(other for other in path if other != str(folder))]),
+        # Neither can work without Pulumi's own sites, and each costs seconds to find that out.
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+    }
+    interpreter = ROOT / ".venv" / "bin" / "python"
+    if interpreter.exists():
+        variables["PULUMI_PYTHON_CMD"] = str(interpreter)
+    return variables
+
+
+def _home_with_plugin(provider: Program, cache: Path) -> Path:
+    """Return a PULUMI_HOME in the cache with the provider in it, so that ~/.pulumi stays untouched.
+
+    The engine passes over links to folders, so the folder is real and the program in it a link.
+    """
+    home = cache / "home"
+    plugin = home / _plugin_path(provider)
+    target = provider.binary(cache)
+    plugin.parent.mkdir(parents=True, exist_ok=True)
+    if not plugin.is_symlink() or plugin.readlink() != target:
+        fresh = plugin.with_name(f"{plugin.name}.{os.getpid()}")
+        fresh.symlink_to(target)
+        fresh.replace(plugin)
+    return home
+
+
+def _plugin_installed(environ: Mapping[str, str], provider: Program) -> bool:
+    home = environ.get("PULUMI_HOME") or "~/.pulumi"
+    return (Path(home).expanduser() / _plugin_path(provider)).exists()
+
+
+def _plugin_path(provider: Program) -> Path:
+    kind_and_name = provider.name.removeprefix("pulumi-")
+    return Path("plugins", f"{kind_and_name}-v{provider.version}", provider.name)
+
+
+def _plugins_download(environ: Mapping[str, str]) -> bool:
+    switched_off = environ.get("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "")
+    return switched_off.lower() not in {"1", "true"}
+
+
+def _version_of(pulumi: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:
+    quiet = {**environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    try:
+        answer = subprocess.run(
+            [pulumi, "version"], env=quiet, check=False, capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(r"v?(\d+\.\d+\.\d+)", answer.stdout)
+    return _version(found.group(1)) if found else None
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
