@@ -72,16 +72,15 @@ class Late:
 
 
 def _join(parts: Sequence[object]) -> str:
-    """Join what has become of a text, whose odd parts were Outputs. Never shows a value."""
-    texts = [part for part in parts if isinstance(part, str)]
-    if len(texts) == len(parts):
-        return "".join(texts)
-    wrong = next(part for part in parts if not isinstance(part, str))
-    around = "".join(part if i % 2 == 0 else "<Output>" for i, part in enumerate(map(str, parts)))
-    raise pulumi.RunError(
-        f"an Output inside the text '{around[:200]}' gave a {type(wrong).__name__}, "
-        "but only text can stand inside a text. Make it text, with .apply(str) for a number."
-    )
+    """Join what has become of a text whose odd parts were Outputs. Never shows a value."""
+    wrong = [type(part).__name__ for part in parts if not isinstance(part, str)]
+    if wrong:
+        around = "<Output>".join(str(part) for part in parts[::2])
+        raise pulumi.RunError(
+            f"an Output inside the text '{around[:200]}' gave a {wrong[0]}, but only text can "
+            "stand inside a text. Make it text, for a number with .apply(str)."
+        )
+    return "".join(str(part) for part in parts)
 
 
 class _Hiding:
@@ -96,21 +95,19 @@ class _Hiding:
 
     def visit(self, value: Any, path: Path) -> Any:
         """Give the plain form of a value."""
-        if isinstance(value, pulumi.Output) or isawaitable(value):
-            return self._token(value, path)
         if isinstance(value, Enum):
-            return self.visit(value.value, path)
+            value = value.value
         if isinstance(value, str):
             return self._text(value, path)
-        if isinstance(value, float):
+        if value is None or isinstance(value, int | float):
             # Pulumi's engine sends every number to a remote component as a float.
-            return int(value) if value.is_integer() else value
-        if value is None or isinstance(value, int):
-            return value
+            return int(value) if isinstance(value, float) and value.is_integer() else value
         if isinstance(value, Mapping):
             return {self._key(key, path): self.visit(value[key], (*path, key)) for key in value}
         if isinstance(value, list | tuple):
             return [self.visit(item, (*path, index)) for index, item in enumerate(value)]
+        if isinstance(value, pulumi.Output) or isawaitable(value):
+            return self._token(value, path)
         words = "write its fields as a mapping, in the names that Kubernetes uses"
         self.refuse(path, value, "plain data: a mapping, a list, text or a number", words)
         return None
@@ -126,7 +123,8 @@ class _Hiding:
             number = zlib.crc32(self._address(path).encode())
             while number in self.outputs:
                 number += 1
-            self.outputs[number] = pulumi.Output.from_input(value) if path else value
+            is_output = isinstance(value, pulumi.Output)
+            self.outputs[number] = value if is_output else pulumi.Output.from_input(value)
             self._kept.append(value)
             known = self._tokens[id(value)] = f"{LATE_OPEN}{number}{LATE_CLOSE}"
         return known
@@ -161,5 +159,6 @@ class _Hiding:
 def _shown(value: object) -> str:
     if isinstance(value, pulumi.Output):
         return "an Output"
-    is_plain = value is None or isinstance(value, str | int | float | list | tuple)
-    return show_value(value) if is_plain else f"of the type {type(value).__name__}"
+    if value is None or isinstance(value, str | int | float | list | tuple):
+        return show_value(list(value) if isinstance(value, tuple) else value)
+    return f"of the type {type(value).__name__}"

@@ -73,40 +73,45 @@ def member(kind: str, **selector: Any) -> dict[str, Any]:
     return {"type": kind, "selector": selector}
 
 
-def node(name: str) -> dict[str, Any]:
+def node(name: object) -> dict[str, Any]:
     return member("Node", exactMatch={"name": name})
 
 
-def problems(manifest: dict[str, Any]) -> list[str]:
-    return [str(problem) for problem in read_hyper_node(manifest)[1]]
+def said(manifest: dict[str, Any]) -> str:
+    return "\n".join(str(problem) for problem in read_hyper_node(manifest)[1])
 
 
-def crd_errors(manifest: dict[str, Any]) -> list[str]:
-    """Hold a manifest against the rules of the HyperNode CRD and of Volcano's webhook."""
-    spec, wrong = manifest["spec"], []
-    checks = {
+def broken_rules(manifest: dict[str, Any]) -> list[str]:
+    """Hold a manifest against what the HyperNode CRD and Volcano's webhook ask for."""
+    spec = manifest["spec"]
+    kept = {
         "top level": set(manifest) == {"apiVersion", "kind", "metadata", "spec"},
         "metadata": set(manifest["metadata"]) <= {"name", "labels"},
-        "name": SUBDOMAIN.fullmatch(manifest["metadata"]["name"]) is not None,
+        "name": is_subdomain(manifest["metadata"]["name"]),
         "spec": {"tier", "members"} <= set(spec) <= {"tier", "tierName", "members"},
         "tier": type(spec["tier"]) is int and spec["tier"] >= 0,
         "tierName": 1 <= len(spec.get("tierName", "x")) <= 253,
         "members": len(spec["members"]) >= 1,
     }
-    for entry in spec["members"]:
-        ((key, body),) = entry["selector"].items()
-        checks["type"] = set(entry) == {"type", "selector"} and entry["type"] in {
-            "Node",
-            "HyperNode",
-        }
-        checks[key] = {
-            "exactMatch": lambda b: set(b) == {"name"} and SUBDOMAIN.fullmatch(b["name"]),
-            "regexMatch": lambda b: set(b) == {"pattern"} and b["pattern"],
-            "labelMatch": lambda b: set(b) == {"matchLabels"} and b["matchLabels"],
-        }[key](body) is not None
-        checks["HyperNode by name"] = entry["type"] == "Node" or key == "exactMatch"
-        wrong += [rule for rule, kept in checks.items() if not kept]
-    return wrong
+    for index, listed in enumerate(spec["members"]):
+        kept[f"members[{index}]"] = set(listed) == {"type", "selector"} and member_is_legal(listed)
+    return [rule for rule, holds in kept.items() if not holds]
+
+
+def member_is_legal(listed: dict[str, Any]) -> bool:
+    match listed["type"], list(listed["selector"].items()):
+        case (("Node" | "HyperNode"), [("exactMatch", {"name": name, **rest})]):
+            return is_subdomain(name) and not rest
+        case "Node", [("regexMatch", {"pattern": str(pattern), **rest})]:
+            return bool(re.compile(pattern)) and pattern != "" and not rest
+        case "Node", [("labelMatch", {"matchLabels": {**labels}, **rest})]:
+            return len(labels) > 0 and not rest
+        case _:
+            return False
+
+
+def is_subdomain(name: str) -> bool:
+    return 1 <= len(name) <= 253 and SUBDOMAIN.fullmatch(name) is not None
 
 
 def test_a_tree_is_written_leaves_first() -> None:
@@ -143,7 +148,7 @@ def test_what_is_written_reads_back_as_the_plan(plan: TopologyPlan) -> None:
 @given(plans())
 def test_what_is_written_keeps_the_rules_of_the_crd(plan: TopologyPlan) -> None:
     for manifest in emit_hyper_nodes(plan):
-        assert crd_errors(manifest) == []
+        assert broken_rules(manifest) == []
 
 
 def test_other_kinds_and_other_groups_are_passed_over() -> None:
@@ -170,11 +175,8 @@ def test_a_later_version_and_a_tier_from_protobuf_are_read() -> None:
 def test_labels_and_tier_name_that_are_no_text_are_left_out() -> None:
     manifest = hyper_node(node("n"), tierName=3)
     manifest["metadata"]["labels"] = {"a": "b", "c": None}
-    entry, found = read_hyper_node(manifest)
-    assert (entry, found) == (
-        HyperNodeSpec(name="rack", tier=1, labels={"a": "b"}, nodes=["n"]),
-        [],
-    )
+    expected = HyperNodeSpec(name="rack", tier=1, labels={"a": "b"}, nodes=["n"])
+    assert read_hyper_node(manifest) == (expected, [])
 
 
 def test_members_of_several_kinds_are_all_read_with_advice() -> None:
@@ -201,7 +203,7 @@ def test_a_hyper_node_without_name_or_tier_is_not_given_back(field: str, value: 
         "closest domain. [hypernode-shape]",
     }
     assert read_hyper_node(manifest)[0] is None
-    assert problems(manifest) == [text[field]]
+    assert said(manifest) == text[field]
 
 
 @pytest.mark.parametrize("tier", [-1, 1.5, True, float("nan"), float("inf")])
@@ -213,58 +215,47 @@ def test_a_tier_that_is_no_whole_number_is_a_problem(tier: object) -> None:
 
 @pytest.mark.parametrize("listed", [[], None, {}, "ab"], ids=["empty", "null", "mapping", "text"])
 def test_a_hyper_node_without_members_is_a_problem(listed: object) -> None:
-    assert problems(hyper_node(members=listed)) == (
-        "spec.members: a HyperNode needs members, and Volcano's webhook refuses one without. Add at "
-        "least one. [hypernode-shape]"
+    assert said(hyper_node(members=listed)) == (
+        "spec.members: a HyperNode needs members, and Volcano's webhook refuses one without. "
+        "Add at least one. [hypernode-shape]"
     )
 
 
-@pytest.mark.parametrize("broken", [{"type": "Node"}, {"type": "Pod", "selector": {}}, None])
-def test_a_member_without_type_or_selector_is_a_problem(broken: object) -> None:
-    entry, _ = read_hyper_node(hyper_node(broken, node("n")))
-    assert entry == HyperNodeSpec(name="rack", tier=1, nodes=["n"])
-    assert problems(hyper_node(broken, node("n"))) == (
-        "spec.members[0]: a member has a type, Node or HyperNode, and a selector; Volcano ignores "
-        "others. Add what is missing. [hypernode-shape]"
-    )
+TWO = {"exactMatch": {"name": "n"}, "regexMatch": {"pattern": "n"}}
+NO_MEMBER = (
+    ": a member has a type, Node or HyperNode, and a selector; Volcano ignores others. Add what is "
+    "missing"
+)
+NO_SELECTOR = (
+    ".selector: the selector has {}, but it needs one of exactMatch with a name, regexMatch with a "
+    "pattern and labelMatch. Write exactly one of them"
+)
+NO_LABELS = ".selector: the labelMatch is empty, and an empty one selects no node. Add matchLabels"
+NO_NAME = (
+    ".selector: a member of type HyperNode is found by exactMatch, and Volcano ignores {}. Write "
+    "an exactMatch for each child"
+)
 
 
 @pytest.mark.parametrize(
-    ("selector", "has"),
+    ("broken", "message"),
     [
-        ({}, "nothing"),
-        ({"exactMatch": {}}, "exactMatch"),
-        (
-            {"exactMatch": {"name": "n"}, "regexMatch": {"pattern": "n"}},
-            "exactMatch and regexMatch",
-        ),
+        ({"type": "Node"}, NO_MEMBER),
+        ({"type": "Pod", "selector": {}}, NO_MEMBER),
+        (None, NO_MEMBER),
+        (member("Node"), NO_SELECTOR.format("nothing")),
+        (node(7), NO_SELECTOR.format("exactMatch")),
+        (member("Node", **TWO), NO_SELECTOR.format("exactMatch and regexMatch")),
+        (member("HyperNode", regexMatch={}), NO_NAME.format("regexMatch")),
+        (member("HyperNode", labelMatch={}), NO_NAME.format("labelMatch")),
+        (member("Node", labelMatch={}), NO_LABELS),
+        (member("Node", labelMatch={"matchLabels": 3}), NO_LABELS),
     ],
-    ids=["empty", "incomplete", "double"],
 )
-def test_a_selector_that_is_not_one_of_three_is_a_problem(
-    selector: dict[str, Any], has: str
-) -> None:
-    assert problems(hyper_node(member("Node", **selector))) == (
-        f"spec.members[0].selector: the selector has {has}, but it needs one of exactMatch with a "
-        "name, regexMatch with a pattern and labelMatch. Write exactly one of them. "
-        "[hypernode-shape]"
-    )
-
-
-@pytest.mark.parametrize("key", ["regexMatch", "labelMatch"])
-def test_a_child_that_is_not_found_by_name_is_a_problem(key: str) -> None:
-    assert problems(hyper_node(member("HyperNode", **{key: {"pattern": "^a$"}}))) == (
-        "spec.members[0].selector: a member of type HyperNode is found by exactMatch, and Volcano "
-        f"ignores {key}. Write an exactMatch for each child. [hypernode-shape]"
-    )
-
-
-@pytest.mark.parametrize("body", [{}, {"matchLabels": {}}, {"matchLabels": 3}])
-def test_a_label_match_without_labels_is_a_problem(body: dict[str, Any]) -> None:
-    assert problems(hyper_node(member("Node", labelMatch=body))) == (
-        "spec.members[0].selector: the labelMatch is empty, and an empty one selects no node. Add "
-        "matchLabels. [hypernode-shape]"
-    )
+def test_a_member_that_volcano_does_not_take_is_a_problem(broken: object, message: str) -> None:
+    manifest = hyper_node(broken, node("n"))
+    assert read_hyper_node(manifest)[0] == HyperNodeSpec(name="rack", tier=1, nodes=["n"])
+    assert said(manifest) == f"spec.members[0]{message}. [hypernode-shape]"
 
 
 PATTERN = member("Node", regexMatch={"pattern": "^a$"})

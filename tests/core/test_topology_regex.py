@@ -41,7 +41,7 @@ def test_a_pattern_with_anchors_around_every_alternative_is_accepted(pattern: st
     ids=["bare", "no-end", "no-start", "anchors-of-halves", "escaped-end", "end-in-a-class"],
 )
 def test_a_pattern_without_anchors_is_refused(pattern: str, better: str) -> None:
-    assert [str(finding) for finding in findings(pattern)] == (
+    assert "\n".join(map(str, findings(pattern))) == (
         f"hyper_nodes[0].node_regex: '{pattern}' does not reach from ^ to $ in every alternative, "
         f"but Volcano finds a pattern anywhere in a node's name. Write '{better}', with .* where "
         "any text may stand. [hypernode-node-regex]"
@@ -55,7 +55,7 @@ def test_a_pattern_without_anchors_is_refused(pattern: str, better: str) -> None
     ids=["look-ahead", "look-behind", "back-reference"],
 )
 def test_a_pattern_that_go_does_not_have_is_refused(pattern: str, part: str) -> None:
-    assert [str(finding) for finding in findings(pattern)] == (
+    assert "\n".join(map(str, findings(pattern))) == (
         f"hyper_nodes[0].node_regex: '{pattern}' contains '{part}', but Go's regular expressions "
         "have neither look-around nor back-references. Write the pattern without it, or list the "
         "nodes. [hypernode-node-regex]"

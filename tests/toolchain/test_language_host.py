@@ -137,10 +137,12 @@ def test_both_outputs_and_the_code_of_a_plugin_are_passed_on(call: Any, tmp_path
 
 
 def test_a_plugin_ends_when_the_engine_drops_the_call(call: Any, tmp_path: Path) -> None:
-    (tmp_path / "__main__.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(60)\n")
+    (tmp_path / "__main__.py").write_text(
+        "import sys, time\nsys.stdout.write('up')\ntime.sleep(60)\n"
+    )
     request = messages.RunPluginRequest(pwd=str(tmp_path), info=info(tmp_path))
     answers = Host(ENGINE, Children()).RunPlugin(request, call)
-    assert next(answers).stdout == b"up\n"
+    assert next(answers).stdout == b"up"
     for callback in call.at_end:
         callback()
     assert plugin_output(answers)[2] == -signal.SIGTERM

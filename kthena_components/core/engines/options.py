@@ -54,6 +54,8 @@ class Option:
     """Smallest value of a SIZE."""
     key: str = ""
     """The key of a JSON object that matters."""
+    item: Kind = Kind.TEXT
+    """What that key holds: SIZE, TEXT or MANY (a list of texts)."""
     counted: bool = False
     """Whether the package states it itself when it writes the command."""
     off: bool = False
@@ -156,8 +158,8 @@ def _dotted(head: str, tail: str, dialect: Dialect) -> Option | None:
     option = dialect.options.get(head)
     if not tail or option is None or option.kind is not Kind.JSON:
         return None
-    if tail == option.key:
-        return replace(option, kind=Kind.TEXT)
+    if tail == option.key and option.item is not Kind.MANY:
+        return replace(option, kind=option.item)
     return Option(head)
 
 

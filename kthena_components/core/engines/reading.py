@@ -6,10 +6,11 @@ words are.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
-from kthena_components.core.engines.facts import Problem
+from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.options import (
     Dialect,
     Kind,
@@ -92,6 +93,16 @@ class Reading:
         opaque = next((word for word in rest if has_gap(word)), None)
         if opaque is not None:
             self.hide(f"{self.scope.show(opaque)} may hold any flag")
+
+    def facts(self, engine: str) -> CommandFacts:
+        """Give what the flags of this dialect can state; the rest has its default."""
+        can_state = {option.field for option in self.dialect.options.values()}
+        return CommandFacts(
+            engine=engine,
+            problems=tuple(self.problems),
+            where=MappingProxyType(dict(self.where)),
+            **{f.name: self.get(f.name, f.default) for f in fields(CommandFacts) if f.name in can_state},
+        )
 
     def _flag(self, word: str, items: list[str], at: int) -> int:
         """Read one flag and its value; give the place behind them."""

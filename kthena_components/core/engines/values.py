@@ -105,6 +105,11 @@ def _inside_json(option: Option, given: str) -> Any:
     except (ValueError, RecursionError):
         return Unknown(f"{option.name} holds no JSON that can be read")
     value = parsed.get(option.key) if isinstance(parsed, dict) else None
-    if isinstance(value, list):
-        return tuple(item for item in value if isinstance(item, str))
-    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+    match option.item, value:
+        case Kind.SIZE, int() if not isinstance(value, bool):
+            return value
+        case Kind.TEXT, str():
+            return value
+        case Kind.MANY, list():
+            return tuple(item for item in value if isinstance(item, str))
+    return None

@@ -5,14 +5,14 @@ vllm/entrypoints/openai/cli_args.py. How they are parsed: vllm/utils/argparse_ut
 """
 
 from collections.abc import Sequence
-from types import MappingProxyType
+from dataclasses import replace
 
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash, script
 from kthena_components.core.engines.options import Kind, Option, build_dialect
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.words import Scope
-from kthena_components.core.known import MaybeText
+from kthena_components.core.known import MaybeText, Unknown
 
 RAY_SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"
 """Where vLLM's images keep the script that starts or joins a Ray cluster."""
@@ -29,6 +29,10 @@ def _size(name: str, field: str, *shorts: str, least: int = 1, counted: bool = T
 
 def _counted(name: str, field: str, *shorts: str, kind: Kind = Kind.TEXT) -> Option:
     return Option(name, kind, field, shorts, counted=True)
+
+
+def _json(name: str, field: str, key: str, item: Kind) -> Option:
+    return Option(name, Kind.JSON, field, key=key, item=item)
 
 
 _READ = (
@@ -57,11 +61,9 @@ _READ = (
     _size("--port", "port"),
     Option("--max-model-len", Kind.LENGTH, "max_model_len"),
     Option("--gpu-memory-utilization", Kind.FRACTION, "memory_fraction"),
-    Option("--hf-overrides", Kind.JSON, "architectures", key="architectures"),
-    Option("--kv-transfer-config", Kind.JSON, "kv_role", key="kv_role"),
-    Option(
-        "--speculative-config", Kind.JSON, "speculative_tokens", key="num_speculative_tokens"
-    ),
+    _json("--hf-overrides", "architectures", "architectures", Kind.MANY),
+    _json("--kv-transfer-config", "kv_role", "kv_role", Kind.TEXT),
+    _json("--speculative-config", "speculative_tokens", "num_speculative_tokens", Kind.SIZE),
     Option("--config", Kind.TEXT, "config", ("--kaito-config-file",)),
 )
 
@@ -69,36 +71,38 @@ _READ = (
 _VALUED = """
     --additional-config --afd-config --all2all-backend --allowed-local-media-path
     --api-server-count --attention-backend --attention-config --block-size --chat-template
-    --chat-template-content-format --code-revision --compilation-config --config-format --convert
-    --cp-kv-cache-interleave-size --cpu-offload-gb --data-parallel-supervisor-port
-    --dbo-decode-token-threshold --dbo-prefill-token-threshold --dcp-kv-cache-interleave-size
-    --default-chat-template-kwargs --default-mm-loras --disable-access-log-for-endpoints
-    --distributed-timeout-seconds --download-dir --dp-supervisor-probe-failure-threshold
-    --dp-supervisor-probe-interval-s --dp-supervisor-probe-timeout-s --dtype --ec-transfer-config
-    --engine-recovery-timeout --eplb-config --expert-placement-strategy --fingerprint-mode
-    --generation-config --gloo-comm-timeout --guided-decoding-backend --hf-config-path --host
-    --io-processor-plugin --kv-cache-dtype --kv-cache-memory-bytes --kv-cache-metrics-sample
-    --kv-events-config --kv-offloading-backend --kv-offloading-size --limit-mm-per-prompt
-    --load-format --log-config-file --logits-processor-pattern --logprobs-mode
-    --long-prefill-token-threshold --lora-dtype --mamba-block-size --mamba-cache-dtype
-    --mamba-cache-mode --mamba-ssm-cache-dtype --max-cpu-loras --max-cudagraph-capture-size
-    --max-log-len --max-logprobs --max-long-partial-prefills --max-lora-rank --max-loras
-    --max-num-batched-tokens --max-num-partial-prefills --max-num-seqs
+    --chat-template-content-format --code-revision --cohere-format --compilation-config
+    --config-format --convert --cp-kv-cache-interleave-size --cpu-offload-gb
+    --data-parallel-supervisor-port --dbo-decode-token-threshold --dbo-prefill-token-threshold
+    --dcp-kv-cache-interleave-size --default-chat-template-kwargs --default-mm-loras --device
+    --disable-access-log-for-endpoints --distributed-timeout-seconds --download-dir
+    --dp-supervisor-probe-failure-threshold --dp-supervisor-probe-interval-s
+    --dp-supervisor-probe-timeout-s --dtype --ec-transfer-config --engine-recovery-timeout
+    --eplb-config --expert-placement-strategy --external-fault-notify-port --fingerprint-mode
+    --fingerprint-value --generation-config --gloo-comm-timeout --guided-decoding-backend
+    --h11-max-header-count --h11-max-incomplete-event-size --hf-config-path --host
+    --internal-fault-report-port --io-processor-plugin --kv-cache-dtype --kv-cache-memory-bytes
+    --kv-cache-metrics-sample --kv-events-config --kv-offloading-backend --kv-offloading-size
+    --limit-mm-per-prompt --load-format --log-config-file --logits-processor-pattern
+    --logprobs-mode --long-prefill-token-threshold --lora-dtype --mamba-block-size
+    --mamba-cache-dtype --mamba-cache-mode --mamba-ssm-cache-dtype --max-cpu-loras
+    --max-cudagraph-capture-size --max-log-len --max-logprobs --max-long-partial-prefills
+    --max-lora-rank --max-loras --max-num-batched-tokens --max-num-partial-prefills --max-num-seqs
     --max-parallel-loading-workers --max-seq-len-to-capture --media-io-kwargs --middleware
     --mm-encoder-attn-backend --mm-encoder-tp-mode --mm-processor-cache-gb
-    --mm-processor-cache-type --mm-processor-kwargs --mm-shm-cache-max-object-size-mb
-    --model-dir --model-id --model-impl --model-loader-extra-config --model-name
-    --num-gpu-blocks-override --num-lookahead-slots --optimization-level --otlp-traces-endpoint
-    --override-attention-dtype --override-generation-config --pooler-config
-    --prefix-caching-hash-algo --profiler-config --pt-load-map-location --quantization
-    --reasoning-parser --reasoning-parser-plugin --response-role --revision --rope-scaling
-    --rope-theta --root-path --runner --safetensors-load-strategy --scheduler-cls
-    --scheduling-policy --seed --show-hidden-metrics-for-version --ssl-ca-certs --ssl-cert-reqs
-    --ssl-certfile --ssl-ciphers --ssl-keyfile --stream-interval --structured-outputs-config
-    --swap-space --task --tokenizer --tokenizer-mode --tokenizer-pool-size --tokenizer-revision
-    --tool-call-parser --tool-parser-plugin --tool-server --ubatch-size --uds
-    --uvicorn-log-level --video-pruning-rate --weight-transfer-config --worker-cls
-    --worker-extension-cls -asc -ac -cc -q -O
+    --mm-processor-cache-type --mm-processor-kwargs --mm-shm-cache-max-object-size-mb --model-impl
+    --model-loader-extra-config --num-gpu-blocks-override --num-lookahead-slots
+    --optimization-level --otlp-traces-endpoint --override-attention-dtype
+    --override-generation-config --pooler-config --prefix-caching-hash-algo --profiler-config
+    --pt-load-map-location --quantization --reasoning-parser --reasoning-parser-plugin
+    --response-role --revision --root-path --rope-scaling --rope-theta --runner
+    --safetensors-load-strategy --scheduler-cls --scheduling-policy --seed
+    --show-hidden-metrics-for-version --ssl-ca-certs --ssl-cert-reqs --ssl-certfile --ssl-ciphers
+    --ssl-keyfile --stream-interval --structured-outputs-config --swap-space --task --tokenizer
+    --tokenizer-mode --tokenizer-pool-size --tokenizer-pool-type --tokenizer-revision
+    --tool-call-parser --tool-parser-plugin --tool-server --ubatch-size --uds --uvicorn-log-level
+    --video-pruning-rate --weight-transfer-config --worker-cls --worker-extension-cls -O -ac -asc
+    -cc -q
 """
 _MANY = """
     --allowed-headers --allowed-media-domains --allowed-methods --allowed-origins --api-key
@@ -106,29 +110,36 @@ _MANY = """
     --logits-processors --lora-modules --prompt-adapters --served-model-name
 """
 _SWITCHES = """
-    --aggregate-engine-logging --allow-credentials --async-scheduling --calculate-kv-scales
-    --cudagraph-metrics --data-parallel-elastic --disable-cascade-attn --disable-chunked-mm-input
-    --disable-custom-all-reduce --disable-fastapi-docs --disable-hybrid-kv-cache-manager
-    --disable-log-requests --disable-log-stats --disable-nccl-for-dp-synchronization
-    --disable-sliding-window --disable-uvicorn-access-log --enable-auto-tool-choice
-    --enable-chunked-prefill --enable-dbo --enable-elastic-ep --enable-ep-weight-filter
-    --enable-eplb --enable-fault-tolerance --enable-force-include-usage
-    --enable-log-requests --enable-lora --enable-mm-embeds --enable-prefix-caching
-    --enable-prompt-embeds --enable-prompt-tokens-details --enable-server-load-tracking
-    --enable-sleep-mode --enforce-eager --exclude-tools-when-tool-choice-none
-    --fully-sharded-loras --grpc --interleave-mm-strings --kv-cache-metrics
-    --kv-sharing-fast-prefill --language-model-only --mm-encoder-only --ray-workers-use-nsight
-    --skip-mm-profiling --skip-tokenizer-init --specialize-active-lora --tokens-only
-    --trust-remote-code --trust-request-chat-template --use-tqdm-on-load
+    --aggregate-engine-logging --allow-credentials --allow-deprecated-quantization
+    --async-scheduling --calculate-kv-scales --cudagraph-metrics --disable-cascade-attn
+    --disable-chunked-mm-input --disable-custom-all-reduce --disable-fastapi-docs
+    --disable-hybrid-kv-cache-manager --disable-log-requests --disable-log-stats
+    --disable-nccl-for-dp-synchronization --disable-sliding-window --disable-uvicorn-access-log
+    --enable-auto-tool-choice --enable-batch-sharded-sampling --enable-chunked-prefill --enable-dbo
+    --enable-elastic-ep --enable-ep-weight-filter --enable-eplb --enable-fault-tolerance
+    --enable-flash-late-interaction --enable-force-include-usage --enable-layerwise-nvtx-tracing
+    --enable-log-deltas --enable-log-outputs --enable-log-requests
+    --enable-logging-iteration-details --enable-lora --enable-mfu-metrics --enable-mm-embeds
+    --enable-offline-docs --enable-per-request-metrics --enable-prefix-caching
+    --enable-prompt-embeds --enable-prompt-tokens-details --enable-request-id-headers
+    --enable-return-routed-experts --enable-server-load-tracking --enable-sleep-mode
+    --enable-ssl-refresh --enable-tokenizer-info-endpoint --enable-tower-connector-lora
+    --enforce-eager --exclude-tools-when-tool-choice-none --fully-sharded-loras --grpc
+    --interleave-mm-strings --kv-cache-metrics --kv-sharing-fast-prefill --language-model-only
+    --log-error-stack --mm-encoder-only --ray-workers-use-nsight --return-tokens-as-token-ids
+    --shutdown-on-fault-tolerance-failure --skip-mm-profiling --skip-tokenizer-init
+    --specialize-active-lora --tokens-only --trust-remote-code --trust-request-chat-template
+    --use-tqdm-on-load
 """
+_OPTIONS = (
+    *_READ,
+    *(Option(name) for name in _VALUED.split()),
+    *(Option(name, Kind.MANY) for name in _MANY.split()),
+    *(Option(name, Kind.SWITCH) for name in _SWITCHES.split()),
+)
 DIALECT = build_dialect(
     "vLLM",
-    [
-        *_READ,
-        *(Option(name) for name in _VALUED.split()),
-        *(Option(name, Kind.MANY) for name in _MANY.split()),
-        *(Option(name, Kind.SWITCH) for name in _SWITCHES.split()),
-    ],
+    _OPTIONS,
     {
         **dict.fromkeys(("--tp", "--tp-size"), "--tensor-parallel-size"),
         **dict.fromkeys(("--pp", "--pp-size"), "--pipeline-parallel-size"),
@@ -140,3 +151,132 @@ DIALECT = build_dialect(
     },
     underscores=True,
 )
+_KSERVE = (
+    Option("--model-id", Kind.TEXT, "model"),
+    Option("--model-dir", Kind.TEXT, "model"),
+    Option("--model-name"),
+)
+KSERVE_DIALECT = build_dialect("huggingfaceserver", (*_OPTIONS, *_KSERVE), {}, underscores=True)
+"""KServe's server takes vLLM's flags beside its own (kserve python/huggingfaceserver)."""
+
+
+def read_vllm(
+    words: Sequence[str], scope: Scope, *, shell: bool, engine: str = "vllm", positional: bool = True
+) -> CommandFacts:
+    """Read the arguments behind `vllm serve`, or those of a program that takes the same flags.
+
+    A config file (`--config`) gives way to the command line, so that only what the command line
+    leaves open is unknown with one (vllm/utils/argparse_utils.py `_pull_args_from_config`).
+    """
+    dialect = KSERVE_DIALECT if engine == "huggingfaceserver" else DIALECT
+    reading = Reading(dialect, scope, shell).read(words)
+    reading.take_model(positional=positional)
+    if "config" in reading.values:
+        reading.hide(f"the file of {reading.where['config']} is not at hand")
+    facts = reading.facts(engine)
+    return replace(facts, data_mode=_data_mode(reading, facts))
+
+
+def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:
+    """Say who balances the copies' load (vllm/entrypoints/cli/serve.py, arg_utils.py)."""
+    stated = reading.values
+    if stated.get("external") or stated.get("many_ports") or "data_rank" in stated:
+        return "external"
+    if stated.get("hybrid"):
+        return "hybrid"
+    if "data_start_rank" in stated and facts.headless is not True:
+        return facts.headless if isinstance(facts.headless, Unknown) else "hybrid"
+    return reading.hidden or "internal"
+
+
+def write_vllm(launch: Launch) -> Commands:
+    """Write the commands of a launch that `unsupported_vllm` does not refuse.
+
+    Only sizes above 1 are stated, except tensor and pipeline, which a reader should always see.
+    """
+    http = ("http", launch.port)
+    if launch.pods == 1:
+        shape = _data(launch) + _executor(launch)
+        return Commands(_serve(launch, *shape), None, (http,))
+    if launch.launcher == "ray":
+        return _write_ray(launch, http)
+    if launch.data > 1:
+        return _write_data_parallel(launch, http)
+    shape = ("--nnodes", str(launch.pods), "--node-rank", "$(WORKER_INDEX)")
+    shape += ("--master-addr", "$(ENTRY_ADDRESS)", "--master-port", str(MASTER_PORT))
+    shape += ("--distributed-executor-backend", "mp")
+    worker = _serve(launch, *shape, "--headless")
+    return Commands(_serve(launch, *shape), worker, (http, ("master", MASTER_PORT)))
+
+
+def _write_ray(launch: Launch, http: tuple[str, int]) -> Commands:
+    local = ("--data-parallel-size-local", str(launch.data // launch.pods))
+    shape = (*_data(launch), *local, "--data-parallel-backend", "ray") if launch.data > 1 else ()
+    serve = _serve(launch, *shape, "--distributed-executor-backend", "ray")
+    # A literal number: who reads the manifest can compare it with the pods.
+    leader = script("bash", RAY_SCRIPT, "leader", f"--ray_cluster_size={launch.pods}")
+    worker = ("bash", RAY_SCRIPT, "worker", "--ray_address=$(ENTRY_ADDRESS)")
+    entry = ("sh", "-c", f"{leader} && exec {script(*serve)}")
+    return Commands(entry, worker, (http, ("ray", RAY_PORT)))
+
+
+def _write_data_parallel(launch: Launch, http: tuple[str, int]) -> Commands:
+    """Write a launch whose copies lie within pods: as many in each, numbered pod by pod."""
+    local = launch.data // launch.pods
+    shape = (*_data(launch), "--data-parallel-size-local", str(local))
+    shape += ("--data-parallel-address", "$(ENTRY_ADDRESS)")
+    shape += ("--data-parallel-rpc-port", str(DATA_RPC_PORT), *_executor(launch))
+    worker = script(*_serve(launch, *shape, "--headless"))
+    # Kubernetes cannot multiply, so the shell does.
+    rank = f"--data-parallel-start-rank $((WORKER_INDEX * {local}))"
+    return Commands(
+        _serve(launch, *shape),
+        ("sh", "-c", f"exec {worker} {rank}"),
+        (http, ("dp-rpc", DATA_RPC_PORT)),
+    )
+
+
+def _serve(launch: Launch, *shape: str) -> tuple[str, ...]:
+    sizes = ("--tensor-parallel-size", str(launch.tensor))
+    sizes += ("--pipeline-parallel-size", str(launch.pipeline))
+    expert = ("--enable-expert-parallel",) if launch.expert else ()
+    serve = ("vllm", "serve", launch.model, "--port", str(launch.port))
+    return (*serve, *sizes, *expert, *shape, *launch.extra_args)
+
+
+def _data(launch: Launch) -> tuple[str, ...]:
+    return ("--data-parallel-size", str(launch.data)) if launch.data > 1 else ()
+
+
+def _executor(launch: Launch) -> tuple[str, ...]:
+    several = launch.tensor * launch.pipeline > 1
+    return ("--distributed-executor-backend", "mp") if several else ()
+
+
+def unsupported_vllm(launch: Launch) -> list[Refusal]:
+    """Say what `write_vllm` cannot express. Counts of GPUs are not judged here."""
+    if launch.launcher not in {"ray", "native"}:
+        seen = f"is '{launch.launcher}', and the pods of vLLM are joined by ray or native"
+        return [Refusal("launcher", seen, "write 'ray' or 'native'", "engine-launch")]
+    if launch.launcher == "ray":
+        refusals = port_clash(launch, RAY_PORT, "Ray")
+    elif launch.data > 1:
+        refusals = port_clash(launch, DATA_RPC_PORT, "data parallel RPC")
+    else:
+        refusals = port_clash(launch, MASTER_PORT, "--master-port")
+    copy = launch.tensor * launch.pipeline
+    if launch.pods == 1 or launch.data == 1:
+        return refusals
+    if copy > launch.gpus_per_pod:
+        seen = (
+            f"is {launch.data}, and one copy has tensor {launch.tensor} x pipeline "
+            f"{launch.pipeline} = {copy} GPUs, more than the {launch.gpus_per_pod} of a pod; "
+            "several copies that each span pods are not written"
+        )
+        remedy = "set data to 1, or tensor x pipeline to what one pod has"
+        refusals.append(Refusal("parallelism.data", seen, remedy, "data-parallel-layout"))
+    elif launch.data % launch.pods:
+        seen = f"is {launch.data}, which does not spread evenly over {launch.pods} pods"
+        remedy = f"set data to a multiple of {launch.pods}"
+        refusals.append(Refusal("parallelism.data", seen, remedy, "data-parallel-layout"))
+    return refusals

@@ -1,0 +1,114 @@
+"""From manifests to Pulumi resources, each below the component that it belongs to.
+
+What an object says and waits for is decided in the manifests; Pulumi's names come from naming.py.
+"""
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+
+import pulumi
+
+from kthena_components.backends.base import Manifest
+from kthena_components.core.naming import group_name, resource_name
+from kthena_components.resources._late import Late
+
+SERVING_GROUP = "kthena:index:ServingGroup"
+ROLE = "kthena:index:Role"
+
+
+@dataclass(slots=True, kw_only=True)
+class Scope:
+    """The component that manifests are applied for, and the components made below it."""
+
+    root: pulumi.ComponentResource
+    name: str
+    """Name of the component: what every Pulumi name starts with."""
+    serving: str
+    """Name of the serving, which every object's name starts with; empty if there is none."""
+    timeouts: pulumi.CustomTimeouts | None = None
+    """What the user gave the component; wins over what a manifest says."""
+    made: dict[tuple[int | None, str | None], pulumi.ComponentResource] = field(
+        default_factory=dict
+    )
+
+    def parent_of(self, manifest: Manifest) -> pulumi.ComponentResource:
+        """Find the component of a manifest's group and role, or make it."""
+        return self._component(manifest.group, manifest.role)
+
+    def _component(self, group: int | None, role: str | None) -> pulumi.ComponentResource:
+        known = self.made.get((group, role))
+        if known is not None or group is None:
+            return known or self.root
+        parent = self.root if role is None else self._component(group, None)
+        name = group_name(self.serving, group) + (f"-{role}" if role else "")
+        known = pulumi.ComponentResource(
+            ROLE if role else SERVING_GROUP,
+            resource_name(self.name, self.serving, name),
+            None,
+            pulumi.ResourceOptions(parent=parent),
+        )
+        known.register_outputs({})
+        self.made[group, role] = known
+        return known
+
+
+def apply(scope: Scope, manifests: Iterable[Manifest], late: Late) -> dict[str, pulumi.Resource]:
+    """Register manifests, each one's `after` before it, and give the resources by key."""
+    resources: dict[str, pulumi.Resource] = {}
+    for manifest in manifests:
+        resources[manifest.key] = pulumi.CustomResource(
+            type_token(manifest),
+            resource_name(scope.name, scope.serving, manifest.name),
+            late.show(manifest.body),
+            _options(scope, manifest, resources),
+        )
+    return resources
+
+
+def type_token(manifest: Manifest) -> str:
+    """Name a kind as pulumi-kubernetes does: `kubernetes:core/v1:Service`."""
+    group = manifest.body["apiVersion"]
+    return f"kubernetes:{group if '/' in group else f'core/{group}'}:{manifest.kind}"
+
+
+def _options(
+    scope: Scope, manifest: Manifest, resources: dict[str, pulumi.Resource]
+) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions(
+        parent=scope.parent_of(manifest),
+        depends_on=_find(manifest.after, resources),
+        delete_before_replace=manifest.delete_first or None,
+        replace_on_changes=list(manifest.replace_on) or None,
+        ignore_changes=list(manifest.ignore) or None,
+        replace_with=_find(manifest.replace_with, resources),
+        custom_timeouts=_timeouts(scope.timeouts, manifest.timeout_seconds),
+        version=provider_version(),
+    )
+
+
+def _find(
+    keys: Sequence[str], resources: dict[str, pulumi.Resource]
+) -> list[pulumi.Resource] | None:
+    return [resources[key] for key in keys] or None
+
+
+def _timeouts(
+    stated: pulumi.CustomTimeouts | None, seconds: int | None
+) -> pulumi.CustomTimeouts | None:
+    if seconds is None:
+        return stated
+    ours = f"{seconds}s"
+    if stated is None:
+        return pulumi.CustomTimeouts(create=ours, update=ours)
+    merged = copy(stated)
+    merged.create, merged.update = stated.create or ours, stated.update or ours
+    return merged
+
+
+@cache
+def provider_version() -> str:
+    """Give the version of the Kubernetes provider: the one of the installed package."""
+    return version("pulumi-kubernetes")
