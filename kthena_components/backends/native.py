@@ -154,7 +154,6 @@ def _template(  # noqa: PLR0913 - entry and worker templates differ in these alo
     ]
     filled = with_env(template, env)
     return {
-        **filled,
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
         "spec": {**filled["spec"], "schedulerName": plan.scheduler},
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.engines import CommandFacts, read_command
+from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
 from kthena_components.core.known import MaybeInt, Unknown, is_late
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.quantity import is_accelerator, parse_quantity
@@ -199,12 +199,9 @@ def _devices_in(amounts: Mapping[str, Any], resource: str) -> MaybeInt | None:
 
 
 def _argv(container: Mapping[str, Any]) -> list[str]:
-    return [
-        text_of(item)
-        for part in ("command", "args")
-        for item in as_list(container.get(part))
-        if isinstance(item, str | int | float)
-    ]
+    command = as_list(container.get("command")) or image_entrypoint(str(container.get("image", "")))
+    words = (*command, *as_list(container.get("args")))
+    return [text_of(item) for item in words if isinstance(item, str | int | float)]
 
 
 def _env(container: Mapping[str, Any], injected: Mapping[str, str]) -> dict[str, str | Unknown]:

@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kthena_components.core.findings import Finding, SpecError, suggest
+from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.spec import Label, QueueSpec, Spec, Template, Text
 from kthena_components.core.spec_parse import parse_spec
 from kthena_components.core.topology import check_topology
-from kthena_components.core.topology_spec import HyperNodeTopologySpec, is_dns_name
+from kthena_components.core.topology_spec import HyperNodeTopologySpec
 
-_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 _SHARED_DEFAULT = "default"
 
 
@@ -52,19 +51,19 @@ class StackSpec(Spec):
     kubeconfig: Text | None = None
     """A path; or the whole text of a kubeconfig, as a secret config value."""
     context: Text | None = None
-    servings: list[Template] = []
+    servings: list[Template] = Field(default_factory=list)
     topology: HyperNodeTopologySpec | None = None
-    queues: list[QueueSpec] = []
-    secrets: list[SecretSpec] = []
-    allow_plain_secrets: list[Text] = []
+    queues: list[QueueSpec] = Field(default_factory=list)
+    secrets: list[SecretSpec] = Field(default_factory=list)
+    allow_plain_secrets: list[Text] = Field(default_factory=list)
 
     def directory(self, stack: str) -> str:
         """Folder that manifests are rendered to."""
         return self.render_directory or f"rendered/{stack}"
 
 
-_SCALARS = frozenset({"output", "render_directory", "kubeconfig", "context"})
-_CONTENT = ("servings", "topology", "queues", "secrets")
+_SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context"})
+"""Fields that are text; all others have structure."""
 _ONLY_FOR = {
     OutputMode.RENDER: ("render_directory", "allow_plain_secrets"),
     OutputMode.CLUSTER: ("kubeconfig", "context"),
@@ -93,20 +92,15 @@ class StackConfig:
         """Give a finding the coordinates of the stack file."""
         return replace(finding, path=f"{self.file}: {self.project}:{finding.path}")
 
-    def set_secret(self, key: str) -> str:
-        """Write the command that sets a secret config value; it asks for the value."""
-        return f"pulumi config set --secret {key} --stack {self.stack}"
-
 
 def read_values(config: StackConfig) -> dict[str, Any]:
-    """Give the values their structure back, without those that Secrets take by config key."""
+    """Give the values of fields their structure back, without the sources of Secrets.
+
+    A key that is neither is kept, to be refused as an unknown field.
+    """
     plain = {key: _structured(key, value) for key, value in config.values.items()}
-    taken = {key for secret in _mappings(plain.get("secrets")) for key in _texts(secret.get("data"))}
-    return {
-        key: value
-        for key, value in plain.items()
-        if key in StackSpec.model_fields or key not in taken
-    }
+    taken = set(_sources(plain.get("secrets"))) - set(StackSpec.model_fields)
+    return {key: value for key, value in plain.items() if key not in taken}
 
 
 def parse_stack(values: Mapping[str, Any]) -> tuple[StackSpec, list[Finding]]:
@@ -123,14 +117,12 @@ def check_stack(spec: StackSpec, config: StackConfig) -> list[Finding]:
     """Judge a stack by every rule that needs no serving's plan."""
     topology = check_topology(spec.topology) if spec.topology else []
     return [
-        *_says_something(config),
+        *_says_something(spec, config),
         *_fields_for_output(spec),
         *_no_secret_outside_secrets(config),
         *_names_once(spec),
         *_parents_without_cycle(spec),
         *(finding.under("topology") for finding in topology),
-        *_secrets(spec, config),
-        *_rendered_secrets(spec, config),
     ]
 
 
@@ -148,6 +140,11 @@ def objects_once(made: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Finding]
             )
 
 
+def is_kubeconfig_text(kubeconfig: str | None) -> bool:
+    """Tell whether a kubeconfig is given as its whole text instead of a path."""
+    return kubeconfig is not None and "\n" in kubeconfig
+
+
 def parents_first(queues: Sequence[QueueSpec]) -> list[QueueSpec]:
     """Order queues so that each comes after the parent that the stack makes for it."""
     depth = {queue.name: len(_ancestors(queue, queues)) for queue in queues}
@@ -155,7 +152,7 @@ def parents_first(queues: Sequence[QueueSpec]) -> list[QueueSpec]:
 
 
 def _structured(key: str, text: str) -> Any:
-    if key in _SCALARS:
+    if key in _SETTINGS:
         return text
     if not text:  # Pulumi hands over a key without a value as an empty text
         return {} if key == "topology" else []
@@ -165,24 +162,22 @@ def _structured(key: str, text: str) -> Any:
         return text
 
 
-def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    yield from (item for item in value if isinstance(item, Mapping)) if isinstance(
-        value, list
-    ) else ()
+def _sources(secrets: object) -> Iterator[str]:
+    """Find the config keys that Secrets name, in a value that nobody has judged yet."""
+    for secret in secrets if isinstance(secrets, list) else ():
+        data = secret.get("data") if isinstance(secret, Mapping) else None
+        for source in data.values() if isinstance(data, Mapping) else ():
+            if isinstance(source, str):
+                yield source
 
 
-def _texts(value: object) -> Iterator[str]:
-    yield from (item for item in value.values() if isinstance(item, str)) if isinstance(
-        value, Mapping
-    ) else ()
-
-
-def _says_something(config: StackConfig) -> Iterator[Finding]:
+def _says_something(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
     """A stack deploys something: a slip of indentation must not take everything down."""
-    if not any(config.values.get(key) for key in _CONTENT):
+    content = set(config.values) - _SETTINGS - {"allow_plain_secrets"}
+    if not any(config.values[key] for key in content) and not spec.servings:
         yield Finding(
             path="servings",
-            seen=f"is missing, and so are {', '.join(_CONTENT[1:])}; an update would take down "
+            seen="is missing, and so are topology, queues and secrets; an update would take down "
             "all that this stack has deployed",
             remedy=f"add servings, or run 'pulumi destroy --stack {config.stack}'",
             rule="stack-empty",
@@ -211,6 +206,17 @@ def _no_secret_outside_secrets(config: StackConfig) -> Iterator[Finding]:
             remedy="give the value a config key of its own, name that key in secrets, and refer "
             "to the Secret",
             rule="secret-in-config",
+        )
+    if (
+        is_kubeconfig_text(config.values.get("kubeconfig"))
+        and "kubeconfig" not in config.secret_keys
+    ):
+        yield Finding(
+            path="kubeconfig",
+            seen="holds a whole kubeconfig in plain text, and with it what opens the cluster",
+            remedy=f"run 'pulumi config set --secret kubeconfig --stack {config.stack} < FILE', "
+            "or write a path",
+            rule="secret-in-plain-text",
         )
 
 
@@ -256,64 +262,7 @@ def _parents_without_cycle(spec: StackSpec) -> Iterator[Finding]:
             chain = " -> ".join([queue.name, *above[: above.index(queue.name) + 1]])
             yield Finding(
                 path=f"queues[{index}].parent",
-                seen=f"the parents go in a cycle, {chain}, and Volcano makes a queue after its parent",
+                seen=f"the parents go in a cycle, {chain}, and each queue needs its parent first",
                 remedy="remove the parent of one of them",
                 rule="queue-cycle",
-            )
-
-
-def _secrets(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
-    """Each value of a Secret is a config value, and encrypted in the stack file."""
-    for index, secret in enumerate(spec.secrets):
-        if not is_dns_name(secret.name):
-            yield Finding(
-                path=f"secrets[{index}].name",
-                seen=f"is '{secret.name}', but must be lower-case letters, digits, dashes and dots",
-                remedy="change it",
-                rule="pattern",
-            )
-        for key, source in secret.data.items():
-            yield from _secret_value(f"secrets[{index}].data.{key}", key, source, config)
-
-
-def _secret_value(path: str, key: str, source: str, config: StackConfig) -> Iterator[Finding]:
-    seen, rule, remedy = "", "", f"run '{config.set_secret(source)}'"
-    if not _SECRET_KEY.fullmatch(key):
-        seen, rule = f"'{key}' is no key of a Secret: letters, digits, '-', '_' and '.'", "pattern"
-        remedy = "change it"
-    elif source in StackSpec.model_fields:
-        seen, rule = f"'{source}' is a field of the stack, not a value of its own", "secret-missing"
-        remedy = "write another config key, such as hf_token"
-    elif not config.values.get(source):
-        seen, rule = f"there is no config value '{source}'", "secret-missing"
-    elif source not in config.secret_keys:
-        seen, rule = f"the config value '{source}' is in plain text", "secret-in-plain-text"
-        remedy += ", and revoke the old value if anybody else could read the file"
-    if seen:
-        yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
-
-
-def _rendered_secrets(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
-    """No Secret is written to a file unless the stack says so: a file keeps nothing secret."""
-    names = sorted({secret.name for secret in spec.secrets})
-    for index, name in enumerate(spec.allow_plain_secrets):
-        if name not in names:
-            yield Finding(
-                path=f"allow_plain_secrets[{index}]",
-                seen=f"there is no Secret '{name}' in secrets",
-                remedy=suggest(name, names) if names else "remove it",
-                rule="known-value",
-            )
-    if spec.output is OutputMode.CLUSTER:
-        return
-    for index, secret in enumerate(spec.secrets):
-        if secret.name not in spec.allow_plain_secrets:
-            file = f"v1-secret-{secret.namespace}-{secret.name}.yaml"
-            yield Finding(
-                path=f"secrets[{index}]",
-                seen=f"Secret '{secret.title}' would be written in plain text to "
-                f"{spec.directory(config.stack)}/1-manifest/{file}",
-                remedy=f"write output: cluster, or add {secret.name} to allow_plain_secrets and "
-                "keep that file out of version control",
-                rule="secret-rendered",
             )

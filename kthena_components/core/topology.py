@@ -23,6 +23,7 @@ from kthena_components.core.topology_spec import (
 )
 
 DISCOVERY_LABEL = "volcano.sh/network-topology-source"
+ENOUGH = 20  # near names and cycles take long to find; more of them have the same cause
 MEMBER_KINDS = ("nodes", "node_regex", "node_labels", "children")
 
 
@@ -119,7 +120,7 @@ def _at(index: int) -> str:
 
 
 def _links(entries: Sequence[HyperNodeSpec]) -> Iterator[_Link]:
-    by_name = {entry.name: entry for entry in reversed(entries)}
+    by_name = {entry.name: entry for entry in entries}
     for i, parent in enumerate(entries):
         for k, name in enumerate(parent.children):
             if name in by_name:
@@ -168,6 +169,7 @@ def _check_names_unique(entries: Sequence[HyperNodeSpec]) -> Iterator[Finding]:
 
 def _check_children_exist(entries: Sequence[HyperNodeSpec]) -> Iterator[Finding]:
     names = {entry.name for entry in entries}
+    unknown = 0
     for i, entry in enumerate(entries):
         for k, child in enumerate(entry.children):
             path = f"{_at(i)}.children[{k}]"
@@ -175,7 +177,8 @@ def _check_children_exist(entries: Sequence[HyperNodeSpec]) -> Iterator[Finding]
                 yield must_be_known(path, "children are found by name")
             if child in names or is_late(child):
                 continue
-            close = nearest(child, sorted(names - {entry.name}))
+            unknown += 1
+            close = nearest(child, sorted(names - {entry.name})) if unknown <= ENOUGH else None
             yield Finding(
                 path=path, rule="hypernode-unknown-child",
                 seen=f"no entry is named '{child}', but Volcano ignores a member that does not "
@@ -186,14 +189,17 @@ def _check_children_exist(entries: Sequence[HyperNodeSpec]) -> Iterator[Finding]
 
 
 def _cycles(links: Sequence[_Link]) -> list[list[str]]:
-    """Find cycles that share no member, each from its highest tier down and back to it."""
+    """Find a cycle, take away the edge that closes it, and look again.
+
+    Each cycle goes from its highest tier down, so that the edge that goes up is the last.
+    """
     tiers: dict[str, int] = {}
-    graph: dict[str, list[str]] = {}
+    graph: dict[str, dict[str, None]] = {}
     for link in links:
         tiers.setdefault(link.parent.name, link.parent.tier)
-        graph.setdefault(link.parent.name, []).append(link.child.name)
+        graph.setdefault(link.parent.name, {})[link.child.name] = None
     cycles: list[list[str]] = []
-    while True:
+    for _ in range(ENOUGH):
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
@@ -201,9 +207,10 @@ def _cycles(links: Sequence[_Link]) -> list[list[str]]:
             ring: list[str] = error.args[1][:0:-1]
             top = ring.index(max(ring, key=lambda name: tiers[name]))
             cycles.append([*ring[top:], *ring[: top + 1]])
-            graph = {name: below for name, below in graph.items() if name not in ring}
+            del graph[cycles[-1][-2]][cycles[-1][-1]]
         else:
-            return cycles
+            break
+    return cycles
 
 
 def _check_cycles(links: Sequence[_Link], cycles: list[list[str]]) -> Iterator[Finding]:

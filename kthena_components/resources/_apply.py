@@ -3,7 +3,7 @@
 What an object says and waits for is decided in the manifests; Pulumi's names come from naming.py.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,13 +26,18 @@ class Scope:
     root: pulumi.ComponentResource
     name: str
     """Name of the component: what every Pulumi name starts with."""
-    serving: str
-    """Name of the serving, which every object's name starts with; empty if there is none."""
+    serving: str = ""
+    """What every object's name starts with: the name of the serving. Empty: nothing."""
     timeouts: pulumi.CustomTimeouts | None = None
     """What the user gave the component; wins over what a manifest says."""
     made: dict[tuple[int | None, str | None], pulumi.ComponentResource] = field(
         default_factory=dict
     )
+
+    def name_of(self, object_name: str) -> str:
+        """Give the Pulumi name of an object."""
+        own = object_name if self.serving else f"-{object_name}"
+        return resource_name(self.name, self.serving, own)
 
     def parent_of(self, manifest: Manifest) -> pulumi.ComponentResource:
         """Find the component of a manifest's group and role, or make it."""
@@ -46,7 +51,7 @@ class Scope:
         name = group_name(self.serving, group) + (f"-{role}" if role else "")
         known = pulumi.ComponentResource(
             ROLE if role else SERVING_GROUP,
-            resource_name(self.name, self.serving, name),
+            self.name_of(name),
             None,
             pulumi.ResourceOptions(parent=parent),
         )
@@ -61,11 +66,22 @@ def apply(scope: Scope, manifests: Iterable[Manifest], late: Late) -> dict[str, 
     for manifest in manifests:
         resources[manifest.key] = pulumi.CustomResource(
             type_token(manifest),
-            resource_name(scope.name, scope.serving, manifest.name),
+            scope.name_of(manifest.name),
             late.show(manifest.body),
             _options(scope, manifest, resources),
         )
     return resources
+
+
+def awaited(
+    manifests: Iterable[Manifest], resources: Mapping[str, pulumi.Resource]
+) -> list[pulumi.Resource]:
+    """Give the resources that are there only when the serving is ready."""
+    return [
+        resources[manifest.key]
+        for manifest in manifests
+        if manifest.timeout_seconds is not None or manifest.group is None
+    ]
 
 
 def type_token(manifest: Manifest) -> str:
@@ -75,7 +91,7 @@ def type_token(manifest: Manifest) -> str:
 
 
 def _options(
-    scope: Scope, manifest: Manifest, resources: dict[str, pulumi.Resource]
+    scope: Scope, manifest: Manifest, resources: Mapping[str, pulumi.Resource]
 ) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(
         parent=scope.parent_of(manifest),
@@ -90,7 +106,7 @@ def _options(
 
 
 def _find(
-    keys: Sequence[str], resources: dict[str, pulumi.Resource]
+    keys: Sequence[str], resources: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Resource] | None:
     return [resources[key] for key in keys] or None
 

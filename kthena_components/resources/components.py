@@ -5,15 +5,16 @@ refusal leaves no resource behind.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pulumi
 
 from kthena_components.backends.base import Manifest
-from kthena_components.backends.compiler import Compiled, compile_group, compile_role, compile_serving
+from kthena_components.backends.compiler import compile_group, compile_role, compile_serving
 from kthena_components.backends.hypernode import emit_hyper_nodes
 from kthena_components.backends.volcano import emit_queue
-from kthena_components.core.findings import Finding, Level, SpecError, render_findings
+from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.core.naming import entry_address, group_name
 from kthena_components.core.plan import ServingPlan
 from kthena_components.core.report import gpu_count, shape
@@ -21,7 +22,7 @@ from kthena_components.core.spec import QueueSpec
 from kthena_components.core.spec_parse import parse_spec
 from kthena_components.core.topology import TopologyPlan, build_topology, check_topology
 from kthena_components.core.topology_spec import HyperNodeTopologySpec
-from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply
+from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._late import Late, hide, without_tokens
 from kthena_components.resources.args import (
     HyperNodeTopologyArgs,
@@ -31,10 +32,12 @@ from kthena_components.resources.args import (
     StandaloneRoleArgs,
 )
 
-T = TypeVar("T")
 MODEL_SERVING = "kthena:index:ModelServing"
 TOPOLOGY = "kthena:index:HyperNodeTopology"
 QUEUE = "kthena:index:Queue"
+
+T = TypeVar("T")
+Rows = Sequence[Mapping[str, Any]]
 
 
 class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
@@ -47,37 +50,234 @@ class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
     def __init__(self, findings: Sequence[Finding], subject: str) -> None:
         """Keep the findings; the text lists one a line, below a line that counts them."""
         self.findings = tuple(findings)
-        super().__init__(
-            without_tokens(render_findings(findings, f"{subject} is refused")),
-            [{"property_path": f.path, "reason": without_tokens(str(f))} for f in findings],
-        )
+        message = without_tokens(render_findings(findings, f"{subject} is refused"))
+        reasons = [(finding.path, without_tokens(str(finding))) for finding in findings]
+        super().__init__(message, [{"property_path": p, "reason": r} for p, r in reasons])
 
 
 class ModelServing(pulumi.ComponentResource):
     """A served model: several ServingGroups with the same roles, on the backend of choice."""
 
     name: pulumi.Output[str]
-    """Name of the serving, and of its front Service."""
+    """Name of the serving and of its front Service."""
     namespace: pulumi.Output[str]
     """Kubernetes namespace."""
     endpoint: pulumi.Output[str | None]
-    """URL of the front Service inside the cluster, null without `expose`. What uses it is made
-    when the serving is ready."""
+    """URL of the front Service inside the cluster; null without `expose`. A resource that uses it
+    is made when the engines are ready."""
     pod_count: pulumi.Output[int]
     """Pods of all groups."""
     gpu_count: pulumi.Output[int]
-    """GPUs of all groups, as the pods request them."""
-    shape: pulumi.Output[Sequence[Mapping[str, Any]]]
+    """GPUs that the pods of all groups request."""
+    shape: pulumi.Output[Rows]
     """One row for each role: engines, pods, GPUs and parallelism."""
 
     def __init__(
         self, name: str, args: ModelServingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        compiled, late = _compile("ModelServing", name, args, compile_serving)
+        """Register the component and all its resources, or raise RefusedError before that."""
+        compiled, late = _compile("ModelServing", name, args, compile_serving, {"name": name})
         plan, rows = compiled.plan, shape(compiled.plan)
         super().__init__(MODEL_SERVING, name, _summary(plan, rows), opts)
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         resources = apply(scope, compiled.manifests, late)
-        ready = [r.urn for m, r in zip(compiled.manifests, resources.values(), strict=True)]
         _tell(self, compiled.findings)
-        _publish(self, {**_outputs(plan, rows), "endpoint": _endpoint(plan)})
+        url = _url(plan)
+        _publish(self, {**_counts(plan, rows), "name": plan.name, "endpoint": url})
+        self.endpoint = _known(url, after=awaited(compiled.manifests, resources))
+
+
+class ServingGroup(pulumi.ComponentResource):
+    """One ServingGroup by itself: a gang of roles on StatefulSets under Volcano."""
+
+    name: pulumi.Output[str]
+    """Name of the group and of its PodGroup."""
+    namespace: pulumi.Output[str]
+    """Kubernetes namespace."""
+    pod_count: pulumi.Output[int]
+    """Pods of the group."""
+    gpu_count: pulumi.Output[int]
+    """GPUs that the pods of the group request."""
+    shape: pulumi.Output[Rows]
+    """One row for each role: engines, pods, GPUs and parallelism."""
+
+    def __init__(
+        self, name: str, args: ServingGroupArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Register the component and all its resources, or raise RefusedError before that."""
+        compiled, late = _compile("ServingGroup", name, args, compile_group, {"name": name})
+        plan, rows = compiled.plan, shape(compiled.plan)
+        super().__init__(SERVING_GROUP, name, _summary(plan, rows), opts)
+        scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
+        scope.made[plan.first_group, None] = self
+        apply(scope, compiled.manifests, late)
+        _tell(self, compiled.findings)
+        group = group_name(plan.name, plan.first_group)
+        _publish(self, {**_counts(plan, rows), "name": group})
+
+
+class Role(pulumi.ComponentResource):
+    """One role of a serving by itself: its engines' StatefulSets and Services."""
+
+    name: pulumi.Output[str]
+    """Name of the role."""
+    namespace: pulumi.Output[str]
+    """Kubernetes namespace."""
+    addresses: pulumi.Output[Sequence[str]]
+    """What ENTRY_ADDRESS holds in each engine: host names without a port."""
+    pod_count: pulumi.Output[int]
+    """Pods of the role."""
+    gpu_count: pulumi.Output[int]
+    """GPUs that the pods of the role request."""
+    shape: pulumi.Output[Rows]
+    """One row: engines, pods, GPUs and parallelism."""
+
+    def __init__(
+        self, name: str, args: StandaloneRoleArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Register the component and all its resources, or raise RefusedError before that."""
+        compiled, late = _compile("Role", name, args, compile_role, {"name": name})
+        plan, rows = compiled.plan, shape(compiled.plan)
+        super().__init__(ROLE, name, _summary(plan, rows), opts)
+        scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
+        role = plan.roles[0].name
+        scope.made[plan.first_group, role] = self
+        apply(scope, compiled.manifests, late)
+        _tell(self, compiled.findings)
+        _publish(self, {**_counts(plan, rows), "name": role, "addresses": _addresses(plan)})
+
+
+class HyperNodeTopology(pulumi.ComponentResource):
+    """The network of a cluster, as HyperNodes that Volcano places groups by."""
+
+    names: pulumi.Output[Sequence[str]]
+    """Names of the HyperNodes, every child before its parent."""
+    tiers: pulumi.Output[Rows]
+    """One row for each tier, the closest first: tier, name and how many HyperNodes it has."""
+
+    def __init__(
+        self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Register the component and all its resources, or raise RefusedError before that."""
+        topology, late = _compile("HyperNodeTopology", name, args, _compile_topology, {})
+        tiers = _tiers(topology.plan)
+        super().__init__(TOPOLOGY, name, {"tiers": tiers}, opts)
+        scope = Scope(root=self, name=name, timeouts=_timeouts(opts))
+        apply(scope, topology.manifests, late)
+        _tell(self, topology.findings)
+        names = [manifest.name for manifest in topology.manifests]
+        _publish(self, {"names": names, "tiers": tiers})
+
+
+class Queue(pulumi.ComponentResource):
+    """A Volcano Queue: a share of the cluster that servings are scheduled from."""
+
+    name: pulumi.Output[str]
+    """Name of the Queue."""
+
+    def __init__(
+        self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        """Register the component and its Queue, or raise RefusedError before that."""
+        manifest, late = _compile("Queue", name, args, _compile_queue, {"name": name})
+        super().__init__(QUEUE, name, {"name": manifest.name}, opts)
+        scope = Scope(root=self, name=name, serving=manifest.name, timeouts=_timeouts(opts))
+        apply(scope, [manifest], late)
+        _publish(self, {"name": manifest.name})
+
+
+@dataclass(frozen=True, slots=True)
+class _Topology:
+    plan: TopologyPlan
+    manifests: tuple[Manifest, ...]
+    findings: tuple[Finding, ...]
+
+
+def _compile_topology(args: Mapping[str, Any]) -> _Topology:
+    spec = parse_spec(HyperNodeTopologySpec, args)
+    plan = build_topology(spec)
+    bodies = zip(plan.hyper_nodes, emit_hyper_nodes(plan), strict=True)
+    manifests = (
+        Manifest(body=body, after=tuple(f"{body['kind']}/{child}" for child in entry.children))
+        for entry, body in bodies
+    )
+    return _Topology(plan, tuple(manifests), tuple(check_topology(spec)))
+
+
+def _compile_queue(args: Mapping[str, Any]) -> Manifest:
+    return emit_queue(parse_spec(QueueSpec, args))
+
+
+def _compile(
+    kind: str, name: str, args: object, compiler: Callable[[Mapping[str, Any]], T],
+    defaults: Mapping[str, Any],
+) -> tuple[T, Late]:  # fmt: skip
+    """Compile args, or raise RefusedError with every reason."""
+    try:
+        plain, late = hide(args)
+        return compiler({**defaults, **plain}), late
+    except SpecError as error:
+        raise RefusedError(error.findings, f"{kind} '{name}'") from None
+
+
+def _summary(plan: ServingPlan, rows: Rows) -> dict[str, Any]:
+    """Give what policies and people see of a component: counts, and no template."""
+    return {
+        "name": plan.name,
+        "namespace": plan.namespace,
+        "backend": plan.backend,
+        "replicas": plan.groups,
+        "shape": rows,
+    }
+
+
+def _counts(plan: ServingPlan, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "namespace": plan.namespace,
+        "pod_count": plan.pods,
+        "gpu_count": gpu_count(rows),
+        "shape": rows,
+    }
+
+
+def _url(plan: ServingPlan) -> str | None:
+    expose = plan.expose
+    return f"http://{plan.name}.{plan.namespace}.svc:{expose.port}" if expose else None
+
+
+def _addresses(plan: ServingPlan) -> list[str]:
+    role, group = plan.roles[0], plan.first_group
+    return [
+        entry_address(plan.name, group, role.name, instance, plan.namespace)
+        for instance in range(role.replicas)
+    ]
+
+
+def _tiers(plan: TopologyPlan) -> list[dict[str, Any]]:
+    counts = [entry.tier for entry in plan.hyper_nodes]
+    return [
+        {"tier": tier, "name": name, "hyper_nodes": counts.count(tier)}
+        for tier, name in plan.tiers.items()
+    ]
+
+
+def _timeouts(opts: pulumi.ResourceOptions | None) -> pulumi.CustomTimeouts | None:
+    return opts.custom_timeouts if opts else None
+
+
+def _tell(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> None:
+    """Show what stops nothing, identical lines once."""
+    for line in dict.fromkeys(map(str, findings)):
+        pulumi.log.info(without_tokens(line), resource=component)
+
+
+def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) -> None:
+    """Set a component's outputs, all of them known, and register them."""
+    for key, value in outputs.items():
+        setattr(component, key, _known(value))
+    component.register_outputs(outputs)
+
+
+def _known(value: T, after: Iterable[pulumi.Resource] = ()) -> pulumi.Output[T]:
+    """Make an Output of a value; a resource that uses it is made after the given ones."""
+    return pulumi.Output.all(*(resource.urn for resource in after)).apply(lambda _: value)

@@ -152,13 +152,9 @@ def test_what_is_written_keeps_the_rules_of_the_crd(plan: TopologyPlan) -> None:
 
 
 def test_other_kinds_and_other_groups_are_passed_over() -> None:
-    foreign = [
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}},
-        hyper_node(node("n")) | {"apiVersion": "example.com/v1alpha1"},
-        {"kind": "HyperNode"},
-        "text",
-        None,
-    ]
+    named = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    other = hyper_node(node("n")) | {"apiVersion": "example.com/v1alpha1"}
+    foreign = [named, other, {"kind": "HyperNode"}, "text", None]
     read = read_hyper_nodes([*foreign, hyper_node(node("n"))])
     assert [entry.name for entry in read.hyper_nodes] == ["rack"]
     assert read.problems == ()
@@ -166,14 +162,14 @@ def test_other_kinds_and_other_groups_are_passed_over() -> None:
 
 def test_a_later_version_and_a_tier_from_protobuf_are_read() -> None:
     manifest = hyper_node(node("n"), tier=2.0) | {"apiVersion": "topology.volcano.sh/v1"}
-    entry, found = read_hyper_node(manifest)
-    assert (entry, found) == (HyperNodeSpec(name="rack", tier=2, nodes=["n"]), [])
-    assert entry
+    entry, _ = read_hyper_node(manifest)
+    assert entry == HyperNodeSpec(name="rack", tier=2, nodes=["n"])
     assert type(entry.tier) is int
 
 
-def test_labels_and_tier_name_that_are_no_text_are_left_out() -> None:
-    manifest = hyper_node(node("n"), tierName=3)
+@pytest.mark.parametrize("tier_name", [3, ""])
+def test_labels_and_tier_name_that_are_no_text_are_left_out(tier_name: object) -> None:
+    manifest = hyper_node(node("n"), tierName=tier_name)
     manifest["metadata"]["labels"] = {"a": "b", "c": None}
     expected = HyperNodeSpec(name="rack", tier=1, labels={"a": "b"}, nodes=["n"])
     assert read_hyper_node(manifest) == (expected, [])

@@ -39,11 +39,13 @@ def test_a_tree_is_ordered_leaves_first_and_else_as_given() -> None:
         topology(
             parent("core", "spine", tier=3),
             parent("spine", "rack-b", "rack-a"),
+            leaf("edge", tier=2),
             leaf("rack-b"),
             leaf("rack-a"),
         )
     )
-    assert [entry.name for entry in plan.hyper_nodes] == ["rack-b", "rack-a", "spine", "core"]
+    names = [entry.name for entry in plan.hyper_nodes]
+    assert names == ["rack-b", "rack-a", "edge", "spine", "core"]
 
 
 def test_a_plan_tells_its_tiers_in_ascending_order() -> None:
@@ -60,6 +62,7 @@ def test_a_plan_tells_its_tiers_in_ascending_order() -> None:
 
 def test_every_tier_name_resolves_even_when_a_tier_has_two() -> None:
     plan = build_topology(topology(leaf("a", tier_name="rack"), leaf("b", tier_name="nvl72")))
+    assert plan.tiers == {1: "rack"}
     assert [plan.tier_of(name) for name in ("rack", "nvl72", "row")] == [1, 1, None]
 
 
@@ -182,6 +185,11 @@ def test_a_child_that_is_nowhere_is_refused(child: str, remedy: str) -> None:
     )
 
 
+def test_only_the_first_unknown_children_get_a_near_name() -> None:
+    found = said(leaf("rack-1"), parent("spine", *(f"rack{i}" for i in range(2, 24)))).splitlines()
+    assert [line.count("Write 'rack-1'") for line in found] == [1] * 20 + [0] * 2
+
+
 def test_a_cycle_is_named_from_its_highest_tier_down() -> None:
     found = said(parent("row", "spine", tier=2), parent("spine", "row", tier=3))
     assert found == (
@@ -199,11 +207,12 @@ def test_a_hyper_node_that_lists_itself_is_a_cycle() -> None:
     )
 
 
-def test_cycles_apart_from_each_other_are_all_named() -> None:
-    found = said(parent("a", "b"), parent("b", "a"), parent("c", "d"), parent("d", "c"))
-    assert [line.partition(", but")[0].rpartition(", ")[2] for line in found.splitlines()] == [
+def test_every_edge_that_closes_a_cycle_is_named() -> None:
+    found = said(parent("a", "b", tier=3), parent("b", "a", "c"), parent("c", "b", tier=1))
+    cycles = [line for line in found.splitlines() if "[hypernode-cycle]" in line]
+    assert [line.partition(", but")[0].rpartition(", ")[2] for line in cycles] == [
         "a -> b -> a",
-        "c -> d -> c",
+        "b -> c -> b",
     ]
 
 

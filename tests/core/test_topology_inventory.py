@@ -47,6 +47,11 @@ def test_a_tier_name_replaces_the_end_of_the_label_key() -> None:
     assert plan.tiers == {1: "Leaf Switch"}
 
 
+def test_a_label_key_without_an_end_names_its_tier_itself() -> None:
+    plan = build_topology(inventory({"n": {"rack/": "7"}}, [{"label": "rack/"}]))
+    assert [(entry.name, entry.tier_name) for entry in plan.hyper_nodes] == [("rack--7", "rack/")]
+
+
 @pytest.mark.parametrize("labels", [{RACK: "r1"}, {RACK: "r1", SPINE: ""}], ids=["absent", "empty"])
 def test_a_node_that_lacks_a_label_is_refused(labels: dict[str, str]) -> None:
     spec = inventory({"n-1": placed("r1", "s1"), "n-2": labels}, TWO_TIERS)
@@ -146,6 +151,11 @@ def test_a_node_name_that_no_node_can_have_is_refused() -> None:
         f"inventory.nodes[0].name: 'N 1' is not {DNS_1123}, so no node has this name. Write the "
         "name that 'kubectl get nodes' shows. [hypernode-node-name]"
     )
+
+
+def test_an_empty_tier_name_is_refused() -> None:
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        inventory({"n": {RACK: "r1"}}, [{"label": RACK, "tier_name": ""}])
 
 
 @pytest.mark.parametrize("empty", ["nodes", "tiers"])

@@ -159,3 +159,10 @@ def test_an_inventory_is_refused_or_gives_a_good_tree(nodes: list[Entry], tiers:
         return
     entries = expand_inventory(spec.inventory)
     assert check_topology(HyperNodeTopologySpec(hyper_nodes=entries)) == []
+
+
+def test_of_very_many_cycles_the_first_twenty_are_named() -> None:
+    pairs = [{"name": f"h-{i}", "tier": 1, "children": [f"h-{i ^ 1}"]} for i in range(60)]
+    found = [finding.rule for finding in check_topology(topology(pairs))]
+    assert found.count("hypernode-cycle") == 20
+    assert found.count("hypernode-tier-order") == 20

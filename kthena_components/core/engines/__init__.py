@@ -1,0 +1,22 @@
+"""Engine command lines: read from any container, written for the package's own.
+
+Pure text and numbers. What the numbers mean for the GPUs of a pod is in core/checks.
+"""
+
+from kthena_components.core.engines.facts import CommandFacts, Problem
+from kthena_components.core.engines.launch import Commands, Launch, Refusal
+from kthena_components.core.engines.reader import image_entrypoint, read_command
+from kthena_components.core.engines.writer import counted_flags, unsupported, write_commands
+
+__all__ = [
+    "CommandFacts",
+    "Commands",
+    "Launch",
+    "Problem",
+    "Refusal",
+    "counted_flags",
+    "image_entrypoint",
+    "read_command",
+    "unsupported",
+    "write_commands",
+]

@@ -58,6 +58,8 @@ class Option:
     """What that key holds: SIZE, TEXT or MANY (a list of texts)."""
     counted: bool = False
     """Whether the package states it itself when it writes the command."""
+    negatable: bool = False
+    """Whether a switch has a `--no-…` that turns it off."""
     off: bool = False
     """Whether this spelling turns a switch off."""
 
@@ -103,12 +105,12 @@ def build_dialect(
     underscores: bool = False,
     abbreviates: bool = True,
 ) -> Dialect:
-    """Index an engine's options by every spelling, `--no-…` of the switches included."""
+    """Index an engine's options by every spelling, its `--no-…` included."""
     spellings: dict[str, Option] = {}
     for option in options:
         for spelling in (option.name, *option.spellings):
             spellings[spelling] = option
-            if option.kind is Kind.SWITCH and option.field and spelling.startswith("--"):
+            if option.negatable and spelling.startswith("--"):
                 spellings[f"--no-{spelling[2:]}"] = replace(option, off=True)
     return Dialect(
         engine=engine,
@@ -128,22 +130,30 @@ def understand(flag: str, dialect: Dialect) -> Meaning:
     exact = dialect.options.get(head + dot + tail) or _dotted(head, tail, dialect)
     if exact is not None:
         return Meaning(exact)
-    if head in dialect.refused:
-        return Meaning(instead=dialect.refused[head], refused=True)
+    refused = _refused(head, dialect)
+    if refused is not None:
+        return refused
     letter = dialect.options.get(flag[:2])
-    if letter is not None and flag[1] != "-" and letter.kind is not Kind.SWITCH:
+    if letter is not None and letter.kind is not Kind.SWITCH:
         return Meaning(letter, value=flag[2:])
     candidates = _starting_with(head, dialect) if dialect.abbreviates and not dot else ()
-    if candidates:
-        only = dialect.options[candidates[0]] if len(candidates) == 1 else None
-        return Meaning(only, candidates=candidates)
+    only = dialect.options[candidates[0]] if len(candidates) == 1 else None
+    return Meaning(only, candidates=candidates)
+
+
+def _refused(flag: str, dialect: Dialect) -> Meaning | None:
+    """Find what was meant by a flag that the engine surely refuses."""
+    if flag in dialect.refused:
+        return Meaning(instead=dialect.refused[flag], refused=True)
     attached = _ATTACHED.fullmatch(flag)
-    if attached is not None and attached[1] in dialect.options:
-        return Meaning(value=attached[2], instead=attached[1], refused=True)
-    for other in (head.replace("_", "-"), "--" + head[2:].replace("-", "_")):
-        if flag.startswith("--") and other in dialect.options:
+    if attached is not None:
+        short = dialect.refused.get(attached[1], attached[1])
+        if short in dialect.options:
+            return Meaning(value=attached[2], instead=short, refused=True)
+    for other in (flag.replace("_", "-"), "--" + flag[2:].replace("-", "_")):
+        if flag.startswith("--") and other != flag and other in dialect.options:
             return Meaning(instead=other, refused=True)
-    return Meaning()
+    return None
 
 
 def probably(flag: str, dialect: Dialect) -> Meaning:

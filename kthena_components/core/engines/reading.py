@@ -38,8 +38,6 @@ class Reading:
 
     dialect: Dialect
     scope: Scope
-    shell: bool = False
-    """Whether a shell has split the words, so that a `$` or a blank in them is meant."""
     values: dict[str, Any] = field(default_factory=dict)
     """Field to value: int, float, str, bool, a tuple of str, None or Unknown."""
     where: dict[str, str] = field(default_factory=dict)
@@ -56,7 +54,7 @@ class Reading:
 
     def read(self, words: Sequence[str]) -> "Reading":
         """Read all arguments."""
-        items = list(words) if self.shell else self._split_lines(words)
+        items = list(words) if self.scope.in_shell else self._split_lines(words)
         at = 0
         while at < len(items):
             word = items[at]
@@ -96,12 +94,13 @@ class Reading:
 
     def facts(self, engine: str) -> CommandFacts:
         """Give what the flags of this dialect can state; the rest has its default."""
-        can_state = {option.field for option in self.dialect.options.values()}
+        stated = {option.field for option in self.dialect.options.values()}
+        values = {f.name: self.get(f.name, f.default) for f in fields(CommandFacts)}
         return CommandFacts(
             engine=engine,
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
-            **{f.name: self.get(f.name, f.default) for f in fields(CommandFacts) if f.name in can_state},
+            **{name: value for name, value in values.items() if name in stated},
         )
 
     def _flag(self, word: str, items: list[str], at: int) -> int:
@@ -139,7 +138,7 @@ class Reading:
             self._state(option, head, value, head)
             return
         shown = self.scope.show(given)
-        value = convert(option, shown, self.scope.read(given), shell=self.shell)
+        value = convert(option, shown, self.scope.read(given), in_shell=self.scope.in_shell)
         if isinstance(value, Refused):
             value = self._problem(head, value.text, value.remedy, hard=value.hard)
         self._state(option, head, value, written or f"{head} {given}", shown)
@@ -171,7 +170,8 @@ class Reading:
         if meaning == Meaning() and self._guesses < MAX_PROBLEMS:
             self._guesses += 1
             meaning = probably(head, self.dialect)
-        meant = [self.dialect.options[name] for name in meaning.candidates or [meaning.instead] if name]
+        names = [name for name in (*meaning.candidates, meaning.instead) if name]
+        meant = [self.dialect.options[name] for name in names]
         if meaning.candidates:
             text = f"'{shown}' can mean {_listed(meaning.candidates)}, and {engine} does not guess"
             unknown = self._problem(head, text, "write the flag in full", hard=True)

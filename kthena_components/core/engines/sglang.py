@@ -15,6 +15,7 @@ from kthena_components.core.engines.words import Scope
 
 INIT_PORT = 20000
 """Where the pods of one engine meet. Any free port: `--dist-init-addr` has no default."""
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 - SGLang's default is the pod's own loopback
 
 
 def _size(name: str, field: str, *others: str, least: int = 1, counted: bool = True) -> Option:
@@ -54,19 +55,19 @@ _READ = (
 
 # Read past, but known: they decide what an abbreviation can mean.
 _VALUED = """
-    --attention-backend --attn-cp-size --attention-context-parallel-size --completion-template
-    --context-bucket --cp-strategy --dcp-comm-backend --decode-attention-backend
-    --decode-log-interval --device --disaggregation-bootstrap-port --disaggregation-mode
-    --disaggregation-transfer-backend --dist-timeout --download-dir --dtype
-    --ep-dispatch-algorithm --ep-num-redundant-experts --eplb-algorithm
-    --expert-balancedness-report-mode --expert-distribution-recorder-buffer-size
-    --expert-distribution-recorder-mode --hicache-ratio --json-ignored-fields --kv-cache-dtype
-    --load-balance-method --load-format --mem-reserve --model-checksum --model-config-parser
-    --model-impl --model-loader-extra-config --modelexpress-config --modelopt-quant
-    --moe-a2a-backend --moe-dense-tp-size --moe-dp-size --moe-data-parallel-size
-    --moe-runner-backend --nccl-port --pp-async-batch-depth --pp-max-micro-batch-size
-    --quantization --revision --served-model-name --tokenizer-mode --tokenizer-path
-    --tool-call-parser
+    --attention-backend --attention-context-parallel-size --attn-cp-size --completion-template
+    --constrained-json-max-whitespace-cnt --constrained-json-whitespace-pattern --context-bucket
+    --cp-strategy --dcp-comm-backend --decode-attention-backend --decode-log-interval --device
+    --disaggregation-bootstrap-port --disaggregation-mode --disaggregation-transfer-backend
+    --dist-timeout --download-dir --dtype --dwdp-size --ep-dispatch-algorithm
+    --ep-num-redundant-experts --eplb-algorithm --expert-balancedness-report-mode
+    --expert-distribution-recorder-buffer-size --expert-distribution-recorder-mode --kv-cache-dtype
+    --load-balance-method --load-format --model-checksum --model-config-parser --model-impl
+    --model-loader-extra-config --modelexpress-config --modelopt-checkpoint-restore-path
+    --modelopt-checkpoint-save-path --modelopt-export-path --modelopt-quant --moe-a2a-backend
+    --moe-data-parallel-size --moe-dense-tp-size --moe-dp-size --moe-runner-backend --nccl-port
+    --pp-async-batch-depth --pp-max-micro-batch-size --quantization --revision --served-model-name
+    --tokenizer-mode --tokenizer-path --tool-call-parser
 """
 _SWITCHES = """
     --disable-radix-cache --enable-dp-attention-local-control-broadcast --enable-dp-lm-head
@@ -89,3 +90,68 @@ DIALECT = build_dialect(
         "--max-model-len": "--context-length",
     },
 )
+
+
+def read_sglang(words: Sequence[str], scope: Scope, *, positional: bool = False) -> CommandFacts:
+    """Read the arguments behind `sglang serve` or `python -m sglang.launch_server`.
+
+    Attention data parallelism lives inside the tensor group: it adds no GPUs, and the old
+    `--enable-dp-attention` turns `--dp-size` into it (sglang/srt/arg_groups/parallel_hook.py
+    `_handle_deprecated_dp_attention`). A config file gives way to the command line.
+    """
+    reading = Reading(DIALECT, scope).read(words)
+    # `sglang serve` takes a model as the very first word only (sglang/cli/serve.py).
+    reading.take_model(positional=positional and reading.bare[:1] == list(words[:1]))
+    if "config" in reading.values:
+        reading.hide(f"the file of {reading.where['config']} is not at hand")
+    facts = reading.facts("sglang")
+    if reading.values.get("use_ray"):
+        facts = replace(facts, executor="ray")
+    if reading.values.get("dp_attention"):
+        width = facts.data if facts.attention_data == 1 else facts.attention_data
+        facts = replace(facts, attention_data=width, data=1)
+    return facts
+
+
+def write_sglang(launch: Launch) -> Commands:
+    """Write the commands of a launch that `unsupported_sglang` does not refuse.
+
+    Every pod runs the same command and learns its number from WORKER_INDEX.
+    """
+    words = ["python3", "-m", "sglang.launch_server", "--model-path", launch.model]
+    words += ["--host", _EVERYWHERE, "--port", str(launch.port)]
+    words += ["--tp-size", str(launch.tensor), "--pp-size", str(launch.pipeline)]
+    if launch.data > 1:
+        words += ["--dp-size", str(launch.data)]
+    if launch.expert:
+        words += ["--ep-size", str(launch.tensor)]
+    if launch.pods == 1:
+        return Commands((*words, *launch.extra_args), None, (("http", launch.port),))
+    words += ["--nnodes", str(launch.pods), "--node-rank", "$(WORKER_INDEX)"]
+    words += ["--dist-init-addr", f"$(ENTRY_ADDRESS):{INIT_PORT}"]
+    command = (*words, *launch.extra_args)
+    return Commands(command, command, (("http", launch.port), ("dist-init", INIT_PORT)))
+
+
+def unsupported_sglang(launch: Launch) -> list[Refusal]:
+    """Say what `write_sglang` cannot express: what SGLang itself refuses.
+
+    Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
+    """
+    refusals = port_clash(launch, INIT_PORT, "--dist-init-addr")
+    if launch.launcher != "native":
+        seen = f"is '{launch.launcher}', and the pods of SGLang join by themselves"
+        refusals.append(Refusal("launcher", seen, "write 'native'", "engine-launch"))
+    if launch.pods > 1 and launch.data > 1:
+        seen = f"is {launch.data} over {launch.pods} pods, and SGLang has data 1 across pods"
+        remedy = "set data to 1 and use more replicas of the role"
+        refusals.append(Refusal("parallelism.data", seen, remedy, "sglang-data-multi-node"))
+    world = launch.tensor * launch.pipeline
+    if world % launch.pods:
+        seen = (
+            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = {world} GPUs, which SGLang "
+            f"cannot spread evenly over {launch.pods} pods"
+        )
+        remedy = f"make tensor x pipeline a multiple of {launch.pods}"
+        refusals.append(Refusal("parallelism", seen, remedy, "engine-launch"))
+    return refusals

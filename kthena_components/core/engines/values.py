@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 _LENGTH = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)([kKmMgGtT])\s*")
 _UNEXPANDED = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _SUFFIXES = "kmgt"
+_NUMBERS = frozenset({Kind.SIZE, Kind.LENGTH, Kind.FRACTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +27,26 @@ class Refused:
     hard: bool = True
 
 
-def convert(option: Option, shown: str, given: MaybeText, *, shell: bool) -> Any:
+def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> Any:
     """Give a flag's value: int, float, str, tuple, None for "the engine chooses", or Refused.
 
     Args:
         option: The flag.
         shown: The value as the user wrote it, for messages.
         given: Its text.
-        shell: Whether a shell has expanded it, so that a `$` is no forgotten variable.
+        in_shell: Whether a shell has expanded it, so that a `$` is no forgotten variable.
     """
     if isinstance(given, Unknown):
         return given
-    variable = None if shell else _UNEXPANDED.search(given)
-    if variable is not None and option.kind in {Kind.SIZE, Kind.LENGTH, Kind.FRACTION}:
+    variable = None if in_shell else _UNEXPANDED.search(given)
+    if variable is not None and option.kind in _NUMBERS:
         return Refused(
             f"'{shown}' stands where no shell expands it",
             f"write $({variable[1]}), which Kubernetes expands, or start the engine from a shell",
             hard=False,
         )
-    match option.kind:
-        case Kind.SIZE:
-            return _size(option, shown, given)
-        case Kind.LENGTH:
-            return _length(option, shown, given)
-        case Kind.FRACTION:
-            return _fraction(option, shown, given)
-        case Kind.JSON:
-            return _inside_json(option, given)
-        case _:
-            return given
+    reader = _READERS.get(option.kind)
+    return given if reader is None else reader(option, shown, given)
 
 
 def _size(option: Option, shown: str, given: str) -> int | Refused:
@@ -68,7 +61,7 @@ def _size(option: Option, shown: str, given: str) -> int | Refused:
     return value
 
 
-def _length(option: Option, shown: str, given: str) -> int | None | Refused:
+def _length(option: Option, shown: str, given: str) -> int | Refused | None:
     """Read a length as `human_readable_int_or_auto` of vllm/utils/argparse_utils.py does."""
     text = given.strip()
     if text == "-1" or text.lower() == "auto":
@@ -98,7 +91,7 @@ def _fraction(option: Option, shown: str, given: str) -> float | Refused:
     return value
 
 
-def _inside_json(option: Option, given: str) -> Any:
+def _inside_json(option: Option, _: str, given: str) -> Any:
     """Take the one key that matters out of a JSON object; None when it is not there."""
     try:
         parsed = json.loads(given)
@@ -113,3 +106,11 @@ def _inside_json(option: Option, given: str) -> Any:
         case Kind.MANY, list():
             return tuple(item for item in value if isinstance(item, str))
     return None
+
+
+_READERS: Mapping[Kind, Callable[[Option, str, str], Any]] = {
+    Kind.SIZE: _size,
+    Kind.LENGTH: _length,
+    Kind.FRACTION: _fraction,
+    Kind.JSON: _inside_json,
+}

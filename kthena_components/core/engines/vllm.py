@@ -27,8 +27,12 @@ def _size(name: str, field: str, *shorts: str, least: int = 1, counted: bool = T
     return Option(name, Kind.SIZE, field, shorts, least=least, counted=counted)
 
 
-def _counted(name: str, field: str, *shorts: str, kind: Kind = Kind.TEXT) -> Option:
-    return Option(name, kind, field, shorts, counted=True)
+def _counted(name: str, field: str, *shorts: str) -> Option:
+    return Option(name, Kind.TEXT, field, shorts, counted=True)
+
+
+def _switch(name: str, field: str, *shorts: str, negatable: bool = False) -> Option:
+    return Option(name, Kind.SWITCH, field, shorts, counted=True, negatable=negatable)
 
 
 def _json(name: str, field: str, key: str, item: Kind) -> Option:
@@ -47,16 +51,16 @@ _READ = (
     _size("--data-parallel-rpc-port", "data_rpc_port", "-dpp"),
     _counted("--data-parallel-address", "data_address", "-dpa"),
     _counted("--data-parallel-backend", "data_backend", "-dpb"),
-    _counted("--data-parallel-hybrid-lb", "hybrid", "-dph", kind=Kind.SWITCH),
-    _counted("--data-parallel-external-lb", "external", "-dpe", kind=Kind.SWITCH),
-    _counted("--data-parallel-multi-port-external-lb", "many_ports", "-dpm", kind=Kind.SWITCH),
-    _counted("--enable-expert-parallel", "expert", "-ep", kind=Kind.SWITCH),
+    _switch("--data-parallel-hybrid-lb", "hybrid", "-dph", negatable=True),
+    _switch("--data-parallel-external-lb", "external", "-dpe", negatable=True),
+    _switch("--data-parallel-multi-port-external-lb", "many_ports", "-dpm"),
+    _switch("--enable-expert-parallel", "expert", "-ep", negatable=True),
     _size("--nnodes", "nnodes", "-n"),
     _size("--node-rank", "node_rank", "-r", least=0),
     _counted("--master-addr", "master_address"),
     _size("--master-port", "master_port"),
     _counted("--distributed-executor-backend", "executor"),
-    _counted("--headless", "headless", kind=Kind.SWITCH),
+    _switch("--headless", "headless"),
     _counted("--model", "model"),
     _size("--port", "port"),
     Option("--max-model-len", Kind.LENGTH, "max_model_len"),
@@ -161,7 +165,7 @@ KSERVE_DIALECT = build_dialect("huggingfaceserver", (*_OPTIONS, *_KSERVE), {}, u
 
 
 def read_vllm(
-    words: Sequence[str], scope: Scope, *, shell: bool, engine: str = "vllm", positional: bool = True
+    words: Sequence[str], scope: Scope, *, engine: str = "vllm", positional: bool = True
 ) -> CommandFacts:
     """Read the arguments behind `vllm serve`, or those of a program that takes the same flags.
 
@@ -169,7 +173,7 @@ def read_vllm(
     leaves open is unknown with one (vllm/utils/argparse_utils.py `_pull_args_from_config`).
     """
     dialect = KSERVE_DIALECT if engine == "huggingfaceserver" else DIALECT
-    reading = Reading(dialect, scope, shell).read(words)
+    reading = Reading(dialect, scope).read(words)
     reading.take_model(positional=positional)
     if "config" in reading.values:
         reading.hide(f"the file of {reading.where['config']} is not at hand")

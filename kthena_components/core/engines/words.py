@@ -20,7 +20,9 @@ MAX_SHOWN = 80
 
 LATE_VARIABLES: Mapping[str, str] = {
     **dict.fromkeys(("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"), "the ModelServing controller"),
-    **dict.fromkeys(("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"), "LeaderWorkerSet"),
+    **dict.fromkeys(
+        ("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"), "LeaderWorkerSet"
+    ),
     **dict.fromkeys(
         ("PIPELINE_PARALLEL_SIZE", "RAY_NODE_COUNT", "REQUEST_GPU_COUNT", "TENSOR_PARALLEL_SIZE"),
         "KServe",
@@ -54,6 +56,8 @@ class Scope:
     late: Mapping[str, str] = field(default_factory=lambda: LATE_VARIABLES)
     variables: dict[str, MaybeText] = field(default_factory=dict)
     """What the script itself has set so far. Wins over env."""
+    in_shell: bool = False
+    """Whether a shell has split the words, so that a `$` or a blank in one is meant."""
     positional: tuple[str, ...] = ()
     """$0, $1 and so on of the script."""
     _gaps: list[tuple[str, str]] = field(default_factory=list)

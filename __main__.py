@@ -1,0 +1,5 @@
+"""The stack program: deploys what stacks/Pulumi.<stack>.yaml describes."""
+
+from kthena_components.resources.stack import deploy
+
+deploy()

@@ -1,0 +1,142 @@
+"""Which program a command starts, behind shells, launchers and other wrappers.
+
+Only names are known here; what a program's arguments mean is in the engines' modules.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
+MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
+RAY_SCRIPT_NAME = "multi-node-serving.sh"
+_LAUNCHERS = """
+    catatonit chrt command conda ddtrace-run dumb-init env exec gosu ionice micromamba nice nohup
+    nsys numactl opentelemetry-instrument pixi poetry setsid stdbuf su-exec sudo taskset time
+    timeout tini trtllm-llmapi-launch uv
+"""
+_WRAPPERS = MPI.union(_LAUNCHERS.split())
+_PYTHON = re.compile(r"python[0-9.]*")
+_WITH_VALUE = frozenset({"-W", "-X"})
+_LONG_WITH_VALUE = frozenset({"--init-file", "--rcfile"})
+
+
+class Program(StrEnum):
+    """What a command starts."""
+
+    SHELL = "shell"
+    RAY = "ray"
+    RAY_SCRIPT = "ray-script"
+    VLLM = "vllm"
+    VLLM_FLAGS_ONLY = "vllm-flags-only"
+    """A program with vLLM's flags that takes no model as a bare word."""
+    SGLANG = "sglang"
+    SGLANG_FLAGS_ONLY = "sglang-flags-only"
+    TRTLLM = "trtllm"
+    DYNAMO_TRTLLM = "dynamo-trtllm"
+    HUGGINGFACESERVER = "huggingfaceserver"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A program, and where in the words its arguments begin."""
+
+    program: Program
+    arguments: int
+    at: int
+    """Where the program itself stands: behind its wrappers."""
+
+
+_MODULES: Mapping[str, Program] = {
+    "dynamo.sglang": Program.SGLANG_FLAGS_ONLY,
+    "dynamo.trtllm": Program.DYNAMO_TRTLLM,
+    "dynamo.vllm": Program.VLLM_FLAGS_ONLY,
+    "huggingfaceserver": Program.HUGGINGFACESERVER,
+    "sglang.launch_server": Program.SGLANG_FLAGS_ONLY,
+    "tensorrt_llm.commands.serve": Program.TRTLLM,
+}
+_SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM}
+_HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray")
+"""Every program that is found here has one of these in its command."""
+
+
+def may_start_one(text: str) -> bool:
+    """Tell quickly whether a text can start a program that is known here."""
+    return RAY_SCRIPT_NAME in text or any(hint in text for hint in _HINTS)
+
+
+def find_program(words: Sequence[str]) -> Start | None:
+    """Find the program that a command starts, behind its wrappers; None for any other."""
+    if not words or base_name(words[0]) not in _WRAPPERS:
+        return _program_at(words, 0)
+    starts = (_program_at(words, at) for at in range(1, len(words)))
+    return next(filter(None, starts), None)
+
+
+def base_name(word: str) -> str:
+    """Give the last part of a path."""
+    return word.rpartition("/")[2]
+
+
+def _program_at(words: Sequence[str], at: int) -> Start | None:
+    name = base_name(words[at]) if at < len(words) else ""
+    following = words[at + 1] if at + 1 < len(words) else ""
+    if name in SHELLS:
+        return Start(Program.SHELL, at + 1, at)
+    if name == RAY_SCRIPT_NAME:
+        return Start(Program.RAY_SCRIPT, at + 1, at)
+    if name == "ray" and following in {"start", "symmetric-run"}:
+        return Start(Program.RAY, at + 1, at)
+    if name in _SERVED and following == "serve":
+        return Start(_SERVED[name], at + 2, at)
+    if name == "trtllm-serve" and not following.startswith("disaggregated"):
+        return Start(Program.TRTLLM, at + 1 + (following == "serve"), at)
+    return _python_at(words, at) if _PYTHON.fullmatch(name) else None
+
+
+def _python_at(words: Sequence[str], start: int) -> Start | None:
+    """Read `python3 -u -m module …` and `python3 path/to/file.py …`."""
+    at = start + 1
+    while at < len(words) and words[at].startswith("-"):
+        option = words[at]
+        if option.startswith("-m"):
+            module = option[2:] or "".join(words[at + 1 : at + 2])
+            return _module(module, words, at + (1 if option[2:] else 2), start)
+        at += 2 if option in _WITH_VALUE else 1
+    path = words[at] if at < len(words) else ""
+    if path.endswith("vllm/entrypoints/openai/api_server.py"):
+        return Start(Program.VLLM, at + 1, start)
+    # KAITO has a second program of this name for its transformers runtime, below tfs/.
+    if base_name(path) == "inference_api.py" and "tfs/" not in path:
+        return Start(Program.VLLM_FLAGS_ONLY, at + 1, start)
+    return None
+
+
+def _module(module: str, words: Sequence[str], arguments: int, start: int) -> Start | None:
+    if module in _MODULES:
+        return Start(_MODULES[module], arguments, start)
+    if module == "vllm.entrypoints.cli.main":
+        serves = arguments < len(words) and words[arguments] == "serve"
+        return Start(Program.VLLM, arguments + 1, start) if serves else None
+    return Start(Program.VLLM, arguments, start) if module.startswith("vllm.entrypoints.") else None
+
+
+def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
+    """Give where a shell's first operand stands, and whether it is a script text (`-c`).
+
+    Options may be joined and may follow `-c`: `bash -lc`, `sh -ec`, `bash -c -e`,
+    `bash -euo pipefail -c`.
+    """
+    text = False
+    while at < len(words) and words[at][:1] in {"-", "+"} and len(words[at]) > 1:
+        option = words[at]
+        at += 1
+        if option == "--":
+            break
+        if option.startswith("--"):
+            at += option in _LONG_WITH_VALUE
+            continue
+        text = text or (option[0] == "-" and "c" in option)
+        at += option.count("o") + option.count("O")
+    return at, text

@@ -1,0 +1,85 @@
+"""What a command says about the Ray cluster that it starts or joins.
+
+vLLM's helper script (examples/online_serving/multi-node-serving.sh) reads `--name=value` only; it
+hands every other word to `ray start`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kthena_components.core.engines.facts import Problem
+from kthena_components.core.engines.options import Kind, Option
+from kthena_components.core.engines.programs import RAY_SCRIPT_NAME
+from kthena_components.core.engines.values import Refused, convert
+from kthena_components.core.engines.words import Scope, has_gap
+from kthena_components.core.known import MaybeInt, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Ray:
+    """Ray's part of a command."""
+
+    role: str | None = None
+    size: MaybeInt | None = None
+    where: str = ""
+    problems: tuple[Problem, ...] = ()
+
+    def join(self, other: "Ray") -> "Ray":
+        """Put together what two commands of one script say: the head's side wins."""
+        head = other if other.role == "head" or self.role is None else self
+        size = other if other.size is not None else self
+        problems = self.problems + other.problems
+        return Ray(head.role, size.size, size.where, problems)
+
+
+def read_size(flag: str, written: str, given: str, scope: Scope) -> Ray:
+    """Read a number of pods or ranks."""
+    shown = scope.show(given)
+    option = Option(flag, Kind.SIZE)
+    value = convert(option, shown, scope.read(given), in_shell=scope.in_shell)
+    where = scope.show(written)
+    if isinstance(value, Refused):
+        problem = Problem(flag=flag, text=value.text, remedy=value.remedy, hard=value.hard)
+        return Ray(size=Unknown(value.text), where=where, problems=(problem,))
+    return Ray(size=value, where=where)
+
+
+def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
+    """Read the arguments of multi-node-serving.sh: leader or worker, and the size."""
+    role = {"leader": "head", "worker": "worker"}.get(words[0] if words else "")
+    needed = "--ray_cluster_size" if role == "head" else "--ray_address"
+    if role is None:
+        return Ray()
+    stated = [word for word in words if word.startswith(f"{needed}=")]
+    if stated and role == "head":
+        given = stated[-1].partition("=")[2]
+        return replace(read_size(needed, stated[-1], given, scope), role=role)
+    if stated or any(has_gap(word) for word in words):
+        return Ray(role)
+    text = f"{RAY_SCRIPT_NAME} {words[0]} ends at once without {needed}=…"
+    remedy = f"write {needed}= and the value in one word"
+    problem = Problem(flag=needed, text=text, remedy=remedy, hard=True)
+    size = Unknown(text) if role == "head" else None
+    return Ray(role, size, problems=(problem,))
+
+
+def read_ray(words: Sequence[str], scope: Scope) -> Ray:
+    """Read `ray start --head`, `ray start --address=…` or `ray symmetric-run --min-nodes N`."""
+    if words[0] == "start":
+        flags = {word.partition("=")[0] for word in words}
+        joins = "worker" if "--address" in flags else None
+        return Ray("head" if "--head" in flags else joins)
+    own = words[: words.index("--")] if "--" in words else words
+    found = flag_value(own, ("--min-nodes",))
+    return read_size("--min-nodes", *found, scope) if found else Ray()
+
+
+def flag_value(words: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:
+    """Find the first of some flags: as written, and its value."""
+    for at, word in enumerate(words):
+        head, equals, value = word.partition("=")
+        if head in names and equals:
+            return word, value
+        if head in names and at + 1 < len(words):
+            return f"{word} {words[at + 1]}", words[at + 1]
+    return None

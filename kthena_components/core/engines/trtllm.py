@@ -1,0 +1,74 @@
+"""TensorRT-LLM: its flags, and what a command line of it says. The package writes none.
+
+Flags: tensorrt_llm/commands/serve.py, parsed by Click: no abbreviations, underscores only.
+"""
+
+from collections.abc import Sequence
+
+from kthena_components.core.engines.facts import CommandFacts
+from kthena_components.core.engines.options import Dialect, Kind, Option, build_dialect
+from kthena_components.core.engines.reading import Reading
+from kthena_components.core.engines.words import Scope
+
+_READ = (
+    Option("--tensor_parallel_size", Kind.SIZE, "tensor", ("--tp_size",)),
+    Option("--pipeline_parallel_size", Kind.SIZE, "pipeline", ("--pp_size",)),
+    Option("--context_parallel_size", Kind.SIZE, "prefill_context", ("--cp_size",)),
+    Option("--moe_expert_parallel_size", Kind.SIZE, "expert", ("--ep_size",)),
+    Option("--gpus_per_node", Kind.SIZE, "gpus_per_node"),
+    Option("--max_seq_len", Kind.SIZE, "max_model_len"),
+    Option(
+        "--free_gpu_memory_fraction",
+        Kind.FRACTION,
+        "memory_fraction",
+        ("--kv_cache_free_gpu_memory_fraction",),
+    ),
+    Option("--config", Kind.TEXT, "config", ("--extra_llm_api_options",)),
+)
+_SWITCHES = """
+    --enable_chunked_prefill --fail_fast_on_attention_window_too_large --trust_remote_code
+"""
+_VALUED = """
+    --backend --chat_template --cluster_size --custom_module_dirs --custom_tokenizer
+    --disagg_cluster_uri --host --log_level --max_batch_size --max_beam_width --max_num_tokens
+    --media_io_kwargs --metadata_server_config_file --moe_cluster_parallel_size
+    --num_postprocess_workers --otlp_traces_endpoint --port --reasoning_parser --revision
+    --server_role --tokenizer --tool_parser
+"""
+DIALECT = build_dialect(
+    "TensorRT-LLM",
+    [
+        *_READ,
+        *(Option(name) for name in _VALUED.split()),
+        *(Option(name, Kind.SWITCH) for name in _SWITCHES.split()),
+    ],
+    {"--tp": "--tp_size", "--pp": "--pp_size", "--cp": "--cp_size", "--ep": "--ep_size"},
+    abbreviates=False,
+)
+
+_DYNAMO = (
+    Option("--tensor-parallel-size", Kind.SIZE, "tensor"),
+    Option("--pipeline-parallel-size", Kind.SIZE, "pipeline"),
+    Option("--expert-parallel-size", Kind.SIZE, "expert"),
+    Option("--gpus-per-node", Kind.SIZE, "gpus_per_node"),
+    Option("--max-seq-len", Kind.SIZE, "max_model_len"),
+    Option("--free-gpu-memory-fraction", Kind.FRACTION, "memory_fraction"),
+    Option("--model-path", Kind.TEXT, "model", ("--model",)),
+    Option("--extra-engine-args", Kind.TEXT, "config", ("--override-engine-args",)),
+)
+DYNAMO_DIALECT = build_dialect("dynamo.trtllm", _DYNAMO, {})
+"""Dynamo starts the engine with argparse and hyphens (dynamo components/src/dynamo/trtllm)."""
+
+
+def read_trtllm(words: Sequence[str], scope: Scope, *, dialect: Dialect = DIALECT) -> CommandFacts:
+    """Read the arguments behind `trtllm-serve`, or those of Dynamo's `dynamo.trtllm`.
+
+    A config file wins over the command line here, the opposite of vLLM and SGLang, so that with
+    one nothing is known (tensorrt_llm/llmapi/llm_utils.py `update_llm_args_with_extra_dict`).
+    """
+    reading = Reading(dialect, scope).read(words)
+    reading.take_model(positional=dialect is DIALECT)
+    if "config" in reading.values:
+        reading.hide(f"the file of {reading.where['config']} is not at hand, and it wins")
+        reading.values = {k: value for k, value in reading.values.items() if k == "model"}
+    return reading.facts("trtllm")

@@ -1,0 +1,45 @@
+"""Write the commands that start an engine, whichever it is, and say what cannot be written."""
+
+from collections.abc import Sequence
+
+from kthena_components.core.engines import sglang, vllm
+from kthena_components.core.engines.launch import Commands, Launch, Refusal
+from kthena_components.core.engines.reading import Reading
+from kthena_components.core.engines.words import Scope
+
+_DIALECTS = {"vllm": vllm.DIALECT, "sglang": sglang.DIALECT}
+
+
+def unsupported(launch: Launch) -> list[Refusal]:
+    """Say what of a launch cannot be written. Empty: `write_commands` takes it."""
+    if launch.kind == "vllm":
+        return vllm.unsupported_vllm(launch)
+    if launch.kind == "sglang":
+        return sglang.unsupported_sglang(launch)
+    seen = f"is '{launch.kind}', and no commands are written for it"
+    return [Refusal("kind", seen, "write 'vllm' or 'sglang', or use a template", "engine-launch")]
+
+
+def write_commands(launch: Launch) -> Commands:
+    """Write an engine's commands. A pure function: the same launch gives the same words.
+
+    Raises:
+        ValueError: `unsupported` refuses the launch. The caller should have asked it.
+    """
+    refusals = unsupported(launch)
+    if refusals:
+        raise ValueError("; ".join(f"{refusal.field} {refusal.seen}" for refusal in refusals))
+    return vllm.write_vllm(launch) if launch.kind == "vllm" else sglang.write_sglang(launch)
+
+
+def counted_flags(extra_args: Sequence[str], kind: str) -> list[str]:
+    """Give the flags among a user's arguments that state what the package states itself.
+
+    Abbreviations, other spellings and flags that could mean a counted one are included, each as
+    it was written and once. Sizes, places, executor, model and port are counted.
+    """
+    dialect = _DIALECTS.get(kind)
+    if dialect is None:
+        return []
+    reading = Reading(dialect, Scope({})).read(extra_args)
+    return list(dict.fromkeys(flag for flag, option in reading.flags if option.counted))

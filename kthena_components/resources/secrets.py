@@ -1,0 +1,129 @@
+"""Kubernetes Secrets whose values come from the stack's secret config: judged, then registered.
+
+A value is never looked at here beyond whether it is there, and never shown.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+import pulumi
+
+from kthena_components.core.findings import Finding, suggest
+from kthena_components.core.stack import OutputMode, SecretSpec, StackConfig, StackSpec
+from kthena_components.core.topology_spec import is_dns_name
+
+_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+
+
+class Secret(pulumi.CustomResource):
+    """A Kubernetes Secret. Without the typed SDK, whose core.v1 takes half a second to import."""
+
+    def __init__(
+        self, secret: SecretSpec, values: Mapping[str, pulumi.Output[str]], provider: Any
+    ) -> None:
+        properties = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": secret.name, "namespace": secret.namespace},
+            "stringData": dict(values),
+        }
+        options = pulumi.ResourceOptions(
+            provider=provider,
+            version=version("pulumi-kubernetes"),
+            additional_secret_outputs=["data", "stringData"],
+        )
+        super().__init__("kubernetes:core/v1:Secret", secret.title, properties, options)
+
+
+def register_secrets(spec: StackSpec, provider: Any) -> list[pulumi.Resource]:
+    """Register the Secrets of a stack in which nothing was found."""
+    config = pulumi.Config()
+    return [
+        Secret(
+            secret,
+            {key: config.require_secret(source) for key, source in secret.data.items()},
+            provider,
+        )
+        for secret in spec.secrets
+    ]
+
+
+def check_secrets(spec: StackSpec, config: StackConfig) -> list[Finding]:
+    """Say what keeps the stack's secrets from being set, or from staying secret."""
+    return [*_values_are_secret(spec, config), *_allowed(spec), *_rendered(spec, config)]
+
+
+def unused_secrets(values: Mapping[str, Any], config: StackConfig) -> list[Finding]:
+    """Say which secret config values nothing refers to."""
+    unused = set(values) & config.secret_keys - set(StackSpec.model_fields)
+    return [
+        Finding(
+            path=key,
+            seen="is a secret config value that no entry of secrets names",
+            remedy="name it in the data of a Secret, or run "
+            f"'pulumi config rm {key} --stack {config.stack}'",
+            rule="secret-unused",
+        )
+        for key in sorted(unused)
+    ]
+
+
+def _values_are_secret(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
+    for index, secret in enumerate(spec.secrets):
+        if not is_dns_name(secret.name):
+            yield Finding(
+                path=f"secrets[{index}].name",
+                seen=f"is '{secret.name}', but must be lower-case letters, digits, dashes and dots",
+                remedy="change it",
+                rule="pattern",
+            )
+        for key, source in secret.data.items():
+            yield from _value(f"secrets[{index}].data.{key}", key, source, config)
+
+
+def _value(path: str, key: str, source: str, config: StackConfig) -> Iterator[Finding]:
+    remedy = f"run 'pulumi config set --secret {source} --stack {config.stack}'"
+    if not _KEY.fullmatch(key):
+        seen, rule = f"'{key}' is no key of a Secret: letters, digits, '-', '_' and '.'", "pattern"
+        remedy = "change it"
+    elif source in StackSpec.model_fields:
+        seen, rule = f"'{source}' is a field of the stack, not a value of its own", "secret-missing"
+        remedy = "name another config key, such as hf_token"
+    elif not config.values.get(source):
+        seen, rule = f"there is no config value '{source}'", "secret-missing"
+        remedy += ", which asks for the value"
+    elif source not in config.secret_keys:
+        seen, rule = f"the config value '{source}' is in plain text", "secret-in-plain-text"
+        remedy += ", which encrypts it, and revoke the old value if anybody else could read it"
+    else:
+        return
+    yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+
+
+def _allowed(spec: StackSpec) -> Iterator[Finding]:
+    names = {secret.name for secret in spec.secrets}
+    for index, name in enumerate(spec.allow_plain_secrets):
+        if name not in names:
+            yield Finding(
+                path=f"allow_plain_secrets[{index}]",
+                seen=f"there is no '{name}' in secrets",
+                remedy=suggest(name, names) if names else "remove it",
+                rule="known-value",
+            )
+
+
+def _rendered(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
+    """No Secret is written to a file unless the stack says so: a file keeps nothing secret."""
+    for index, secret in enumerate(spec.secrets if spec.output is OutputMode.RENDER else ()):
+        if secret.name not in spec.allow_plain_secrets:
+            file = f"v1-secret-{secret.namespace}-{secret.name}.yaml"
+            yield Finding(
+                path=f"secrets[{index}]",
+                seen=f"'{secret.title}' would be written in plain text to "
+                f"{spec.directory(config.stack)}/1-manifest/{file}",
+                remedy=f"add {secret.name} to allow_plain_secrets and keep the file out of version "
+                "control, or write output: cluster",
+                rule="secret-rendered",
+            )

@@ -1,0 +1,283 @@
+"""The stack program: from config to resources, with every refusal before the first of them.
+
+What a stack file may say is in core/stack.py, what it says of Secrets in secrets.py.
+"""
+
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pulumi
+import yaml
+
+from kthena_components.backends.base import Manifest
+from kthena_components.backends.compiler import Compiled, compile_serving
+from kthena_components.core.findings import Finding, Level, SpecError, suggest
+from kthena_components.core.report import gpu_count, render_table, shape
+from kthena_components.core.stack import (
+    OutputMode,
+    StackConfig,
+    StackSpec,
+    check_stack,
+    is_kubeconfig_text,
+    objects_once,
+    parents_first,
+    parse_stack,
+    read_values,
+)
+from kthena_components.resources._apply import provider_version
+from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
+from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
+
+UNREACHABLE = "cluster-unreachable"
+ANSWER_SECONDS = 3
+"""How long a cluster may take to accept a connection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A stack in which nothing was found, ready to be registered."""
+
+    spec: StackSpec
+    values: Mapping[str, Any]
+    """What was written, by field: components take args, not specs."""
+    servings: tuple[Compiled, ...]
+
+
+def deploy() -> None:
+    """Register everything that the stack's config describes, or refuse all of it."""
+    config = read_config()
+    try:
+        stack = load_stack(config)
+        _require_cluster(stack.spec, config)
+    except SpecError as error:
+        raise pulumi.RunError(str(error)) from None
+    _register(stack, config)
+
+
+def read_config() -> StackConfig:
+    """Read what Pulumi knows about the stack that runs."""
+    project, stack = pulumi.get_project(), pulumi.get_stack()
+    own = f"{project}:"
+    values: dict[str, str] = pulumi.runtime.get_config_env()
+    secret_keys: list[str] = pulumi.runtime.get_config_secret_keys_env()
+    settings = yaml.safe_load(Path(pulumi.get_root_directory(), "Pulumi.yaml").read_text()) or {}
+    folder = settings.get("stackConfigDir")
+    return StackConfig(
+        project=project,
+        stack=stack,
+        file=f"{f'{folder}/' if folder else ''}Pulumi.{stack}.yaml",
+        values={k.removeprefix(own): v for k, v in values.items() if k.startswith(own)},
+        secret_keys=frozenset(k.removeprefix(own) for k in secret_keys if k.startswith(own)),
+    )
+
+
+def load_stack(config: StackConfig) -> Stack:
+    """Compile all that a stack describes, or raise one SpecError with every mandatory finding."""
+    values = read_values(config)
+    unused = unused_secrets(values, config)
+    known = {key: value for key, value in values.items() if key not in {f.path for f in unused}}
+    spec, findings = parse_stack(known)
+    findings += [*unused, *check_stack(spec, config), *check_secrets(spec, config)]
+    compiled: dict[str, Compiled] = {}
+    for index, serving in enumerate(spec.servings):
+        path = f"servings[{index}]"
+        try:
+            compiled[path] = compile_serving(serving)
+        except SpecError as error:
+            findings += [finding.under(path) for finding in error.findings]
+    if not any(finding.rule == "name-once" for finding in findings):
+        made = [(p, [_title(m) for m in c.manifests]) for p, c in compiled.items()]
+        made += [(f"secrets[{i}]", [f"Secret {s.title}"]) for i, s in enumerate(spec.secrets)]
+        findings += objects_once(made)
+    mandatory = [finding for finding in findings if finding.level is Level.MANDATORY]
+    if mandatory:
+        raise refusal(mandatory, config)
+    return Stack(spec=spec, values=values, servings=tuple(compiled.values()))
+
+
+def refusal(findings: Sequence[Finding], config: StackConfig) -> SpecError:
+    """Refuse a stack, each finding in the coordinates of its file."""
+    located = [config.located(finding) for finding in findings]
+    return SpecError(located, f"stack '{config.stack}' is refused, and nothing was changed")
+
+
+def _title(manifest: Manifest) -> str:
+    namespace = manifest.body["metadata"].get("namespace", "")
+    return f"{manifest.kind} {namespace}{'/' if namespace else ''}{manifest.name}"
+
+
+def _register(stack: Stack, config: StackConfig) -> None:
+    """Register what servings need, then the servings, then what the stack tells the world."""
+    provider = _provider(stack.spec, config)
+    first = _shared(stack, pulumi.ResourceOptions(provider=provider))
+    first += register_secrets(stack.spec, provider)
+    needed = pulumi.ResourceOptions(provider=provider, depends_on=first)
+    endpoints: dict[str, pulumi.Output[str | None]] = {}
+    for args, compiled in zip(stack.spec.servings, stack.servings, strict=True):
+        name = f"{compiled.plan.namespace}/{compiled.plan.name}"
+        endpoints[name] = ModelServing(name, cast("Any", args), needed).endpoint
+    plans = [compiled.plan for compiled in stack.servings]
+    rows = [row for plan in plans for row in shape(plan)]
+    pods, gpus = sum(plan.pods for plan in plans), gpu_count(rows)
+    if plans:
+        pulumi.log.info(
+            f"{_count(len(plans), 'serving')}, {_count(pods, 'pod')}, "
+            f"{_count(gpus, 'GPU')}:\n{render_table(plans)}"
+        )
+    pulumi.export("servings", rows)
+    pulumi.export("endpoints", endpoints)
+    pulumi.export("totals", {"servings": len(plans), "pods": pods, "gpus": gpus})
+
+
+def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
+    """Register the Kubernetes provider.
+
+    Not with the class of pulumi_kubernetes: that one copies KUBECONFIG into its inputs, so that a
+    machine with a cluster could not render, and each machine's path would stand in the state.
+    """
+    if spec.output is OutputMode.RENDER:
+        properties: dict[str, Any] = {"renderYamlToDirectory": spec.directory(config.stack)}
+    else:
+        kubeconfig = (
+            pulumi.Output.secret(spec.kubeconfig)
+            if is_kubeconfig_text(spec.kubeconfig)
+            else spec.kubeconfig
+        )
+        properties = {"kubeconfig": kubeconfig, "context": spec.context}
+    # A Secret keeps its name, so a new value is written into it instead of deleting it first.
+    properties["enableSecretMutable"] = "true"
+    options = pulumi.ResourceOptions(version=provider_version())
+    return pulumi.ProviderResource("kubernetes", str(spec.output), properties, options)
+
+
+def _shared(stack: Stack, options: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Register what belongs to the whole cluster: HyperNodes, and queues with parents first."""
+    made: dict[str, pulumi.Resource] = {}
+    if stack.spec.topology:
+        made[""] = HyperNodeTopology("topology", stack.values["topology"], options)
+    written = {queue["name"]: queue for queue in stack.values.get("queues", [])}
+    for queue in parents_first(stack.spec.queues):
+        above = pulumi.ResourceOptions(depends_on=made.get(queue.parent or ""))
+        merged = pulumi.ResourceOptions.merge(options, above)
+        made[queue.name] = Queue(queue.name, written[queue.name], merged)
+    return list(made.values())
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _require_cluster(spec: StackSpec, config: StackConfig) -> None:
+    """Refuse a cluster that does not answer. A preview warns: it can do without a cluster."""
+    found = check_cluster(spec, os.environ) if spec.output is OutputMode.CLUSTER else None
+    if found is None:
+        return
+    if found.level is Level.UNKNOWN:
+        pulumi.log.info(str(config.located(found)))
+    elif found.rule == UNREACHABLE and pulumi.runtime.is_dry_run():
+        pulumi.log.warn(
+            f"{config.located(found)} This preview goes by the state alone; an update "
+            "is refused until then."
+        )
+    else:
+        raise refusal([found], config)
+
+
+def check_cluster(spec: StackSpec, environ: Mapping[str, str]) -> Finding | None:
+    """Say why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell."""
+    try:
+        files = list(_kubeconfigs(spec, environ))
+        if not files and "KUBERNETES_SERVICE_HOST" in environ:
+            return None  # inside a cluster the provider takes that one
+        cluster, title = _chosen(files, spec.context)
+    except SpecError as error:
+        return error.findings[0]
+    server = urlsplit(str(cluster.get("server")))
+    if cluster.get("proxy-url") or environ.get("HTTPS_PROXY") or not server.hostname:
+        seen = f"{title} was not tried, because it is not reached by a plain connection"
+        return Finding(path="output", seen=seen, rule=UNREACHABLE, level=Level.UNKNOWN)
+    port = server.port or (80 if server.scheme == "http" else 443)
+    try:
+        socket.create_connection((server.hostname, port), ANSWER_SECONDS).close()
+    except OSError as error:
+        return _unreachable(f"{title} does not answer: {error.strerror or error}")
+    return None
+
+
+def _unreachable(seen: str) -> Finding:
+    return Finding(
+        path="output",
+        seen=f"is cluster, but {seen}",
+        remedy="start it or connect to it, choose another one with kubeconfig and context, or "
+        "write output: render",
+        rule=UNREACHABLE,
+    )
+
+
+def _kubeconfigs(spec: StackSpec, environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Read the kubeconfigs that the provider will read, each with words for where it is."""
+    stated = spec.kubeconfig
+    if is_kubeconfig_text(stated):
+        yield "the config value kubeconfig", _mapping("the config value kubeconfig", stated)
+        return
+    paths = (
+        [stated] if stated else (environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
+    )
+    for path in filter(None, paths):
+        try:
+            yield path, _mapping(path, Path(path).expanduser().read_text())
+        except FileNotFoundError:
+            if stated:
+                raise _refused(
+                    f"there is no file '{path}'", "write the path of a kubeconfig"
+                ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise _refused(f"'{path}' cannot be read: {error}", "make it readable") from None
+
+
+def _mapping(source: str, text: str | None) -> Any:
+    try:
+        content = yaml.safe_load(text or "")
+    except yaml.YAMLError:
+        content = None
+    if not isinstance(content, Mapping):
+        raise _refused(f"{source} holds no kubeconfig", "write the path of a kubeconfig")
+    return content
+
+
+def _chosen(files: list[tuple[str, Any]], stated: str | None) -> tuple[Mapping[str, Any], str]:
+    """Find the cluster of the stated or the current context. As in kubectl, the first file wins."""
+    try:
+        contexts, clusters = (_named(files, kind) for kind in ("context", "cluster"))
+        current = [str(content["current-context"]) for _, content in files
+                   if content.get("current-context")]  # fmt: skip
+    except (TypeError, KeyError, AttributeError):
+        raise _refused(f"{files[0][0]} holds no kubeconfig", "write the path of one") from None
+    if not files:
+        raise SpecError(
+            [_unreachable("there is no kubeconfig: no file at KUBECONFIG or ~/.kube/config")]
+        )
+    name = stated or next(iter(current), "")
+    where = f"context '{name}' of {' and '.join(source for source, _ in files)}"
+    if name not in contexts:
+        seen = f"there is no {where}" if name else f"{files[0][0]} has no current context"
+        raise _refused(seen, suggest(name, contexts), "context")
+    cluster = str(contexts[name].get("cluster"))
+    return clusters.get(cluster, {}), f"{where}, {clusters.get(cluster, {}).get('server')},"
+
+
+def _named(files: list[tuple[str, Any]], kind: str) -> dict[str, Mapping[str, Any]]:
+    return {
+        str(item["name"]): item[kind]
+        for _, content in reversed(files)
+        for item in content.get(f"{kind}s") or []
+    }
+
+
+def _refused(seen: str, remedy: str, path: str = "kubeconfig") -> SpecError:
+    return SpecError([Finding(path=path, seen=seen, remedy=remedy, rule="kubeconfig")])
