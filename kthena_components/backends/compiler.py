@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kthena_components.backends import kthena, native
+from kthena_components.backends import kthena, kthena_limits, native
 from kthena_components.backends.base import Manifest
 from kthena_components.core.checks import run_checks
 from kthena_components.core.facts import NameFacts, facts_from_plan
@@ -45,7 +45,7 @@ class Backend:
 
 BACKENDS: Mapping[str, Backend] = {
     "native": Backend(emit=native.emit, refuse=native.refuse, names=native.names),
-    "kthena": Backend(emit=kthena.emit, refuse=kthena.refuse, names=kthena.names),
+    "kthena": Backend(emit=kthena.emit, refuse=kthena_limits.refuse, names=kthena_limits.names),
 }
 
 

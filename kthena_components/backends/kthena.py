@@ -4,23 +4,22 @@ Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controlle
 versions the tags v0.1.0 to v0.4.0. Field by field in docs/backends.md.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.backends import services, volcano
 from kthena_components.backends.base import WAIT_FOR, Manifest
+from kthena_components.backends.kthena_limits import since
 from kthena_components.core import naming
 from kthena_components.core.facts import (
     EngineFacts,
     GangFacts,
-    NameFacts,
     ServingFacts,
     as_count,
     as_list,
     as_map,
     read_pod,
 )
-from kthena_components.core.findings import Finding
 from kthena_components.core.known import MaybeInt, Unknown
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.spec import KthenaVersion, RolloutType, Template
@@ -28,12 +27,6 @@ from kthena_components.core.spec import KthenaVersion, RolloutType, Template
 GROUP = "workload.serving.volcano.sh"
 API_VERSION = f"{GROUP}/v1alpha1"
 KIND = "ModelServing"
-_SINCE = tuple(KthenaVersion)
-
-
-def since(plan: ServingPlan, version: KthenaVersion) -> bool:
-    """Tell whether the controller that the plan is for is at least of this version."""
-    return _SINCE.index(plan.kthena_version) >= _SINCE.index(version)
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
@@ -124,109 +117,6 @@ def _template(template: Template) -> Template:
     return {**({"metadata": kept} if kept else {}), "spec": template.get("spec") or {}}
 
 
-def refuse(plan: ServingPlan) -> Iterator[Finding]:
-    """Say what Kthena, or the version that the plan is for, cannot express."""
-    stated = plan.rollout.stated
-    if stated is not None and stated.max_surge is not None:
-        yield _refusal(
-            "rollout_strategy.rolling_update_configuration.max_surge",
-            f"is {stated.max_surge}, but Kthena has no surge: versions that take the field drop it",
-            "remove it; max_unavailable is the only budget",
-        )
-    if len(plan.roles) > 4:  # noqa: PLR2004 - the CRD's maxItems
-        yield _refusal(
-            "roles",
-            f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
-            "and a ModelServing holds at most 4",
-            "split the serving, or write backend: native",
-        )
-    for role in plan.roles:
-        yield from _refuse_role_name(plan, role)
-    yield from _refuse_by_version(plan)
-
-
-def _refuse_role_name(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
-    over = len(role.name) - 12
-    if over > 0:
-        yield _refusal(
-            f"{role.path}.name",
-            f"is '{role.name}', {len(role.name)} characters, and Kthena allows 12",
-            f"shorten it by {over}",
-        )
-    if since(plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(role.name):
-        yield _refusal(
-            f"{role.path}.name",
-            f"is '{role.name}', and Kthena wants a role name that starts with a letter",
-            f"write for example 'r{role.name}'",
-        )
-
-
-def _refuse_by_version(plan: ServingPlan) -> Iterator[Finding]:  # noqa: C901 - one line for each field
-    version, stated = plan.kthena_version, plan.rollout.stated
-
-    def lacks(path: str, what: str, needed: KthenaVersion) -> Finding:
-        return _refusal(
-            path,
-            f"{what} needs Kthena {needed} or later, and kthena_version is {version}",
-            f"remove it, or write kthena_version: '{needed}'",
-        )
-
-    if not since(plan, KthenaVersion.V1_0):
-        if plan.queue is not None:
-            yield lacks("queue", "a queue", KthenaVersion.V1_0)
-        for role in plan.roles:
-            if role.max_unavailable is not None:
-                yield lacks(f"{role.path}.max_unavailable", "a role's budget", KthenaVersion.V1_0)
-    if not since(plan, KthenaVersion.V0_4):
-        if plan.rollout.type is RolloutType.ROLE:
-            yield lacks("rollout_strategy.type", "RoleRollingUpdate", KthenaVersion.V0_4)
-        if stated is not None and isinstance(stated.partition, str):
-            path = "rollout_strategy.rolling_update_configuration.partition"
-            yield lacks(path, "a partition in percent", KthenaVersion.V0_4)
-        for role in plan.roles:
-            if any(
-                (t or {}).get("metadata", {}).get("annotations") for t in (role.entry, role.worker)
-            ):
-                yield lacks(
-                    f"{role.path}.entry_template.metadata.annotations",
-                    "a template with annotations (earlier controllers crash on one)",
-                    KthenaVersion.V0_4,
-                )
-    if not since(plan, KthenaVersion.V0_2):
-        yield from _refuse_in_first_version(plan, lacks)
-
-
-def _refuse_in_first_version(plan: ServingPlan, lacks: Any) -> Iterator[Finding]:
-    if plan.scheduler != "volcano":
-        yield lacks("scheduler_name", f"scheduler '{plan.scheduler}'", KthenaVersion.V0_2)
-    if plan.role_topology is not None:
-        yield lacks("network_topology.role_policy", "a topology per role", KthenaVersion.V0_2)
-    if plan.group_topology is not None:
-        if plan.group_topology.highest_tier_name is not None:
-            path = "network_topology.group_policy.highest_tier_name"
-            yield lacks(path, "a tier by name", KthenaVersion.V0_2)
-        if plan.min_role_replicas is None:
-            yield _refusal(
-                "gang_policy",
-                "is missing while network_topology is given, and Kthena 0.1 crashes on that",
-                "give gang_policy.min_role_replicas",
-            )
-
-
-def _refusal(path: str, seen: str, remedy: str) -> Finding:
-    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
-
-
-def names(plan: ServingPlan) -> Iterator[NameFacts]:
-    """Give the names that Kthena will make: the webhook measures with the counts, not the indices.
-
-    Source: Kthena v1.0.0 webhook/validator.go validGeneratedNameLength.
-    """
-    for role in plan.roles:
-        name = f"{plan.name}-{plan.groups}-{role.name}-{role.replicas}-{role.worker_replicas}"
-        yield NameFacts(path=f"{role.path}.name", name=name, limit=naming.DNS_LABEL, what="pod")
-
-
 def is_model_serving(body: Mapping[str, Any]) -> bool:
     """Tell whether a manifest is a ModelServing, in any served version."""
     return str(body.get("apiVersion", "")).startswith(f"{GROUP}/") and body.get("kind") == KIND
@@ -271,7 +161,7 @@ def _read_role(role: Mapping[str, Any], path: str) -> EngineFacts:
 def _read_gang(
     template: Mapping[str, Any], engines: tuple[EngineFacts, ...], base: str
 ) -> GangFacts:
-    """Work out the gang that the controller will ask for: whole engines, so it always covers them."""
+    """Work out the gang that the controller will ask for; it always holds whole engines."""
     stated = as_map(as_map(template.get("gangPolicy")).get("minRoleReplicas"))
     minima: dict[str, MaybeInt] = {}
     member: MaybeInt = 0

@@ -5,6 +5,7 @@ runs unchanged. What a controller would do better is in docs/backends.md.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.backends import services, volcano
@@ -25,6 +26,29 @@ never be made and the wait would never end.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """One role instance of one group: two StatefulSets that live and die together."""
+
+    plan: ServingPlan
+    group: int
+    role: RolePlan
+    instance: int
+
+    @property
+    def name(self) -> str:
+        return naming.instance_name(self.plan.name, self.group, self.role.name, self.instance)
+
+    @property
+    def key(self) -> str:
+        """Key of the entry StatefulSet."""
+        return f"StatefulSet/{self.name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return naming.instance_labels(self.plan.name, self.group, self.role.name, self.instance)
+
+
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write a serving: each group's PodGroup, then its Services, workers and entries."""
     front = services.emit_front(plan)
@@ -33,130 +57,131 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
-    engines = [(role, instance) for role in plan.roles for instance in range(role.replicas)]
-    before = tuple(
-        _set_key(naming.instance_name(plan.name, earlier, role.name, instance))
-        for earlier in plan.batch_before(group)
-        for role, instance in engines
-    )
+    engines = _engines(plan, group)
+    before = tuple(e.key for earlier in plan.batch_before(group) for e in _engines(plan, earlier))
     first: list[Manifest] = []
     if plan.gang and plan.pod_group is None:
         first.append(volcano.emit_pod_group(plan, group, before))
-    gate = tuple(m.key for m in first) or before
-    for role, instance in engines:
-        first.extend(services.emit_instance(plan, group, role.name, instance, gate))
+    gate = tuple(manifest.key for manifest in first) or before
+    for engine in engines:
+        first.extend(services.emit_instance(plan, group, engine.role.name, engine.instance, gate))
     yield from first
     there = tuple(manifest.key for manifest in first)
-    workers = [_workers(plan, group, r, i, there) for r, i in engines if r.worker_replicas]
+    workers = [_workers(engine, there) for engine in engines if engine.role.worker_replicas]
     yield from workers
     made = (*there, *(manifest.key for manifest in workers))
-    waited = _waited_for(plan, len(engines))
-    for number, (role, instance) in enumerate(engines, 1):
-        last = number == len(engines)
-        yield _entry(plan, group, role, instance, made, wait=waited or last)
-        if not waited:
-            made = (*made, _set_key(naming.instance_name(plan.name, group, role.name, instance)))
+    side_by_side = _side_by_side(plan, len(engines))
+    for engine in engines:
+        wait = side_by_side or engine is engines[-1]
+        yield _entry(engine, made, wait=wait)
+        if not side_by_side:
+            made = (*made, engine.key)
 
 
-def _waited_for(plan: ServingPlan, engines: int) -> bool:
+def _engines(plan: ServingPlan, group: int) -> list[_Engine]:
+    return [_Engine(plan, group, r, i) for r in plan.roles for i in range(r.replicas)]
+
+
+def _side_by_side(plan: ServingPlan, engines: int) -> bool:
     """Tell whether every entry is waited for, or only the last one of each group."""
-    at_once = min(plan.rollout.max_unavailable, max(plan.groups, 1))
-    return engines * at_once <= AWAITED_AT_ONCE
+    groups = min(plan.rollout.max_unavailable, max(plan.groups, 1))
+    return engines * groups <= AWAITED_AT_ONCE
 
 
-def _set_key(name: str) -> str:
-    return f"StatefulSet/{name}"
-
-
-def _entry(  # noqa: PLR0913 - what an entry is, and whether it is waited for
-    plan: ServingPlan, group: int, role: RolePlan, instance: int, after: tuple[str, ...], *,
-    wait: bool,
-) -> Manifest:  # fmt: skip
-    name = naming.instance_name(plan.name, group, role.name, instance)
+def _entry(engine: _Engine, after: tuple[str, ...], *, wait: bool) -> Manifest:
     own = {naming.ENTRY: "true"}
     index = {"name": naming.WORKER_INDEX, "value": "0"}
-    template = _template(plan, group, role, instance, role.entry, own, index)
-    return _stateful_set(plan, group, role, instance, name, own, template, after, wait=wait)
+    template = _template(engine, engine.role.entry, own, index)
+    body = _stateful_set(engine, engine.name, own, template)
+    if not wait:
+        body["metadata"]["annotations"] = dict(SKIP_AWAIT)
+    timeout = engine.plan.ready_timeout_seconds if wait else None
+    return _manifest(engine, body, after, timeout)
 
 
-def _workers(
-    plan: ServingPlan, group: int, role: RolePlan, instance: int, after: tuple[str, ...]
-) -> Manifest:
-    name = naming.worker_set_name(plan.name, group, role.name, instance)
+def _workers(engine: _Engine, after: tuple[str, ...]) -> Manifest:
     own = {naming.WORKER: "true"}
     # One template serves all workers, so the index comes from a label (Kubernetes 1.28 and later).
     index = {
         "name": naming.WORKER_INDEX,
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{naming.POD_INDEX}']"}},
     }
-    template = _template(plan, group, role, instance, role.worker or {}, own, index)
-    manifest = _stateful_set(plan, group, role, instance, name, own, template, after, wait=False)
-    spec = dict(manifest.body["spec"])
-    spec["replicas"], spec["ordinals"] = role.worker_replicas, {"start": 1}
-    return Manifest(
-        body={**manifest.body, "spec": spec},
-        **{k: getattr(manifest, k) for k in Manifest.__dataclass_fields__ if k != "body"},
-    )
+    plan, role = engine.plan, engine.role
+    name = naming.worker_set_name(plan.name, engine.group, role.name, engine.instance)
+    body = _stateful_set(engine, name, own, _template(engine, role.worker or {}, own, index))
+    body["metadata"]["annotations"] = dict(SKIP_AWAIT)
+    body["spec"] |= {"replicas": role.worker_replicas, "ordinals": {"start": 1}}
+    return _manifest(engine, body, after, None)
 
 
-def _stateful_set(  # noqa: PLR0913 - both StatefulSets of an engine differ in these alone
-    plan: ServingPlan, group: int, role: RolePlan, instance: int, name: str,
-    own: dict[str, str], template: Template, after: tuple[str, ...], *, wait: bool,
-) -> Manifest:  # fmt: skip
-    labels = naming.instance_labels(plan.name, group, role.name, instance)
-    metadata: dict[str, Any] = {"name": name, "namespace": plan.namespace, "labels": labels}
-    if not wait:
-        metadata["annotations"] = dict(SKIP_AWAIT)
+def _stateful_set(
+    engine: _Engine, name: str, own: dict[str, str], template: Template
+) -> dict[str, Any]:
     spec = {
         "replicas": 1,
-        "serviceName": naming.instance_name(plan.name, group, role.name, instance),
-        # OrderedReady would make pod 1 only when pod 0 is ready, and a gang is never ready in parts.
+        "serviceName": engine.name,
+        # OrderedReady would make pod 1 only when pod 0 is ready; a gang is never ready in parts.
         "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": {**labels, **own}},
+        "selector": {"matchLabels": {**engine.labels, **own}},
         "template": template,
     }
-    kept = group - plan.first_group < plan.rollout.partition
+    metadata = {"name": name, "namespace": engine.plan.namespace, "labels": engine.labels}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+
+
+def _manifest(
+    engine: _Engine, body: dict[str, Any], after: tuple[str, ...], timeout: int | None
+) -> Manifest:
+    """Say how a StatefulSet changes: replaced with its template, or kept below the partition."""
+    plan = engine.plan
+    kept = engine.group - plan.first_group < plan.rollout.partition
     return Manifest(
-        body={"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec},
-        group=group, role=role.name, after=after,
+        body=body,
+        group=engine.group,
+        role=engine.role.name,
+        after=after,
         replace_on=() if kept else ("spec.template",),
         ignore=("spec",) if kept else (),
         delete_first=True,
-        timeout_seconds=plan.ready_timeout_seconds if wait else None,
-    )  # fmt: skip
+        timeout_seconds=timeout,
+    )
 
 
-def _template(  # noqa: PLR0913 - entry and worker templates differ in these alone
-    plan: ServingPlan, group: int, role: RolePlan, instance: int, template: Template,
-    own: dict[str, str], index: dict[str, Any],
-) -> Template:  # fmt: skip
+def _template(
+    engine: _Engine, template: Template, own: dict[str, str], index: dict[str, Any]
+) -> Template:
+    """Add to a template what Kthena adds: labels, annotations, variables and the scheduler."""
+    plan, role = engine.plan, engine.role
     metadata = template.get("metadata") or {}
-    labels = {
-        **(metadata.get("labels") or {}),
-        **naming.instance_labels(plan.name, group, role.name, instance),
-        **own,
-        naming.ROLE_TEMPLATE_HASH: role.template_hash,
-    }
+    hashes = {naming.ROLE_TEMPLATE_HASH: role.template_hash}
     if plan.rollout.type is RolloutType.SERVING_GROUP:
-        labels[naming.REVISION] = plan.revision
-    annotations = dict(metadata.get("annotations") or {})
-    joined = plan.pod_group or (naming.group_name(plan.name, group) if plan.gang else None)
-    if plan.gang and joined:
-        annotations |= {
-            naming.POD_GROUP: joined,
-            naming.TASK_SPEC: naming.role_id(role.name, instance),
-        }
-    address = naming.entry_address(plan.name, group, role.name, instance, plan.namespace)
+        hashes[naming.REVISION] = plan.revision
+    labels = {**(metadata.get("labels") or {}), **engine.labels, **own, **hashes}
+    annotations = {**(metadata.get("annotations") or {}), **_gang(engine)}
+    address = naming.entry_address(
+        plan.name, engine.group, role.name, engine.instance, plan.namespace
+    )
     env = [
         {"name": naming.GROUP_SIZE, "value": str(role.pods)},
         {"name": naming.ENTRY_ADDRESS, "value": address},
         index,
     ]
-    filled = with_env(template, env)
+    spec = with_env(template, env)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
-        "spec": {**filled["spec"], "schedulerName": plan.scheduler},
+        "spec": {**spec, "schedulerName": plan.scheduler},
     }
+
+
+def _gang(engine: _Engine) -> dict[str, str]:
+    """Tell Volcano which gang a pod belongs to, and which of its tasks it is."""
+    plan = engine.plan
+    own = naming.group_name(plan.name, engine.group)
+    gang = own if plan.pod_group is None else plan.pod_group
+    if not plan.gang or not gang:
+        return {}
+    task = naming.role_id(engine.role.name, engine.instance)
+    return {naming.POD_GROUP: gang, naming.TASK_SPEC: task}
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
@@ -169,12 +194,13 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     if plan.restart_grace_seconds:
         yield _needs_controller(
             "restart_grace_period_seconds",
-            f"is {plan.restart_grace_seconds}, but a StatefulSet knows no grace before it recreates",
+            f"is {plan.restart_grace_seconds}, but a StatefulSet recreates a pod at once",
         )
     if plan.rollout.stated and plan.rollout.stated.max_surge is not None:
         yield _needs_controller(
             "rollout_strategy.rolling_update_configuration.max_surge",
-            f"is {plan.rollout.stated.max_surge}, but StatefulSets keep their names, so nothing can surge",
+            f"is {plan.rollout.stated.max_surge}, but a StatefulSet is replaced under its own "
+            "name, so nothing can surge",
         )
     for role in plan.roles:
         if role.max_unavailable is not None:

@@ -152,8 +152,10 @@ def _add(
     selector = as_map(as_map(spec.get("selector")).get("matchLabels"))
     known = found.get(key)
     if naming.WORKER in selector:
-        entry = known.entry if known else PodFacts(
-            devices=(), command=None, gpus_path="", command_path=""
+        entry = (
+            known.entry
+            if known
+            else PodFacts(devices=(), command=None, gpus_path="", command_path="")
         )
         workers = as_count(spec.get("replicas"), "replicas", 1)
         pods = workers if isinstance(workers, Unknown) else workers + 1

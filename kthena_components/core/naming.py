@@ -27,7 +27,7 @@ REVISION = f"{_KTHENA}revision"
 ROLE_TEMPLATE_HASH = f"{_KTHENA}role-template-hash"
 KTHENA_LABELS = frozenset({NAME, GROUP_NAME, ROLE, ROLE_ID, ENTRY, REVISION, ROLE_TEMPLATE_HASH})
 WORKER = "kthena-components/worker"
-"""Ours: the workers need a label of their own, or two StatefulSets would select one another's pods."""
+"""Ours: without a label of the workers, two StatefulSets would select one another's pods."""
 
 POD_GROUP = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"

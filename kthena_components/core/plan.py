@@ -203,7 +203,7 @@ def serving_of(spec: GroupSpec) -> ModelServingSpec:
     return ModelServingSpec.model_construct(**shared, replicas=1, backend=NATIVE)
 
 
-def _plan(  # noqa: PLR0913 - one keyword for each way a plan can differ
+def _plan(
     spec: GroupSpec,
     serving: ModelServingSpec,
     *,

@@ -46,7 +46,10 @@ def one_way_to_pods(role: RoleSpec) -> Iterator[Finding]:
 
 
 def worker_template(role: RoleSpec) -> Iterator[Finding]:
-    """Workers need a template. Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas."""
+    """Workers need a template.
+
+    Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
+    """
     if role.engine is None and role.worker_replicas and role.worker_template is None:
         yield Finding(
             path="worker_template",

@@ -54,8 +54,8 @@ def role_names_unique(spec: ModelServingSpec) -> Iterator[Finding]:
             yield Finding(
                 path=f"roles[{at[1]}].name",
                 rule="role-names-unique",
-                seen=f"{count} roles have the name '{name}' ({', '.join(f'roles[{i}]' for i in at)}), "
-                "and role names must be unique",
+                seen=f"{count} roles have the name '{name}' "
+                f"({', '.join(f'roles[{i}]' for i in at)}), and role names must be unique",
                 remedy="rename all but one",
             )
 
@@ -104,15 +104,16 @@ def topology_cap(spec: ModelServingSpec) -> Iterator[Finding]:
             yield Finding(
                 path=path,
                 rule="topology-cap-stated",
-                seen=f"both highest_tier_allowed ({tier}) and highest_tier_name ('{name}') are given, "
-                "and Volcano takes one or the other",
+                seen=f"both highest_tier_allowed ({tier}) and highest_tier_name ('{name}') are "
+                "given, and Volcano takes one or the other",
                 remedy="remove one of them",
             )
         elif policy and policy.mode is TopologyMode.HARD and tier is None and name is None:
             yield Finding(
                 path=path,
                 rule="topology-cap-stated",
-                seen="mode is hard but no tier is given, and Volcano then drops the constraint silently",
+                seen="mode is hard but no tier is given, and Volcano then drops the constraint "
+                "silently",
                 remedy="give highest_tier_allowed, for example 1 for the closest tier",
             )
         elif tier == 0:
@@ -134,7 +135,8 @@ def volcano_fields(spec: ModelServingSpec) -> Iterator[Finding]:
             yield Finding(
                 path=field,
                 rule="volcano-scheduler",
-                seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano reads it",
+                seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano "
+                "reads it",
                 remedy="write scheduler_name: volcano, or remove the field",
             )
 
@@ -205,7 +207,7 @@ def recovery_and_rollout(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
-    """The front Service points at one role: a request must not land on prefill or decode by chance."""
+    """The front Service points at one role: chance must not choose between prefill and decode."""
     if spec.expose is None:
         return
     names = [role.name for role in spec.roles]
@@ -213,7 +215,8 @@ def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
         yield Finding(
             path="expose.role",
             rule="expose-role",
-            seen=f"is missing, and there are {len(names)} roles ({', '.join(names)}) to send requests to",
+            seen=f"is missing, and there are {len(names)} roles ({', '.join(names)}) "
+            "to send requests to",
             remedy="name the role whose entry pods answer",
         )
     elif spec.expose.role is not None and spec.expose.role not in names:

@@ -12,9 +12,9 @@ from typing import Annotated
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.known import is_late
+from kthena_components.core.known import LATE_OPEN, is_late
 from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
-from kthena_components.core.spec import Count, Spec, Text
+from kthena_components.core.spec import PATTERNS, Count, Spec, Text
 
 NAME_LIMIT = 253
 DNS_1123 = (
@@ -22,9 +22,9 @@ DNS_1123 = (
     "each part starting and ending with a letter or digit)"
 )
 Word = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
-LabelValue = Annotated[
-    str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=DNS_LABEL)
-]
+_LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{LATE_OPEN}"  # or it comes late
+PATTERNS[_LABEL_VALUE] = "letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=DNS_LABEL)]
 
 # Go's regexp has neither, and Volcano's webhook refuses a pattern that does not compile.
 _NOT_IN_GO = re.compile(r"\(\?<?[=!]|\\[1-9]")
@@ -121,7 +121,7 @@ def check_name(name: str, path: str) -> Iterator[Finding]:
     elif not is_dns_name(name):
         yield Finding(
             path=path, seen=f"'{name}' is not {DNS_1123}, as the name of a HyperNode is",
-            remedy=f"write '{dns_name(name)[:NAME_LIMIT] or 'rack-1'}'", rule="hypernode-name",
+            remedy=f"write '{dns_name(name[:NAME_LIMIT]) or 'rack-1'}'", rule="hypernode-name",
         )  # fmt: skip
 
 
@@ -263,13 +263,11 @@ def _check_one_parent(inventory: InventorySpec) -> Iterator[Finding]:
         parents: dict[str, dict[str, str]] = {}
         for i, node in enumerate(inventory.nodes):
             value, parent = node.labels[low.label], node.labels[high.label]
-            nodes_by_parent = parents.setdefault(value, {})
-            if parent in nodes_by_parent:
+            examples = parents.setdefault(value, {parent: node.name})
+            if parent in examples:
                 continue
-            nodes_by_parent[parent] = node.name
-            if len(nodes_by_parent) == 1:
-                continue
-            other, example = next(iter(nodes_by_parent.items()))
+            examples[parent] = node.name
+            other, example = next(iter(examples.items()))
             yield Finding(
                 path=f"inventory.nodes[{i}].labels", rule="hypernode-two-parents",
                 seen=f"{low.title} '{value}' is in {high.title} '{other}' by node '{example}' and "

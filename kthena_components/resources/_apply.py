@@ -3,7 +3,7 @@
 What an object says and waits for is decided in the manifests; Pulumi's names come from naming.py.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
@@ -63,22 +63,54 @@ class Scope:
 def apply(scope: Scope, manifests: Iterable[Manifest], late: Late) -> dict[str, pulumi.Resource]:
     """Register manifests, each one's `after` before it, and give the resources by key."""
     resources: dict[str, pulumi.Resource] = {}
+    before = _Before()
     for manifest in manifests:
         resources[manifest.key] = pulumi.CustomResource(
             type_token(manifest),
             scope.name_of(manifest.name),
             late.show(manifest.body),
-            _options(scope, manifest, resources),
+            pulumi.ResourceOptions(
+                parent=scope.parent_of(manifest),
+                depends_on=[resources[key] for key in before.nearest(manifest)],
+                delete_before_replace=manifest.delete_first or None,
+                replace_on_changes=list(manifest.replace_on),
+                ignore_changes=list(manifest.ignore),
+                replace_with=[resources[key] for key in manifest.replace_with],
+                custom_timeouts=_timeouts(scope.timeouts, manifest.timeout_seconds),
+                version=provider_version(),
+            ),
         )
     return resources
 
 
+class _Before:
+    """What comes before each manifest, as a set of bits.
+
+    Pulumi's SDK walks all that comes before a resource for each single dependency. So only the
+    nearest are stated; what those wait for is there anyway.
+    """
+
+    def __init__(self) -> None:
+        self._bits: dict[str, int] = {}
+        self._all: dict[str, int] = {}
+
+    def nearest(self, manifest: Manifest) -> list[str]:
+        """Give those of a manifest's `after` that no other one of them waits for."""
+        implied = stated = 0
+        for key in manifest.after:
+            implied |= self._all[key]
+            stated |= self._bits[key]
+        self._bits[manifest.key] = 1 << len(self._bits)
+        self._all[manifest.key] = implied | stated
+        return [key for key in dict.fromkeys(manifest.after) if not self._bits[key] & implied]
+
+
 def awaited(
     manifests: Iterable[Manifest], resources: Mapping[str, pulumi.Resource]
-) -> list[pulumi.Resource]:
-    """Give the resources that are there only when the serving is ready."""
+) -> list[pulumi.Output[str]]:
+    """Give Outputs that are there only when the serving is ready."""
     return [
-        resources[manifest.key]
+        resources[manifest.key].urn
         for manifest in manifests
         if manifest.timeout_seconds is not None or manifest.group is None
     ]
@@ -88,27 +120,6 @@ def type_token(manifest: Manifest) -> str:
     """Name a kind as pulumi-kubernetes does: `kubernetes:core/v1:Service`."""
     group = manifest.body["apiVersion"]
     return f"kubernetes:{group if '/' in group else f'core/{group}'}:{manifest.kind}"
-
-
-def _options(
-    scope: Scope, manifest: Manifest, resources: Mapping[str, pulumi.Resource]
-) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions(
-        parent=scope.parent_of(manifest),
-        depends_on=_find(manifest.after, resources),
-        delete_before_replace=manifest.delete_first or None,
-        replace_on_changes=list(manifest.replace_on) or None,
-        ignore_changes=list(manifest.ignore) or None,
-        replace_with=_find(manifest.replace_with, resources),
-        custom_timeouts=_timeouts(scope.timeouts, manifest.timeout_seconds),
-        version=provider_version(),
-    )
-
-
-def _find(
-    keys: Sequence[str], resources: Mapping[str, pulumi.Resource]
-) -> list[pulumi.Resource] | None:
-    return [resources[key] for key in keys] or None
 
 
 def _timeouts(

@@ -84,7 +84,8 @@ class ModelServing(pulumi.ComponentResource):
         _tell(self, compiled.findings)
         url = _url(plan)
         _publish(self, {**_counts(plan, rows), "name": plan.name, "endpoint": url})
-        self.endpoint = _known(url, after=awaited(compiled.manifests, resources))
+        ready = awaited(compiled.manifests, resources)
+        self.endpoint = _given(pulumi.Output.all(*ready), url)
 
 
 class ServingGroup(pulumi.ComponentResource):
@@ -273,11 +274,12 @@ def _tell(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> N
 
 def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) -> None:
     """Set a component's outputs, all of them known, and register them."""
+    at_once = pulumi.Output.all()
     for key, value in outputs.items():
-        setattr(component, key, _known(value))
+        setattr(component, key, _given(at_once, value))
     component.register_outputs(outputs)
 
 
-def _known(value: T, after: Iterable[pulumi.Resource] = ()) -> pulumi.Output[T]:
-    """Make an Output of a value; a resource that uses it is made after the given ones."""
-    return pulumi.Output.all(*(resource.urn for resource in after)).apply(lambda _: value)
+def _given(there: pulumi.Output[Any], value: T) -> pulumi.Output[T]:
+    """Make an Output of a known value; whoever uses it waits for what is `there`."""
+    return there.apply(lambda _: value)

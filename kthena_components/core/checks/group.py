@@ -59,11 +59,11 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
         return
     wanted = _wanted(facts.engines, facts)
     member = facts.gang.min_member
-    if isinstance(wanted, Unknown) or isinstance(member, Unknown):
-        because = wanted if isinstance(wanted, Unknown) else member
+    unknown = next((value for value in (wanted, member) if isinstance(value, Unknown)), None)
+    if unknown is not None:
         yield Finding(
             path=facts.gang.path,
-            seen=f"was not checked, because {because.because if isinstance(because, Unknown) else ''}",
+            seen=f"was not checked, because {unknown.because}",
             rule="gang-covers-engine",
             level=Level.UNKNOWN,
         )

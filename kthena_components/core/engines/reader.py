@@ -144,9 +144,9 @@ class _Search:
                 again = command.background and command.looped
                 self.beside = self.beside or self.background or again
                 self.background = command.background
-        if open_end:
+        if open_end is not None:
             text = f"the script ends inside {open_end}, and the shell refuses it"
-            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=True)
+            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=open_end.sure)
 
     def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
         """Add the number of processes that an MPI launcher in front of an engine starts."""
@@ -161,7 +161,7 @@ class _Search:
 
     def result(self) -> CommandFacts | None:
         """Put together what was found; None when that is nothing."""
-        if not (self.engines or self.helpers or self.broken):
+        if not (self.engines or self.helpers):
             return None
         facts = self.engines[0] if self.engines else CommandFacts()
         if self.broken is not None:
@@ -209,5 +209,4 @@ def _blank(facts: CommandFacts, because: str) -> CommandFacts:
 
 def _unreadable(problem: Problem, facts: CommandFacts | None = None) -> CommandFacts:
     """Give facts of which nothing is known, and the problem that is why."""
-    known = facts or CommandFacts()
-    return replace(_blank(known, problem.text), problems=(problem, *known.problems))
+    return replace(_blank(facts or CommandFacts(), problem.text), problems=(problem,))

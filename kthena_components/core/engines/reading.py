@@ -177,7 +177,8 @@ class Reading:
             unknown = self._problem(head, text, "write the flag in full", hard=True)
         elif meaning.refused:
             text = f"{engine} has no flag '{shown}' and does not start with it"
-            unknown = self._problem(head, text, f"write {meaning.instead}", hard=True)
+            remedy = " ".join(filter(None, ("write", meaning.instead, meaning.value)))
+            unknown = self._problem(head, text, remedy, hard=True)
         elif meaning.instead:
             text = f"{engine} is not known to have a flag '{shown}'"
             unknown = self._problem(head, text, f"write {meaning.instead}", hard=False)
@@ -204,8 +205,8 @@ class Reading:
             if not _is_line(word):
                 items.append(word)
                 continue
-            text = f"the list item '{self.scope.show(word)}' holds several words"
-            remedy = "give each word an item of its own: no shell splits them"
+            text = f"the list item '{self.scope.show(word)}' holds several words, and no shell splits it"
+            remedy = "give each word an item of its own"
             self._problem(word.split(maxsplit=1)[0], text, remedy, hard=False)
             items += [_unquoted(piece) for piece in _PIECES.findall(word)]
         return items

@@ -70,19 +70,19 @@ class _Flow:
             self.brackets = max(self.brackets + (1 if separator == "(" else -1), 0)
 
 
-def read_script(text: str, scope: Scope) -> tuple[list[Command], str]:
+def read_script(text: str, scope: Scope) -> tuple[list[Command], UnbalancedError | None]:
     """Give the commands of a script, in order.
 
-    Also gives what the script leaves open at its end (`a single quote (')`), or an empty text. The
-    command that was being read is then the last one, as far as it goes.
+    Also gives what the script leaves open at its end, if anything. The command that was being
+    read is then the last one, as far as it goes.
     """
     lexer, commands = Lexer(text, scope), list[Command]()
     try:
         commands.extend(_run(lexer, scope))
     except UnbalancedError as error:
         commands.append(Command(tuple(lexer.words), background=False, looped=False))
-        return commands, str(error)
-    return commands, ""
+        return commands, error
+    return commands, None
 
 
 def _run(lexer: Lexer, scope: Scope) -> Iterator[Command]:

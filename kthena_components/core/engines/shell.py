@@ -18,6 +18,7 @@ _PLAIN_DEFAULT = re.compile(r"[^'\"\\$`]+")
 _BLANKS = re.compile(r"[ \t\n]+")
 _REDIRECT = re.compile(r"&>>?|<<<|<<-?|<>|>>|>\||[<>]&?")
 _SEPARATOR = re.compile(r"\n|;+&?|&&|\|\||\|&|[&|()]")
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _BRACKET = re.compile(r"[(){}'\"\\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])(?:(:?[-=+?])(.*))?", re.DOTALL)
@@ -26,6 +27,11 @@ _MAX_DEPTH = 8
 
 class UnbalancedError(Exception):
     """A script that ends inside a quote or a bracket, so that no shell runs all of it."""
+
+    def __init__(self, inside: str, *, sure: bool = True) -> None:
+        """Keep what is left open, and whether it surely is: what is in brackets is not parsed."""
+        self.sure = sure
+        super().__init__(inside)
 
 
 @dataclass(slots=True)
@@ -176,7 +182,9 @@ class Lexer:
         start = self._at
         following = self.text[start + 1 : start + 2]
         name = _NAME.match(self.text, start + 1)
-        if self.text[start] == "`":
+        if following == "'" and not quoted:
+            self._ansi_quoted()
+        elif self.text[start] == "`":
             self._at = self._find("`", "a back quote (`)") + 1
             self._computed(self.text[start : self._at])
         elif name:
@@ -197,6 +205,14 @@ class Lexer:
         else:
             self._add("$")
             self._at += 1
+
+    def _ansi_quoted(self) -> None:
+        """Read `$'…'`, in which a backslash escapes a quote. Other escapes are left as they are."""
+        match = _ANSI.match(self.text, self._at)
+        if match is None:
+            raise UnbalancedError("a single quote (')")
+        self._at = match.end()
+        self._add(match[1].replace("\\'", "'"))
 
     def _computed(self, written: str) -> None:
         because = f"the shell computes {self.scope.show(written)} when the pod runs"
@@ -270,4 +286,4 @@ class Lexer:
                 depth += 1 if match[0] == opening else -1
                 if not depth:
                     return match.start()
-        raise UnbalancedError(f"a bracket ({opening})")
+        raise UnbalancedError(f"a bracket ({opening})", sure=False)

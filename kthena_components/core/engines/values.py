@@ -98,14 +98,10 @@ def _inside_json(option: Option, _: str, given: str) -> Any:
     except (ValueError, RecursionError):
         return Unknown(f"{option.name} holds no JSON that can be read")
     value = parsed.get(option.key) if isinstance(parsed, dict) else None
-    match option.item, value:
-        case Kind.SIZE, int() if not isinstance(value, bool):
-            return value
-        case Kind.TEXT, str():
-            return value
-        case Kind.MANY, list():
-            return tuple(item for item in value if isinstance(item, str))
-    return None
+    if option.item is Kind.MANY and isinstance(value, list):
+        return tuple(item for item in value if isinstance(item, str))
+    wanted = int if option.item is Kind.SIZE else str
+    return value if type(value) is wanted else None
 
 
 _READERS: Mapping[Kind, Callable[[Option, str, str], Any]] = {

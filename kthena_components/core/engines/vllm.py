@@ -227,9 +227,9 @@ def _write_ray(launch: Launch, http: tuple[str, int]) -> Commands:
 def _write_data_parallel(launch: Launch, http: tuple[str, int]) -> Commands:
     """Write a launch whose copies lie within pods: as many in each, numbered pod by pod."""
     local = launch.data // launch.pods
-    shape = (*_data(launch), "--data-parallel-size-local", str(local))
-    shape += ("--data-parallel-address", "$(ENTRY_ADDRESS)")
-    shape += ("--data-parallel-rpc-port", str(DATA_RPC_PORT), *_executor(launch))
+    shape = [*_data(launch), "--data-parallel-size-local", str(local)]
+    shape += ["--data-parallel-address", "$(ENTRY_ADDRESS)"]
+    shape += ["--data-parallel-rpc-port", str(DATA_RPC_PORT), *_executor(launch)]
     worker = script(*_serve(launch, *shape, "--headless"))
     # Kubernetes cannot multiply, so the shell does.
     rank = f"--data-parallel-start-rank $((WORKER_INDEX * {local}))"
@@ -241,11 +241,11 @@ def _write_data_parallel(launch: Launch, http: tuple[str, int]) -> Commands:
 
 
 def _serve(launch: Launch, *shape: str) -> tuple[str, ...]:
-    sizes = ("--tensor-parallel-size", str(launch.tensor))
-    sizes += ("--pipeline-parallel-size", str(launch.pipeline))
-    expert = ("--enable-expert-parallel",) if launch.expert else ()
-    serve = ("vllm", "serve", launch.model, "--port", str(launch.port))
-    return (*serve, *sizes, *expert, *shape, *launch.extra_args)
+    words = ["vllm", "serve", launch.model, "--port", str(launch.port)]
+    words += ["--tensor-parallel-size", str(launch.tensor)]
+    words += ["--pipeline-parallel-size", str(launch.pipeline)]
+    words += ["--enable-expert-parallel"] if launch.expert else []
+    return (*words, *shape, *launch.extra_args)
 
 
 def _data(launch: Launch) -> tuple[str, ...]:

@@ -162,9 +162,11 @@ def arithmetic(expression: str, scope: Scope) -> str:
     known = scope.read(text)
     if isinstance(known, Unknown):
         return scope.gap(written, known.because)
+    if not _SUM.fullmatch(known):
+        return scope.gap(written, computed)
     try:
-        return str(_evaluate(ast.parse(_SUM.fullmatch(known)[0].strip(), mode="eval").body))  # type: ignore[index]
-    except (TypeError, SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        return str(_evaluate(ast.parse(known.strip(), mode="eval").body))
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
         return scope.gap(written, computed)
 
 
@@ -176,8 +178,8 @@ def _evaluate(node: ast.expr) -> int:
             return _OPERATIONS[type(op)](_evaluate(left), _evaluate(right))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand)
-    message = "not shell arithmetic"
-    raise ValueError(message)
+        case _:
+            raise ValueError("not shell arithmetic")
 
 
 def _divide(left: int, right: int) -> int:

@@ -1,0 +1,23 @@
+"""Give the pods a token: pulumi config set --secret hf_token.
+
+The Secret's name is made by Pulumi and known only when it exists: text of a serving may be an
+Output. A new token gives a new Secret, and so new pods that read it.
+"""
+
+import pulumi
+from pulumi_kubernetes.core.v1 import Secret
+
+from kthena_components import ModelServing
+
+token = Secret("hf-token", string_data={"token": pulumi.Config().require_secret("hf_token")})
+role = {
+    "name": "serve",
+    "engine": {
+        "kind": "vllm",
+        "image": "vllm/vllm-openai:v0.10.1",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+    },
+    "hugging_face_token": {"name": token.metadata["name"], "key": "token"},
+}
+chat = ModelServing("chat", {"roles": [role], "expose": {"port": 80}})
+pulumi.export("endpoint", chat.endpoint)

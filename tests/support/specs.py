@@ -1,0 +1,277 @@
+"""Arguments that tests share. Never change one: `changed` gives a copy of its own."""
+
+import copy
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+Args = dict[str, Any]
+REMOVED: Final = object()
+"""As a value in `changed`: take the field away."""
+
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+def changed(args: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> Args:
+    """Give a copy with the fields at some paths set: `{"roles[0].worker_replicas": 2}`.
+
+    Mappings on the way are made; an index one past a list's end appends.
+    """
+    result: Any = copy.deepcopy(dict(args))
+    for path, value in (changes or {}).items():
+        steps = [int(index) if index else key for index, key in _STEP.findall(path)]
+        holder = result
+        for step, following in zip(steps, steps[1:], strict=False):
+            if isinstance(step, str) and holder.get(step) is None:
+                holder[step] = [] if isinstance(following, int) else {}
+            holder = holder[step]
+        last = steps[-1]
+        if value is REMOVED:
+            del holder[last]
+        elif isinstance(last, int) and last == len(holder):
+            holder.append(copy.deepcopy(value))
+        else:
+            holder[last] = copy.deepcopy(value)
+    return result
+
+
+def template(name: str = "app", image: str = "nginx:1.29", **container: Any) -> Args:
+    """Give a pod template of one container."""
+    return {"spec": {"containers": [{"name": name, "image": image, **container}]}}
+
+
+def gpu_template(command: str, gpus: int = 8, **container: Any) -> Args:
+    """Give a pod template whose one container starts a command on some GPUs."""
+    devices = {"nvidia.com/gpu": str(gpus)}
+    return template(
+        "engine",
+        "vllm/vllm-openai:v0.10.1",
+        command=["sh", "-c", command],
+        resources={"limits": devices, "requests": devices},
+        **container,
+    )
+
+
+def _guide_template(name: str, command: str, **more: Any) -> Args:
+    secret = {"name": "hf-token", "key": "HUGGING_FACE_HUB_TOKEN"}
+    container = {
+        "name": name,
+        "image": "vllm/vllm-openai:latest",
+        "env": [{"name": "HUGGING_FACE_HUB_TOKEN", "valueFrom": {"secretKeyRef": secret}}],
+        "command": ["sh", "-c", command],
+        "resources": {
+            "limits": {"nvidia.com/gpu": "8", "memory": "1124Gi", "ephemeral-storage": "800Gi"},
+            "requests": {"ephemeral-storage": "800Gi", "cpu": 125},
+        },
+        "volumeMounts": [{"mountPath": "/dev/shm", "name": "dshm"}],  # noqa: S108 - as in the guide
+        **more,
+    }
+    volume = {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "15Gi"}}
+    return {"spec": {"containers": [container], "volumes": [volume]}}
+
+
+_SCRIPT = "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh"
+GUIDE_ENTRY = (
+    f"{_SCRIPT} leader --ray_cluster_size=2; python3 -m vllm.entrypoints.openai.api_server "
+    "--port 8080 --model meta-llama/Llama-3.1-405B-Instruct "
+    "--tensor-parallel-size 8 --pipeline-parallel-size 2"
+)
+
+GUIDE: Final[Args] = {
+    "name": "llama-multinode",
+    "namespace": "default",
+    "replicas": 1,
+    "scheduler_name": "volcano",
+    "gang_policy": {"min_role_replicas": {"llama-405b": 1}},
+    "roles": [
+        {
+            "name": "llama-405b",
+            "replicas": 2,
+            "entry_template": _guide_template(
+                "leader",
+                GUIDE_ENTRY,
+                ports=[{"containerPort": 8080}],
+                readinessProbe={
+                    "tcpSocket": {"port": 8080},
+                    "initialDelaySeconds": 15,
+                    "periodSeconds": 10,
+                },
+            ),
+            "worker_replicas": 1,
+            "worker_template": _guide_template(
+                "worker", f"{_SCRIPT} worker --ray_address=$(ENTRY_ADDRESS)"
+            ),
+        }
+    ],
+}
+"""Kthena's multi-node guide, template for template. It names the role 405b, which Kthena refuses
+since 0.3; its own example says llama-405b since. Source: Kthena examples/model-serving/multi-node.yaml."""
+
+_VLLM = {
+    "kind": "vllm",
+    "image": "vllm/vllm-openai:v0.10.1",
+    "model": "meta-llama/Llama-3.1-405B-Instruct",
+    "launcher": "ray",
+    "parallelism": {"tensor": 8, "pipeline": 2},
+}
+
+ENGINE_RAY: Final[Args] = {
+    "name": "chat",
+    "namespace": "serving",
+    "replicas": 2,
+    "roles": [
+        {
+            "name": "decode",
+            "worker_replicas": 1,
+            "engine": _VLLM,
+            "resources": {"gpus_per_pod": 8, "cpu": "125", "memory": "1124Gi", "shm": "15Gi"},
+            "hugging_face_token": {"name": "hf-token", "key": "HUGGING_FACE_HUB_TOKEN"},
+        }
+    ],
+    "network_topology": {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}},
+    "expose": {"port": 80, "target_port": 8080},
+}
+"""A 405B model over two pods of 8 GPUs, two groups of it."""
+
+NATIVE_8B: Final[Args] = {
+    "name": "small",
+    "roles": [
+        {
+            "name": "server",
+            "engine": {
+                "kind": "vllm",
+                "image": "vllm/vllm-openai:v0.10.1",
+                "model": "meta-llama/Llama-3.1-8B-Instruct",
+            },
+            "resources": {"gpus_per_pod": 1, "memory": "64Gi"},
+        }
+    ],
+}
+"""A model that one GPU holds."""
+
+SGLANG: Final[Args] = {
+    "name": "dense",
+    "roles": [
+        {
+            "name": "server",
+            "worker_replicas": 1,
+            "engine": {
+                "kind": "sglang",
+                "image": "lmsysorg/sglang:v0.5.2",
+                "model": "Qwen/Qwen3-235B-A22B",
+                "parallelism": {"tensor": 16, "expert": True},
+                "port": 30000,
+            },
+            "resources": {"gpus_per_pod": 8},
+        }
+    ],
+}
+"""One tensor group over two pods, joined by SGLang itself."""
+
+DATA_PARALLEL: Final[Args] = {
+    "name": "wide",
+    "roles": [
+        {
+            "name": "server",
+            "worker_replicas": 1,
+            "engine": {
+                "kind": "vllm",
+                "image": "vllm/vllm-openai:v0.13.0",
+                "model": "deepseek-ai/DeepSeek-V3.1",
+                "parallelism": {"tensor": 2, "data": 8, "expert": True},
+            },
+            "resources": {"gpus_per_pod": 8},
+        }
+    ],
+}
+"""Eight copies of the dense layers, experts spread over all 16 GPUs."""
+
+
+def _disaggregated(name: str, replicas: int, workers: int, kv_role: str) -> Args:
+    transfer = f'{{"kv_connector":"NixlConnector","kv_role":"{kv_role}"}}'
+    return {
+        "name": name,
+        "replicas": replicas,
+        "worker_replicas": workers,
+        "engine": {
+            **_VLLM,
+            "model": "Qwen/Qwen3-235B-A22B",
+            "parallelism": {"tensor": 8, "pipeline": 1 + workers},
+            "extra_args": ["--kv-transfer-config", transfer],
+        },
+        "resources": {"gpus_per_pod": 8},
+    }
+
+
+PREFILL_DECODE: Final[Args] = {
+    "name": "split",
+    "namespace": "serving",
+    "roles": [
+        _disaggregated("prefill", 2, 3, "kv_producer"),
+        _disaggregated("decode", 1, 2, "kv_consumer"),
+    ],
+    "gang_policy": {"min_role_replicas": {"prefill": 1, "decode": 1}},
+    "network_topology": {
+        "group_policy": {"mode": "hard", "highest_tier_allowed": 2},
+        "role_policy": {"mode": "hard", "highest_tier_allowed": 1},
+    },
+    "expose": {"role": "decode"},
+}
+"""Prefill 2 × (1 + 3) and decode 1 × (1 + 2): the sizes of Kthena's TestCalculateRequirements."""
+
+TEMPLATES_PLAIN: Final[Args] = {
+    "name": "sample",
+    "roles": [
+        {
+            "name": name,
+            "worker_replicas": 3,
+            "entry_template": template("leader"),
+            "worker_template": template("worker"),
+        }
+        for name in ("prefill", "decode")
+    ],
+}
+"""Two roles of 1 × (1 + 3) pods that serve no model. Source: Kthena examples/model-serving/sample.yaml."""
+
+GANG: Final[Args] = {
+    "name": "sample",
+    "roles": [
+        {
+            "name": name,
+            "replicas": 2,
+            "worker_replicas": 1,
+            "entry_template": template("leader", resources={"requests": {"cpu": "100m"}}),
+            "worker_template": template("worker", resources={"requests": {"cpu": "100m"}}),
+        }
+        for name in ("prefill", "decode")
+    ],
+    "gang_policy": {"min_role_replicas": {"prefill": 2, "decode": 1}},
+}
+"""Source: Kthena examples/model-serving/gangPolicy.yaml."""
+
+ALL: Final[Mapping[str, Args]] = {
+    "guide": GUIDE,
+    "engine-ray": ENGINE_RAY,
+    "native-8b": NATIVE_8B,
+    "sglang": SGLANG,
+    "data-parallel": DATA_PARALLEL,
+    "prefill-decode": PREFILL_DECODE,
+    "templates-plain": TEMPLATES_PLAIN,
+    "gang": GANG,
+}
+
+GROUP: Final[Args] = {
+    "name": "chat",
+    "namespace": "serving",
+    "group": 3,
+    "roles": ENGINE_RAY["roles"],
+}
+"""A ServingGroup used by itself."""
+
+ROLE: Final[Args] = {
+    **ENGINE_RAY["roles"][0],
+    "serving": "chat",
+    "namespace": "serving",
+    "pod_group": "shared",
+}
+"""A Role used by itself."""

@@ -1,0 +1,214 @@
+"""Servings that are right, drawn at random: small numbers, so that a failure stays readable."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.naming import STATEFUL_SET_NAME
+from tests.support.specs import Args, gpu_template, template
+
+SCRIPT = "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh"
+NAMES = ("a", "server", "prefill", "decode", "llama-405b", "a-b", "x9")
+"""Role names that every backend takes."""
+VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
+
+
+@st.composite
+def servings(draw: st.DrawFn, backend: str) -> Args:
+    """Draw the arguments of a ModelServing that this backend takes."""
+    version = draw(st.sampled_from(VERSIONS[::-1])) if backend == "kthena" else "1.0"
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
+    roles = [draw(_roles(name, version)) for name in names]
+    args: Args = {"name": "chat", "backend": backend, "roles": roles}
+    if backend == "kthena":
+        args["kthena_version"] = version
+    args |= draw(
+        st.fixed_dictionaries(
+            {"replicas": st.integers(0, 3)},
+            optional={
+                "namespace": st.sampled_from(["serving", "team-9"]),
+                "gang_policy": _gangs(roles),
+                "expose": st.fixed_dictionaries({"role": st.sampled_from(names)}),
+                "ready_timeout_seconds": st.integers(1, 60),
+            },
+        )
+    )
+    _add_topology(draw, args, version)
+    _add_rollout(draw, args, backend, version)
+    if version == "1.0" and draw(st.booleans()):
+        args["queue"] = "research"
+    if draw(st.booleans()):
+        args["name"] = _longest_name(args)
+    return args
+
+
+@st.composite
+def _roles(draw: st.DrawFn, name: str, version: str) -> Args:
+    pods = draw(st.integers(1, 3))
+    pods_of = draw(st.sampled_from([_plain, _ray_script, _vllm, _ray, _data_parallel, _sglang]))
+    role = {
+        "name": name,
+        "replicas": draw(st.integers(0, 3)),
+        "worker_replicas": pods - 1,
+        **pods_of(draw, pods),
+    }
+    if "engine" in role and draw(st.booleans()):
+        role["overlay"] = draw(_overlays(annotations=version in {"0.4", "1.0"}))
+    return role
+
+
+def _plain(draw: st.DrawFn, pods: int) -> Args:
+    env = [{"name": "GROUP_SIZE", "value": "9"}, {"name": "TZ", "value": "UTC"}]
+    init = [{"name": "fetch", "image": "busybox:1.37"}]
+    entry = template(env=draw(st.sampled_from([[], env])))
+    if draw(st.booleans()):
+        entry["spec"]["initContainers"] = init
+    worker = {"worker_template": template("worker")} if pods > 1 or draw(st.booleans()) else {}
+    return {"entry_template": entry, **worker}
+
+
+def _ray_script(draw: st.DrawFn, pods: int) -> Args:
+    gpus = draw(st.sampled_from([1, 2, 8]))
+    size = draw(st.sampled_from([str(pods), "$(GROUP_SIZE)"]))
+    leader = (
+        f"{SCRIPT} leader --ray_cluster_size={size}; vllm serve m "
+        f"--tensor-parallel-size {gpus} --pipeline-parallel-size {pods}"
+    )
+    return {
+        "entry_template": gpu_template(leader, gpus),
+        "worker_template": gpu_template(f"{SCRIPT} worker --ray_address=$(ENTRY_ADDRESS)", gpus),
+    }
+
+
+def _vllm(draw: st.DrawFn, pods: int) -> Args:
+    gpus = draw(st.sampled_from([1, 2, 8]))
+    sizes = {"tensor": gpus, "pipeline": pods}
+    if draw(st.booleans()):
+        sizes = {"tensor": gpus * pods, "expert": True}
+    return _engine("vllm", gpus, sizes)
+
+
+def _ray(draw: st.DrawFn, pods: int) -> Args:
+    role = _vllm(draw, pods)
+    role["engine"]["launcher"] = "ray"
+    role["hugging_face_token"] = {"name": "hf-token"}
+    return role
+
+
+def _data_parallel(draw: st.DrawFn, pods: int) -> Args:
+    gpus, copies = draw(st.sampled_from([(1, 1), (2, 2), (8, 2), (8, 4)]))
+    return _engine("vllm", gpus, {"tensor": gpus // copies, "data": copies * pods})
+
+
+def _sglang(draw: st.DrawFn, pods: int) -> Args:
+    gpus = draw(st.sampled_from([1, 2, 8]))
+    return _engine("sglang", gpus, {"tensor": gpus * pods, "expert": draw(st.booleans())})
+
+
+def _engine(kind: str, gpus: int, parallelism: Mapping[str, Any]) -> Args:
+    engine = {"kind": kind, "image": f"{kind}:v1", "model": "org/m", "parallelism": parallelism}
+    return {"engine": engine, "resources": {"gpus_per_pod": gpus, "memory": "8Gi"}}
+
+
+def _overlays(*, annotations: bool) -> st.SearchStrategy[Args]:
+    spec = {"nodeSelector": {"disk": "fast"}, "containers": [{"name": "engine", "tty": True}]}
+    metadata = {"labels": {"team": "chat"}, **({"annotations": {"a": "b"}} if annotations else {})}
+    return st.sampled_from([{"spec": spec}, {"metadata": metadata}])
+
+
+def _gangs(roles: list[Args]) -> st.SearchStrategy[Args]:
+    """Draw minima for some of the roles."""
+    minima = {role["name"]: st.integers(0, role["replicas"]) for role in roles}
+    chosen = st.fixed_dictionaries({}, optional=minima)
+    return st.fixed_dictionaries({"min_role_replicas": chosen})
+
+
+def _policies() -> st.SearchStrategy[Args]:
+    tier = st.fixed_dictionaries(
+        {"highest_tier_allowed": st.integers(1, 3)}, optional={"mode": st.just("soft")}
+    )
+    name = st.just({"mode": "hard", "highest_tier_name": "rack"})
+    return st.one_of(tier, name, st.just({"mode": "soft"}))
+
+
+def _add_topology(draw: st.DrawFn, args: Args, version: str) -> None:
+    if not draw(st.booleans()):
+        return
+    if version == "0.1":
+        if "gang_policy" in args:
+            args["network_topology"] = {"group_policy": {"highest_tier_allowed": 1}}
+        return
+    policies = {"group_policy": _policies(), "role_policy": _policies()}
+    args["network_topology"] = draw(st.fixed_dictionaries({}, optional=policies))
+
+
+def _add_rollout(draw: st.DrawFn, args: Args, backend: str, version: str) -> None:
+    groups = args["replicas"]
+    if version in {"0.4", "1.0"} and draw(st.booleans()):
+        args["rollout_strategy"] = {"type": "RoleRollingUpdate"}
+        if backend == "kthena" and version == "1.0":
+            for role in args["roles"]:
+                if role["replicas"] and draw(st.booleans()):
+                    role["max_unavailable"] = draw(st.integers(1, role["replicas"]))
+        return
+    if not draw(st.booleans()):
+        return
+    percent = version in {"0.4", "1.0"}
+    partitions = st.integers(0, max(groups - 1, 0)) | st.sampled_from(["0%", "50%"] * percent or [0])
+    budgets = st.integers(1, 3) | st.sampled_from(["100%"])
+    update: Args = {"partition": draw(partitions)}
+    if version != "0.1":
+        update["max_unavailable"] = draw(budgets)
+    args["rollout_strategy"] = {"rolling_update_configuration": update}
+
+
+def _longest_name(args: Args) -> str:
+    """Give the longest serving name that fits: a worker StatefulSet's name is the tightest."""
+    tails = [
+        len(f"-{max(args['replicas'] - 1, 0)}-{role['name']}-{max(role['replicas'] - 1, 0)}-w")
+        for role in args["roles"]
+    ]
+    return "c" * (STATEFUL_SET_NAME - max(tails))
+
+
+def json_trees() -> st.SearchStrategy[Any]:
+    """Draw anything that JSON or YAML can hold, late tokens and odd numbers included."""
+    leaves = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=8)
+        | st.sampled_from(ODD_LEAVES)
+    )
+    return st.recursive(leaves, _branches, max_leaves=6)
+
+
+def _branches(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(children, max_size=3) | st.dictionaries(
+        st.text(max_size=4), children, max_size=3
+    )
+
+
+LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+"""What stands for a Pulumi Output while a plan is made."""
+PREVIEW_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""What the engine puts for a text that is not known during a preview."""
+ODD_LEAVES = (
+    LATE,
+    PREVIEW_UNKNOWN,
+    f"--tensor-parallel-size={LATE}",
+    "$(GROUP_SIZE)",
+    "vllm serve m --tensor-parallel-size 8",
+    "1e999",
+    "9" * 5000,
+    10**40,
+    -1,
+    float("inf"),
+    float("nan"),
+    8.0,
+    "8",
+)
+"""Values that are most likely to trip a reader."""
