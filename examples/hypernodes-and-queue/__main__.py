@@ -1,8 +1,13 @@
 """Tell Volcano the racks of the cluster, reserve a share, and keep a serving inside one rack."""
 
 import pulumi
-
-from kthena_components import HyperNodeTopology, ModelServing, Queue
+from kthena_components import (
+    EngineArgs,
+    HyperNodeTopology,
+    ModelServing,
+    Queue,
+    RoleArgs,
+)
 
 # In place of hyper_nodes: a platform team usually has its nodes with their labels in a list.
 nodes = [
@@ -16,13 +21,18 @@ nodes = [
 tiers = [{"label": "example.com/rack"}, {"label": "example.com/room"}]
 network = HyperNodeTopology("network", {"inventory": {"nodes": nodes, "tiers": tiers}})
 queue = Queue("research", {"weight": 2, "capability": {"nvidia.com/gpu": 16}})
-engine = {
+engine: EngineArgs = {
     "kind": "vllm",
     "image": "vllm/vllm-openai:v0.10.1",
     "model": "meta-llama/Llama-3.1-405B-Instruct-FP8",
     "parallelism": {"tensor": 8, "pipeline": 2},
 }
-role = {"name": "serve", "worker_replicas": 1, "engine": engine, "resources": {"gpus_per_pod": 8}}
+role: RoleArgs = {
+    "name": "serve",
+    "worker_replicas": 1,
+    "engine": engine,
+    "resources": {"gpus_per_pod": 8},
+}
 one_rack = {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}}
 args = {"roles": [role], "queue": "research", "network_topology": one_rack}
 after = pulumi.ResourceOptions(depends_on=[network, queue])

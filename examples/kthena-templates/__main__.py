@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pulumi
 import yaml
-
-from kthena_components import ModelServing
+from kthena_components import ModelServing, RoleArgs
 
 manifest = yaml.safe_load(Path(__file__).with_name("llama-multinode.yaml").read_text())
-template = manifest["spec"]["template"]
-roles = [
+spec = manifest["spec"]
+roles: list[RoleArgs] = [
     {
         "name": role["name"],
         "replicas": role["replicas"],
@@ -21,11 +20,11 @@ roles = [
         "entry_template": role["entryTemplate"],
         "worker_template": role["workerTemplate"],
     }
-    for role in template["roles"]
+    for role in spec["template"]["roles"]
 ]
-gang = {"min_role_replicas": template["gangPolicy"]["minRoleReplicas"]}
-args = {"backend": "kthena", "roles": roles, "gang_policy": gang, "expose": {"port": 80}}
+gang = spec["template"]["gangPolicy"]["minRoleReplicas"]
 llama = ModelServing(
-    manifest["metadata"]["name"], {**args, "replicas": manifest["spec"]["replicas"]}
+    manifest["metadata"]["name"],
+    {"backend": "kthena", "roles": roles, "gang_policy": {"min_role_replicas": gang}},
 )
 pulumi.export("shape", llama.shape)

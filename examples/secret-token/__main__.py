@@ -5,12 +5,11 @@ Output. A new token gives a new Secret, and so new pods that read it.
 """
 
 import pulumi
+from kthena_components import ModelServing
 from pulumi_kubernetes.core.v1 import Secret
 
-from kthena_components import ModelServing
-
 token = Secret("hf-token", string_data={"token": pulumi.Config().require_secret("hf_token")})
-role = {
+role: RoleArgs = {
     "name": "serve",
     "engine": {
         "kind": "vllm",

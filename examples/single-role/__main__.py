@@ -1,10 +1,9 @@
 """Use the parts of a ModelServing by themselves, where a program wires them on its own."""
 
 import pulumi
-
 from kthena_components import Role, ServingGroup
 
-engine = {
+engine: EngineArgs = {
     "kind": "vllm",
     "image": "vllm/vllm-openai:v0.10.1",
     "model": "Qwen/Qwen2.5-72B-Instruct",
