@@ -1,25 +1,14 @@
 """Tell Volcano the racks of the cluster, reserve a share, and keep a serving inside one rack."""
 
 import pulumi
-from kthena_components import (
-    EngineArgs,
-    HyperNodeTopology,
-    ModelServing,
-    Queue,
-    RoleArgs,
-)
+from kthena_components import EngineArgs, HyperNodeTopology, ModelServing, Queue, RoleArgs
 
-# In place of hyper_nodes: a platform team usually has its nodes with their labels in a list.
-nodes = [
-    {
-        "name": f"gpu-{rack}-{slot}",
-        "labels": {"example.com/rack": f"r{rack}", "example.com/room": "a"},
-    }
-    for rack in (1, 2)
-    for slot in (1, 2)
-]
-tiers = [{"label": "example.com/rack"}, {"label": "example.com/room"}]
-network = HyperNodeTopology("network", {"inventory": {"nodes": nodes, "tiers": tiers}})
+# Labels that the nodes carry already place them; hyper_nodes would write the tree out instead.
+racks = {"gpu-1": "r1", "gpu-2": "r1", "gpu-3": "r2", "gpu-4": "r2"}
+network = HyperNodeTopology("network", {"inventory": {
+    "nodes": [{"name": n, "labels": {"rack": r, "room": "a"}} for n, r in racks.items()],
+    "tiers": [{"label": "rack"}, {"label": "room"}],
+}})  # fmt: skip
 queue = Queue("research", {"weight": 2, "capability": {"nvidia.com/gpu": 16}})
 engine: EngineArgs = {
     "kind": "vllm",
@@ -27,14 +16,10 @@ engine: EngineArgs = {
     "model": "meta-llama/Llama-3.1-405B-Instruct-FP8",
     "parallelism": {"tensor": 8, "pipeline": 2},
 }
-role: RoleArgs = {
-    "name": "serve",
-    "worker_replicas": 1,
-    "engine": engine,
-    "resources": {"gpus_per_pod": 8},
-}
-one_rack = {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}}
-args = {"roles": [role], "queue": "research", "network_topology": one_rack}
-after = pulumi.ResourceOptions(depends_on=[network, queue])
-chat = ModelServing("chat", args, after)
+pods: RoleArgs = {"name": "serve", "worker_replicas": 1, "resources": {"gpus_per_pod": 8}}
+chat = ModelServing("chat", {
+    "roles": [{**pods, "engine": engine}],
+    "queue": "research",
+    "network_topology": {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}},
+}, pulumi.ResourceOptions(depends_on=[network, queue]))  # fmt: skip
 pulumi.export("tiers", network.tiers)

@@ -1,7 +1,7 @@
 """Serve with SGLang, prefill apart from decode, and a router that hands each request to both."""
 
 import pulumi
-from kthena_components import EngineArgs, ModelServing, RoleArgs
+from kthena_components import EngineArgs, GangPolicyArgs, ModelServing, RoleArgs
 
 image = "lmsysorg/sglang:v0.5.3"
 engine: EngineArgs = {"kind": "sglang", "image": image, "model": "deepseek-ai/DeepSeek-V3"}
@@ -14,16 +14,15 @@ def flags(mode: str) -> EngineArgs:
     return {**engine, "extra_args": ["--disaggregation-mode", mode]}
 
 
-# Names are a promise: pod 0 of engine 0 of the role prefill in group 0 is chat-0-prefill-0-0.
-router = ["python3", "-m", "sglang_router.launch_router", "--pd-disaggregation"]
-router += ["--prefill", "http://chat-0-prefill-0-0:8080", "http://chat-0-prefill-1-0:8080"]
-router += ["--decode", "http://chat-0-decode-0-0:8080", "--host", "0.0.0.0", "--port", "8080"]
-front = {"spec": {"containers": [{"name": "router", "image": image, "command": router}]}}
 prefill: RoleArgs = {**pods, "name": "prefill", "replicas": 2, "engine": flags("prefill")}
 decode: RoleArgs = {**pods, "name": "decode", "engine": flags("decode")}
+# Names are a promise: pod 0 of engine 1 of the role prefill in group 0 is chat-0-prefill-1-0.
+router = ["python3", "-m", "sglang_router.launch_router", "--pd-disaggregation"]
+router += [f"--prefill=http://chat-0-prefill-{number}-0:8080" for number in range(2)]
+router += ["--decode=http://chat-0-decode-0-0:8080", "--host=0.0.0.0", "--port=8080"]
+front = {"spec": {"containers": [{"name": "router", "image": image, "command": router}]}}
 roles: list[RoleArgs] = [prefill, decode, {"name": "router", "entry_template": front}]
 # One prefill engine is enough to start; without decode or the router nothing could answer.
-minima = {"prefill": 1, "decode": 1, "router": 1}
-gang = {"min_role_replicas": minima}
+gang: GangPolicyArgs = {"min_role_replicas": {"prefill": 1, "decode": 1, "router": 1}}
 chat = ModelServing("chat", {"roles": roles, "gang_policy": gang, "expose": {"role": "router"}})
 pulumi.export("endpoint", chat.endpoint)

@@ -5,7 +5,7 @@ Output. A new token gives a new Secret, and so new pods that read it.
 """
 
 import pulumi
-from kthena_components import ModelServing
+from kthena_components import ModelServing, RoleArgs
 from pulumi_kubernetes.core.v1 import Secret
 
 token = Secret("hf-token", string_data={"token": pulumi.Config().require_secret("hf_token")})

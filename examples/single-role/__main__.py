@@ -1,7 +1,7 @@
 """Use the parts of a ModelServing by themselves, where a program wires them on its own."""
 
 import pulumi
-from kthena_components import Role, ServingGroup
+from kthena_components import EngineArgs, Role, RoleArgs, ServingGroup
 
 engine: EngineArgs = {
     "kind": "vllm",
@@ -9,11 +9,11 @@ engine: EngineArgs = {
     "model": "Qwen/Qwen2.5-72B-Instruct",
     "parallelism": {"tensor": 8, "pipeline": 2},
 }
-pods = {"worker_replicas": 1, "engine": engine, "resources": {"gpus_per_pod": 8}}
-
 # A group brings its own gang: both pods start together, or neither.
-group = ServingGroup("batch", {"roles": [{"name": "serve", **pods}]})
+serve: RoleArgs = {"name": "serve", "worker_replicas": 1, "resources": {"gpus_per_pod": 8}}
+group = ServingGroup("batch", {"roles": [{**serve, "engine": engine}]})
 
-# A role alone joins the gang of a PodGroup that somebody else makes, or none.
-role = Role("draft", {"serving": "batch", "group": 1, "pod_group": "batch-0", **pods})
+# A role alone has no gang. Its one pod here needs none; others join one with pod_group.
+small: EngineArgs = {**engine, "parallelism": {"tensor": 8}}
+role = Role("draft", {"serving": "batch-draft", "engine": small, "resources": {"gpus_per_pod": 8}})
 pulumi.export("addresses", role.addresses)

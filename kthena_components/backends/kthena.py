@@ -22,7 +22,8 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.known import MaybeInt, Unknown
 from kthena_components.core.plan import RolePlan, ServingPlan
-from kthena_components.core.spec import KthenaVersion, RolloutType, Template
+from kthena_components.core.pod_template import Template
+from kthena_components.core.spec import KthenaVersion, RolloutType
 
 GROUP = "workload.serving.volcano.sh"
 API_VERSION = f"{GROUP}/v1alpha1"

@@ -14,8 +14,9 @@ from kthena_components.core import naming
 from kthena_components.core.facts import NameFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan import RolePlan, ServingPlan
+from kthena_components.core.pod_template import Template
 from kthena_components.core.pods import with_env
-from kthena_components.core.spec import RecoveryPolicy, RolloutType, Template
+from kthena_components.core.spec import RecoveryPolicy, RolloutType
 
 AWAITED_AT_ONCE = 4
 """Most StatefulSets that `up` waits for side by side.

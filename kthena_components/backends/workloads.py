@@ -4,6 +4,7 @@ These may be ours or anyone's. One object shows one pod template; how many pods 
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -28,12 +29,13 @@ TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
     "batch": {"Job"},
 }
+_SIZE = re.compile(r"[1-9][0-9]{0,8}")
 NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
 
 
 def _kind(body: Mapping[str, Any]) -> tuple[str, str]:
     version = str(body.get("apiVersion", ""))
-    return (version.split("/")[0] if "/" in version else ""), str(body.get("kind", ""))
+    return (version.split("/", maxsplit=1)[0] if "/" in version else ""), str(body.get("kind", ""))
 
 
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
@@ -41,7 +43,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     group, kind = _kind(body)
     name = str(as_map(body.get("metadata")).get("name", ""))
     if (group, kind) == ("", "Pod"):
-        template, at, spec = body, path, {}
+        template, at, spec = body, path, as_map(None)
     elif kind in TEMPLATED.get(group, ()):
         spec = as_map(body.get("spec"))
         template, at = as_map(spec.get("template")), _join(path, "spec.template")
@@ -98,7 +100,8 @@ def _pods_of(template: Mapping[str, Any], command: CommandFacts) -> MaybeInt:
         for item in as_list(as_map(container).get("env")):
             entry = as_map(item)
             value = entry.get("value")
-            if entry.get("name") == naming.GROUP_SIZE and str(value).isdecimal():
+            stated = entry.get("name") == naming.GROUP_SIZE and isinstance(value, str)
+            if stated and _SIZE.fullmatch(str(value)):
                 return int(str(value))
     if command.ray_cluster_size is not None:
         return command.ray_cluster_size

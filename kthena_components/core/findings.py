@@ -97,5 +97,10 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"write '{close}'" if close else f"known: {listed}"
 
 
+def count_of(number: object, word: str) -> str:
+    """Write a count with its word: `1 pod`, `2 pods`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
 def _plain(word: str) -> str:
     return word.replace("-", "").replace("_", "").casefold()

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.pod_template import Template
 from kthena_components.core.pods import engine_templates, mirror_requests, requests_of
 from kthena_components.core.quantity import add_resources
 from kthena_components.core.spec import (
@@ -26,7 +27,6 @@ from kthena_components.core.spec import (
     RolloutType,
     StandaloneGroupSpec,
     StandaloneRoleSpec,
-    Template,
     TopologySpec,
 )
 from kthena_components.core.spec_rules import scale_budget

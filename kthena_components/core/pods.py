@@ -10,8 +10,9 @@ from typing import Any
 
 from kthena_components.core.engines import Commands, Launch, write_commands
 from kthena_components.core.overlay import lay_over
+from kthena_components.core.pod_template import Template
 from kthena_components.core.quantity import add_resources, parse_quantity
-from kthena_components.core.spec import ResourcesSpec, RoleSpec, Template
+from kthena_components.core.spec import ResourcesSpec, RoleSpec
 
 ENGINE_CONTAINER = "engine"
 STARTUP_SECONDS = 3600

@@ -26,8 +26,11 @@ _SUFFIXES = {
     "Ei": Decimal(2**60),
 }
 QUANTITY = re.compile(
-    r"^(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d{1,3})?$"
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d{1,3})?",
+    re.ASCII,
 )
+_LONGEST = 64
+"""No quantity is longer. A longer text is not looked at."""
 
 ACCELERATOR = re.compile(
     r"^(?:nvidia\.com/(?:gpu(?:\.shared)?|mig-.+)|amd\.com/gpu|gpu\.intel\.com/.+|intel\.com/gpu"
@@ -45,7 +48,10 @@ def parse_quantity(text: object) -> Decimal | None:
     """
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         return None
-    match = QUANTITY.match(str(text).strip()) if len(str(text)) <= 64 else None  # noqa: PLR2004 - no quantity is longer
+    if isinstance(text, int) and text.bit_length() > _LONGEST:
+        return None
+    written = str(text)
+    match = QUANTITY.fullmatch(written) if len(written) <= _LONGEST else None
     if match is None:
         return None
     suffix = match["suffix"] or ""

@@ -7,14 +7,26 @@ the wording of refusals in spec_parse.py.
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from kthena_components.core.known import is_late
+from kthena_components.core.pod_template import QUANTITY_WORDS, PodTemplate
+
+
+def _plain(value: Any) -> Any:
+    """Refuse an Output where the plan has to know the value."""
+    if is_late(value):
+        raise ValueError("a plain value")
+    return value
+
 
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Budget = int | str
-Template = dict[str, Any]
+Budget = Annotated[int | str, AfterValidator(_plain)]
 _WORD = Field(strict=False)  # strict mode would want the enum's member instead of its text
 Text = Annotated[str, Field(min_length=1)]
+Word = Annotated[Text, AfterValidator(_plain)]
+"""Text that decides what is made, so that it must be known when the plan is."""
 _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -24,7 +36,7 @@ PATTERNS = {
     _LABEL: "lower-case letters, digits and dashes, with a letter or digit at both ends",
     _SERVICE_NAME: "lower-case letters, digits and dashes, starting with a letter",
     _SUBDOMAIN: "lower-case letters, digits, dashes and dots",
-    _QUANTITY: "a Kubernetes quantity such as 125, 500m or 15Gi",
+    _QUANTITY: QUANTITY_WORDS,
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }
 """What each pattern means, in the words of a refusal."""
@@ -130,12 +142,12 @@ class RoleSpec(Spec):
     name: Label
     replicas: Count = 1
     worker_replicas: Count = 0
-    entry_template: Template | None = None
-    worker_template: Template | None = None
+    entry_template: PodTemplate | None = None
+    worker_template: PodTemplate | None = None
     engine: EngineSpec | None = None
     resources: ResourcesSpec | None = None
     hugging_face_token: SecretKeySpec | None = None
-    overlay: Template | None = None
+    overlay: PodTemplate | None = None
     max_unavailable: Budget | None = None
 
 
@@ -180,7 +192,7 @@ class ExposeSpec(Spec):
 
     port: Annotated[int, Field(ge=1, le=65535)] = 80
     target_port: Annotated[int, Field(ge=1, le=65535)] = 8080
-    role: str | None = None
+    role: Word | None = None
 
 
 class GroupSpec(Spec):
@@ -189,7 +201,7 @@ class GroupSpec(Spec):
     name: ServiceName
     namespace: Label = "default"
     roles: Annotated[list[RoleSpec], Field(min_length=1)]
-    scheduler_name: Text = "volcano"
+    scheduler_name: Word = "volcano"
     queue: Label | None = None
     gang_policy: GangPolicySpec | None = None
     network_topology: NetworkTopologySpec | None = None
@@ -200,7 +212,7 @@ class ModelServingSpec(GroupSpec):
     """What a ModelServing takes."""
 
     replicas: Count = 1
-    backend: Text = "native"
+    backend: Word = "native"
     kthena_version: Annotated[KthenaVersion, _WORD] = KthenaVersion.V1_0
     rollout_strategy: RolloutStrategySpec = RolloutStrategySpec()
     recovery_policy: Annotated[RecoveryPolicy, _WORD] | None = None
@@ -220,7 +232,7 @@ class StandaloneRoleSpec(RoleSpec):
     serving: ServiceName
     namespace: Label = "default"
     group: Count = 0
-    scheduler_name: Text = "volcano"
+    scheduler_name: Word = "volcano"
     pod_group: Label | None = None
     ready_timeout_seconds: Positive = 1800
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kthena_components.core.findings import Finding, SpecError, nearest, path_of, suggest
+from kthena_components.core.findings import Finding, SpecError, nearest, path_of
 from kthena_components.core.known import is_late
 from kthena_components.core.spec import PATTERNS
 
@@ -28,6 +28,8 @@ _KINDS = {
     "model": "a mapping of fields",
     "float": "a number",
 }
+_ABOUT_FIELDS = frozenset({"extra_forbidden", "missing"})
+"""Errors whose location ends in a field's name, whatever that is."""
 
 
 def parse_spec(model: type[M], data: object, subject: str = "") -> M:
@@ -41,26 +43,27 @@ def parse_spec(model: type[M], data: object, subject: str = "") -> M:
 
 def translate(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> list[Finding]:
     """Word pydantic's errors as findings, one for each place."""
-    found: dict[str, Finding] = {}
+    places: dict[str, list[ErrorDetails]] = {}
     for error in errors:
-        location = [part for part in error["loc"] if not _is_union_tag(part)]
-        finding = _finding(model, error, location)
-        found.setdefault(finding.path, finding)
-    return list(found.values())
+        places.setdefault(path_of(_location(error)), []).append(error)
+    return [_finding(model, path, found) for path, found in places.items()]
 
 
-def _is_union_tag(part: str | int) -> bool:
-    """Spot the member names that pydantic puts into a location when a field is `int | str`."""
-    return isinstance(part, str) and part in {"int", "str", "float", "bool", "constrained-str"}
+def _location(error: ErrorDetails) -> tuple[str | int, ...]:
+    """Take off the type's name that pydantic puts behind a location when a field is `int | str`."""
+    tagged = error["loc"][-1:] in {("int",), ("str",), ("float",)}
+    return error["loc"][:-1] if tagged and error["type"] not in _ABOUT_FIELDS else error["loc"]
 
 
-def _finding(model: type[BaseModel], error: ErrorDetails, location: list[str | int]) -> Finding:
-    path, kind, value = path_of(location), error["type"], error["input"]
+def _finding(model: type[BaseModel], path: str, errors: Sequence[ErrorDetails]) -> Finding:
+    """Word what is wrong at one place. Several errors there are one for each type it could have."""
+    error = errors[0]
+    kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
-        return _unknown_field(model, location)
+        return _unknown_field(model, error["loc"])
     if kind == "missing":
         return Finding(
-            path=path, seen="is missing", remedy=f"add '{location[-1]}'", rule="required"
+            path=path, seen="is missing", remedy=f"add '{error['loc'][-1]}'", rule="required"
         )
     if is_late(value):
         return Finding(
@@ -70,11 +73,12 @@ def _finding(model: type[BaseModel], error: ErrorDetails, location: list[str | i
             "counts and names decide how many resources there are",
             remedy="pass a plain value, from the program or from the stack's config",
         )
-    seen, remedy, rule = _wrong_value(kind, value, error.get("ctx", {}))
+    worded = _wrong_value(kind, value, error.get("ctx", {})) or _wrong_type(errors, value)
+    seen, remedy, rule = worded
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
-def _unknown_field(model: type[BaseModel], location: list[str | int]) -> Finding:
+def _unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Finding:
     name = str(location[-1])
     fields = known_fields(model, location[:-1])
     close = nearest(name, fields)
@@ -87,40 +91,59 @@ def _unknown_field(model: type[BaseModel], location: list[str | int]) -> Finding
     )
 
 
-def _wrong_value(kind: str, value: object, context: Mapping[str, Any]) -> tuple[str, str, str]:
-    shown = show_value(value)
-    bounds = {
-        "greater_than_equal": ("ge", "at least"),
-        "less_than_equal": ("le", "at most"),
-        "greater_than": ("gt", "more than"),
-        "less_than": ("lt", "less than"),
-    }
-    if kind in bounds:
-        key, words = bounds[kind]
-        return (
-            f"is {shown}, but must be {words} {context[key]}",
-            f"write {words} {context[key]}",
-            "range",
-        )
-    if kind == "enum":
-        known = re.findall(r"'([^']*)'", str(context["expected"]))
-        return f"is {shown}", suggest(str(value), known), "known-value"
-    if kind == "string_pattern_mismatch":
-        words = PATTERNS.get(context["pattern"], f"text that matches {context['pattern']}")
-        return f"is {shown}, but must be {words}", "change it", "pattern"
-    if kind == "string_too_long":
-        limit, length = context["max_length"], len(str(value))
-        return (
-            f"is {length} characters long; at most {limit} are allowed",
-            f"shorten it by {length - limit}",
-            "length",
-        )
-    if kind in {"string_too_short", "too_short"}:
-        return "is empty", "give at least one", "length"
-    wanted = next(
-        (words for name, words in _KINDS.items() if kind.startswith(name)), "another value"
-    )
-    return f"is {shown}, but must be {wanted}", f"write {wanted}", "type"
+def _wrong_value(
+    kind: str, value: object, context: Mapping[str, Any]
+) -> tuple[str, str, str] | None:
+    """Word what is wrong with a value of the right type; None when the type is wrong."""
+    shown, words = show_value(value), ""
+    match kind:
+        case "greater_than_equal" | "less_than_equal":
+            words = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+            remedy, rule = f"write {words}", "range"
+        case "enum":
+            known = re.findall(r"'([^']*)'", str(context["expected"]))
+            close = nearest(str(value), known)
+            words = "one of " + ", ".join(f"'{word}'" for word in known)
+            remedy, rule = f"write '{close}'" if close else "choose one of them", "known-value"
+        case "string_pattern_mismatch":
+            words = PATTERNS.get(context["pattern"], f"text that matches {context['pattern']}")
+            remedy, rule = _mended(str(value), context["pattern"]), "pattern"
+        case "value_error":
+            words, remedy, rule = str(context["error"]), "change it", "value"
+        case "string_too_short" | "too_short":
+            remedy, rule = "write some text" if value == "" else "give at least one", "length"
+        case "string_too_long":
+            return _too_long(str(value), context["max_length"])
+        case _:
+            return None
+    return f"is {shown}, but must be {words}" if words else "is empty", remedy, rule
+
+
+def _too_long(value: str, limit: int) -> tuple[str, str, str]:
+    seen = f"is {len(value)} characters long; at most {limit} are allowed"
+    return seen, f"shorten it by {len(value) - limit}", "length"
+
+
+def _mended(value: str, pattern: str) -> str:
+    """Say what to write instead of a text that does not match: a name that does, if one is near."""
+    plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
+    fitting = (word for word in (plain, f"r{plain}") if re.search(pattern, word))
+    close = next(fitting, None) if plain else None
+    return f"write for example '{close}'" if close else "change it"
+
+
+def _wrong_type(errors: Sequence[ErrorDetails], value: object) -> tuple[str, str, str]:
+    wanted = [
+        next((words for name, words in _KINDS.items() if error["type"].startswith(name)), "text")
+        for error in errors
+    ]
+    listed = " or ".join(dict.fromkeys(wanted))
+    remedy = f"write {listed}"
+    if listed == "text" and isinstance(value, int | float) and not isinstance(value, bool):
+        remedy = f"put it in quotes: '{value}'"
+    elif wanted[0] == "a whole number" and isinstance(value, str) and value.isdecimal():
+        remedy = f"write {value} without quotes"
+    return f"is {show_value(value)}, but must be {listed}", remedy, "type"
 
 
 def show_value(value: object) -> str:
@@ -130,7 +153,7 @@ def show_value(value: object) -> str:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, str):
         return f"'{value[:60]}'"
-    if isinstance(value, Enum | int | float):
+    if isinstance(value, Enum | float) or (isinstance(value, int) and abs(value) < 10**20):
         return str(value)
     return names.get(type(value), type(value).__name__)
 

@@ -14,7 +14,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, SpecError
-from kthena_components.core.spec import Label, QueueSpec, Spec, Template, Text
+from kthena_components.core.pod_template import Template
+from kthena_components.core.spec import Label, QueueSpec, Spec, Text
 from kthena_components.core.spec_parse import parse_spec
 from kthena_components.core.topology import check_topology
 from kthena_components.core.topology_spec import HyperNodeTopologySpec
@@ -64,6 +65,7 @@ class StackSpec(Spec):
 
 _SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context"})
 """Fields that are text; all others have structure."""
+_CONTENT = ("servings", "topology", "queues", "secrets")
 _ONLY_FOR = {
     OutputMode.RENDER: ("render_directory", "allow_plain_secrets"),
     OutputMode.CLUSTER: ("kubeconfig", "context"),
@@ -106,7 +108,8 @@ def read_values(config: StackConfig) -> dict[str, Any]:
 def parse_stack(values: Mapping[str, Any]) -> tuple[StackSpec, list[Finding]]:
     """Read what can be read, and say what cannot."""
     try:
-        return parse_spec(StackSpec, values), []
+        spec = parse_spec(StackSpec, values)
+        return spec, list(_says_something(spec))
     except SpecError as error:
         broken = {re.split(r"[.\[]", finding.path)[0] for finding in error.findings}
         rest = {key: value for key, value in values.items() if key not in broken}
@@ -117,7 +120,6 @@ def check_stack(spec: StackSpec, config: StackConfig) -> list[Finding]:
     """Judge a stack by every rule that needs no serving's plan."""
     topology = check_topology(spec.topology) if spec.topology else []
     return [
-        *_says_something(spec, config),
         *_fields_for_output(spec),
         *_no_secret_outside_secrets(config),
         *_names_once(spec),
@@ -171,15 +173,14 @@ def _sources(secrets: object) -> Iterator[str]:
                 yield source
 
 
-def _says_something(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
+def _says_something(spec: StackSpec) -> Iterator[Finding]:
     """A stack deploys something: a slip of indentation must not take everything down."""
-    content = set(config.values) - _SETTINGS - {"allow_plain_secrets"}
-    if not any(config.values[key] for key in content) and not spec.servings:
+    if not any(getattr(spec, field) for field in _CONTENT):
         yield Finding(
             path="servings",
-            seen="is missing, and so are topology, queues and secrets; an update would take down "
-            "all that this stack has deployed",
-            remedy=f"add servings, or run 'pulumi destroy --stack {config.stack}'",
+            seen="is empty, and so are topology, queues and secrets; an update would take down all "
+            "that this stack has deployed",
+            remedy="add servings, or run 'pulumi destroy'",
             rule="stack-empty",
         )
 
@@ -256,13 +257,16 @@ def _ancestors(queue: QueueSpec, queues: Sequence[QueueSpec]) -> list[str]:
 
 
 def _parents_without_cycle(spec: StackSpec) -> Iterator[Finding]:
+    """No queue is above itself. One finding a cycle, at the queue of it that is written first."""
+    told: set[str] = set()
     for index, queue in enumerate(spec.queues):
         above = _ancestors(queue, spec.queues)
-        if queue.name in above:
-            chain = " -> ".join([queue.name, *above[: above.index(queue.name) + 1]])
+        if queue.name in above and queue.name not in told:
+            told.update(above)
             yield Finding(
                 path=f"queues[{index}].parent",
-                seen=f"the parents go in a cycle, {chain}, and each queue needs its parent first",
+                seen=f"the parents go in a cycle, {' -> '.join([queue.name, *above])}, and each "
+                "queue needs its parent first",
                 remedy="remove the parent of one of them",
                 rule="queue-cycle",
             )

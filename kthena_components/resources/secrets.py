@@ -5,7 +5,6 @@ A value is never looked at here beyond whether it is there, and never shown.
 
 import re
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from typing import Any
 
 import pulumi
@@ -13,6 +12,7 @@ import pulumi
 from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.stack import OutputMode, SecretSpec, StackConfig, StackSpec
 from kthena_components.core.topology_spec import is_dns_name
+from kthena_components.resources._apply import provider_version
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
@@ -31,7 +31,7 @@ class Secret(pulumi.CustomResource):
         }
         options = pulumi.ResourceOptions(
             provider=provider,
-            version=version("pulumi-kubernetes"),
+            version=provider_version(),
             additional_secret_outputs=["data", "stringData"],
         )
         super().__init__("kubernetes:core/v1:Secret", secret.title, properties, options)
@@ -52,7 +52,8 @@ def register_secrets(spec: StackSpec, provider: Any) -> list[pulumi.Resource]:
 
 def check_secrets(spec: StackSpec, config: StackConfig) -> list[Finding]:
     """Say what keeps the stack's secrets from being set, or from staying secret."""
-    return [*_values_are_secret(spec, config), *_allowed(spec), *_rendered(spec, config)]
+    rendered = _rendered(spec, config) if spec.output is OutputMode.RENDER else ()
+    return [*_values_are_secret(spec, config), *rendered]
 
 
 def unused_secrets(values: Mapping[str, Any], config: StackConfig) -> list[Finding]:
@@ -102,7 +103,8 @@ def _value(path: str, key: str, source: str, config: StackConfig) -> Iterator[Fi
     yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
-def _allowed(spec: StackSpec) -> Iterator[Finding]:
+def _rendered(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
+    """No Secret is written to a file unless the stack says so: a file keeps nothing secret."""
     names = {secret.name for secret in spec.secrets}
     for index, name in enumerate(spec.allow_plain_secrets):
         if name not in names:
@@ -112,11 +114,7 @@ def _allowed(spec: StackSpec) -> Iterator[Finding]:
                 remedy=suggest(name, names) if names else "remove it",
                 rule="known-value",
             )
-
-
-def _rendered(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
-    """No Secret is written to a file unless the stack says so: a file keeps nothing secret."""
-    for index, secret in enumerate(spec.secrets if spec.output is OutputMode.RENDER else ()):
+    for index, secret in enumerate(spec.secrets):
         if secret.name not in spec.allow_plain_secrets:
             file = f"v1-secret-{secret.namespace}-{secret.name}.yaml"
             yield Finding(

@@ -30,6 +30,7 @@ from kthena_components.core.stack import (
     read_values,
 )
 from kthena_components.resources._apply import provider_version
+from kthena_components.resources._late import hide
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
 
@@ -87,7 +88,7 @@ def load_stack(config: StackConfig) -> Stack:
     for index, serving in enumerate(spec.servings):
         path = f"servings[{index}]"
         try:
-            compiled[path] = compile_serving(serving)
+            compiled[path] = compile_serving(hide(serving)[0])
         except SpecError as error:
             findings += [finding.under(path) for finding in error.findings]
     if not any(finding.rule == "name-once" for finding in findings):
@@ -143,12 +144,9 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
     if spec.output is OutputMode.RENDER:
         properties: dict[str, Any] = {"renderYamlToDirectory": spec.directory(config.stack)}
     else:
-        kubeconfig = (
-            pulumi.Output.secret(spec.kubeconfig)
-            if is_kubeconfig_text(spec.kubeconfig)
-            else spec.kubeconfig
-        )
-        properties = {"kubeconfig": kubeconfig, "context": spec.context}
+        stated = spec.kubeconfig
+        text = pulumi.Output.secret(stated) if is_kubeconfig_text(stated) else stated
+        properties = {"kubeconfig": text, "context": spec.context}
     # A Secret keeps its name, so a new value is written into it instead of deleting it first.
     properties["enableSecretMutable"] = "true"
     options = pulumi.ResourceOptions(version=provider_version())
@@ -181,8 +179,8 @@ def _require_cluster(spec: StackSpec, config: StackConfig) -> None:
         pulumi.log.info(str(config.located(found)))
     elif found.rule == UNREACHABLE and pulumi.runtime.is_dry_run():
         pulumi.log.warn(
-            f"{config.located(found)} This preview goes by the state alone; an update "
-            "is refused until then."
+            f"{config.located(found)}\n"
+            "This preview goes by the state alone; an update is refused until then."
         )
     else:
         raise refusal([found], config)
@@ -195,26 +193,39 @@ def check_cluster(spec: StackSpec, environ: Mapping[str, str]) -> Finding | None
         if not files and "KUBERNETES_SERVICE_HOST" in environ:
             return None  # inside a cluster the provider takes that one
         cluster, title = _chosen(files, spec.context)
+        address = _address(cluster, environ)
     except SpecError as error:
         return error.findings[0]
-    server = urlsplit(str(cluster.get("server")))
-    if cluster.get("proxy-url") or environ.get("HTTPS_PROXY") or not server.hostname:
+    if address is None:
         seen = f"{title} was not tried, because it is not reached by a plain connection"
         return Finding(path="output", seen=seen, rule=UNREACHABLE, level=Level.UNKNOWN)
-    port = server.port or (80 if server.scheme == "http" else 443)
     try:
-        socket.create_connection((server.hostname, port), ANSWER_SECONDS).close()
-    except OSError as error:
-        return _unreachable(f"{title} does not answer: {error.strerror or error}")
+        socket.create_connection(address, ANSWER_SECONDS).close()
+    except (OSError, UnicodeError) as error:
+        seen = f"{title} does not answer: {getattr(error, 'strerror', None) or error}"
+        remedy = "start it or connect to it, choose another one with kubeconfig and context"
+        return _unreachable(seen, remedy)
     return None
 
 
-def _unreachable(seen: str) -> Finding:
+def _address(cluster: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[str, int] | None:
+    """Find the host and port to try, or None when a proxy stands before them."""
+    server = urlsplit(str(cluster.get("server")))
+    try:
+        host, port = server.hostname, server.port or (80 if server.scheme == "http" else 443)
+    except ValueError:
+        return None
+    # As in Go, a proxy of the environment is never asked for this machine itself.
+    local = host == "localhost" or (host or "").startswith("127.")
+    proxied = any(environ.get(key) for key in ("HTTPS_PROXY", "https_proxy")) and not local
+    return None if host is None or proxied or cluster.get("proxy-url") else (host, port)
+
+
+def _unreachable(seen: str, remedy: str) -> Finding:
     return Finding(
         path="output",
         seen=f"is cluster, but {seen}",
-        remedy="start it or connect to it, choose another one with kubeconfig and context, or "
-        "write output: render",
+        remedy=f"{remedy}, or write output: render",
         rule=UNREACHABLE,
     )
 
@@ -225,58 +236,62 @@ def _kubeconfigs(spec: StackSpec, environ: Mapping[str, str]) -> Iterator[tuple[
     if is_kubeconfig_text(stated):
         yield "the config value kubeconfig", _mapping("the config value kubeconfig", stated)
         return
-    paths = (
-        [stated] if stated else (environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
-    )
-    for path in filter(None, paths):
+    ambient = (environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
+    for path in [stated] if stated else filter(None, ambient):
         try:
             yield path, _mapping(path, Path(path).expanduser().read_text())
         except FileNotFoundError:
             if stated:
-                raise _refused(
-                    f"there is no file '{path}'", "write the path of a kubeconfig"
-                ) from None
+                raise _refused(f"there is no file '{path}'", "write the path of one") from None
         except (OSError, UnicodeDecodeError) as error:
             raise _refused(f"'{path}' cannot be read: {error}", "make it readable") from None
 
 
 def _mapping(source: str, text: str | None) -> Any:
     try:
-        content = yaml.safe_load(text or "")
+        content = yaml.safe_load(text or "") or {}
     except yaml.YAMLError:
         content = None
     if not isinstance(content, Mapping):
-        raise _refused(f"{source} holds no kubeconfig", "write the path of a kubeconfig")
+        raise _no_kubeconfig(source)
     return content
 
 
 def _chosen(files: list[tuple[str, Any]], stated: str | None) -> tuple[Mapping[str, Any], str]:
     """Find the cluster of the stated or the current context. As in kubectl, the first file wins."""
-    try:
-        contexts, clusters = (_named(files, kind) for kind in ("context", "cluster"))
-        current = [str(content["current-context"]) for _, content in files
-                   if content.get("current-context")]  # fmt: skip
-    except (TypeError, KeyError, AttributeError):
-        raise _refused(f"{files[0][0]} holds no kubeconfig", "write the path of one") from None
     if not files:
+        seen = "there is no kubeconfig, neither at KUBECONFIG nor at ~/.kube/config"
+        raise SpecError([_unreachable(seen, "set KUBECONFIG or the config value kubeconfig")])
+    sources = " and ".join(source for source, _ in files)
+    try:
+        contexts, clusters = _named(files, "context"), _named(files, "cluster")
+        current = (content.get("current-context") for _, content in files)
+        name = stated or next(filter(None, current), None)
+        cluster = clusters.get(contexts.get(name, {}).get("cluster"), {})
+        server = cluster.get("server")
+    except (TypeError, KeyError, AttributeError):
+        raise _no_kubeconfig(sources) from None
+    if name is None:
+        seen = f"{sources} has no current context"
         raise SpecError(
-            [_unreachable("there is no kubeconfig: no file at KUBECONFIG or ~/.kube/config")]
+            [_unreachable(seen, f"write context; known: {', '.join(sorted(map(str, contexts)))}")]
         )
-    name = stated or next(iter(current), "")
-    where = f"context '{name}' of {' and '.join(source for source, _ in files)}"
+    where = f"context '{name}' of {sources}"
     if name not in contexts:
-        seen = f"there is no {where}" if name else f"{files[0][0]} has no current context"
-        raise _refused(seen, suggest(name, contexts), "context")
-    cluster = str(contexts[name].get("cluster"))
-    return clusters.get(cluster, {}), f"{where}, {clusters.get(cluster, {}).get('server')},"
+        raise _refused(f"there is no {where}", suggest(str(name), contexts), "context")
+    return cluster, f"{where}, {server},"
 
 
-def _named(files: list[tuple[str, Any]], kind: str) -> dict[str, Mapping[str, Any]]:
+def _named(files: list[tuple[str, Any]], kind: str) -> dict[Any, Mapping[str, Any]]:
     return {
-        str(item["name"]): item[kind]
+        item["name"]: item[kind]
         for _, content in reversed(files)
         for item in content.get(f"{kind}s") or []
     }
+
+
+def _no_kubeconfig(source: str) -> SpecError:
+    return _refused(f"{source} holds no kubeconfig", "write the path of one")
 
 
 def _refused(seen: str, remedy: str, path: str = "kubeconfig") -> SpecError:

@@ -1,5 +1,6 @@
 """Servings that are right, drawn at random: small numbers, so that a failure stays readable."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -190,6 +191,24 @@ def _branches(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(children, max_size=3) | st.dictionaries(
         st.text(max_size=4), children, max_size=3
     )
+
+
+@st.composite
+def damaged(draw: st.DrawFn, body: Mapping[str, Any]) -> Args:
+    """Draw a copy of an object in which one or two places hold something else."""
+    result = copy.deepcopy(dict(body))
+    for _ in range(draw(st.integers(1, 2))):
+        holder: Any = result
+        key = draw(_keys_of(holder))
+        while isinstance(holder[key], dict | list) and holder[key] and draw(st.booleans()):
+            holder = holder[key]
+            key = draw(_keys_of(holder))
+        holder[key] = draw(st.sampled_from(ODD_LEAVES) | json_trees())
+    return result
+
+
+def _keys_of(holder: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder)))
 
 
 LATE = f"{LATE_OPEN}0{LATE_CLOSE}"

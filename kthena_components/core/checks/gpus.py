@@ -1,10 +1,11 @@
 """Whether the ranks that an engine starts are the GPUs that its pods get."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import EngineFacts, PodFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import MaybeInt, Unknown
 
 
@@ -41,9 +42,9 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         yield Finding(
             path=engine.entry.command_path,
-            seen=f"{_title(engine)} starts {_product(command)} = {ranks} ranks, "
-            f"but its {_pods(engine)} hold {held} GPUs",
-            remedy=_remedy(engine, command, held),
+            seen=f"{_title(engine)} starts {_product(engine, command)} = "
+            f"{count_of(ranks, 'rank')}, but its {_pods(engine, held)}",
+            remedy=_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
 
@@ -90,15 +91,29 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
         tensor = command.tensor
         if not isinstance(gpus, int) or not isinstance(tensor, int) or gpus == 0:
             continue
-        if tensor % gpus and gpus % tensor:
-            fits = [n for n in range(1, max(tensor, gpus) + 1) if n % gpus == 0 or gpus % n == 0]
+        if not _whole(tensor, gpus, pods):
+            smaller, larger = _nearest_whole(tensor, gpus)
             yield Finding(
                 path=engine.entry.command_path,
                 seen=f"{_title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
                 "group would fill a part of a pod, and a pod would hold parts of two groups",
-                remedy=f"set tensor to {_listed(fits)}",
+                remedy=f"set tensor to {smaller} or {larger}",
                 rule="nodes-whole",
             )
+
+
+def _whole(tensor: int, gpus: int, pods: int) -> bool:
+    """Tell whether no tensor group takes a part of a pod that another group takes as well."""
+    return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0
+
+
+def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
+    """Give the sizes that fit on both sides of one that does not: multiples or divisors."""
+    if tensor > gpus:
+        return tensor // gpus * gpus, (tensor // gpus + 1) * gpus
+    small = [n for n in range(1, math.isqrt(gpus) + 1) if gpus % n == 0]
+    divisors = [*small, *(gpus // n for n in small)]
+    return max(n for n in divisors if n < tensor), min(n for n in divisors if n > tensor)
 
 
 def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
@@ -155,55 +170,66 @@ def _title(engine: EngineFacts) -> str:
     return f"engine '{engine.name}'"
 
 
-def _pods(engine: EngineFacts) -> str:
+def _pods(engine: EngineFacts, held: int) -> str:
     pods, entry = engine.pods, engine.entry.gpus
     worker = engine.worker.gpus if engine.worker else entry
     if pods == 1:
-        return f"1 pod of {entry} GPUs"
+        return f"pod has {count_of(held, 'GPU')}"
     if worker != entry:
-        return f"{pods} pods (entry {entry}, workers {worker} GPUs)"
-    return f"{pods} pods × {entry} GPUs"
+        return f"{pods} pods (entry {entry}, workers {worker} GPUs) hold {held}"
+    return f"{pods} pods × {count_of(entry, 'GPU')} hold {held}"
 
 
-def _product(command: CommandFacts) -> str:
-    parts = [("tensor", command.tensor), ("pipeline", command.pipeline)]
-    parts += [
-        (word, value)
-        for word, value in (("data", command.data), ("context", command.prefill_context))
-        if value != 1
+def _product(engine: EngineFacts, command: CommandFacts) -> str:
+    parts = [f"{word} {size}" for word, size in _sizes(command)]
+    if command.data_mode == "hybrid":
+        parts.append(f"data {command.data_local} a pod")
+    if command.data_mode != "internal":
+        parts.append(count_of(engine.pods, "pod"))
+    return " × ".join(parts)
+
+
+def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
+    """Give the sizes whose product is the ranks, in the words of a message."""
+    sizes = [("tensor", command.tensor), ("pipeline", command.pipeline)]
+    if command.data_mode == "internal":
+        sizes.append(("data", command.data))
+    sizes.append(("context", command.prefill_context))
+    return [
+        (word, size)
+        for word, size in sizes
+        if isinstance(size, int) and (size != 1 or word in {"tensor", "pipeline"})
     ]
-    return " × ".join(f"{word} {value}" for word, value in parts)
 
 
-def _remedy(engine: EngineFacts, command: CommandFacts, held: int) -> str:
-    """Say the smallest changes that make both sides equal; only those that are whole numbers."""
+def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> str:
+    """Say the smallest changes that make both sides equal, and that no other rule refuses."""
+    sizes, gpus, pods = dict(_sizes(command)), engine.entry.gpus, engine.pods
+    if not (isinstance(gpus, int) and isinstance(pods, int)) or ranks < 1 or pods < 1:
+        return _ANY_WAY
     ways: list[str] = []
-    ranks = ranks_of(engine, command)
-    if not isinstance(ranks, int):
-        return "change the parallelism or the GPUs"
-    for word, value in (("pipeline", command.pipeline), ("tensor", command.tensor)):
-        rest = ranks // value if isinstance(value, int) and value else 0
-        if rest and held % rest == 0 and held // rest:
-            ways.append(f"set {word} to {held // rest}")
-    gpus, pods = engine.entry.gpus, engine.pods
-    if isinstance(gpus, int) and gpus and ranks % gpus == 0:
-        ways.append(f"give the engine {_count(ranks // gpus, 'pod')}")
-    if (
-        isinstance(pods, int)
-        and ranks % pods == 0
-        and not (isinstance(gpus, int) and ranks == pods * gpus)
-    ):
-        ways.append(f"give each pod {_count(ranks // pods, 'GPU')}")
-    return ", or ".join(ways) or "change the parallelism or the GPUs"
+    for word, size in reversed(sizes.items()):
+        wanted, rest = divmod(held, ranks // size)
+        if wanted and not rest and _fits({**sizes, word: wanted}, gpus, pods):
+            ways.append(f"set {word} to {wanted}")
+    alike = 0 < held == gpus * pods and command.data_mode == "internal"
+    if alike and ranks % gpus == 0 and _fits(sizes, gpus, ranks // gpus):
+        ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
+    if ranks % pods == 0 and ranks != pods * gpus and _fits(sizes, ranks // pods, pods):
+        ways.append(f"give each pod {count_of(ranks // pods, 'GPU')}")
+    if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
+        ways.append(f"set tensor to {gpus} and pipeline to {pods}")
+    return ", or ".join(ways) or _ANY_WAY
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+_ANY_WAY = "change the parallelism or the GPUs"
 
 
-def _listed(numbers: list[int]) -> str:
-    words = [str(number) for number in numbers]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+def _fits(sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
+    """Tell whether an engine of these sizes can lie on pods of so many GPUs."""
+    data, copy = sizes.get("data", 1), sizes["tensor"] * sizes["pipeline"]
+    spread = data == 1 or pods == 1 or (data % pods == 0 and copy <= gpus)
+    return spread and _whole(sizes["tensor"], gpus, pods)
 
 
 def _unjudged(engine: EngineFacts, because: str) -> Finding:

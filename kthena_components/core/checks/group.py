@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import Unknown
 
 
@@ -29,8 +29,8 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
         elif size != engine.pods:
             yield Finding(
                 path=engine.entry.command_path,
-                seen=f"engine '{engine.name}' has {_count(engine.pods)}, but its Ray leader waits "
-                f"for ray_cluster_size {size}",
+                seen=f"engine '{engine.name}' has {count_of(engine.pods, 'pod')}, "
+                f"but its Ray leader waits for {size} (ray_cluster_size)",
                 remedy=f"write --ray_cluster_size={engine.pods}, or $(GROUP_SIZE)",
                 rule="ray-cluster-size-equals-group",
             )
@@ -88,7 +88,3 @@ def _wanted(engines: tuple[EngineFacts, ...], facts: ServingFacts) -> int | Unkn
             return minimum
         total += pods * minimum
     return total
-
-
-def _count(pods: int | Unknown) -> str:
-    return "1 pod" if pods == 1 else f"{pods} pods"

@@ -7,13 +7,14 @@ Source: Kthena charts/kthena/charts/workload/crds/workload.serving.volcano.sh_mo
 at v0.1.0, v0.2.0, v0.3.0, v0.4.0 and v1.0.0.
 """
 
+from kthena_components.core.checks.kthena_reading import BY_GROUP, BY_ROLE
 from kthena_components.core.checks.kthena_shape import (
-    SURGE,
     Amount,
     Budget,
     Fields,
     Free,
     Items,
+    Ruled,
     Schema,
     Since,
     Table,
@@ -21,8 +22,9 @@ from kthena_components.core.checks.kthena_shape import (
     Whole,
 )
 
-BY_GROUP, BY_ROLE = "ServingGroupRollingUpdate", "RoleRollingUpdate"
 GROUP_RECREATE = "ServingGroupRecreate"
+SURGE = "maxSurge"
+"""Kthena's users look for it in many places, and only before 0.3 was it a field in one."""
 
 
 def _part(*required: str, **fields: Schema | Since) -> Fields:
@@ -42,7 +44,7 @@ _CONTAINERS = Items(
         args=Items(of=Text()),
         env=Items(of=_part("name", value=Text()), keys=("name",)),
         ports=Items(
-            of=_part("containerPort", containerPort=Whole(), protocol=Text()),
+            of=_part("containerPort", containerPort=Whole(), protocol=Text(), name=Text()),
             keys=("containerPort", "protocol"),
         ),
         resources=_part(limits=_AMOUNTS, requests=_AMOUNTS, claims=_NAMED),
@@ -56,7 +58,9 @@ _POD = _part(
     containers=_CONTAINERS,
     initContainers=_CONTAINERS,
     ephemeralContainers=_CONTAINERS,
-    volumes=_NAMED,
+    volumes=Items(
+        of=_part("name", emptyDir=_part(medium=Text(), sizeLimit=Amount())), keys=("name",)
+    ),
     resourceClaims=_NAMED,
     schedulingGates=_NAMED,
     imagePullSecrets=Items(of=_part(name=Text()), keys=("name",)),
@@ -80,6 +84,7 @@ _ROLE = Fields(
         "workerReplicas": Whole(),
         "workerTemplate": _TEMPLATE,
         "maxUnavailable": Since(("1.0", Budget())),
+        SURGE: Ruled(),
     },
 )
 _MODE, _TIER = Text(one_of=("hard", "soft")), Whole(bits=64)
@@ -100,13 +105,14 @@ _GROUP = Fields(
             ("0.2", Fields(fields={"groupPolicy": _POLICY, "rolePolicy": _POLICY})),
         ),
         "roles": Items(of=_ROLE),
+        SURGE: Ruled(),
     },
 )
 _ROLLING = Fields(
     fields={
         "maxUnavailable": Budget(),
         "partition": Since(("0.1", Whole()), ("0.4", Budget())),
-        SURGE: Free(),
+        SURGE: Ruled(),
     }
 )
 _STRATEGIES = Since(("0.1", Text(one_of=(BY_GROUP,))), ("0.4", Text(one_of=(BY_GROUP, BY_ROLE))))
@@ -119,7 +125,14 @@ _PLUGIN = Fields(
         "scope": Fields(fields={"roles": Items(of=Text()), "target": Text()}),
     },
 )
-_SPREAD = _part(maxSkew=Whole(), topologyKey=Text(), whenUnsatisfiable=Text())
+_SPREAD = Fields(
+    fields={
+        "maxSkew": Whole(),
+        "topologyKey": Text(),
+        "whenUnsatisfiable": Text(),
+        "labelSelector": Free(),
+    }
+)
 _SPEC = Fields(
     required=("template",),
     fields={
@@ -128,10 +141,11 @@ _SPEC = Fields(
         "plugins": Since(("0.3", Items(of=_PLUGIN))),
         "template": _GROUP,
         "rolloutStrategy": Fields(
-            fields={"type": _STRATEGIES, "rollingUpdateConfiguration": _ROLLING}
+            fields={"type": _STRATEGIES, "rollingUpdateConfiguration": _ROLLING, SURGE: Ruled()}
         ),
         "recoveryPolicy": Text(one_of=(GROUP_RECREATE, "RoleRecreate", "None")),
         "topologySpreadConstraints": Since(("0.1", Items(of=_SPREAD)), ("0.2", None)),
+        SURGE: Ruled(),
     },
 )
 MODEL_SERVING = _part(

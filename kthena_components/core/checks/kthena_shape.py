@@ -9,30 +9,38 @@ pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validatio
 absent field, a field without a shape is dropped, and JSON's 8.0 is a whole number.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kthena_components.core.checks.kthena_reading import (
+    age,
+    first_gap,
+    gap_of,
+    key_text,
+    not_checked,
+    show,
+    whole,
+)
 from kthena_components.core.findings import Finding, Level, join_path, suggest
-from kthena_components.core.known import MaybeInt, Unknown, is_late
-from kthena_components.core.naming import DNS_LABEL
-from kthena_components.core.quantity import QUANTITY
 
-KTHENA_VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
-"""Kthena's releases, oldest first."""
 SCHEMA, VERSION = "kthena-schema", "kthena-version"
-SURGE = "maxSurge"
-"""A rule of its own speaks of it, wherever it stands."""
-LATE = Unknown("the value is known only after the deployment")
-_SHOWN, _QUANTITY = 40, 64
-_EXACT = 2**53
-"""Up to here the API server takes a float for a whole number."""
+_QUANTITY = re.compile(
+    r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
+)
+"""As in core/quantity.py, but linear in texts of any length."""
 _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
     """Anything at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """A field that is never suggested and not judged here: a rule speaks of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +93,7 @@ class Fields:
     partial: bool = False
 
 
-Schema = Free | Text | Whole | Budget | Amount | Table | Items | Fields
+Schema = Free | Ruled | Text | Whole | Budget | Amount | Table | Items | Fields
 
 
 class Since:
@@ -100,16 +108,11 @@ class Since:
         return next((s for v, s in reversed(self.forms) if age(v) <= age(version)), None)
 
 
-def age(version: str) -> int:
-    """Order versions: an older one has a lower age."""
-    return KTHENA_VERSIONS.index(version)
-
-
 def judge_shape(value: object, schema: Schema, version: str, path: str = "") -> Iterator[Finding]:
     """Say where a value does not have a shape."""
     gap = gap_of(value)
     match schema:
-        case Free() | Text(one_of=(), longest=None) if gap:
+        case Free() | Ruled() | Text(one_of=(), longest=None) if gap:
             return
         case _ if gap:
             yield not_checked(path, gap, SCHEMA)
@@ -127,9 +130,7 @@ def judge_shape(value: object, schema: Schema, version: str, path: str = "") -> 
             yield from _scalar(value, schema, path)
 
 
-def _fields(
-    value: Mapping[Any, Any], schema: Fields, version: str, path: str
-) -> Iterator[Finding]:
+def _fields(value: Mapping[Any, Any], schema: Fields, version: str, path: str) -> Iterator[Finding]:
     for key in schema.required:
         if value.get(key) is None:
             yield _mistake(join_path(path, key), "is missing, and it has no default", f"add {key}")
@@ -141,8 +142,15 @@ def _fields(
             yield from _dated(item, known, version, at)
         elif known is not None:
             yield from judge_shape(item, known, version, at)
-        elif key != SURGE:
-            yield _dropped(at, suggest(key_text(key), set(schema.fields) - {SURGE}))
+        else:
+            yield _dropped(at, suggest(key_text(key), _words(schema, version)))
+
+
+def _words(schema: Fields, version: str) -> Iterator[str]:
+    for name, field in schema.fields.items():
+        form = field.at(version) if isinstance(field, Since) else field
+        if form is not None and not isinstance(form, Ruled):
+            yield name
 
 
 def _dated(value: object, field: Since, version: str, path: str) -> Iterator[Finding]:
@@ -166,8 +174,9 @@ def _form(value: object, form: Schema | None, version: str, path: str) -> Iterat
 
 
 def _elsewhere(finding: Finding, version: str, other: str) -> Finding:
-    seen = f"{finding.seen}; that is so in Kthena {version}, while {other} takes it"
-    remedy = f"for Kthena {version}, {finding.remedy}"
+    seen = f"{finding.seen} in Kthena {version}; {other} takes it"
+    newer = f", or use Kthena {other}" if age(other) > age(version) else ""
+    remedy = f"{finding.remedy}{newer}"
     return replace(finding, seen=seen, remedy=remedy, rule=VERSION)
 
 
@@ -182,12 +191,12 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
             bits = 32 if isinstance(schema, Budget) else 64
             yield from _number(number, Whole(bits=bits), path)
         case Amount() if isinstance(value, str):
-            if len(value) <= _QUANTITY and not (value.isascii() and QUANTITY.fullmatch(value)):
+            if not _QUANTITY.fullmatch(value):
                 seen = f"is {show(value)}, which is not a quantity"
                 yield _mistake(path, seen, "write for example 8, 500m or 1124Gi")
         case Budget() if isinstance(value, str):
             pass
-        case Free():
+        case Free() | Ruled():
             pass
         case _:
             yield _wrong_kind(value, schema, path)
@@ -196,7 +205,9 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
 def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
     if schema.one_of and value not in schema.one_of:
         words = " or ".join(f"'{word}'" for word in schema.one_of)
-        yield _mistake(path, f"is {show(value)}, but must be {words}", suggest(value, schema.one_of))
+        yield _mistake(
+            path, f"is {show(value)}, but must be {words}", suggest(value, schema.one_of)
+        )
     if schema.longest is not None and len(value) > schema.longest:
         seen = f"has {len(value)} characters, but may have {schema.longest}"
         yield _mistake(path, seen, f"shorten it by {len(value) - schema.longest}")
@@ -245,62 +256,9 @@ def _doubles(
             before = first.setdefault(values, index)
             if before != index:
                 what = " and ".join(f"{k} {show(v)}" for k, v in zip(keys, values, strict=True))
-                seen = f"has {what} as [{before}] has, and the API server refuses doubles here"
+                where = f"{path.rpartition('.')[2]}[{before}]"
+                seen = f"has {what}, as {where} has, and the API server refuses doubles here"
                 yield _mistake(f"{path}[{index}]", seen, "rename it or remove it")
-
-
-def gap_of(value: object) -> Unknown | None:
-    """Say why a value cannot be judged, if it cannot."""
-    if isinstance(value, Unknown):
-        return value
-    return LATE if is_late(value) else None
-
-
-def first_gap(*values: object) -> Unknown | None:
-    """Say why values cannot be judged together, if they cannot."""
-    return next((gap for gap in map(gap_of, values) if gap), None)
-
-
-def whole(value: object) -> MaybeInt | None:
-    """Read a whole number, 8.0 as well: JSON does not tell them apart. None for anything else."""
-    if gap := gap_of(value):
-        return gap
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if isinstance(value, float) and not (value.is_integer() and abs(value) < _EXACT):
-        return None
-    return int(value)
-
-
-def show(value: object) -> str:
-    """Write a value for a message, in one line and never long."""
-    match value:
-        case str():
-            text = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-        case None:
-            text = "null"
-        case bool():
-            text = str(value).lower()
-        case int() if value.bit_length() > _QUANTITY:
-            text = f"a number of {value.bit_length()} bits"
-        case int() | float():
-            text = str(value)
-        case Mapping() | list() | tuple():
-            text = "a map" if isinstance(value, Mapping) else "a list"
-        case _:
-            text = f"a value of type {type(value).__name__}"
-    return text
-
-
-def key_text(key: object) -> str:
-    """Write a map's key for a path."""
-    return key if isinstance(key, str) and len(key) <= DNS_LABEL else show(key).strip("'")
-
-
-def not_checked(path: str, gap: Unknown, rule: str) -> Finding:
-    """Say that a rule could not judge a place, and why."""
-    seen = f"not checked, because {gap.because}"
-    return Finding(path=path, seen=seen, rule=rule, level=Level.UNKNOWN)
 
 
 def _weighs(finding: Finding) -> bool:
@@ -312,5 +270,5 @@ def _mistake(path: str, seen: str, remedy: str) -> Finding:
 
 
 def _dropped(path: str, remedy: str) -> Finding:
-    seen = "is no field here, and the API server drops it silently"
+    seen = "is dropped silently by the API server, which knows no such field here"
     return Finding(path=path, seen=seen, remedy=remedy, rule=SCHEMA, level=Level.ADVISORY)

@@ -13,7 +13,7 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
 
     Source: RFC 1035; kubernetes pkg/controller/history (controller-revision-hash).
     """
-    longest: dict[tuple[str, str], tuple[int, Finding]] = {}
+    longest: dict[str, tuple[int, Finding]] = {}
     for item in facts.names:
         over = len(item.name) - item.limit
         if over <= 0:
@@ -25,7 +25,7 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
             remedy=f"shorten the serving's or the role's name by {over}",
             rule="name-fits",
         )
-        known = longest.get((item.path, item.what))
+        known = longest.get(item.path)
         if known is None or over > known[0]:
-            longest[item.path, item.what] = (over, finding)
+            longest[item.path] = (over, finding)
     yield from (finding for _, finding in longest.values())

@@ -205,7 +205,8 @@ class Reading:
             if not _is_line(word):
                 items.append(word)
                 continue
-            text = f"the list item '{self.scope.show(word)}' holds several words, and no shell splits it"
+            shown = self.scope.show(word)
+            text = f"the list item '{shown}' holds several words, and no shell splits it"
             remedy = "give each word an item of its own"
             self._problem(word.split(maxsplit=1)[0], text, remedy, hard=False)
             items += [_unquoted(piece) for piece in _PIECES.findall(word)]

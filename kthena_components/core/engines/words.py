@@ -61,6 +61,7 @@ class Scope:
     positional: tuple[str, ...] = ()
     """$0, $1 and so on of the script."""
     _gaps: list[tuple[str, str]] = field(default_factory=list)
+    _expanded: dict[str, str] = field(default_factory=dict)
     _inserted: int = 0
     _depth: int = 0
 
@@ -82,14 +83,13 @@ class Scope:
 
     def _expand_env(self, name: str, value: str) -> MaybeText:
         """Expand the references that an env value may hold to other variables."""
-        if "$" not in value:
-            return hide_gaps(value)
-        if self._depth == _MAX_DEPTH:
-            return Unknown(f"{name} refers to other variables more than {_MAX_DEPTH} deep")
-        self._depth += 1
-        expanded = expand_kubernetes(value, self)
-        self._depth -= 1
-        return expanded
+        if name not in self._expanded:
+            if self._depth == _MAX_DEPTH:
+                return Unknown(f"{name} refers to other variables more than {_MAX_DEPTH} deep")
+            self._depth += 1
+            self._expanded[name] = expand_kubernetes(value, self)
+            self._depth -= 1
+        return self._expanded[name]
 
     def insert(self, name: str, written: str) -> str:
         """Give the text that replaces a variable: its value, or a gap."""

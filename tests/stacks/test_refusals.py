@@ -1,0 +1,156 @@
+"""What a stack file must not say, each with the whole text that its writer gets."""
+
+from typing import Any, Final
+
+import pytest
+
+from tests.stacks.handed import config_of, handed, refusal
+from tests.support.specs import REMOVED, template
+
+POD: Final = template()
+EMPTY: Final = (
+    "servings: is empty, and so are topology, queues and secrets; an update would take down all "
+    "that this stack has deployed. Add servings, or run 'pulumi destroy'. [stack-empty]"
+)
+
+
+def serving(name: str, role: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "roles": [{"name": role, "entry_template": POD}], **more}
+
+
+SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
+    "a field of a role": (
+        {"servings[0].roles[0].replica": 3},
+        [("servings[0].roles[0].replica: there is no field 'replica' here. Write 'replicas'. "
+         "[unknown-field]")],
+    ),
+    "a field of the stack": (
+        {"servngs": [serving("a", "b")]},
+        ["servngs: there is no field 'servngs' here. Write 'servings'. [unknown-field]"],
+    ),
+    "a field that resembles none": (
+        {"zzz": "1"},
+        [("zzz: there is no field 'zzz' here. Remove it; known: allow_plain_secrets, context, "
+         "kubeconfig, output, queues, render_directory, secrets, servings, topology. "
+         "[unknown-field]")],
+    ),
+    "an output that there is not": (
+        {"output": "file"},
+        [("output: is 'file', but must be one of 'render', 'cluster'. Choose one of them. "
+         "[known-value]")],
+    ),
+    "text for a list": (
+        {"servings": "llama"},
+        ["servings: is 'llama', but must be a list. Write a list. [type]"],
+    ),
+    "text for a serving": (
+        {"servings[0]": "llama"},
+        ["servings[0]: is 'llama', but must be a mapping. Write a mapping. [type]"],
+    ),
+    "several topologies": (
+        {"topology": [{"hyper_nodes": []}]},
+        ["topology: is a list, but must be a mapping of fields. Write a mapping of fields. [type]"],
+    ),
+    "no servings": ({"servings": REMOVED}, [EMPTY]),
+    "an empty list of servings": ({"servings": []}, [EMPTY]),
+    "servings without a value": ({"servings": ""}, [EMPTY]),
+    "no backend of that name": (
+        {"servings[0].backend": "kthna"},
+        [("servings[0].backend: there is no backend 'kthna'. Write 'kthena'; known: kthena, "
+         "native. [known-backend]")],
+    ),
+    "more ranks than GPUs": (
+        {"servings[0].roles[0].engine.parallelism.tensor": 2},
+        [("servings[0].roles[0].engine.parallelism: engine 'serve' starts tensor 2 × pipeline 2 = "
+         "4 ranks, but its 2 pods × 1 GPU hold 2. Set pipeline to 1, or set tensor to 1, or give "
+         "the engine 4 pods, or give each pod 2 GPUs. [world-size-equals-gpus]")],
+    ),
+    "a cluster for rendering": (
+        {"kubeconfig": "~/.kube/prod", "context": "prod"},
+        [f"{field}: is given, but output is render, which writes files and talks to no cluster. "
+         "Remove it, or write output: cluster. [output-field]"
+         for field in ("kubeconfig", "context")],
+    ),
+    "a folder for a cluster": (
+        {"output": "cluster", "render_directory": "out", "allow_plain_secrets": ["hf-token"]},
+        [f"{field}: is given, but output is cluster, which applies to a cluster and writes no "
+         "files. Remove it, or write output: render. [output-field]"
+         for field in ("render_directory", "allow_plain_secrets")],
+    ),
+    "the same serving twice": (
+        {"servings[1]": serving("llama-8b", "other")},
+        [("servings[1].name: 'default/llama-8b' is already the name of servings[0]. Remove or "
+         "rename one of the two. [name-once]")],
+    ),
+    "a serving whose Service another one makes": (
+        {"servings": [serving("a", "b", scheduler_name="x"),
+                      serving("a-0-b-0", "c", backend="kthena", expose={})]},
+        [("servings[1]: would make the Service default/a-0-b-0, which servings[0] makes too. "
+         "Rename one of the two, or give it another namespace. [object-twice]")],
+    ),
+    "the same queue twice": (
+        {"queues": [{"name": "research"}, {"name": "research"}]},
+        [("queues[1].name: 'research' is already the name of queues[0]. Remove or rename one of "
+         "the two. [name-once]")],
+    ),
+    "queues above themselves": (
+        {"queues": [{"name": "a", "parent": "b"}, {"name": "b", "parent": "a"}]},
+        [("queues[0].parent: the parents go in a cycle, a -> b -> a, and each queue needs its "
+         "parent first. Remove the parent of one of them. [queue-cycle]")],
+    ),
+    "a child that is no HyperNode": (
+        {"topology": {"hyper_nodes": [{"name": "spine", "tier": 2, "children": ["rack"]}]}},
+        [("topology.hyper_nodes[0].children[0]: no entry is named 'rack', but Volcano ignores a "
+         "member that does not exist. Add a HyperNode 'rack', or list it in nodes if it is a node. "
+         "[hypernode-unknown-child]")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_in_a_stack_file_is_refused_with_its_path_and_a_remedy(slip: str) -> None:
+    changes, expected = SLIPS[slip]
+    assert refusal(handed("dev", changes)) == expected
+
+
+def test_all_slips_of_a_stack_are_told_at_once() -> None:
+    slips = {
+        "output": "cluster",
+        "render_directory": "out",
+        "queues": [{"name": "a", "wieght": 2}],
+        "servings[0].roles[0].replica": 3,
+        "servings[1]": serving("llama-8b", "Upper"),
+    }
+    assert [line.partition(": ")[0] for line in refusal(handed("dev", slips))] == [
+        "queues[0].wieght",
+        "render_directory",
+        "servings[1].name",
+        "servings[0].roles[0].replica",
+        "servings[1].roles[0].name",
+    ]
+
+
+def test_the_same_name_in_two_namespaces_is_two_servings() -> None:
+    assert not refusal(handed("dev", {"servings[1]": serving("llama-8b", "b", namespace="team")}))
+
+
+def test_a_value_that_is_secret_cannot_become_part_of_a_pod() -> None:
+    config = config_of("dev", {"servings": [serving("a", "b")]}, frozenset({"servings"}))
+    assert refusal(config) == [
+        (
+            "servings: holds a secret value, which would stand in plain text in what it describes. "
+            "Give the value a config key of its own, name that key in secrets, and refer to the "
+            "Secret. [secret-in-config]"
+        )
+    ]
+
+
+def test_a_kubeconfig_in_plain_text_is_refused_without_being_shown() -> None:
+    config = handed("dev", {"output": "cluster", "kubeconfig": "users:\n- token: abc"})
+    assert refusal(config) == [
+        (
+            "kubeconfig: holds a whole kubeconfig in plain text, and with it what opens the "
+            "cluster. Run 'pulumi config set --secret kubeconfig --stack dev < FILE', or write "
+            "a path. [secret-in-plain-text]"
+        )
+    ]

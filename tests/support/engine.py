@@ -1,0 +1,222 @@
+"""Run the real Pulumi engine on a copy of a project, with its state and output in one folder.
+
+The copy keeps the checkout clean: `stack init` writes a salt into the stack's file, and manifests
+are rendered below the project.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from toolchain.locate import exports
+
+ROOT = Path(__file__).resolve().parents[2]
+STACK_PROGRAM = ("Pulumi.yaml", "__main__.py", "stacks")
+SECONDS = 120
+STATE_VARIABLES = {
+    "PULUMI_CONFIG_PASSPHRASE": "only for tests",
+    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+    "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",
+    "PULUMI_SKIP_CHECKPOINTS": "true",  # the state is written once: the tests run twice as fast
+    "PULUMI_SKIP_UPDATE_CHECK": "true",
+    "PULUMI_DEBUG_COMMANDS": "true",  # or --event-log is no flag
+    "PYTHONPATH": str(ROOT),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that the engine did to one resource."""
+
+    op: str
+    """create, update, same, delete; create-replacement, replace, delete-replaced."""
+    type: str
+    """Pulumi's type: `kubernetes:apps/v1:StatefulSet`."""
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """Last part of the type."""
+        return self.type.rpartition(":")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One command: how it ended, what it showed, and what it did."""
+
+    code: int
+    text: str
+    """Both outputs, without colours."""
+    events: list[dict[str, Any]] = field(default_factory=list, repr=False)
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """Resources by operation, as the engine counts them."""
+        summaries = [e["summaryEvent"] for e in self.events if "summaryEvent" in e]
+        return dict(summaries[-1].get("resourceChanges") or {}) if summaries else {}
+
+    @property
+    def steps(self) -> list[Step]:
+        """What the engine did, in order, without what stayed the same."""
+        found = (event["resourcePreEvent"]["metadata"] for event in self.events
+                 if "resourcePreEvent" in event)  # fmt: skip
+        return [_step(data) for data in found if data["op"] != "same"]
+
+    @property
+    def messages(self) -> list[str]:
+        """What the program told the user, each once: the CLI shows the same in Diagnostics."""
+        told = (event["diagnosticEvent"] for event in self.events if "diagnosticEvent" in event)
+        return list(dict.fromkeys(
+            item["message"].rstrip("\n") for item in told
+            if item["severity"] != "debug" and not item.get("ephemeral")
+        ))  # fmt: skip
+
+    def ops(self, kind: str) -> Counter[str]:
+        """Count the operations on resources of one kind."""
+        return Counter(step.op for step in self.steps if step.kind == kind)
+
+
+@dataclass(slots=True)
+class Stack:
+    """A stack of a copied project."""
+
+    project: Path
+    name: str
+    variables: dict[str, str]
+    settings: Path
+    """The copied stack file."""
+
+    @classmethod
+    def make(
+        cls, source: Path, name: str, folder: Path, variables: Mapping[str, str] | None = None
+    ) -> "Stack":
+        """Copy a project into a folder and make a stack of it."""
+        project, state = folder / "project", folder / "state"
+        _copy(source, project)
+        state.mkdir()
+        own = {"PULUMI_BACKEND_URL": state.as_uri(), "KUBECONFIG": str(folder / "no-kubeconfig")}
+        merged = {**environment(), **STATE_VARIABLES, **own, **(variables or {})}
+        settings = project / _config_folder(project) / f"Pulumi.{name}.yaml"
+        stack = cls(project, name, merged, settings)
+        stack.pulumi("stack", "init", name, "--no-select").require()
+        return stack
+
+    def up(self, *flags: str) -> "Run":
+        """Update without a preview before it."""
+        return self._with_events("up", "--yes", "--skip-preview", *flags)
+
+    def preview(self, *flags: str) -> "Run":
+        """Preview."""
+        return self._with_events("preview", *flags)
+
+    def destroy(self) -> "Run":
+        """Take everything down."""
+        return self._with_events("destroy", "--yes", "--skip-preview")
+
+    def change(self, edit: Callable[[dict[str, Any]], object]) -> None:
+        """Edit the config of the copied stack file, keys as they are written there."""
+        content = yaml.safe_load(self.settings.read_text()) if self.settings.exists() else {}
+        edit(content.setdefault("config", {}))
+        self.settings.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+    def set_secret(self, key: str, value: str) -> None:
+        """Set a config value that is encrypted in the stack file; it goes in by a pipe."""
+        arguments = ("config", "set", "--secret", key, "--stack", self.name)
+        self.pulumi(*arguments, stdin=value).require()
+
+    @property
+    def state_text(self) -> str:
+        """The whole state as it lies on disk."""
+        files = (self.project.parent / "state" / ".pulumi" / "stacks").rglob(f"{self.name}.json")
+        return next(files).read_text()
+
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """Resources in the state, the stack itself left out."""
+        latest = json.loads(self.state_text)["checkpoint"].get("latest") or {}
+        return [r for r in latest.get("resources") or [] if r["type"] != "pulumi:pulumi:Stack"]
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """What the stack exports; secrets stay encrypted."""
+        latest = json.loads(self.state_text)["checkpoint"]["latest"]
+        (root,) = (r for r in latest["resources"] if r["type"] == "pulumi:pulumi:Stack")
+        return dict(root.get("outputs") or {})
+
+    def rendered(self) -> dict[str, dict[str, Any]]:
+        """Manifests that were written below the project, by kind and name."""
+        bodies = [yaml.safe_load(path.read_text()) for path in self._files()]
+        return {f"{body['kind']}/{body['metadata']['name']}": body for body in bodies}
+
+    def _files(self) -> Iterator[Path]:
+        return self.project.glob("rendered/**/1-manifest/*.yaml")
+
+    def _with_events(self, command: str, *flags: str) -> Run:
+        log = self.project.parent / "events.jsonl"
+        log.unlink(missing_ok=True)
+        run = self.pulumi(command, "--stack", self.name, "--event-log", str(log), *flags)
+        lines = log.read_text().splitlines() if log.exists() else []
+        return Run(run.code, run.text, [json.loads(line) for line in lines])
+
+    def pulumi(self, *arguments: str, stdin: str = "") -> "Finished":
+        """Run one command of the CLI."""
+        done = subprocess.run(
+            ["pulumi", *arguments, "--non-interactive", "--color", "never"],
+            cwd=self.project, env=self.variables, input=stdin, timeout=SECONDS,
+            check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        return Finished(done.returncode, done.stdout)
+
+
+class Finished(Run):
+    """A command without events."""
+
+    def require(self) -> None:
+        """Fail the test when the command failed."""
+        assert self.code == 0, self.text
+
+
+@cache
+def environment() -> dict[str, str]:
+    """Give the variables that the toolchain sets, without what the machine says of Pulumi."""
+    found = exports(os.environ, print)
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key == "PULUMI_HOME" or not key.startswith(("PULUMI_", "KUBE"))
+    }
+    return {**kept, **found}
+
+
+def _step(data: Mapping[str, Any]) -> Step:
+    types, _, name = str(data["urn"]).rpartition("::")
+    return Step(str(data["op"]), types.rpartition("::")[2].rpartition("$")[2], name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.mkdir(parents=True)
+    for name in STACK_PROGRAM if source == ROOT else [path.name for path in source.iterdir()]:
+        path = source / name
+        if path.is_dir():
+            shutil.copytree(path, target / name)
+        else:
+            shutil.copy(path, target / name)
+    settings = target / "Pulumi.yaml"
+    # The environment that runs the tests, wherever it is: a relative path would not survive.
+    own = re.sub(r"(virtualenv:).*", rf"\1 {json.dumps(sys.prefix)}", settings.read_text())
+    settings.write_text(own)
+
+
+def _config_folder(project: Path) -> str:
+    return str(yaml.safe_load((project / "Pulumi.yaml").read_text()).get("stackConfigDir", "."))
