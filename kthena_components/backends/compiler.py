@@ -13,8 +13,8 @@ from kthena_components.backends.base import Manifest
 from kthena_components.core.checks import run_checks
 from kthena_components.core.facts import NameFacts, facts_from_plan
 from kthena_components.core.findings import Finding, Level, SpecError, suggest
-from kthena_components.core.plan import (
-    ServingPlan,
+from kthena_components.core.plan import ServingPlan
+from kthena_components.core.planning import (
     build_group_plan,
     build_plan,
     build_role_plan,

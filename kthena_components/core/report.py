@@ -5,6 +5,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from kthena_components.core.checks.gpus import ranks_of
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import (
     DeviceFacts,
@@ -45,50 +46,87 @@ def _row(plan: ServingPlan, engine: EngineFacts) -> dict[str, Any]:
         "engines": counts,
         "pods": counts * pods,
         "gpus_per_pod": _shown(engine.entry.gpus),
-        "tensor": _shown(command.tensor) if command else _UNKNOWN,
-        "pipeline": _shown(command.pipeline) if command else _UNKNOWN,
-        "data": _shown(command.data) if command else _UNKNOWN,
-        "world_size": _shown(command.world) if command else _UNKNOWN,
+        **_sizes(engine, command),
         "gpus": _UNKNOWN if held is None else counts * held,
     }
 
 
+def _sizes(engine: EngineFacts, command: CommandFacts | None) -> dict[str, Any]:
+    """Give the parallelism of one engine; the product of all sizes is its world size."""
+    if command is None:
+        return dict.fromkeys(("tensor", "pipeline", "data", "world_size"), _UNKNOWN)
+    world, copy, data = ranks_of(engine, command), command.per_rank_world, command.data
+    if command.data_mode != "internal" and isinstance(world, int) and isinstance(copy, int):
+        data = world // copy  # its own copies: `data` counts those of other engines as well
+    sizes = {
+        "tensor": _shown(command.tensor),
+        "pipeline": _shown(command.pipeline),
+        "data": _shown(data),
+        "world_size": _shown(world),
+    }
+    context = command.prefill_context
+    return sizes if context == 1 else {**sizes, "context": _shown(context)}
+
+
 def read_shape(props: Mapping[str, Any]) -> ServingFacts:
-    """Read the facts of a component from the rows that it registers: the inverse of `shape`."""
+    """Read the facts of a component from the rows that it registers: the inverse of `shape`.
+
+    A row without engines has nothing to judge.
+    """
     rows = [as_map(item) for item in as_list(props.get("shape"))]
-    engines = tuple(_engine(row, f"shape[{index}]") for index, row in enumerate(rows))
+    engines = tuple(_engine(row, f"shape[{i}]") for i, row in enumerate(rows) if _runs(row))
     return ServingFacts(
         path="", name=str(props.get("name", "")), engines=engines, gang_expected=True
     )
 
 
-def _engine(row: Mapping[str, Any], path: str) -> EngineFacts:
-    def count(key: str) -> MaybeInt:
-        shown = None if row.get(key) == _UNKNOWN else row.get(key)
-        return as_count(shown, key, 0) if shown is not None else Unknown(f"{key} is not known")
+def _runs(row: Mapping[str, Any]) -> bool:
+    return 0 not in {_count(row, "engines"), _count(row, "pods")}
 
-    engines, pods, gpus = count("engines"), count("pods"), count("gpus_per_pod")
-    command = CommandFacts(
-        engine=None if row.get("tensor") == _UNKNOWN else "engine",
-        tensor=count("tensor"),
-        pipeline=count("pipeline"),
-        data=count("data"),
-    )
+
+def _count(row: Mapping[str, Any], key: str) -> MaybeInt:
+    shown = row.get(key)
+    if shown is None or shown == _UNKNOWN:
+        return Unknown(f"{key} is not known")
+    return as_count(shown, key, 0)
+
+
+def _engine(row: Mapping[str, Any], path: str) -> EngineFacts:
+    engines, pods, gpus = (_count(row, key) for key in ("engines", "pods", "gpus_per_pod"))
     device = DeviceFacts(path=path, container="", resource="gpu", limit=gpus, request=gpus)
-    whole = isinstance(engines, int) and isinstance(pods, int) and engines > 0
+    if isinstance(engines, int) and isinstance(pods, int):
+        pods = pods // engines
+    command = _command(row)
     return EngineFacts(
         path=path,
         name=str(row.get("role", "")),
-        pods=pods // engines if whole else Unknown("there are no engines"),
+        pods=engines if isinstance(engines, Unknown) else pods,
         replicas=engines,
-        entry=PodFacts(devices=(device,), command=command, gpus_path=path, command_path=path),
+        entry=PodFacts(
+            devices=(device,),
+            command=None if isinstance(command, Unknown) else command,
+            gpus_path=path,
+            command_path=path,
+            gap=command if isinstance(command, Unknown) else None,
+        ),
         worker=None,
     )
 
 
+def _command(row: Mapping[str, Any]) -> CommandFacts | Unknown:
+    tensor, pipeline, data = (_count(row, key) for key in ("tensor", "pipeline", "data"))
+    for size in (tensor, pipeline, data):
+        if isinstance(size, Unknown):
+            return size
+    context = _count(row, "context") if "context" in row else 1
+    return CommandFacts(
+        engine="engine", tensor=tensor, pipeline=pipeline, data=data, prefill_context=context
+    )
+
+
 def _gpus_of_engine(engine: EngineFacts) -> int | None:
-    entry, pods = engine.entry.gpus, engine.pods
-    worker = engine.worker.gpus if engine.worker else 0
+    entry, pods = engine.entry.all_gpus, engine.pods
+    worker = engine.worker.all_gpus if engine.worker else 0
     if isinstance(entry, int) and isinstance(worker, int) and isinstance(pods, int):
         return entry + (pods - 1) * worker
     return None

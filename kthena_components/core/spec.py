@@ -191,7 +191,7 @@ class ExposeSpec(Spec):
     """A front Service in front of the entry pods."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 80
-    target_port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    target_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     role: Word | None = None
 
 

@@ -228,6 +228,26 @@ def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
         )
 
 
+def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
+    """The front Service sends to the port that the engine listens on."""
+    stated = spec.expose.target_port if spec.expose else None
+    role = exposed_role(spec)
+    if stated is not None and role and role.engine and role.engine.port != stated:
+        yield Finding(
+            path="expose.target_port",
+            rule="expose-port",
+            seen=f"is {stated}, but the engine of role '{role.name}' listens on {role.engine.port}",
+            remedy=f"remove it, or write {role.engine.port}",
+        )
+
+
+def exposed_role(spec: ModelServingSpec) -> RoleSpec | None:
+    """Find the role that the front Service points at."""
+    name = spec.expose.role if spec.expose else None
+    named = [role for role in spec.roles if name in {None, role.name}]
+    return named[0] if len(named) == 1 else None
+
+
 def role_budget(spec: ModelServingSpec, role: RoleSpec) -> Iterator[Finding]:
     """A role's own budget needs RoleRollingUpdate and fits the role's replicas."""
     if role.max_unavailable is None:
@@ -259,4 +279,5 @@ RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
     rollout_budget,
     recovery_and_rollout,
     expose_role,
+    expose_port,
 )

@@ -121,7 +121,7 @@ class ExposeArgs(TypedDict):
     port: NotRequired[int]
     """Port of the Service. Default 80."""
     target_port: NotRequired[int]
-    """Port of the pods. Default 8080, which is also the engines' default."""
+    """Port of the pods. Default: the one that the role's engine listens on; 8080 for templates."""
     role: NotRequired[str]
     """Role whose entry pods answer. Needed when there are several roles; default: the only one."""
 

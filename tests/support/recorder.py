@@ -8,21 +8,21 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
-import pulumi
-from google.protobuf.empty_pb2 import Empty
-from google.protobuf.json_format import MessageToDict
-from pulumi.runtime import mocks
+from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import engine_pb2, resource_pb2
 from pulumi.runtime.settings import Settings, configure, set_root_resource
 from pulumi.runtime.stack import run_in_stack
 
 STACK_TYPE = "pulumi:pulumi:Stack"
-SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - names the kind, holds nothing
-SIGNATURE = "4dabf18193072939515e22adb298388d"
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+# Protobuf comes without types.
+_to_dict: Callable[[Any], dict[str, Any]]
+_to_dict = import_module("google.protobuf.json_format").MessageToDict
+UNKNOWN = rpc.UNKNOWN
+"""What stands in a request for a value that is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Registration:
     @property
     def props(self) -> dict[str, Any]:
         """The inputs as JSON; secrets and unknowns are in Pulumi's own envelopes."""
-        return MessageToDict(self.request.object)
+        return _to_dict(self.request.object)
 
     @property
     def kind(self) -> str:
@@ -77,6 +77,9 @@ class Recorded:
         (found,) = (r for r in self.resources if r.urn == urn)
         return found
 
+    def names_of(self, kind: str) -> list[str]:
+        return [registration.name for registration in self.of_kind(kind)]
+
     def parents(self, registration: Registration) -> list[str]:
         """Names from the closest parent up, the stack left out."""
         names = []
@@ -103,7 +106,7 @@ class Recorded:
 def secrets_in(value: Any) -> Iterator[Any]:
     """Find the values that travel as secrets."""
     if isinstance(value, dict):
-        if value.get(SIGNATURE) == SECRET_SIGNATURE:
+        if value.get(rpc._special_sig_key) == rpc._special_secret_sig:
             yield value["value"]
             return
         value = list(value.values())
@@ -127,7 +130,7 @@ class RecordingMonitor(mocks.MockMonitor):
         qualified = type_ if chain == STACK_TYPE else f"{chain}${type_}"
         return f"urn:pulumi:stack::project::{qualified}::{name}"
 
-    def RegisterResource(self, request: Any) -> Any:
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         if request.type == STACK_TYPE:
             urn = f"urn:pulumi:stack::project::{STACK_TYPE}::{request.name}"
             return resource_pb2.RegisterResourceResponse(urn=urn)
@@ -140,11 +143,11 @@ class RecordingMonitor(mocks.MockMonitor):
         identity = f"{request.name}-id" if request.custom and not self._preview else ""
         return resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=request.object)
 
-    def RegisterResourceOutputs(self, request: Any) -> Any:
-        outputs = MessageToDict(request.outputs)
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        outputs = _to_dict(request.outputs)
         known = self._found.get(request.urn)
         (known.outputs if known else self.recorded.exports).update(outputs)
-        return Empty()
+        return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
 
 
 class RecordingEngine:
@@ -153,7 +156,7 @@ class RecordingEngine:
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
 
-    def Log(self, request: Any) -> None:
+    def Log(self, request: Any) -> None:  # noqa: N802 - the protocol's name
         severity = engine_pb2.LogSeverity.Name(request.severity)
         if severity != "DEBUG":
             self._recorded.logs.append((severity, request.message, request.urn))
@@ -180,9 +183,7 @@ def _run(program: Callable[[], object], preview: bool) -> Recorded:
     asyncio.set_event_loop(loop)
     set_root_resource(None)  # type: ignore[arg-type] # Pulumi's own reset does the same
     configure(
-        Settings(
-            project="project", stack="stack", monitor=monitor, engine=engine, dry_run=preview
-        )
+        Settings(project="project", stack="stack", monitor=monitor, engine=engine, dry_run=preview)
     )
 
     def run() -> None:
@@ -206,6 +207,3 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_until_complete(loop.shutdown_default_executor())
     asyncio.set_event_loop(None)
     loop.close()
-
-
-__all__ = ["UNKNOWN", "Recorded", "Registration", "attempt", "record", "secrets_in", "pulumi"]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts import EngineFacts, PodFacts, ServingFacts
+from kthena_components.core.facts import DeviceFacts, EngineFacts, PodFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import MaybeInt, Unknown
 
@@ -24,8 +24,7 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
 def _world(engine: EngineFacts) -> Iterator[Finding]:
     command = engine.entry.command
     if command is None or command.engine is None:
-        if engine.entry.gpus != 0:
-            yield _unjudged(engine, "no engine command line was found in the entry pod")
+        yield from _no_engine(engine, command)
         return
     for problem in command.problems:
         if problem.hard:
@@ -39,6 +38,8 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     unknown = next((value for value in (ranks, held) if isinstance(value, Unknown)), None)
     if unknown is not None:
         yield _unjudged(engine, unknown.because)
+    elif (ranks, held) == (1, 0):
+        yield _unjudged(engine, "it asks for no GPU, as an engine on CPUs does")
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         yield Finding(
             path=engine.entry.command_path,
@@ -47,6 +48,18 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             remedy=_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
+
+
+def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Finding]:
+    """Say why a pod with GPUs was not judged; a Ray worker needs no reason, its head is judged."""
+    gpus, gap = engine.entry.gpus, engine.entry.gap
+    joins = command is not None and command.ray_role == "worker"
+    if gap is not None and gpus != 0:
+        yield _unjudged(engine, gap.because)
+    elif isinstance(gpus, Unknown):
+        yield _unjudged(engine, gpus.because)
+    elif gpus and not joins:
+        yield _unjudged(engine, "no command line of a known engine was found")
 
 
 def ranks_of(engine: EngineFacts, command: CommandFacts) -> MaybeInt:
@@ -153,6 +166,9 @@ def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
         limit, request = device.limit, device.request
         if isinstance(limit, Unknown) or isinstance(request, Unknown) or limit == request:
             continue
+        if request is None:
+            yield _not_requested(engine, device)
+            continue
         shown = " and ".join(
             f"{'no' if n is None else n} {word}"
             for n, word in ((request, "request"), (limit, "limit"))
@@ -164,6 +180,17 @@ def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
             remedy=f"write {limit if limit is not None else request} in both",
             rule="gpu-requests-equal-limits",
         )
+
+
+def _not_requested(engine: EngineFacts, device: DeviceFacts) -> Finding:
+    return Finding(
+        path=device.path,
+        seen=f"{_title(engine)}, container '{device.container}' states {device.resource} with "
+        f"{device.limit} limit and no request; the pods get both, but a gang is sized by requests",
+        remedy=f"write {device.limit} in both",
+        rule="gpu-requests-equal-limits",
+        level=Level.ADVISORY,
+    )
 
 
 def _title(engine: EngineFacts) -> str:

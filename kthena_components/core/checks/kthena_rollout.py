@@ -58,13 +58,18 @@ def rolling_update(view: Serving) -> Iterator[Finding]:
 
 def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterator[Finding]:
     path = f"{_CONFIGURATION}.partition"
-    if view.since("0.4") or not isinstance(partition, str):
+    if view.since("0.4"):
         yield from _format(path, partition, _ROLLING)
-    if view.since("0.4") or not isinstance(partition, int):
+    elif isinstance(partition, int) and partition < 0:
+        seen = f"is {partition}, but must be at least 0"
+        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_ROLLING)
+    elif partition is None or isinstance(partition, str):
         return
-    if gap := gap_of(view.replicas):
+    elif gap := first_gap(partition, view.replicas):
         yield not_checked(path, gap, _ROLLING)
-    elif isinstance(view.replicas, int) and partition >= max(view.replicas, 0):
+    elif (
+        isinstance(partition, int) and isinstance(view.replicas, int) and partition >= view.replicas
+    ):
         seen = f"is {partition}, but Kthena {view.version} wants it below replicas, {view.replicas}"
         remedy = f"write at most {max(view.replicas - 1, 0)}, or remove it"
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_ROLLING)

@@ -49,8 +49,9 @@ class CommandFacts:
     data_rank: MaybeInt | None = None
     """Rank of this pod's only copy, from 0 (vLLM `--data-parallel-rank`)."""
     data_mode: MaybeText = "internal"
-    """Who spreads requests over the copies: internal (the engine), hybrid (the engine within a
-    pod, something outside between pods) or external. vllm/engine/arg_utils.py derives it."""
+    """Who spreads requests over the copies: internal (the engine, over all pods), hybrid
+    (something outside between pods, each of which has `data_local` copies) or external (each pod
+    has one copy). vllm/engine/arg_utils.py derives it."""
     data_backend: MaybeText | None = None
     """mp or ray (vLLM `--data-parallel-backend`). None: not stated, mp."""
     prefill_context: MaybeInt = 1

@@ -54,8 +54,10 @@ def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
     if stated and role == "head":
         given = stated[-1].partition("=")[2]
         return replace(read_size(needed, stated[-1], given, scope), role=role)
-    if stated or any(has_gap(word) for word in words):
-        return Ray(role)
+    opaque = next((word for word in words if has_gap(word)), None)
+    if stated or opaque is not None:
+        size = None if role == "worker" else Unknown(f"{scope.show(opaque or '')} may hold it")
+        return Ray(role, size)
     text = f"{RAY_SCRIPT_NAME} {words[0]} ends at once without {needed}=…"
     remedy = f"write {needed}= and the value in one word"
     problem = Problem(flag=needed, text=text, remedy=remedy, hard=True)

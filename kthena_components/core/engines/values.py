@@ -100,7 +100,7 @@ def _inside_json(option: Option, _: str, given: str) -> Any:
     value = parsed.get(option.key) if isinstance(parsed, dict) else None
     if option.item is Kind.MANY and isinstance(value, list):
         return tuple(item for item in value if isinstance(item, str))
-    wanted = int if option.item is Kind.SIZE else str
+    wanted = {Kind.SIZE: int, Kind.TEXT: str}.get(option.item)
     return value if type(value) is wanted else None
 
 

@@ -182,13 +182,16 @@ def read_vllm(
 
 
 def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:
-    """Say who balances the copies' load (vllm/entrypoints/cli/serve.py, arg_utils.py)."""
+    """Say who balances the copies' load (vllm/engine/arg_utils.py `create_engine_config`).
+
+    A start rank without `--headless` means hybrid, but only beside a local size.
+    """
     stated = reading.values
-    if stated.get("external") or stated.get("many_ports") or "data_rank" in stated:
+    if stated.get("external") or "data_rank" in stated:
         return "external"
-    if stated.get("hybrid"):
+    if stated.get("hybrid") or stated.get("many_ports"):
         return "hybrid"
-    if "data_start_rank" in stated and facts.headless is not True:
+    if {"data_start_rank", "data_local"} <= stated.keys() and facts.headless is not True:
         return facts.headless if isinstance(facts.headless, Unknown) else "hybrid"
     return reading.hidden or "internal"
 

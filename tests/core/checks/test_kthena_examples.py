@@ -49,9 +49,9 @@ def chat(changes: dict[str, Any] | None = None) -> Manifest:
 def put(manifest: Manifest, path: list[str], value: Any) -> None:
     """Set the field at a path, or take it away; maps on the way are made."""
     place: Any = manifest
-    for key in path[:-1]:
-        place = place[int(key)] if isinstance(place, list) else place.setdefault(key, {})
-    key = int(path[-1]) if isinstance(place, list) else path[-1]
+    for step in path[:-1]:
+        place = place[int(step)] if isinstance(place, list) else place.setdefault(step, {})
+    key: Any = int(path[-1]) if isinstance(place, list) else path[-1]
     if value is GONE:
         del place[key]
     else:
@@ -63,9 +63,9 @@ def told(manifest: Any, version: str = "1.0") -> list[str]:
     return [str(finding) for finding in judge_model_serving(manifest, version)]
 
 
-CPU = {"resources": {"limits": {"cpu": "0.1"}, "requests": {"cpu": "0.1"}}}
+CPU: Manifest = {"resources": {"limits": {"cpu": "0.1"}, "requests": {"cpu": "0.1"}}}
 TIER_1 = {"mode": "hard", "highestTierAllowed": 1}
-LLAMA = {
+LLAMA: Manifest = {
     "resources": {
         "limits": {"nvidia.com/gpu": "8", "memory": "1124Gi"},
         "requests": {"ephemeral-storage": "800Gi", "cpu": 125},
@@ -74,7 +74,7 @@ LLAMA = {
     "env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}],
     "volumeMounts": [{"mountPath": "/dev/shm", "name": "dshm"}],  # noqa: S108 - a pod's path
 }
-ASCEND = {"resources": {"limits": {"huawei.com/ascend-1980": "4"}}}
+ASCEND: Manifest = {"resources": {"limits": {"huawei.com/ascend-1980": "4"}}}
 BY_GROUPS = {
     "type": "ServingGroupRollingUpdate",
     "rollingUpdateConfiguration": {"maxUnavailable": 2},

@@ -1,0 +1,152 @@
+"""Which program a command starts, behind whatever stands in front of it."""
+
+import pytest
+
+from kthena_components.core.engines import image_entrypoint, read_command
+from kthena_components.core.known import MaybeInt, Unknown
+
+
+@pytest.mark.parametrize(
+    ("command", "engine"),
+    [
+        ("vllm serve M", "vllm"),
+        ("/usr/local/bin/vllm serve M", "vllm"),
+        ("python -m vllm.entrypoints.openai.api_server --model M", "vllm"),
+        ("python3.12 -u -X dev -mvllm.entrypoints.api_server --model M", "vllm"),
+        ("python -m vllm.entrypoints.cli.main serve M", "vllm"),
+        ("python3 /app/vllm/entrypoints/openai/api_server.py --model M", "vllm"),
+        ("python3 /workspace/vllm/inference_api.py --tensor-parallel-size 8", "vllm"),
+        ("python3 -m dynamo.vllm --model M", "vllm"),
+        ("sglang serve M", "sglang"),
+        ("python3 -m sglang.launch_server --model-path M", "sglang"),
+        ("python3 -m dynamo.sglang --model-path M", "sglang"),
+        ("trtllm-serve M", "trtllm"),
+        ("trtllm-serve serve M", "trtllm"),
+        ("python3 -m dynamo.trtllm --model-path M", "trtllm"),
+        ("python3 -m huggingfaceserver --model_id M", "huggingfaceserver"),
+        ("tini -g -- env A=b nice -n 5 vllm serve M", "vllm"),
+        ("uv run --no-sync vllm serve M", "vllm"),
+        ("srun --ntasks=16 trtllm-llmapi-launch trtllm-serve M", "trtllm"),
+    ],
+)
+def test_an_engine_is_found(command: str, engine: str) -> None:
+    facts = read_command(command.split(), {})
+
+    assert facts is not None
+    assert (facts.engine, facts.problems) == (engine, ())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vllm bench serve",
+        "vllm",
+        "env vllm",
+        "pip install vllm serve",
+        "python -m vllm.entrypoints.cli.main bench",
+        "python -m vllm",
+        "python -c 'vllm serve'",
+        "python",
+        "python /workspace/tfs/inference_api.py --vllm",
+        "trtllm-serve disaggregated -c x",
+        "ray status",
+        "bash",
+        "bash -c",
+        "bash --rcfile vllm",
+        "bash -- vllm",
+    ],
+)
+def test_another_program_is_no_engine(command: str) -> None:
+    assert read_command(command.split(), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "model"),
+    [
+        ("vllm serve M", "M"),
+        ("vllm serve --model M", "M"),
+        ("vllm serve --trust-remote-code M", "M"),
+        ("vllm serve --served-model-name a b --model M", "M"),
+        ("vllm serve M -- x", "M"),
+        ("sglang serve M --tp-size 2", "M"),
+        ("sglang serve --model M x", "M"),
+        ("python -m sglang.launch_server --model-path M x", "M"),
+        ("trtllm-serve M --backend pytorch", "M"),
+        ("python -m huggingfaceserver --model_id M --model_name n", "M"),
+        ("vllm serve -tp 8", None),
+    ],
+)
+def test_the_model_is_found(command: str, model: str | None) -> None:
+    facts = read_command(command.split(), {})
+
+    assert facts is not None
+    assert facts.model == model
+
+
+@pytest.mark.parametrize(
+    ("image", "entrypoint"),
+    [
+        ("vllm/vllm-openai", ("vllm", "serve")),
+        ("reg.example:5000/vllm/vllm-openai:v0.18.0", ("vllm", "serve")),
+        ("lmcache/vllm-openai@sha256:0123", ("vllm", "serve")),
+        ("vllm/vllm-openai-rocm:latest", ("vllm", "serve")),
+        ("lmsysorg/sglang:latest", ()),
+        ("", ()),
+    ],
+)
+def test_an_image_may_start_the_engine_itself(image: str, entrypoint: tuple[str, ...]) -> None:
+    assert image_entrypoint(image) == entrypoint
+
+
+@pytest.mark.parametrize(
+    ("command", "role", "size"),
+    [
+        ("bash multi-node-serving.sh leader --ray_cluster_size=2", "head", 2),
+        ("sh -c 'multi-node-serving.sh worker --ray_address=a'", "worker", None),
+        (
+            "bash multi-node-serving.sh leader --ray_port=1 $(ARGS)",
+            "head",
+            Unknown("$(ARGS) may hold it"),
+        ),
+        ("bash multi-node-serving.sh worker $(ARGS)", "worker", None),
+        ("bash multi-node-serving.sh help", None, None),
+        ("ray start --head --port=6379", "head", None),
+        ("ray start --address a:6379 --block", "worker", None),
+        ("ray symmetric-run --address a --min-nodes 2 -- vllm serve M", None, 2),
+        ("ray symmetric-run --min-nodes=3", None, 3),
+    ],
+)
+def test_a_ray_helper_is_found(command: str, role: str | None, size: MaybeInt | None) -> None:
+    words = command.split() if "'" not in command else ["sh", "-c", command.split("'")[1]]
+    facts = read_command(words, {})
+
+    assert facts is not None
+    assert (facts.ray_role, facts.ray_cluster_size, facts.problems) == (role, size, ())
+
+
+def test_one_script_may_start_either_side_of_ray() -> None:
+    script = (
+        "if [ $POD_INDEX = 0 ]; then multi-node-serving.sh leader --ray_cluster_size=3;"
+        " else multi-node-serving.sh worker --ray_address=$A; fi"
+    )
+    facts = read_command(["bash", "-c", script], {})
+
+    assert facts is not None
+    assert (facts.ray_role, facts.ray_cluster_size) == ("head", 3)
+    assert dict(facts.where) == {"ray_cluster_size": "--ray_cluster_size=3"}
+
+
+@pytest.mark.parametrize(
+    ("command", "ranks"),
+    [
+        ("mpirun -np 16 trtllm-serve M", 16),
+        ("srun --ntasks=16 --mpi=pmix trtllm-serve M", 16),
+        ("nice -n 5 trtllm-serve M", None),
+        ("mpirun trtllm-serve M", None),
+    ],
+)
+def test_mpi_ranks_are_those_of_an_mpi_launcher(command: str, ranks: int | None) -> None:
+    facts = read_command(command.split(), {})
+
+    assert facts is not None
+    assert facts.mpi_ranks == ranks

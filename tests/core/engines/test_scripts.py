@@ -1,0 +1,181 @@
+"""Shell scripts: what reaches the engine after quotes, variables, branches and loops."""
+
+import pytest
+
+from kthena_components.core.engines import CommandFacts, read_command
+from kthena_components.core.known import MaybeInt, Unknown
+
+
+def run(script: str, *rest: str, **env: str) -> CommandFacts:
+    facts = read_command(["sh", "-c", script, *rest], env)
+    assert facts is not None
+    return facts
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "vllm serve M -tp 8",
+        "exec vllm serve M -tp '8'",
+        'set -ex; vllm serve "M" -tp "8"',
+        "cd /x && vllm serve M \\\n  -tp 8",
+        "vllm serve M -tp=8 > log 2>&1",
+        "vllm serve M -tp 8 2>/dev/null | tee /log",
+        "vllm serve M -tp 8 &> log & wait",
+        "{ vllm serve M -tp 8; }",
+        "(vllm serve M -tp 8)",
+        "until nc -z db 1; do sleep 1; done; vllm serve M -tp 8",
+        "while true; do vllm serve M -tp 8; sleep 1; done",
+        "# don't vllm serve M -tp 4\nvllm serve M -tp 8 # not 4",
+        "cat <<EOF > x\nvllm serve 'M -tp 4\nEOF\nvllm serve M -tp 8",
+        "cat <<-'EOF' > x\n\tvllm serve M -tp 4\n\tEOF\nvllm serve M -tp 8",
+        "TP=4 env -u A B=c nohup vllm serve M -tp 8",
+        "numactl --cpunodebind 0 timeout 10 vllm serve M -tp 8",
+        "bash -c 'vllm serve M -tp 8'",
+        "bash -euo pipefail -c 'exec vllm serve M -tp 8'",
+        "echo $'it\\'s'; vllm serve M -tp 8",
+        "diff <(echo ') ') x; vllm serve M -tp 8",
+        "vllm serve M $'-tp' 8",
+        "vllm serve M a#b -tp 8",
+        'vllm serve "M\\$\\"x" -tp 8 $',
+        'case $X in 0) vllm serve M -tp 8;; *) sleep 1;; esac',
+        "function f { true; }; serve() { vllm serve M -tp 8; }; serve",
+    ],
+)
+def test_a_script_hands_the_engine_its_words(script: str) -> None:
+    facts = run(script)
+
+    assert (facts.engine, facts.tensor, facts.problems) == ("vllm", 8, ())
+
+
+@pytest.mark.parametrize(
+    ("script", "tensor"),
+    [
+        ("vllm serve M -tp $TP", 8),
+        ("vllm serve M -tp ${TP}", 8),
+        ('vllm serve M -tp "${TP}"', 8),
+        ("vllm serve M -tp $(TP)", 8),
+        ("vllm serve M -tp ${NO:-4}", 4),
+        ("vllm serve M -tp ${NO-4}", 4),
+        ("vllm serve M -tp ${NO:=${NOR:-2}}", 2),
+        ("vllm serve M -tp ${EMPTY:-4}", 4),
+        ("vllm serve M -tp ${TP:-4}", 8),
+        ("vllm serve M -tp ${TP:?missing}", 8),
+        ("vllm serve M -tp ${TP:+4}", 4),
+        ("vllm serve M ${NO:+-tp 4}", 1),
+        ('vllm serve M -tp "${NO:-"4"}"', 4),
+        ("vllm serve M -tp $((TP * 2))", 16),
+        ("vllm serve M -tp $(( (TP + 8) / 3 % 4 - -1 ))", 2),
+        ("vllm serve M $FLAGS", 8),
+        ("TP=4; vllm serve M -tp $TP", 4),
+        ("export TP=4 X; vllm serve M -tp $TP", 4),
+        ("TP=4 && vllm serve M -tp $TP", 4),
+        ("A='-tp'; A+=' 4'; vllm serve M $A", 4),
+        ("unused=1 TP=4; vllm serve M -tp ${TP}", 4),
+    ],
+)
+def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> None:
+    facts = run(script, TP="8", FLAGS="--tensor-parallel-size 8", EMPTY="")
+
+    assert (facts.tensor, facts.problems) == (tensor, ())
+
+
+@pytest.mark.parametrize(
+    ("script", "because"),
+    [
+        ("vllm serve M -tp $NO", "NO has no literal value in this container's env"),
+        ("vllm serve M -tp $(nproc)", "NPROC"),
+        ("vllm serve M -tp $(nvidia-smi -L | wc -l)", "the shell computes $(nvidia-smi -L | wc -l)"),
+        ("vllm serve M -tp `nproc`", "the shell computes `nproc` when the pod runs"),
+        ("vllm serve M -tp ${TP%x}", "the shell computes ${TP%x} when the pod runs"),
+        ("vllm serve M -tp $#", "the shell computes $# when the pod runs"),
+        ("vllm serve M -tp $((NO + 1))", "NO has no literal value in this container's env"),
+        ("vllm serve M -tp $((TP ** 2))", "the shell computes $((TP ** 2)) when the pod runs"),
+        ("vllm serve M -tp $((TP / 0))", "the shell computes $((TP / 0)) when the pod runs"),
+        ("if [ $X ]; then TP=4; fi; vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("[ -n x ] && TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("true || TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("(TP=4); vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("for TP in 1 2; do vllm serve M -tp $TP; done", "TP is set by a loop of the script"),
+        ("read -r TP < f; vllm serve M -tp $TP", "the script reads TP itself"),
+        ("TP=(4 8); vllm serve M -tp $TP", "it is an array of the script"),
+        ("vllm serve M -tp $(LOOP)", "LOOP refers to other variables more than 8 deep"),
+    ],
+)
+def test_what_the_shell_only_knows_later_is_unknown(script: str, because: str) -> None:
+    if because == "NPROC":
+        because = "nproc has no literal value in this container's env"
+    tensor = run(script, TP="8", LOOP="$(LOOP)").tensor
+
+    assert isinstance(tensor, Unknown)
+    assert tensor.because.startswith(because)
+
+
+def test_parameters_of_the_script_are_the_items_behind_it() -> None:
+    assert run('vllm serve "$@" -pp $1', "sh", "2", "-tp", "8").pipeline == 2
+    assert run('exec vllm serve M "$@"', "sh", "-tp", "8").tensor == 8
+    assert run("vllm serve $0 $*", "M", "-tp", "8").tensor == 8
+    assert run("vllm serve M -tp 8 $@").tensor == 8
+
+
+def test_a_doubled_dollar_is_one_dollar_to_kubernetes() -> None:
+    assert run("vllm serve M -tp $$TP", TP="8").tensor == 8
+    literal = read_command(["vllm", "serve", "M", "-tp", "$$(TP)"], {"TP": "8"})
+
+    assert literal is not None
+    assert literal.problems[0].text == "--tensor-parallel-size takes an integer, not '$(TP)'"
+
+
+def test_env_values_may_refer_to_each_other() -> None:
+    assert run("vllm serve M -tp $A", A="$(B)", B="8").tensor == 8
+
+
+def test_a_word_that_may_hold_flags_leaves_open_what_is_not_stated() -> None:
+    facts = run('vllm serve M "${ARGS[@]}" -tp 8')
+
+    because = "${ARGS[@]} may hold any flag"
+    assert (facts.tensor, facts.pipeline) == (8, Unknown(because))
+
+
+def test_an_unknown_flag_name_leaves_open_what_is_not_stated() -> None:
+    facts = run("vllm serve M -tp 8 --$FLAG=3")
+
+    assert (facts.tensor, facts.pipeline) == (8, Unknown("--$FLAG=3 may be any flag"))
+
+
+BRANCHES = "if [ $X = 0 ]; then vllm serve M -tp 8 -pp {}; else vllm serve M -tp 8 --headless; fi"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "expected"),
+    [(1, 1), (2, Unknown("the script starts 2 engines that differ in it"))],
+)
+def test_branches_are_known_where_they_agree(pipeline: int, expected: MaybeInt) -> None:
+    facts = run(BRANCHES.format(pipeline))
+
+    assert (facts.tensor, facts.pipeline) == (8, expected)
+    assert isinstance(facts.headless, Unknown)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "vllm serve A -tp 4 & vllm serve B -tp 4",
+        "vllm serve A -tp 4 &\nsleep 9\nvllm serve B -tp 4 & wait",
+        "for i in 0 1; do vllm serve A -tp 4 & done; wait",
+    ],
+)
+def test_engines_side_by_side_are_not_one_engine(script: str) -> None:
+    assert run(script).tensor == Unknown("the script starts several engines side by side")
+
+
+def test_a_script_that_starts_no_engine_gives_nothing() -> None:
+    assert read_command(["sh", "-c", "echo 'vllm serve M"], {}) is None
+    assert read_command(["bash", "/opt/vllm/start.sh"], {}) is None
+    assert read_command(["bash", "-c"], {"A": "vllm"}) is None
+
+
+def test_variables_cannot_blow_a_script_up() -> None:
+    facts = run("vllm serve M $A -tp $A", A="$(B)" * 1000, B="$(C)" * 1000, C="c" * 1000)
+
+    assert facts.tensor == Unknown("variables insert more than 2097152 characters")

@@ -1,0 +1,99 @@
+"""Every stack and every example from the first preview to the last file, without a cluster."""
+
+import base64
+from collections import Counter
+
+import pytest
+
+from tests.engine.lives import CASES, NEW_IMAGE, TOKEN, Life, live
+from tests.support.engine import ROOT, Run
+
+pytestmark = pytest.mark.engine
+COMPONENTS = "kthena:index:"
+
+
+@pytest.fixture(scope="module", params=CASES)
+def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Life:
+    return live(CASES[request.param], tmp_path_factory.mktemp(request.param))
+
+
+def test_every_example_is_lived() -> None:
+    folders = {path.name for path in (ROOT / "examples").iterdir() if path.is_dir()}
+    stacks = {path.suffixes[0].removeprefix(".") for path in (ROOT / "stacks").iterdir()}
+    assert folders | stacks == set(CASES)
+
+
+def test_each_command_ends_well_and_without_a_traceback(life: Life) -> None:
+    for run in life.runs:
+        assert run.code == 0, run.text
+        assert "Traceback" not in run.text
+
+
+def test_a_preview_announces_what_the_update_makes_and_writes_nothing(life: Life) -> None:
+    assert life.previewed.changes == life.created.changes == {"create": life.case.resources}
+    assert not life.written_by_preview
+
+
+def test_each_object_that_is_made_is_written_to_a_file(life: Life) -> None:
+    made = [step for step in life.created.steps if step.type.startswith("kubernetes:")]
+    assert len(life.written) == len(made)
+
+
+def test_a_second_update_changes_nothing(life: Life) -> None:
+    assert set(life.again.changes) == {"same"}
+
+
+def test_another_image_makes_the_sets_of_an_engine_anew_and_nothing_else(life: Life) -> None:
+    ops = dict.fromkeys(("delete-replaced", "replace", "create-replacement"), life.case.remade)
+    assert life.changed.ops("StatefulSet") == +Counter(ops)
+    assert life.changed.changes.get("replace", 0) == life.case.remade
+    assert life.changed.changes.get("update", 0) == life.case.updated
+
+
+def test_a_set_is_gone_before_its_namesake_is_made(life: Life) -> None:
+    order = [(step.op, step.name) for step in life.changed.steps if step.kind == "StatefulSet"]
+    for _, name in order:
+        assert order.index(("delete-replaced", name)) < order.index(("create-replacement", name))
+
+
+def test_a_group_is_touched_only_when_the_one_before_it_is_there_again(life: Life) -> None:
+    names = [step.name for step in life.changed.steps if step.kind == "StatefulSet"]
+    groups = [1 if "405b-1" in name else 0 for name in names]
+    assert groups == sorted(groups)
+
+
+def test_another_image_changes_a_custom_resource_in_place(life: Life) -> None:
+    changed = [step for step in life.changed.steps if step.op == "update"]
+    assert {step.kind for step in changed} <= {"ModelServing"}
+    assert not [step for step in changed if step.type.startswith(COMPONENTS)]
+
+
+def test_the_files_hold_the_new_image_only(life: Life) -> None:
+    assert life.rewritten.keys() == life.written.keys()
+    text = str(life.rewritten)
+    assert not [image for image in NEW_IMAGE if f"'{image}'" in text]
+    assert any(f"'{image}'" in text for image in NEW_IMAGE.values())
+
+
+def test_taken_down_it_leaves_nothing(life: Life) -> None:
+    assert life.destroyed.changes == {"delete": life.case.resources}
+    assert not life.left
+    assert not life.left_on_disk
+
+
+def test_a_token_is_neither_shown_nor_stored_in_plain_text(life: Life) -> None:
+    for form in (TOKEN, base64.b64encode(TOKEN.encode()).decode()):
+        assert form not in life.state
+        assert not [run for run in life.runs if form in run.text or form in str(run.events)]
+
+
+def test_servings_come_after_what_they_need_and_go_before_it(life: Life) -> None:
+    for run, servings_last in ((life.created, True), (life.destroyed, False)):
+        first, last = _span(run, {"StatefulSet", "PodGroup"})
+        needed = [i for i, step in enumerate(run.steps) if step.kind in {"Secret", "Queue"}]
+        assert all(i < first if servings_last else i > last for i in needed)
+
+
+def _span(run: Run, kinds: set[str]) -> tuple[int, int]:
+    found = [i for i, step in enumerate(run.steps) if step.kind in kinds] or [0]
+    return found[0], found[-1]

@@ -1,0 +1,113 @@
+"""What components give back, and what they tell while they are made."""
+
+import pulumi
+
+from kthena_components import ModelServing
+from tests.resources.build import group, queue, role, serving, topology
+from tests.resources.test_standalone import INVENTORY
+from tests.support.recorder import Recorded, record
+from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed, template
+
+LIMITS = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+
+
+def exports(component: pulumi.ComponentResource) -> None:
+    for name in type(component).__annotations__:
+        pulumi.export(name, getattr(component, name))
+
+
+def test_a_serving_gives_its_endpoint_counts_and_shape() -> None:
+    seen = record(lambda: exports(serving(ENGINE_RAY))).exports
+    (row,) = seen.pop("shape")
+    assert seen == {
+        "name": "chat",
+        "namespace": "serving",
+        "endpoint": "http://chat.serving.svc:80",
+        "pod_count": 4,
+        "gpu_count": 32,
+    }
+    assert {key: row[key] for key in ("role", "engines", "pods", "world_size", "gpus")} == {
+        "role": "decode", "engines": 2, "pods": 4, "world_size": 16, "gpus": 32,
+    }  # fmt: skip
+
+
+def test_a_group_gives_the_name_of_its_pod_group() -> None:
+    seen = record(lambda: exports(group(GROUP, name="third"))).exports
+    assert (seen["name"], seen["namespace"]) == ("chat-3", "serving")
+    assert (seen["pod_count"], seen["gpu_count"]) == (2, 16)
+
+
+def test_a_role_gives_the_address_of_each_engine() -> None:
+    seen = record(lambda: exports(role({**ROLE, "replicas": 2}))).exports
+    assert (seen["name"], seen["pod_count"], seen["gpu_count"]) == ("decode", 4, 32)
+    assert seen["addresses"] == ["chat-0-decode-0-0.serving", "chat-0-decode-1-0.serving"]
+
+
+def test_every_declared_output_is_set_and_registered() -> None:
+    def program() -> None:
+        for component in (
+            serving(ENGINE_RAY), group(GROUP), role(ROLE), topology(INVENTORY), queue({}),
+        ):  # fmt: skip
+            for name in type(component).__annotations__:
+                assert isinstance(getattr(component, name), pulumi.Output), name
+
+    roots = [r for r in record(program).resources if not r.request.custom and "$" not in r.urn]
+    for registration in roots:
+        assert registration.outputs, registration.urn
+
+
+def test_outputs_are_known_in_a_preview() -> None:
+    preview = record(lambda: exports(serving(ENGINE_RAY)), preview=True)
+    assert preview.exports == record(lambda: exports(serving(ENGINE_RAY))).exports
+
+
+def test_without_expose_there_is_no_endpoint() -> None:
+    hidden = {key: value for key, value in ENGINE_RAY.items() if key != "expose"}
+    assert "endpoint" not in record(lambda: exports(serving(hidden))).exports
+
+
+def consumer(seen: Recorded) -> set[str]:
+    return seen.waits_for(seen.named("user", "ConfigMap"))
+
+
+def using(output: str) -> Recorded:
+    def program() -> None:
+        chat: ModelServing = serving(ENGINE_RAY)
+        data = {"data": {"value": getattr(chat, output)}}
+        pulumi.CustomResource("kubernetes:core/v1:ConfigMap", "user", data)
+
+    return record(program)
+
+
+def test_what_uses_the_endpoint_comes_after_the_engines() -> None:
+    assert {"Service/chat", "StatefulSet/chat-1-decode-0"} <= consumer(using("endpoint"))
+
+
+def test_what_uses_the_name_does_not_wait() -> None:
+    assert consumer(using("name")) == set()
+
+
+def test_what_was_filled_in_is_told_once_and_about_the_component() -> None:
+    roles = [{"name": "a", "replicas": 2, "entry_template": template(**LIMITS)}]
+    seen = record(lambda: serving({"name": "chat", "replicas": 3, "roles": roles}))
+    notes = [(text, urn) for _, text, urn in seen.logs if "requests-mirrored" in text]
+    assert notes == [
+        (
+            "roles[0].entry_template: container 'app': nvidia.com/gpu 1 had limits without "
+            "requests; requests now equal the limits, because Volcano and Kthena count requests "
+            "only. [requests-mirrored]",
+            "urn:pulumi:stack::project::kthena:index:ModelServing::chat",
+        )
+    ]
+
+
+def test_policies_see_counts_and_no_template() -> None:
+    (root,) = record(lambda: serving(ENGINE_RAY)).of_kind("ModelServing")
+    assert set(root.props) == {"name", "namespace", "backend", "replicas", "shape"}
+    assert root.props["replicas"] == 2
+
+
+def test_a_serving_of_no_groups_has_a_service_alone() -> None:
+    seen = record(lambda: exports(serving(changed(ENGINE_RAY, {"replicas": 0}))))
+    assert [r.kind for r in seen.resources] == ["ModelServing", "Service"]
+    assert seen.exports["pod_count"] == 0
