@@ -1,50 +1,54 @@
-"""What the measured process runs, and what it says of itself when it ends.
+"""What a measured process runs, and what it says of itself when it ends.
 
-Imported by the process before anything else of ours, so it imports nothing that costs time.
+The raw program must not pay for anything of ours, so each program imports what it needs itself.
 """
 
 import atexit
 import json
 import os
 import resource
-import sys
 import time
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-STARTED = time.perf_counter()
-
-
-def run() -> None:
-    """Run the program that the environment names, inside Pulumi."""
-    job = json.loads(os.environ["BENCH_JOB"])
-    atexit.register(_report, Path(job["usage"]))
-    match job["program"]:
-        case "raw":
-            from bench.recording import replay
-            replay(Path(job["recording"]))
-        case "package":
-            _package(job)
-        case "record":
-            from bench.recording import record
-            record(lambda: _package(job), Path(job["recording"]))
-    job["body"] = time.perf_counter() - STARTED
-    global BODY
-    BODY = job["body"]
-
-def _package(job) -> None:
-    import pulumi
-    from kthena_components import ModelServing
-    from bench.workload import servings
-    provider = pulumi.ProviderResource("kubernetes", "render", {"renderYamlToDirectory": job["render"]}, pulumi.ResourceOptions(version=job["version"]))
-    options = pulumi.ResourceOptions(provider=provider)
-    for args in servings(job["backend"], job["servings"]):
-        ModelServing(args["name"], args, options)
+BEGAN = time.time()
+JOB = "BENCH_JOB"
+"""Variable that holds the job, as JSON: program, servings, backend and the files to use."""
 
 
-def _report(path: Path) -> None:
+def main() -> None:
+    """Run the program of the job inside Pulumi."""
+    job = json.loads(os.environ[JOB])
+    atexit.register(_tell, Path(job["usage"]))
+    PROGRAMS[job["program"]](job)
+
+
+def _raw(job: dict[str, Any]) -> None:
+    import_module("bench.recording").replay(Path(job["recording"]))
+
+
+def _record(job: dict[str, Any]) -> None:
+    import_module("bench.recording").record(lambda: _package(job), Path(job["recording"]))
+
+
+def _package(job: dict[str, Any]) -> None:
+    import_module("bench.components").deploy(job["backend"], job["servings"], job["rendered"])
+
+
+def _stack(_job: dict[str, Any]) -> None:
+    import_module("kthena_components.resources.stack").deploy()
+
+
+PROGRAMS = {"raw": _raw, "record": _record, "package": _package, "stack": _stack}
+
+
+def _tell(path: Path) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    path.write_text(json.dumps({
-        "seconds": time.perf_counter() - STARTED, "body": BODY,
+    said = {
+        "began": BEGAN,
+        "ended": time.time(),
         "cpu": used.ru_utime + used.ru_stime,
-        "rss": used.ru_maxrss, "pydantic": "pydantic" in sys.modules
-    }))
+        "rss_kib": used.ru_maxrss,
+    }
+    path.write_text(json.dumps(said))

@@ -1,85 +1,84 @@
-"""Every registration of a program as plain data, and a raw program that makes them again.
+"""A program's registrations as plain data, and a raw program that makes them again.
 
 The raw program knows nothing of the package: it reads JSON and calls Pulumi's own classes.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pulumi
 
-REFERENCE = "$resource"
+RESOURCE = "$resource"
 TIMEOUTS = "$timeouts"
+MAKERS: Mapping[str, Callable[..., Any]] = {
+    "component": pulumi.ComponentResource,
+    "custom": pulumi.CustomResource,
+    "provider": lambda kind, *rest: pulumi.ProviderResource(kind.rpartition(":")[2], *rest),
+}
 
 
 def record(program: Callable[[], object], path: Path) -> None:
-    """Run a program inside Pulumi, and write down what it asked for when Pulumi is done."""
+    """Run a program inside Pulumi and write down everything that it registered."""
     events: list[dict[str, Any]] = []
+    with _noting(events):
+        program()
+    path.write_text(json.dumps(events))
+
+
+def replay(path: Path) -> None:
+    """Register what was recorded: the raw program that the package is measured against."""
+    made: list[Any] = []
+    for event in json.loads(path.read_text()):
+        if "outputs" in event:
+            made[event["of"]].register_outputs(event["outputs"])
+        else:
+            opts = {key: _restored(value, made) for key, value in event["opts"].items()}
+            make, props = MAKERS[event["class"]], event["props"]
+            made.append(make(event["type"], event["name"], props, pulumi.ResourceOptions(**opts)))
+
+
+@contextmanager
+def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
+    """Note each call of the two methods that every registration goes through."""
+    register = pulumi.Resource.__init__
+    finish = pulumi.ComponentResource.register_outputs
     numbers: dict[pulumi.Resource, int] = {}
-    register, finish = pulumi.Resource.__init__, pulumi.ComponentResource.register_outputs
 
     def noting_register(
         self: pulumi.Resource, t: str, name: str, custom: bool, *rest: Any, **named: Any
     ) -> None:
-        props, opts, *_ = (*rest, *(named.get(key) for key in ("props", "opts")[len(rest) :]))
+        given = {**dict(zip(("props", "opts"), rest, strict=False)), **named}
         numbers[self] = len(numbers)
-        kind = "provider" if isinstance(self, pulumi.ProviderResource) else "component"
+        provider = isinstance(self, pulumi.ProviderResource)
+        own = "custom" if custom else "component"
+        event = {"class": "provider" if provider else own, "type": t, "name": name}
+        opts = {key: value for key, value in vars(given["opts"]).items() if value is not None}
         events.append(
-            {
-                "do": "custom" if custom and kind != "provider" else kind,
-                "type": t,
-                "name": name,
-                "props": _plain(props or {}, numbers),
-                "opts": _options(opts, numbers),
-            }
+            event | {"props": _plain(given["props"], numbers), "opts": _plain(opts, numbers)}
         )
         register(self, t, name, custom, *rest, **named)
 
     def noting_finish(self: pulumi.ComponentResource, outputs: Any) -> None:
-        if self in numbers:  # the stack itself is nobody's registration
-            plain = _plain(outputs, numbers)
-            events.append({"do": "outputs", "of": numbers[self], "outputs": plain})
+        if self in numbers:  # the stack itself is registered by Pulumi
+            events.append({"of": numbers[self], "outputs": _plain(outputs, numbers)})
         finish(self, outputs)
 
     pulumi.Resource.__init__ = noting_register  # type: ignore[method-assign]
     pulumi.ComponentResource.register_outputs = noting_finish  # type: ignore[method-assign]
     try:
-        program()
+        yield
     finally:
         pulumi.Resource.__init__ = register  # type: ignore[method-assign]
         pulumi.ComponentResource.register_outputs = finish  # type: ignore[method-assign]
-    path.write_text(json.dumps(events))
-
-
-def replay(path: Path) -> None:
-    """Register what was recorded: the raw Pulumi program that everything is measured against."""
-    made: list[Any] = []
-    for event in json.loads(path.read_text()):
-        match event:
-            case {"do": "outputs", "of": number, "outputs": outputs}:
-                made[number].register_outputs(outputs)
-            case {"do": "provider", "type": kind, "name": name, "props": props, "opts": opts}:
-                package = kind.rpartition(":")[2]
-                made.append(pulumi.ProviderResource(package, name, props, _restore(opts, made)))
-            case {"do": "custom", "type": kind, "name": name, "props": props, "opts": opts}:
-                made.append(pulumi.CustomResource(kind, name, props, _restore(opts, made)))
-            case {"do": "component", "type": kind, "name": name, "props": props, "opts": opts}:
-                made.append(pulumi.ComponentResource(kind, name, props, _restore(opts, made)))
-
-
-def _options(
-    opts: pulumi.ResourceOptions | None, numbers: Mapping[pulumi.Resource, int]
-) -> dict[str, Any]:
-    stated = {key: value for key, value in vars(opts or pulumi.ResourceOptions()).items() if value}
-    return {key: _plain(value, numbers) for key, value in stated.items()}
 
 
 def _plain(value: Any, numbers: Mapping[pulumi.Resource, int]) -> Any:
-    """Give a value as JSON can hold it. What it cannot hold is an error, so nothing gets lost."""
+    """Give a value as JSON holds it. What JSON cannot hold is an error, so nothing gets lost."""
     if isinstance(value, pulumi.Resource):
-        return {REFERENCE: numbers[value]}
+        return {RESOURCE: numbers[value]}
     if isinstance(value, pulumi.CustomTimeouts):
         return {TIMEOUTS: vars(value)}
     if isinstance(value, Mapping):
@@ -91,16 +90,9 @@ def _plain(value: Any, numbers: Mapping[pulumi.Resource, int]) -> Any:
     raise TypeError(f"{value!r} cannot be recorded")
 
 
-def _restore(opts: Mapping[str, Any], made: list[Any]) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions(**{key: _restored(value, made) for key, value in opts.items()})
-
-
 def _restored(value: Any, made: list[Any]) -> Any:
-    match value:
-        case {"$resource": number}:
-            return made[number]
-        case {"$timeouts": stated}:
-            return pulumi.CustomTimeouts(**stated)
-        case [*items]:
-            return [_restored(item, made) for item in items]
-    return value
+    if isinstance(value, dict) and RESOURCE in value:
+        return made[value[RESOURCE]]
+    if isinstance(value, dict) and TIMEOUTS in value:
+        return pulumi.CustomTimeouts(**value[TIMEOUTS])
+    return [_restored(item, made) for item in value] if isinstance(value, list) else value

@@ -1,6 +1,17 @@
-"""Start the policy pack. The rules are in kthena_components.core.checks."""
+"""Start the policy pack: Pulumi runs this folder. What the policies do is in pack.py."""
 
-from pack import POLICIES
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from pulumi_policy import PolicyPack
 
-PolicyPack(name="kthena-components", policies=POLICIES)
+if TYPE_CHECKING:
+    from policies.pack import POLICIES
+else:
+    # The folder may stand anywhere and have any name: its files are found by place.
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from pack import POLICIES
+
+if __name__ == "__main__":
+    PolicyPack(name="kthena-components", policies=POLICIES)

@@ -1,10 +1,13 @@
-"""The policies: one dispatcher in front of all rules, since each policy costs a deserialisation.
+"""The policies: how Pulumi hands resources over. The rules are in kthena_components.core.checks.
 
-Rules live in kthena_components.core.checks; here is only how Pulumi hands resources over. Nothing
-here raises: what cannot be read cannot be judged.
+Each policy makes Pulumi decode every resource once more, so all rules stand behind one dispatcher.
+Two policies call it, because a policy has one level. Nothing here raises: an exception would end
+the whole operation, whatever the level.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from threading import local
 from typing import Any
 
 from pulumi_policy import (
@@ -17,95 +20,153 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
-from kthena_components.backends.readers import judge_manifest
+from kthena_components.backends.readers import judge_manifest, read_manifest
 from kthena_components.backends.workloads import read_group
 from kthena_components.core.checks import run_checks
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.report import read_shape
 
-KUBERNETES = "kubernetes:"
-SERVING = "kthena:index:ModelServing"
+KUBERNETES = "kubernetes"
+COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
+"""Components that register what they deploy as rows (core/report.py)."""
+GROUPED = frozenset({"PodGroup", "StatefulSet"})
+"""Kinds that make up a ServingGroup without a controller."""
+
+Body = dict[str, Any]
+_last = local()
 
 
 def plain(value: Any) -> Any:
-    """Take the policy SDK's proxies off a value, leaving the texts that stand for unknowns."""
+    """Take the policy SDK's proxies off a value, leaving the texts that stand for unknowns.
+
+    A proxy raises as soon as an unknown value is touched, so its content is taken whole.
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in _target(value).items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [plain(item) for item in _target(value)]
+        return {key: plain(item) for key, item in _content(value).items()}
+    if isinstance(value, Sequence):
+        return [plain(item) for item in _content(value)]
     return value
 
 
-def _target(value: Any) -> Any:
-    """Reach behind a proxy, which raises as soon as an unknown value is touched."""
-    return value if isinstance(value, dict | list) else value["__target"]
+def _content(value: Any) -> Any:
+    return value if isinstance(value, dict | list | tuple) else value["__target"]
 
 
 def judge_resource(resource_type: str, props: Any) -> list[Finding]:
-    """Judge one resource by every rule that applies to its kind."""
-    if resource_type.startswith(KUBERNETES):
-        body = plain(props)
-        return judge_manifest({**_identity(resource_type), **body})
-    if resource_type == SERVING:
+    """Judge one resource by every rule that applies to its type."""
+    if resource_type in COMPONENTS:
         return run_checks(read_shape(plain(props)))
+    if is_judged(resource_type):
+        return judge_manifest({**plain(props), **_identity(resource_type)})
     return []
 
 
-def _identity(resource_type: str) -> dict[str, str]:
-    """Read apiVersion and kind from a type token: `kubernetes:apps/v1:StatefulSet`."""
-    _, version, kind = (resource_type.split(":") + ["", ""])[:3]
+@cache
+def is_judged(resource_type: str) -> bool:
+    """Tell whether there are rules for a type.
+
+    None are for a patch: its type is `DeploymentPatch`, and it shows a part of an object only.
+    """
+    if not resource_type.startswith(f"{KUBERNETES}:"):
+        return resource_type in COMPONENTS
+    return read_manifest(_identity(resource_type)) is not None
+
+
+def _identity(resource_type: str) -> Body:
+    """Read apiVersion and kind from a type such as `kubernetes:apps/v1:StatefulSet`."""
+    _, version, kind = (*resource_type.split(":"), "", "")[:3]
     return {"apiVersion": version.removeprefix("core/"), "kind": kind}
-
-
-def _report(findings: Sequence[Finding], report: ReportViolation, levels: set[Level]) -> None:
-    for finding in findings:
-        if finding.level in levels:
-            report(str(finding), None)
 
 
 def validate_mandatory(args: ResourceValidationArgs, report: ReportViolation) -> None:
     """Report what must not be applied."""
-    _report(judge_resource(args.resource_type, args.props), report, {Level.MANDATORY})
+    _report(args, report, Level.MANDATORY)
 
 
 def validate_advisory(args: ResourceValidationArgs, report: ReportViolation) -> None:
     """Report what is worth a look, and what could not be judged."""
-    levels = {Level.ADVISORY, Level.UNKNOWN}
-    _report(judge_resource(args.resource_type, args.props), report, levels)
+    _report(args, report, Level.ADVISORY, Level.UNKNOWN)
+
+
+def _report(args: ResourceValidationArgs, report: ReportViolation, *levels: Level) -> None:
+    for finding in _safely(partial(_judge_once, args)):
+        if finding.level in levels:
+            report(str(finding), None)
+
+
+def _judge_once(args: ResourceValidationArgs) -> list[Finding]:
+    """Judge a resource, or give what was found when the other policy asked for the same one."""
+    if not is_judged(args.resource_type):
+        return []
+    asked = (args.resource_type, plain(args.props))
+    if getattr(_last, "asked", None) != asked:
+        _last.found = judge_resource(*asked)
+        _last.asked = asked
+    found: list[Finding] = _last.found
+    return found
+
+
+def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """Judge, and turn a fault of the rules themselves into one more thing that was not checked."""
+    try:
+        return list(judge())
+    except Exception as error:  # noqa: BLE001 - a mistake of ours must not end an operation
+        seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
+        return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)]
 
 
 def validate_groups(args: StackValidationArgs, report: ReportViolation) -> None:
     """Report on engines whose entry and workers are objects of their own."""
-    bodies = list(_bodies(args))
-    for facts in read_group(bodies):
-        for finding in run_checks(facts):
+    for bodies in _clusters(args):
+        for finding in _safely(partial(_judge_groups, bodies)):
+            owner = max(
+                (u for u in bodies if finding.path.startswith(f"{u}.")), key=len, default=""
+            )
             if finding.level is Level.MANDATORY:
-                report(str(finding.under(f"group of '{facts.name}'")), None)
+                report(str(finding).removeprefix(f"{owner}."), owner or None)
 
 
-def _bodies(args: StackValidationArgs) -> Iterator[dict[str, Any]]:
+def _judge_groups(bodies: Mapping[str, Body]) -> Iterator[Finding]:
+    """Judge what no object shows by itself, each finding below the URN of the object to change."""
+    groups = read_group(bodies.values(), list(bodies))
+    findings = [finding for facts in groups for finding in run_checks(facts)]
+    if not findings:
+        return
+    alone = (finding for body in bodies.values() for finding in judge_manifest(body))
+    said = {(finding.rule, finding.seen) for finding in alone}
+    yield from (finding for finding in findings if (finding.rule, finding.seen) not in said)
+
+
+def _clusters(args: StackValidationArgs) -> Iterable[dict[str, Body]]:
+    """Give the objects that may belong to a group by their URN, those of each provider together."""
+    clusters: dict[str, dict[str, Body]] = {}
     for resource in args.resources:
-        token = str(resource.resource_type)
-        if token.startswith(KUBERNETES) and token.endswith((":StatefulSet", ":PodGroup")):
-            yield {**_identity(token), **plain(resource.props)}
+        identity = _identity(resource.resource_type)
+        if identity["kind"] in GROUPED:
+            cluster = resource.provider.urn if resource.provider else ""
+            body = {**plain(resource.props), **identity}
+            clusters.setdefault(cluster, {})[resource.urn] = body
+    return clusters.values()
 
 
 POLICIES: list[Policy] = [
     ResourceValidationPolicy(
         name="serving-rules",
-        description="Ranks equal GPUs, names fit, and what the API server would refuse is refused here.",
+        description="An engine's ranks are its GPUs, and the cluster would let the object in.",
         validate=validate_mandatory,
         enforcement_level=EnforcementLevel.MANDATORY,
     ),
     ResourceValidationPolicy(
         name="serving-advice",
-        description="What is worth a look, and what could not be judged and why.",
+        description="Worth a look, or not checked and why.",
         validate=validate_advisory,
         enforcement_level=EnforcementLevel.ADVISORY,
     ),
     StackValidationPolicy(
         name="serving-groups",
-        description="Entry and workers of one engine, which are objects of their own, fit together.",
+        description="The objects of one engine fit together.",
         validate=validate_groups,
         enforcement_level=EnforcementLevel.MANDATORY,
     ),

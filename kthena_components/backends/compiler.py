@@ -12,8 +12,8 @@ from kthena_components.backends import kthena, kthena_limits, native
 from kthena_components.backends.base import Manifest
 from kthena_components.core.checks import run_checks
 from kthena_components.core.facts import NameFacts, facts_from_plan
-from kthena_components.core.findings import Finding, Level, SpecError, suggest
-from kthena_components.core.plan import ServingPlan
+from kthena_components.core.findings import Finding, Level, SpecError, nearest
+from kthena_components.core.plan import VOLCANO, ServingPlan
 from kthena_components.core.planning import (
     build_group_plan,
     build_plan,
@@ -68,14 +68,16 @@ def compile_serving(args: Mapping[str, Any], subject: str = "") -> Compiled:
 def compile_group(args: Mapping[str, Any], subject: str = "") -> Compiled:
     """Compile a ServingGroup used by itself: always native."""
     spec = parse_spec(StandaloneGroupSpec, args, subject)
-    findings = check_spec(serving_of(spec))
+    findings = check_spec(serving_of(spec), alone=True)
     return _compile(spec, findings, lambda: build_group_plan(spec), subject)
 
 
 def compile_role(args: Mapping[str, Any], subject: str = "") -> Compiled:
     """Compile a Role used by itself: always native, without a PodGroup of its own."""
     spec = parse_spec(StandaloneRoleSpec, args, subject)
-    findings = check_spec(serving_of(role_serving(spec)), role_path="")
+    findings = check_spec(serving_of(role_serving(spec)), alone=True, role_path="")
+    if spec.pod_group is not None and spec.scheduler_name != VOLCANO:
+        findings.append(_no_pod_group(spec.scheduler_name))
     return _compile(spec, findings, lambda: build_role_plan(spec), subject)
 
 
@@ -87,8 +89,9 @@ def _compile(
     if backend is None:
         findings.append(_no_backend(name))
     plan = None if BLOCKING.intersection(f.rule for f in findings) else build()
-    if plan is not None and backend is not None:
-        findings += [*backend.refuse(plan), *judge(plan, tuple(backend.names(plan)))]
+    if plan is not None:
+        findings += backend.refuse(plan) if backend else ()
+        findings += judge(plan, tuple(backend.names(plan)) if backend else ())
     mandatory = [f for f in findings if f.level is Level.MANDATORY]
     if mandatory or plan is None or backend is None:
         raise SpecError(mandatory, subject)
@@ -102,11 +105,19 @@ def judge(plan: ServingPlan, names: tuple[NameFacts, ...] = ()) -> list[Finding]
 
 
 def _no_backend(name: str) -> Finding:
+    close, known = nearest(name, BACKENDS), f"known: {', '.join(sorted(BACKENDS))}"
     return Finding(
         path="backend",
         seen=f"there is no backend '{name}'",
-        remedy=f"{suggest(name, BACKENDS)}; known: {', '.join(sorted(BACKENDS))}"
-        if suggest(name, BACKENDS).startswith("write")
-        else suggest(name, BACKENDS),
+        remedy=f"write '{close}'; {known}" if close else known,
         rule="known-backend",
+    )
+
+
+def _no_pod_group(scheduler: str) -> Finding:
+    return Finding(
+        path="pod_group",
+        seen=f"is given, but scheduler_name is '{scheduler}', and only Volcano reads it",
+        remedy="write scheduler_name: volcano, or remove the field",
+        rule="volcano-scheduler",
     )

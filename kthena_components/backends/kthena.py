@@ -112,10 +112,15 @@ def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 
 
 def _template(template: Template) -> Template:
-    """Keep what Kthena's cut-down template has: labels, annotations, and the pod's spec."""
+    """Keep what Kthena's cut-down template has: labels, annotations, and the pod's spec.
+
+    The CRD wants a list of containers, though an empty one will do where no worker is made.
+    """
     metadata = template.get("metadata") or {}
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
-    return {**({"metadata": kept} if kept else {}), "spec": template.get("spec") or {}}
+    spec = template.get("spec") or {}
+    filled = {**spec, "containers": spec.get("containers") or []}
+    return {**({"metadata": kept} if kept else {}), "spec": filled}
 
 
 def is_model_serving(body: Mapping[str, Any]) -> bool:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 
 from kthena_components.core import naming
 from kthena_components.core.facts import NameFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.spec import KthenaVersion, RolloutType
 
+_UPDATE = "rollout_strategy.rolling_update_configuration"
 _SINCE = tuple(KthenaVersion)
 
 
@@ -24,7 +25,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     stated = plan.rollout.stated
     if stated is not None and stated.max_surge is not None:
         yield _refusal(
-            "rollout_strategy.rolling_update_configuration.max_surge",
+            f"{_UPDATE}.max_surge",
             f"is {stated.max_surge}, but Kthena has no surge: versions that take the field drop it",
             "remove it; max_unavailable is the only budget",
         )
@@ -52,7 +53,7 @@ def _refuse_role_name(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
         yield _refusal(
             f"{role.path}.name",
             f"is '{role.name}', and Kthena wants a role name that starts with a letter",
-            f"write for example 'r{role.name}'",
+            f"write for example '{f'r{role.name}'[:12].rstrip('-')}'",
         )
 
 
@@ -65,12 +66,27 @@ def _refuse_by_version(plan: ServingPlan) -> Iterator[Finding]:
                 f"{plan.kthena_version}",
                 f"remove it, or write kthena_version: '{needed}'",
             )
+    if not since(plan, KthenaVersion.V0_4):
+        yield from _refuse_partition(plan)
     crashes = plan.group_topology is not None and plan.min_role_replicas is None
     if crashes and not since(plan, KthenaVersion.V0_2):
         yield _refusal(
             "gang_policy",
             "is missing while network_topology is given, and Kthena 0.1 crashes on that",
-            "give gang_policy.min_role_replicas",
+            f"give gang_policy.min_role_replicas, or write kthena_version: '{KthenaVersion.V0_2}'",
+        )
+
+
+def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
+    """Refuse a partition of all groups, as the earlier webhooks do (validatePartition)."""
+    partition = plan.rollout.stated.partition if plan.rollout.stated else None
+    if isinstance(partition, int) and partition >= plan.groups:
+        instead = f"write at most {plan.groups - 1}" if plan.groups else "remove it"
+        yield _refusal(
+            f"{_UPDATE}.partition",
+            f"is {partition} of {count_of(plan.groups, 'group')}, and Kthena "
+            f"{plan.kthena_version} wants at least one group to be updated",
+            f"{instead}, or write kthena_version: '{KthenaVersion.V0_4}'",
         )
 
 
@@ -80,14 +96,15 @@ def _budgets(plan: ServingPlan) -> Iterator[str]:
 
 def _percent_partition(plan: ServingPlan) -> Iterator[str]:
     if plan.rollout.stated and isinstance(plan.rollout.stated.partition, str):
-        yield "rollout_strategy.rolling_update_configuration.partition"
+        yield f"{_UPDATE}.partition"
 
 
 def _annotated(plan: ServingPlan) -> Iterator[str]:
     for role in plan.roles:
         for field, template in (("entry_template", role.entry), ("worker_template", role.worker)):
             if ((template or {}).get("metadata") or {}).get("annotations"):
-                yield f"{role.path}.{field}.metadata.annotations"
+                yield f"{role.path}.{'overlay' if role.engine else field}.metadata.annotations"
+                break
 
 
 def _tier_name(plan: ServingPlan) -> Iterator[str]:
@@ -120,6 +137,14 @@ _ADDED: tuple[tuple[KthenaVersion, str, Callable[[ServingPlan], Iterator[str]]],
         _if("network_topology.role_policy", lambda p: p.role_topology is not None),
     ),
     (KthenaVersion.V0_2, "a tier by name", _tier_name),
+    (
+        KthenaVersion.V0_2,
+        "a max_unavailable other than 1",
+        _if(
+            f"{_UPDATE}.max_unavailable",
+            lambda p: p.rollout.stated is not None and p.rollout.stated.max_unavailable != 1,
+        ),
+    ),
 )
 """What each version added: the first version, in words, and where a plan uses it."""
 

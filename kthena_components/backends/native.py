@@ -4,15 +4,16 @@ Names, labels, annotations and env are Kthena's (core/naming.py), so a template 
 runs unchanged. What a controller would do better is in docs/backends.md.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.backends import services, volcano
-from kthena_components.backends.base import SKIP_AWAIT, Manifest
+from kthena_components.backends.base import WAIT_FOR, Manifest
 from kthena_components.core import naming
 from kthena_components.core.facts import NameFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.pod_template import Template
 from kthena_components.core.pods import with_env
@@ -46,6 +47,15 @@ class _Engine:
         return f"StatefulSet/{self.name}"
 
     @property
+    def workers_name(self) -> str:
+        return naming.worker_set_name(self.plan.name, self.group, self.role.name, self.instance)
+
+    @property
+    def workers_key(self) -> str:
+        """Key of the worker StatefulSet."""
+        return f"StatefulSet/{self.workers_name}"
+
+    @property
     def labels(self) -> dict[str, str]:
         return naming.instance_labels(self.plan.name, self.group, self.role.name, self.instance)
 
@@ -60,23 +70,25 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
     engines = _engines(plan, group)
     before = tuple(e.key for earlier in plan.batch_before(group) for e in _engines(plan, earlier))
-    first: list[Manifest] = []
+    gate = before
     if plan.gang and plan.pod_group is None:
-        first.append(volcano.emit_pod_group(plan, group, before))
-    gate = tuple(manifest.key for manifest in first) or before
+        pod_group = volcano.emit_pod_group(plan, group, before)
+        gate = (pod_group.key,)
+        yield pod_group
+    made: list[str] = []
     for engine in engines:
-        first.extend(services.emit_instance(plan, group, engine.role.name, engine.instance, gate))
-    yield from first
-    there = tuple(manifest.key for manifest in first)
-    workers = [_workers(engine, there) for engine in engines if engine.role.worker_replicas]
-    yield from workers
-    made = (*there, *(manifest.key for manifest in workers))
+        named = services.emit_instance(plan, group, engine.role.name, engine.instance, gate)
+        yield from named
+        made += [manifest.key for manifest in named]
+        if engine.role.worker_replicas:
+            workers = _workers(engine, tuple(manifest.key for manifest in named))
+            yield workers
+            made.append(workers.key)
     side_by_side = _side_by_side(plan, len(engines))
     for engine in engines:
-        wait = side_by_side or engine is engines[-1]
-        yield _entry(engine, made, wait=wait)
+        yield _entry(engine, tuple(made), wait=side_by_side or engine is engines[-1])
         if not side_by_side:
-            made = (*made, engine.key)
+            made.append(engine.key)
 
 
 def _engines(plan: ServingPlan, group: int) -> list[_Engine]:
@@ -95,9 +107,16 @@ def _entry(engine: _Engine, after: tuple[str, ...], *, wait: bool) -> Manifest:
     template = _template(engine, engine.role.entry, own, index)
     body = _stateful_set(engine, engine.name, own, template)
     if not wait:
-        body["metadata"]["annotations"] = dict(SKIP_AWAIT)
+        body["metadata"]["annotations"] = _until_made(1)
     timeout = engine.plan.ready_timeout_seconds if wait else None
-    return _manifest(engine, body, after, timeout)
+    return _manifest(
+        engine,
+        body,
+        after,
+        timeout_seconds=timeout,
+        # Pulumi then deletes the entry before the workers: new ranks never join an old entry.
+        replace_with=(engine.workers_key,) if engine.role.worker_replicas else (),
+    )
 
 
 def _workers(engine: _Engine, after: tuple[str, ...]) -> Manifest:
@@ -107,12 +126,21 @@ def _workers(engine: _Engine, after: tuple[str, ...]) -> Manifest:
         "name": naming.WORKER_INDEX,
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{naming.POD_INDEX}']"}},
     }
-    plan, role = engine.plan, engine.role
-    name = naming.worker_set_name(plan.name, engine.group, role.name, engine.instance)
-    body = _stateful_set(engine, name, own, _template(engine, role.worker or {}, own, index))
-    body["metadata"]["annotations"] = dict(SKIP_AWAIT)
+    role = engine.role
+    template = _template(engine, role.worker or {}, own, index)
+    body = _stateful_set(engine, engine.workers_name, own, template)
+    body["metadata"]["annotations"] = _until_made(role.worker_replicas)
     body["spec"] |= {"replicas": role.worker_replicas, "ordinals": {"start": 1}}
-    return _manifest(engine, body, after, None)
+    return _manifest(engine, body, after)
+
+
+def _until_made(pods: int) -> dict[str, str]:
+    """Wait only until the pods exist, ready or not.
+
+    Not skipAwait: that would not wait for the end of a deletion either, and a replacement under
+    the same name would be refused.
+    """
+    return {WAIT_FOR: f"jsonpath={{.status.replicas}}={pods}"}
 
 
 def _stateful_set(
@@ -131,7 +159,7 @@ def _stateful_set(
 
 
 def _manifest(
-    engine: _Engine, body: dict[str, Any], after: tuple[str, ...], timeout: int | None
+    engine: _Engine, body: dict[str, Any], after: tuple[str, ...], **more: Any
 ) -> Manifest:
     """Say how a StatefulSet changes: replaced with its template, or kept below the partition."""
     plan = engine.plan
@@ -144,7 +172,7 @@ def _manifest(
         replace_on=() if kept else ("spec.template",),
         ignore=("spec",) if kept else (),
         delete_first=True,
-        timeout_seconds=timeout,
+        **more,
     )
 
 
@@ -198,31 +226,53 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
             f"is {plan.restart_grace_seconds}, but a StatefulSet recreates a pod at once",
         )
     if plan.rollout.stated and plan.rollout.stated.max_surge is not None:
-        yield _needs_controller(
-            "rollout_strategy.rolling_update_configuration.max_surge",
-            f"is {plan.rollout.stated.max_surge}, but a StatefulSet is replaced under its own "
+        yield Finding(
+            path="rollout_strategy.rolling_update_configuration.max_surge",
+            seen=f"is {plan.rollout.stated.max_surge}, but a StatefulSet is replaced under its own "
             "name, so nothing can surge",
+            remedy="remove it; max_unavailable is the only budget",
+            rule="backend-loss",
         )
     for role in plan.roles:
         if role.max_unavailable is not None:
             yield _needs_controller(
-                f"{role.path}.max_unavailable",
+                join_path(role.path, "max_unavailable"),
                 f"is {role.max_unavailable}, but the engines of a group wait for one gang, "
                 "so they cannot be replaced a few at a time",
             )
+    yield from _same_services(plan)
 
 
 def _needs_controller(path: str, seen: str) -> Finding:
     return Finding(
-        path=path, seen=seen, remedy="remove it, or write backend: kthena", rule="backend-loss"
+        path=path,
+        seen=seen,
+        remedy="remove it, or use a ModelServing with backend: kthena",
+        rule="backend-loss",
     )
+
+
+def _same_services(plan: ServingPlan) -> Iterator[Finding]:
+    """Refuse role names whose Services would be one: `a-1` beside a second replica of `a`."""
+    replicas = {role.name: role.replicas for role in plan.roles}
+    for role in plan.roles:
+        stem, _, number = role.name.rpartition("-")
+        ordinal = int(number) if re.fullmatch("0|[1-9][0-9]*", number) else replicas.get(stem, 0)
+        if role.replicas and ordinal < replicas.get(stem, 0):
+            yield Finding(
+                path=f"{role.path}.name",
+                seen=f"is '{role.name}', which is also what a replica of role '{stem}' is called, "
+                "so two Services would have one name",
+                remedy="rename one of the two roles",
+                rule="name-unique",
+            )
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
     """Give the longest name of each kind that this plan makes."""
     last = max(plan.group_numbers(), default=0)
     for role in plan.roles:
-        at = f"{role.path}.name" if role.path else "name"
+        at = join_path(role.path, "name")
         serving, instance = plan.name, max(role.replicas - 1, 0)
         entry = naming.instance_name(serving, last, role.name, instance)
         made = [("StatefulSet", entry, naming.STATEFUL_SET_NAME)]

@@ -1,18 +1,20 @@
 """Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, ReplicaSet, DaemonSet, Job.
 
 These may be ours or anyone's. One object shows one pod template; how many pods make one engine is
-read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed. What was
-emitted natively, an object for the entry and one for the workers, is put together in groups.py.
+read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any, TypeGuard
 
+from kthena_components.backends import volcano
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import (
     EngineFacts,
+    GangFacts,
     NameFacts,
     PodFacts,
     ServingFacts,
@@ -23,3 +25,264 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import MaybeInt, Unknown, is_late
+
+TEMPLATED = {
+    "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
+    "batch": {"Job"},
+}
+NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
+ELSEWHERE = Unknown("the engine is started by another object")
+_LONGEST_SIZE = 6
+"""Digits of a GROUP_SIZE that is looked at."""
+_JOINS = CommandFacts(ray_role="worker")
+"""The command of a pod that joins an engine. Its sizes are the entry's, and judged there."""
+
+
+def _kind(body: Mapping[str, Any]) -> tuple[str, str]:
+    version = str(body.get("apiVersion", ""))
+    return (version.split("/", maxsplit=1)[0] if "/" in version else ""), str(body.get("kind", ""))
+
+
+def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
+    """Read the facts of one workload; None for anything else."""
+    group, kind = _kind(body)
+    spec = body.get("spec")
+    template: object = body
+    at = path
+    if kind in TEMPLATED.get(group, ()):
+        template = spec if is_late(spec) else as_map(spec).get("template")
+        at = join_path(path, "spec.template")
+    elif (group, kind) != ("", "Pod"):
+        return None
+    name, labels = _name(body), _labels(template)
+    role = labels.get(naming.ROLE)
+    engines = tuple(
+        _engine(role if _is_name(role) else name, pod, template, at, as_map(spec))
+        for pod in _pods(template, at)
+        if _is_serving(pod)
+    )
+    scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
+    return ServingFacts(
+        path=path,
+        name=name,
+        engines=engines,
+        gang_expected=scheduler == "volcano" or is_late(scheduler),
+        names=_names(body, kind, path, ours=role is not None),
+    )
+
+
+def _name(body: Mapping[str, Any]) -> str:
+    metadata = as_map(body.get("metadata"))
+    given = (metadata.get(key) for key in ("name", "generateName"))
+    return next((name for name in given if _is_name(name)), str(body.get("kind", "")))
+
+
+def _is_name(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and value != "" and not is_late(value)
+
+
+def _labels(template: object) -> Mapping[str, Any]:
+    return as_map(as_map(as_map(template).get("metadata")).get("labels"))
+
+
+def _names(body: Mapping[str, Any], kind: str, path: str, *, ours: bool) -> tuple[NameFacts, ...]:
+    name = as_map(body.get("metadata")).get("name")
+    if kind != "StatefulSet" or not isinstance(name, str) or is_late(name):
+        return ()
+    at, limit = join_path(path, "metadata.name"), naming.STATEFUL_SET_NAME
+    return (NameFacts(path=at, name=name, limit=limit, what="StatefulSet", made=ours),)
+
+
+def _pods(template: object, path: str) -> list[PodFacts]:
+    """Read a pod template of a workload, where the API server fills requests from limits.
+
+    Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
+    """
+    return [
+        replace(
+            pod,
+            devices=tuple(
+                replace(device, request=device.limit) if device.request is None else device
+                for device in pod.devices
+            ),
+        )
+        for pod in read_pods(template, path)
+    ]
+
+
+def _is_serving(pod: PodFacts) -> bool:
+    """Tell whether there is anything to say about a pod: most workloads serve no model."""
+    starts = pod.command is not None and pod.command.engine is not None
+    hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
+    return starts or pod.asks_for_gpus or hidden
+
+
+def _engine(
+    name: str, pod: PodFacts, template: object, path: str, spec: Mapping[str, Any]
+) -> EngineFacts:
+    joins = _joins(pod.command, _labels(template))
+    pods = ELSEWHERE if joins else _pods_of(as_map(template), pod.command)
+    return EngineFacts(
+        path=path,
+        name=name,
+        pods=pods,
+        replicas=1 if pods != 1 else as_count(spec.get("replicas"), "replicas", 1),
+        entry=replace(pod, command=_JOINS) if joins else pod,
+        worker=None,
+    )
+
+
+def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
+    """Tell whether a pod only joins an engine. Ours say so; others show it by their command.
+
+    A headless pod that states --nnodes is as good as its entry: each of them holds the same share.
+    """
+    if naming.WORKER in labels:
+        return True
+    if command is None:
+        return False
+    alone = command.engine is None and command.ray_role == "worker"
+    return alone or (command.headless is True and command.nnodes is None)
+
+
+def _pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
+    """Say how many pods make one engine, as far as they are told."""
+    size = _group_size(template)
+    if command is None or isinstance(size, int):
+        return 1 if size is None else size
+    for stated in (command.ray_cluster_size, command.nnodes, size):
+        if stated is not None:
+            return stated
+    if command.mpi_ranks is not None or command.ray_role is not None:
+        return NOT_STATED
+    for launcher in (command.executor, command.data_backend):
+        if isinstance(launcher, Unknown):
+            return launcher
+        if launcher == "ray":
+            return NOT_STATED
+    return _pods_of_copies(command)
+
+
+def _group_size(template: Mapping[str, Any]) -> MaybeInt | None:
+    """Read GROUP_SIZE, which a controller or this package puts into every container."""
+    for container in as_list(as_map(template.get("spec")).get("containers")):
+        for item in as_list(as_map(container).get("env")):
+            entry = as_map(item)
+            value = entry.get("value")
+            if entry.get("name") != naming.GROUP_SIZE:
+                continue
+            if isinstance(value, str) and len(value) <= _LONGEST_SIZE and value.isdecimal():
+                return int(value) or None
+            return Unknown(f"the value of {naming.GROUP_SIZE} is not in the manifest")
+    return None
+
+
+def _pods_of_copies(command: CommandFacts) -> MaybeInt:
+    """Say over how many pods the copies of one engine lie, each copy whole in its pod.
+
+    Balanced from outside, each pod is an engine of its own (vllm/engine/arg_utils.py).
+    """
+    data, local = command.data, command.data_local
+    if command.data_mode != "internal" or local is None or local == data:
+        return 1
+    for value in (data, local):
+        if isinstance(value, Unknown):
+            return value
+    if isinstance(data, int) and isinstance(local, int) and local and data % local == 0:
+        return data // local
+    return NOT_STATED
+
+
+@dataclass(slots=True)
+class _Group:
+    """The objects of one ServingGroup, as they are found."""
+
+    serving: str = ""
+    entries: dict[tuple[str, str], EngineFacts] = field(default_factory=dict)
+    workers: dict[tuple[str, str], tuple[MaybeInt, PodFacts]] = field(default_factory=dict)
+    gang: GangFacts | None = None
+
+    def add(self, body: Mapping[str, Any], path: str) -> None:
+        """Take in one StatefulSet or PodGroup."""
+        labels = as_map(as_map(body.get("metadata")).get("labels"))
+        self.serving = str(labels.get(naming.NAME, ""))
+        if _kind(body) == ("scheduling.volcano.sh", "PodGroup"):
+            self.gang = volcano.read_gang(body, path)
+            return
+        key = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
+        spec, at = as_map(body.get("spec")), join_path(path, "spec.template")
+        template = as_map(spec.get("template"))
+        pod = _pods(template, at)[0]
+        if naming.WORKER in as_map(as_map(spec.get("selector")).get("matchLabels")):
+            self.workers[key] = (as_count(spec.get("replicas"), "replicas", 1), pod)
+        else:
+            size = _group_size(template)
+            self.entries[key] = EngineFacts(
+                path=at,
+                name=key[0],
+                pods=1 if size is None else size,
+                replicas=1,
+                entry=pod,
+                worker=None,
+            )
+
+    def facts(self) -> ServingFacts:
+        """Put the objects together. What has lost a part, because it is not here, is left out."""
+        whole = [found for key in self.entries if (found := self._engine(key)) is not None]
+        gang, roles = self.gang, {engine.name for engine in whole}
+        if gang is not None:
+            needed = {role for role, minimum in gang.minima.items() if minimum != 0}
+            gang = gang if needed <= roles and len(whole) == len(self.entries) else None
+        return ServingFacts(
+            path="",
+            name=self.serving,
+            engines=_by_role(whole),
+            gang=gang,
+            gang_expected=self.gang is not None,
+        )
+
+    def _engine(self, key: tuple[str, str]) -> EngineFacts | None:
+        engine, found = self.entries[key], self.workers.get(key)
+        if found is None:
+            return engine if engine.pods == 1 else None
+        workers, pod = found
+        pods = workers if isinstance(workers, Unknown) else workers + 1
+        return replace(engine, pods=pods, worker=pod)
+
+
+def read_group(
+    bodies: Iterable[Mapping[str, Any]], paths: Sequence[str] = ()
+) -> list[ServingFacts]:
+    """Put what was emitted natively together again: one ServingFacts for each ServingGroup.
+
+    This is the inverse of backends/native.py: entry and worker StatefulSets of an engine become
+    one engine, and the PodGroup becomes the gang. Everything else is ignored.
+
+    Args:
+        bodies: objects of one cluster.
+        paths: where each of them stands, in the caller's coordinates; none if left out.
+    """
+    groups: dict[tuple[str, str], _Group] = {}
+    for body, path in zip_longest(bodies, paths, fillvalue=""):
+        key = _group_key(as_map(body))
+        if key is not None:
+            groups.setdefault(key, _Group()).add(as_map(body), path)
+    return [group.facts() for _, group in sorted(groups.items()) if group.entries]
+
+
+def _group_key(body: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Give the namespace and the name of an object's group, if it belongs to one."""
+    metadata = as_map(body.get("metadata"))
+    name = as_map(metadata.get("labels")).get(naming.GROUP_NAME)
+    kinds = {("apps", "StatefulSet"), ("scheduling.volcano.sh", "PodGroup")}
+    if not _is_name(name) or _kind(body) not in kinds:
+        return None
+    return str(metadata.get("namespace", "")), name
+
+
+def _by_role(engines: list[EngineFacts]) -> tuple[EngineFacts, ...]:
+    """Count equal engines of one role as its replicas."""
+    counted: dict[EngineFacts, int] = {}
+    for engine in engines:
+        counted[engine] = counted.get(engine, 0) + 1
+    return tuple(replace(engine, replicas=count) for engine, count in counted.items())

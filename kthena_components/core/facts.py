@@ -66,6 +66,8 @@ class NameFacts:
     limit: int
     what: str
     """What carries the name, in words: `StatefulSet`."""
+    made: bool = True
+    """Whether it is made of the serving's and the role's name, and not written by the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

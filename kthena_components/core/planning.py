@@ -1,6 +1,6 @@
 """From a spec to a plan: every default, count and template is decided here."""
 
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.pods import engine_templates, mirror_requests
 from kthena_components.core.spec import (
@@ -96,7 +96,7 @@ def _plan(
         restart_grace_seconds=serving.restart_grace_period_seconds,
         expose=_expose(serving),
         ready_timeout_seconds=spec.ready_timeout_seconds,
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -108,7 +108,8 @@ def _role(role: RoleSpec, path: str, minimum: int | None, notes: list[Finding]) 
     entry, told_entry = mirror_requests(entry)
     worker, told_worker = mirror_requests(worker) if worker is not None else (None, [])
     for field, told in (("entry_template", told_entry), ("worker_template", told_worker)):
-        notes.extend(_mirrored(f"{path}.{field}" if path else field, line) for line in told)
+        written = "overlay" if role.engine else field
+        notes.extend(_mirrored(join_path(path, written), line) for line in told)
     return RolePlan(
         name=role.name,
         replicas=role.replicas,

@@ -151,9 +151,9 @@ def _container(container: Mapping[str, Any], path: str, env: Mapping[str, str]) 
 
 def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
     name, resources = str(container.get("name")), as_map(container.get("resources"))
-    stated = [resources.get("limits"), resources.get("requests")]
-    limits, requests = map(as_map, stated)
-    named = sorted({str(key) for key in (*limits, *requests) if is_accelerator(str(key))})
+    limits, requests = resources.get("limits"), resources.get("requests")
+    keys = (str(key) for key in (*as_map(limits), *as_map(requests)))
+    named = sorted({key for key in keys if is_accelerator(key)})
     for resource in named:
         yield DeviceFacts(
             path=path,
@@ -163,7 +163,7 @@ def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
             request=_devices_in(requests, resource),
         )
     unnamed = None
-    if any(map(is_late, (container.get("resources"), *stated))):
+    if any(map(is_late, (container.get("resources"), limits, requests))):
         unnamed = Unknown(f"the resources of container '{name}' are not known yet")
     elif not named:
         unnamed = _unnamed(name, resources)
@@ -180,10 +180,10 @@ def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
     return Unknown(f"it is not known here what devices {other} stands for") if other else None
 
 
-def _devices_in(amounts: Mapping[str, Any], resource: str) -> MaybeInt | None:
-    if resource not in amounts:
+def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
+    amount = amounts if is_late(amounts) else as_map(amounts).get(resource)
+    if amount is None:
         return None
-    amount = amounts[resource]
     if is_late(amount):
         return Unknown(f"the amount of {resource} is not known yet")
     if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):

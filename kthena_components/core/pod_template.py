@@ -22,7 +22,8 @@ def _amount(value: Any) -> Any:
 
 
 _Text = Annotated[str, Field(min_length=1)]
-_Amount = Annotated[str | int | float, AfterValidator(_amount)]
+Amount = Annotated[Any, AfterValidator(_amount)]
+"""A quantity, as text or as a number."""
 
 
 class _Shape(BaseModel):
@@ -36,8 +37,8 @@ class _Variable(_Shape):
 
 
 class _Resources(_Shape):
-    limits: dict[str, _Amount] | None = None
-    requests: dict[str, _Amount] | None = None
+    limits: dict[str, Amount] | None = None
+    requests: dict[str, Amount] | None = None
 
 
 class _Container(_Shape):

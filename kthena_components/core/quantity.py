@@ -83,6 +83,6 @@ def add_resources(
 ) -> dict[str, Decimal]:
     """Add one resource list to another, a number of times."""
     result = dict(total)
-    for resource, amount in more.items():
+    for resource, amount in more.items() if times else ():
         result[resource] = result.get(resource, Decimal(0)) + amount * times
     return result

@@ -14,6 +14,9 @@ from kthena_components.core.pods import ENGINE_CONTAINER, launch_of
 from kthena_components.core.quantity import is_accelerator
 from kthena_components.core.spec import ResourcesSpec, RoleSpec
 
+_TEMPLATE = ("metadata", "spec")
+_METADATA = ("annotations", "labels")
+
 
 def one_way_to_pods(role: RoleSpec) -> Iterator[Finding]:
     """A role gives its pods by templates or by an engine, never both and never neither."""
@@ -50,7 +53,8 @@ def worker_template(role: RoleSpec) -> Iterator[Finding]:
 
     Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
     """
-    if role.engine is None and role.worker_replicas and role.worker_template is None:
+    templates = role.engine is None and role.entry_template is not None
+    if templates and role.worker_replicas and role.worker_template is None:
         yield Finding(
             path="worker_template",
             rule="worker-template",
@@ -59,59 +63,51 @@ def worker_template(role: RoleSpec) -> Iterator[Finding]:
         )
 
 
+def template_parts(role: RoleSpec) -> Iterator[Finding]:
+    """A template has metadata and a spec; of its metadata, only what reaches the pods is taken."""
+    for field in ("entry_template", "worker_template", "overlay"):
+        template = getattr(role, field) or {}
+        for part, known in ((template, _TEMPLATE), (template.get("metadata") or {}, _METADATA)):
+            path = field if part is template else f"{field}.metadata"
+            for key in sorted(str(key) for key in set(part) - set(known)):
+                yield Finding(
+                    path=f"{path}.{key}",
+                    seen=f"'{key}' is nothing that a pod template passes on to its pods",
+                    remedy=f"remove it; known: {', '.join(known)}",
+                    rule="template-parts",
+                )
+
+
 def template_containers(role: RoleSpec) -> Iterator[Finding]:
-    """A template has containers, each with a name and an image without blanks."""
+    """A template has containers, and their images are names without blanks."""
     for field in ("entry_template", "worker_template"):
         template = getattr(role, field)
         if template is None or (field == "worker_template" and not role.worker_replicas):
             continue
-        for key in sorted(set(template) - {"metadata", "spec"}):
-            yield Finding(
-                path=f"{field}.{key}",
-                seen=f"there is no field '{key}' in a pod template",
-                remedy="a pod template has metadata and spec",
-                rule="template-containers",
-            )
-        spec = template.get("spec")
-        containers = spec.get("containers") if isinstance(spec, Mapping) else None
-        if not isinstance(containers, list) or not containers:
+        containers = (template.get("spec") or {}).get("containers") or []
+        if not containers:
             yield Finding(
                 path=f"{field}.spec.containers",
                 seen="is empty or missing, so there is nothing to run",
                 remedy="give at least one container",
                 rule="template-containers",
             )
-            continue
         for index, container in enumerate(containers):
-            yield from _container(f"{field}.spec.containers[{index}]", container)
-
-
-def _container(path: str, container: Any) -> Iterator[Finding]:
-    fields = container if isinstance(container, Mapping) else {}
-    if not isinstance(fields.get("name"), str) or not fields["name"]:
-        yield Finding(
-            path=f"{path}.name",
-            seen="is missing",
-            remedy="name the container",
-            rule="template-containers",
-        )
-    image = fields.get("image")
-    if isinstance(image, str) and (not image.strip() or re.search(r"\s", image)):
-        yield Finding(
-            path=f"{path}.image",
-            seen=f"is '{image}', and an image has no blanks",
-            remedy="write registry/name:tag",
-            rule="container-image",
-        )
+            image = container.get("image")
+            if image is not None and (not image or re.search(r"\s", image)):
+                yield Finding(
+                    path=f"{field}.spec.containers[{index}].image",
+                    seen=f"is '{image}', and an image is a name without blanks",
+                    remedy="write it as registry/name:tag",
+                    rule="container-image",
+                )
 
 
 def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
     """A template does not set the labels that select the pods."""
     for field in ("entry_template", "worker_template", "overlay"):
-        metadata = (getattr(role, field) or {}).get("metadata")
-        labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-        taken = naming.KTHENA_LABELS | {naming.WORKER}
-        for label in sorted(taken.intersection(labels if isinstance(labels, Mapping) else ())):
+        labels = ((getattr(role, field) or {}).get("metadata") or {}).get("labels") or {}
+        for label in sorted((naming.KTHENA_LABELS | {naming.WORKER}).intersection(labels)):
             yield Finding(
                 path=f"{field}.metadata.labels",
                 rule="reserved-labels",
@@ -137,35 +133,52 @@ def engine_launch(role: RoleSpec) -> Iterator[Finding]:
 
 def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
     """An overlay changes anything but what is counted: GPUs, commands, and injected variables."""
-    spec = (role.overlay or {}).get("spec")
-    containers = spec.get("containers") if isinstance(spec, Mapping) else None
+    overlay = role.overlay or {}
+    spec = overlay.get("spec")
+    if "spec" in overlay and spec is None:
+        yield _counted("overlay.spec")
+    containers = (spec or {}).get("containers")
+    if "containers" in (spec or {}) and containers is None:
+        yield _counted("overlay.spec.containers")
+    for container in containers or []:
+        if container["name"] == ENGINE_CONTAINER:
+            path = f"overlay.spec.containers[{ENGINE_CONTAINER}]"
+            yield from (_counted(f"{path}.{at}", use) for at, use in _counted_in(role, container))
+
+
+def _counted_in(role: RoleSpec, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give what an overlay of the engine's container must leave alone, and what to use instead."""
+    for field in ("command", "args"):
+        if field in container:
+            yield field, "engine.parallelism and engine.extra_args"
+    resources = container.get("resources", {})
+    if resources is None:
+        yield "resources", "resources"
     gpu = (role.resources or ResourcesSpec()).gpu_resource
-    for container in containers if isinstance(containers, list) else []:
-        if not isinstance(container, Mapping) or container.get("name") != ENGINE_CONTAINER:
-            continue
-        path = f"overlay.spec.containers[{ENGINE_CONTAINER}]"
-        for field in ("command", "args"):
-            if field in container:
-                yield _counted(f"{path}.{field}", "engine.parallelism and engine.extra_args")
-        resources = container.get("resources")
-        for kind, amounts in resources.items() if isinstance(resources, Mapping) else ():
-            for key in amounts if isinstance(amounts, Mapping) else ():
-                if key == gpu or is_accelerator(key):
-                    yield _counted(f"{path}.resources.{kind}", "resources.gpus_per_pod")
+    for kind, amounts in (resources or {}).items():
+        if amounts is None:
+            yield f"resources.{kind}", "resources"
+        elif isinstance(amounts, Mapping) and any(k == gpu or is_accelerator(k) for k in amounts):
+            yield f"resources.{kind}", "resources.gpus_per_pod"
+    for variable in container.get("env") or []:
+        if variable["name"] in naming.INJECTED_ENV:
+            yield f"env[{variable['name']}]", ""
 
 
-def _counted(path: str, instead: str) -> Finding:
+def _counted(path: str, instead: str = "") -> Finding:
     return Finding(
         path=path,
         rule="overlay-counted",
-        seen="an overlay may change every field of the pod except what the checks count",
-        remedy=f"use {instead}",
+        seen="an overlay may change every field of the pod except what the package counts: "
+        "GPUs, commands and injected variables",
+        remedy=f"use {instead}" if instead else "remove it",
     )
 
 
 ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     one_way_to_pods,
     worker_template,
+    template_parts,
     template_containers,
     reserved_labels,
     engine_launch,
@@ -174,12 +187,15 @@ ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
 
 BLOCKING = frozenset(
     {
+        "role-names-unique",
         "template-or-engine",
         "worker-template",
         "template-containers",
         "data-parallel-layout",
         "sglang-data-multi-node",
         "engine-launch",
+        "counted-flag",
+        "overlay-counted",
     }
 )
 """Rules without which no plan can be made, so that the checks on a plan have to wait."""

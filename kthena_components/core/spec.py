@@ -7,10 +7,10 @@ the wording of refusals in spec_parse.py.
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from kthena_components.core.known import is_late
-from kthena_components.core.pod_template import QUANTITY_WORDS, PodTemplate
+from kthena_components.core.pod_template import QUANTITY_WORDS, Amount, PodTemplate
 
 
 def _plain(value: Any) -> Any:
@@ -20,9 +20,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _budget(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str) or is_late(value):
+        raise ValueError("a count or a percentage such as 25%")
+    return value
+
+
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Budget = Annotated[int | str, AfterValidator(_plain)]
+Budget = Annotated[int | str, BeforeValidator(_budget)]
 _WORD = Field(strict=False)  # strict mode would want the enum's member instead of its text
 Text = Annotated[str, Field(min_length=1)]
 Word = Annotated[Text, AfterValidator(_plain)]
@@ -40,6 +46,8 @@ PATTERNS = {
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }
 """What each pattern means, in the words of a refusal."""
+NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN})
+"""Patterns of names that the user may choose."""
 Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
 Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
@@ -244,6 +252,6 @@ class QueueSpec(Spec):
     weight: Annotated[int, Field(ge=1, le=65535)] = 1
     reclaimable: bool = True
     parent: str | None = None
-    capability: dict[str, str | int] | None = None
-    deserved: dict[str, str | int] | None = None
-    guarantee: dict[str, str | int] | None = None
+    capability: dict[str, Amount] | None = None
+    deserved: dict[str, Amount] | None = None
+    guarantee: dict[str, Amount] | None = None

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
 from kthena_components.core.known import is_late
-from kthena_components.core.spec import PATTERNS
+from kthena_components.core.spec import NAME_PATTERNS, PATTERNS
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -28,8 +28,6 @@ _KINDS = {
     "model": "a mapping of fields",
     "float": "a number",
 }
-_ABOUT_FIELDS = frozenset({"extra_forbidden", "missing"})
-"""Errors whose location ends in a field's name, whatever that is."""
 
 
 def parse_spec(model: type[M], data: object, subject: str = "") -> M:
@@ -43,22 +41,12 @@ def parse_spec(model: type[M], data: object, subject: str = "") -> M:
 
 def translate(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> list[Finding]:
     """Word pydantic's errors as findings, one for each place."""
-    places: dict[str, list[ErrorDetails]] = {}
-    for error in errors:
-        places.setdefault(path_of(_location(error)), []).append(error)
-    return [_finding(model, path, found) for path, found in places.items()]
+    findings = [_finding(model, error) for error in errors]
+    return list({finding.path: finding for finding in reversed(findings)}.values())[::-1]
 
 
-def _location(error: ErrorDetails) -> tuple[str | int, ...]:
-    """Take off the type's name that pydantic puts behind a location when a field is `int | str`."""
-    tagged = error["loc"][-1:] in {("int",), ("str",), ("float",)}
-    return error["loc"][:-1] if tagged and error["type"] not in _ABOUT_FIELDS else error["loc"]
-
-
-def _finding(model: type[BaseModel], path: str, errors: Sequence[ErrorDetails]) -> Finding:
-    """Word what is wrong at one place. Several errors there are one for each type it could have."""
-    error = errors[0]
-    kind, value = error["type"], error["input"]
+def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
+    path, kind, value = path_of(error["loc"]), error["type"], error["input"]
     if kind == "extra_forbidden":
         return _unknown_field(model, error["loc"])
     if kind == "missing":
@@ -73,7 +61,7 @@ def _finding(model: type[BaseModel], path: str, errors: Sequence[ErrorDetails]) 
             "counts and names decide how many resources there are",
             remedy="pass a plain value, from the program or from the stack's config",
         )
-    worded = _wrong_value(kind, value, error.get("ctx", {})) or _wrong_type(errors, value)
+    worded = _wrong_value(kind, value, error.get("ctx", {})) or _wrong_type(kind, value)
     seen, remedy, rule = worded
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
@@ -125,25 +113,21 @@ def _too_long(value: str, limit: int) -> tuple[str, str, str]:
 
 
 def _mended(value: str, pattern: str) -> str:
-    """Say what to write instead of a text that does not match: a name that does, if one is near."""
+    """Say what to write instead of a text that does not match its pattern."""
     plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
     fitting = (word for word in (plain, f"r{plain}") if re.search(pattern, word))
-    close = next(fitting, None) if plain else None
+    close = next(fitting, None) if plain and pattern in NAME_PATTERNS else None
     return f"write for example '{close}'" if close else "change it"
 
 
-def _wrong_type(errors: Sequence[ErrorDetails], value: object) -> tuple[str, str, str]:
-    wanted = [
-        next((words for name, words in _KINDS.items() if error["type"].startswith(name)), "text")
-        for error in errors
-    ]
-    listed = " or ".join(dict.fromkeys(wanted))
-    remedy = f"write {listed}"
-    if listed == "text" and isinstance(value, int | float) and not isinstance(value, bool):
+def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
+    wanted = next((words for name, words in _KINDS.items() if kind.startswith(name)), "text")
+    remedy = f"write {wanted}"
+    if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
         remedy = f"put it in quotes: '{value}'"
-    elif wanted[0] == "a whole number" and isinstance(value, str) and value.isdecimal():
+    elif wanted == _KINDS["int"] and isinstance(value, str) and value.isdecimal():
         remedy = f"write {value} without quotes"
-    return f"is {show_value(value)}, but must be {listed}", remedy, "type"
+    return f"is {show_value(value)}, but must be {wanted}", remedy, "type"
 
 
 def show_value(value: object) -> str:

@@ -8,27 +8,37 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from kthena_components.core.findings import Finding, suggest
+from kthena_components.core.findings import Finding, count_of, suggest
 from kthena_components.core.role_rules import ROLE_RULES
 from kthena_components.core.spec import (
     ModelServingSpec,
+    NetworkTopologySpec,
     RecoveryPolicy,
     RoleSpec,
     RolloutType,
     TopologyMode,
     TopologySpec,
 )
+from kthena_components.core.spec_parse import show_value
 
 PERCENT = re.compile(r"^(?:100|[0-9]{1,2})%$")
 
 
-def check_spec(spec: ModelServingSpec, role_path: str | None = None) -> list[Finding]:
-    """Judge a spec by every rule. `role_path` replaces `roles[i]` for a Role used by itself."""
+def check_spec(
+    spec: ModelServingSpec, *, alone: bool = False, role_path: str | None = None
+) -> list[Finding]:
+    """Judge a spec by every rule.
+
+    Args:
+        spec: the serving, or what a group or a role used by itself would be one of.
+        alone: whether it is such a group or role. It has no rollout that a rule could go by.
+        role_path: where a role used by itself stands, instead of `roles[i]`.
+    """
     findings = [finding for rule in RULES for finding in rule(spec)]
     for index, role in enumerate(spec.roles):
         prefix = f"roles[{index}]" if role_path is None else role_path
         findings.extend(f.under(prefix) for rule in ROLE_RULES for f in rule(role))
-        findings.extend(f.under(prefix) for f in role_budget(spec, role))
+        findings.extend(f.under(prefix) for f in ([] if alone else role_budget(spec, role)))
     return findings
 
 
@@ -79,8 +89,8 @@ def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
             yield Finding(
                 path=path,
                 rule="gang-minimum",
-                seen=f"is {minimum}, but role '{name}' has {replicas[name]} replicas, "
-                "and a group of fewer can never start",
+                seen=f"is {minimum}, but role '{name}' has {count_of(replicas[name], 'replica')}, "
+                "so the group could never start",
                 remedy=f"write at most {replicas[name]}",
             )
 
@@ -91,39 +101,26 @@ def topology_cap(spec: ModelServingSpec) -> Iterator[Finding]:
     Volcano drops a hard constraint without a cap, and never places one with cap 0.
     Source: Volcano v1.14 webhooks/admission/podgroups and scheduler/api/job_info.go.
     """
-    topology = spec.network_topology
-    if topology is None:
-        return
+    topology = spec.network_topology or NetworkTopologySpec()
     for field in ("group_policy", "role_policy"):
         policy: TopologySpec | None = getattr(topology, field)
-        path = f"network_topology.{field}"
-        tier, name = (
-            (policy.highest_tier_allowed, policy.highest_tier_name) if policy else (1, None)
-        )
+        if policy is None:
+            continue
+        tier, name = policy.highest_tier_allowed, policy.highest_tier_name
+        path, hard = f"network_topology.{field}", policy.mode is TopologyMode.HARD
         if tier is not None and name is not None:
-            yield Finding(
-                path=path,
-                rule="topology-cap-stated",
-                seen=f"both highest_tier_allowed ({tier}) and highest_tier_name ('{name}') are "
-                "given, and Volcano takes one or the other",
-                remedy="remove one of them",
-            )
-        elif policy and policy.mode is TopologyMode.HARD and tier is None and name is None:
-            yield Finding(
-                path=path,
-                rule="topology-cap-stated",
-                seen="mode is hard but no tier is given, and Volcano then drops the constraint "
-                "silently",
-                remedy="give highest_tier_allowed, for example 1 for the closest tier",
-            )
-        elif tier == 0:
-            yield Finding(
-                path=f"{path}.highest_tier_allowed",
-                rule="topology-cap-stated",
-                seen="is 0, and no HyperNode has a tier that low unless one was made so; "
-                "Volcano would never place the group",
-                remedy="write 1 for the closest tier",
-            )
+            seen = f"both highest_tier_allowed ({tier}) and highest_tier_name ('{name}') are given"
+            seen, remedy = f"{seen}, and Volcano takes one or the other", "remove one of them"
+        elif hard and tier is None and name is None:
+            seen = "mode is hard but no tier is given, so Volcano would drop the whole constraint"
+            remedy = "give highest_tier_allowed, for example 1 for the closest tier"
+        elif hard and tier == 0:
+            path = f"{path}.highest_tier_allowed"
+            seen = "is 0, below the closest tier, so Volcano would never place the group"
+            remedy = "write 1 for the closest tier"
+        else:
+            continue
+        yield Finding(path=path, seen=seen, remedy=remedy, rule="topology-cap-stated")
 
 
 def volcano_fields(spec: ModelServingSpec) -> Iterator[Finding]:
@@ -157,35 +154,51 @@ def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
             path=path,
             rule="rollout-budget",
             seen="is given, but with RoleRollingUpdate the budget belongs to each role",
-            remedy="remove it and write max_unavailable on the roles",
+            remedy="remove it; with backend: kthena, a role takes max_unavailable itself",
         )
         return
-    yield from _budget(f"{path}.max_unavailable", stated.max_unavailable, spec.replicas, "groups")
+    yield from _budget(f"{path}.max_unavailable", stated.max_unavailable, spec.replicas, "group")
     if stated.partition is None:
         return
     partition = scale_budget(stated.partition, spec.replicas, up=True)
-    if partition is None or partition > spec.replicas:
+    if partition is None:
+        yield _no_budget(f"{path}.partition", stated.partition)
+    elif partition > spec.replicas:
         yield Finding(
             path=f"{path}.partition",
             rule="rollout-partition",
-            seen=f"is {stated.partition}, but there are {spec.replicas} groups; "
+            seen=f"is {stated.partition}, but the serving has {count_of(spec.replicas, 'group')}; "
             "the partition counts the first groups that keep their template",
-            remedy=f"write 0 to {spec.replicas}, or a percentage such as 50%",
+            remedy=f"write at most {spec.replicas}, or a percentage such as 50%",
         )
 
 
 def _budget(path: str, budget: int | str, of: int, what: str) -> Iterator[Finding]:
+    """Refuse a budget that is none, or that lets nothing be updated.
+
+    Kthena refuses a percentage of nothing as well, so that it is refused for every backend.
+    """
     scaled = scale_budget(budget, of, up=False)
     if scaled is None:
-        seen = f"is {budget!r}, but must be a count of at least 0 or a percentage from 0% to 100%"
+        yield _no_budget(path, budget)
+    elif scaled == 0:
+        share = "" if isinstance(budget, int) else f", and of {count_of(of, what)} that is 0"
         yield Finding(
-            path=path, seen=seen, remedy="write for example 1 or 25%", rule="rollout-budget"
+            path=path,
+            rule="rollout-budget",
+            seen=f"is {budget}{share}, so nothing could ever be updated",
+            remedy="write a count of at least 1",
         )
-    elif scaled == 0 and (of or budget == 0):
-        seen = (
-            f"is {budget}, which of {of} {what} rounds down to 0, so nothing could ever be updated"
-        )
-        yield Finding(path=path, seen=seen, remedy="write at least 1", rule="rollout-budget")
+
+
+def _no_budget(path: str, budget: int | str) -> Finding:
+    return Finding(
+        path=path,
+        rule="rollout-budget",
+        seen=f"is {show_value(budget)}, but must be a count of at least 0 "
+        "or a percentage from 0% to 100%",
+        remedy="write for example 1 or 25%",
+    )
 
 
 def recovery_and_rollout(spec: ModelServingSpec) -> Iterator[Finding]:
@@ -260,14 +273,15 @@ def role_budget(spec: ModelServingSpec, role: RoleSpec) -> Iterator[Finding]:
             remedy="write rollout_strategy.type: RoleRollingUpdate, or remove it",
         )
         return
-    yield from _budget("max_unavailable", role.max_unavailable, role.replicas, "replicas")
+    yield from _budget("max_unavailable", role.max_unavailable, role.replicas, "replica")
     scaled = scale_budget(role.max_unavailable, role.replicas, up=False)
     if scaled is not None and scaled > role.replicas:
         yield Finding(
             path="max_unavailable",
             rule="rollout-budget",
-            seen=f"is {role.max_unavailable}, but the role has {role.replicas} replicas",
-            remedy=f"write at most {role.replicas}",
+            seen=f"is {role.max_unavailable}, "
+            f"but the role has {count_of(role.replicas, 'replica')}",
+            remedy=f"write at most {role.replicas}" if role.replicas else "remove it",
         )
 
 

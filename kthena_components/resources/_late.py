@@ -87,11 +87,10 @@ class _Hiding:
     """One walk over args."""
 
     def __init__(self, root: object) -> None:
-        self.root = root
+        self.root = root  # keeps every value alive, so that its id stays its own
         self.outputs: dict[int, pulumi.Output[Any]] = {}
         self.findings: list[Finding] = []
         self._tokens: dict[int, str] = {}
-        self._kept: list[object] = []  # an id is unique only while its object lives
 
     def visit(self, value: Any, path: Path) -> Any:
         """Give the plain form of a value."""
@@ -103,7 +102,7 @@ class _Hiding:
             # Pulumi's engine sends every number to a remote component as a float.
             return int(value) if isinstance(value, float) and value.is_integer() else value
         if isinstance(value, Mapping):
-            return {self._key(key, path): self.visit(value[key], (*path, key)) for key in value}
+            return self._mapping(value, path)
         if isinstance(value, list | tuple):
             return [self.visit(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, pulumi.Output) or isawaitable(value):
@@ -111,6 +110,16 @@ class _Hiding:
         words = "write its fields as a mapping, in the names that Kubernetes uses"
         self.refuse(path, value, "plain data: a mapping, a list, text or a number", words)
         return None
+
+    def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:
+        plain = {}
+        for key in mapping:
+            word = key.value if isinstance(key, Enum) else key
+            if isinstance(word, str):
+                plain[self._text(word, path)] = self.visit(mapping[key], (*path, word))
+            else:
+                self.refuse((*path, "<key>"), key, "text, as every key is", "write it as text")
+        return plain
 
     def refuse(self, path: Path, value: object, wanted: str, remedy: str) -> None:
         """Note a value that cannot be read."""
@@ -125,7 +134,6 @@ class _Hiding:
                 number += 1
             is_output = isinstance(value, pulumi.Output)
             self.outputs[number] = value if is_output else pulumi.Output.from_input(value)
-            self._kept.append(value)
             known = self._tokens[id(value)] = f"{LATE_OPEN}{number}{LATE_CLOSE}"
         return known
 
@@ -148,12 +156,6 @@ class _Hiding:
             wanted = "text without the characters U+E000 and U+E001, which stand for Outputs here"
             self.refuse(path, without_tokens(text), wanted, "remove them")
         return str(text)
-
-    def _key(self, key: Any, path: Path) -> str:
-        if isinstance(key, str) and not isinstance(key, Enum):
-            return self._text(key, path)
-        self.refuse((*path, "<key>"), key, "text, as every key is", "write the key as text")
-        return ""
 
 
 def _shown(value: object) -> str:

@@ -123,7 +123,7 @@ class ExposeArgs(TypedDict):
     target_port: NotRequired[int]
     """Port of the pods. Default: the one that the role's engine listens on; 8080 for templates."""
     role: NotRequired[str]
-    """Role whose entry pods answer. Needed when there are several roles; default: the only one."""
+    """Role whose entry pods answer. Default: the only one; needed when there are several."""
 
 
 class ServingGroupArgs(TypedDict):

@@ -53,8 +53,8 @@ class EngineArgs(TypedDict):
     port: NotRequired[int]
     """Port on which the entry serves HTTP. Default 8080. The probes use it too."""
     extra_args: NotRequired[Sequence[str]]
-    """Further flags of the engine, one word an item. Flags that state what is counted here, such
-    as a parallel size, are refused."""
+    """Further flags of the engine, one word an item. Default: none. Flags that state what is
+    counted here, such as a parallel size, are refused."""
 
 
 class ResourcesArgs(TypedDict):
@@ -110,8 +110,8 @@ class RoleArgs(TypedDict):
     """Secret that holds the token for gated models, given to the pods as HF_TOKEN. Default: none.
     Only with an engine."""
     overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template, laid over the engine's pods. May change everything but what is
-    counted: GPUs, commands and parallel sizes. Only with an engine."""
+    """Part of a pod template, laid over the engine's pods. Default: none. May change everything
+    but what is counted: GPUs, commands and parallel sizes. Only with an engine."""
     max_unavailable: NotRequired[Budget]
     """Engines of this role that may be down in a rolling update: a count, or text such as 25%,
     rounded down. Only with RoleRollingUpdate. Default: all at once.
@@ -155,8 +155,8 @@ class StandaloneRoleArgs(TypedDict):
     """Secret that holds the token for gated models, given to the pods as HF_TOKEN. Default: none.
     Only with an engine."""
     overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template, laid over the engine's pods. May change everything but what is
-    counted: GPUs, commands and parallel sizes. Only with an engine."""
+    """Part of a pod template, laid over the engine's pods. Default: none. May change everything
+    but what is counted: GPUs, commands and parallel sizes. Only with an engine."""
     max_unavailable: NotRequired[Budget]
     """A count, or text such as 25%. Refused here, as StatefulSets replace an engine whole; it is
     a field because a role has it."""

@@ -1,22 +1,21 @@
 """The stack program: from config to resources, with every refusal before the first of them.
 
-What a stack file may say is in core/stack.py, what it says of Secrets in secrets.py.
+What a stack file may say is in core/stack.py; its Secrets and the way into its cluster are in
+secrets.py.
 """
 
 import os
-import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import pulumi
 import yaml
 
 from kthena_components.backends.base import Manifest
 from kthena_components.backends.compiler import Compiled, compile_serving
-from kthena_components.core.findings import Finding, Level, SpecError, suggest
+from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.report import gpu_count, render_table, shape
 from kthena_components.core.stack import (
     OutputMode,
@@ -32,11 +31,13 @@ from kthena_components.core.stack import (
 from kthena_components.resources._apply import provider_version
 from kthena_components.resources._late import hide
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
-from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
-
-UNREACHABLE = "cluster-unreachable"
-ANSWER_SECONDS = 3
-"""How long a cluster may take to accept a connection."""
+from kthena_components.resources.secrets import (
+    UNREACHABLE,
+    check_cluster,
+    check_secrets,
+    register_secrets,
+    unused_secrets,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +173,7 @@ def _count(number: int, word: str) -> str:
 
 def _require_cluster(spec: StackSpec, config: StackConfig) -> None:
     """Refuse a cluster that does not answer. A preview warns: it can do without a cluster."""
-    found = check_cluster(spec, os.environ) if spec.output is OutputMode.CLUSTER else None
+    found = check_cluster(spec, os.environ)
     if found is None:
         return
     if found.level is Level.UNKNOWN:
@@ -184,115 +185,3 @@ def _require_cluster(spec: StackSpec, config: StackConfig) -> None:
         )
     else:
         raise refusal([found], config)
-
-
-def check_cluster(spec: StackSpec, environ: Mapping[str, str]) -> Finding | None:
-    """Say why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell."""
-    try:
-        files = list(_kubeconfigs(spec, environ))
-        if not files and "KUBERNETES_SERVICE_HOST" in environ:
-            return None  # inside a cluster the provider takes that one
-        cluster, title = _chosen(files, spec.context)
-        address = _address(cluster, environ)
-    except SpecError as error:
-        return error.findings[0]
-    if address is None:
-        seen = f"{title} was not tried, because it is not reached by a plain connection"
-        return Finding(path="output", seen=seen, rule=UNREACHABLE, level=Level.UNKNOWN)
-    try:
-        socket.create_connection(address, ANSWER_SECONDS).close()
-    except (OSError, UnicodeError) as error:
-        seen = f"{title} does not answer: {getattr(error, 'strerror', None) or error}"
-        remedy = "start it or connect to it, choose another one with kubeconfig and context"
-        return _unreachable(seen, remedy)
-    return None
-
-
-def _address(cluster: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Find the host and port to try, or None when a proxy stands before them."""
-    server = urlsplit(str(cluster.get("server")))
-    try:
-        host, port = server.hostname, server.port or (80 if server.scheme == "http" else 443)
-    except ValueError:
-        return None
-    # As in Go, a proxy of the environment is never asked for this machine itself.
-    local = host == "localhost" or (host or "").startswith("127.")
-    proxied = any(environ.get(key) for key in ("HTTPS_PROXY", "https_proxy")) and not local
-    return None if host is None or proxied or cluster.get("proxy-url") else (host, port)
-
-
-def _unreachable(seen: str, remedy: str) -> Finding:
-    return Finding(
-        path="output",
-        seen=f"is cluster, but {seen}",
-        remedy=f"{remedy}, or write output: render",
-        rule=UNREACHABLE,
-    )
-
-
-def _kubeconfigs(spec: StackSpec, environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Read the kubeconfigs that the provider will read, each with words for where it is."""
-    stated = spec.kubeconfig
-    if is_kubeconfig_text(stated):
-        yield "the config value kubeconfig", _mapping("the config value kubeconfig", stated)
-        return
-    ambient = (environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
-    for path in [stated] if stated else filter(None, ambient):
-        try:
-            yield path, _mapping(path, Path(path).expanduser().read_text())
-        except FileNotFoundError:
-            if stated:
-                raise _refused(f"there is no file '{path}'", "write the path of one") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise _refused(f"'{path}' cannot be read: {error}", "make it readable") from None
-
-
-def _mapping(source: str, text: str | None) -> Any:
-    try:
-        content = yaml.safe_load(text or "") or {}
-    except yaml.YAMLError:
-        content = None
-    if not isinstance(content, Mapping):
-        raise _no_kubeconfig(source)
-    return content
-
-
-def _chosen(files: list[tuple[str, Any]], stated: str | None) -> tuple[Mapping[str, Any], str]:
-    """Find the cluster of the stated or the current context. As in kubectl, the first file wins."""
-    if not files:
-        seen = "there is no kubeconfig, neither at KUBECONFIG nor at ~/.kube/config"
-        raise SpecError([_unreachable(seen, "set KUBECONFIG or the config value kubeconfig")])
-    sources = " and ".join(source for source, _ in files)
-    try:
-        contexts, clusters = _named(files, "context"), _named(files, "cluster")
-        current = (content.get("current-context") for _, content in files)
-        name = stated or next(filter(None, current), None)
-        cluster = clusters.get(contexts.get(name, {}).get("cluster"), {})
-        server = cluster.get("server")
-    except (TypeError, KeyError, AttributeError):
-        raise _no_kubeconfig(sources) from None
-    if name is None:
-        seen = f"{sources} has no current context"
-        raise SpecError(
-            [_unreachable(seen, f"write context; known: {', '.join(sorted(map(str, contexts)))}")]
-        )
-    where = f"context '{name}' of {sources}"
-    if name not in contexts:
-        raise _refused(f"there is no {where}", suggest(str(name), contexts), "context")
-    return cluster, f"{where}, {server},"
-
-
-def _named(files: list[tuple[str, Any]], kind: str) -> dict[Any, Mapping[str, Any]]:
-    return {
-        item["name"]: item[kind]
-        for _, content in reversed(files)
-        for item in content.get(f"{kind}s") or []
-    }
-
-
-def _no_kubeconfig(source: str) -> SpecError:
-    return _refused(f"{source} holds no kubeconfig", "write the path of one")
-
-
-def _refused(seen: str, remedy: str, path: str = "kubeconfig") -> SpecError:
-    return SpecError([Finding(path=path, seen=seen, remedy=remedy, rule="kubeconfig")])

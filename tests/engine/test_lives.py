@@ -17,10 +17,10 @@ def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return live(CASES[request.param], tmp_path_factory.mktemp(request.param))
 
 
-def test_every_example_is_lived() -> None:
-    folders = {path.name for path in (ROOT / "examples").iterdir() if path.is_dir()}
+def test_every_stack_and_every_example_is_lived() -> None:
+    examples = {path.parent.name for path in (ROOT / "examples").glob("*/Pulumi.yaml")}
     stacks = {path.suffixes[0].removeprefix(".") for path in (ROOT / "stacks").iterdir()}
-    assert folders | stacks == set(CASES)
+    assert examples | stacks == set(CASES)
 
 
 def test_each_command_ends_well_and_without_a_traceback(life: Life) -> None:

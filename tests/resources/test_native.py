@@ -28,6 +28,10 @@ def test_objects_hang_below_their_role_and_group(chat: Recorded) -> None:
     assert chat.parents(chat.named("chat", "Service")) == ["chat"]
 
 
+def test_every_component_says_when_it_is_complete(chat: Recorded) -> None:
+    assert {r.urn for r in chat.resources if not r.request.custom} <= chat.finished
+
+
 def test_type_tokens_are_those_of_the_kubernetes_provider(chat: Recorded) -> None:
     assert {r.type for r in chat.resources} == {
         "kthena:index:ModelServing",

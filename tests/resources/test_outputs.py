@@ -3,12 +3,14 @@
 import pulumi
 
 from kthena_components import ModelServing
+from kthena_components.core.findings import Finding, Level
+from kthena_components.resources.components import _tell
 from tests.resources.build import group, queue, role, serving, topology
 from tests.resources.test_standalone import INVENTORY
 from tests.support.recorder import Recorded, record
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed, template
 
-LIMITS = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+LIMITS = {"limits": {"nvidia.com/gpu": "1"}}
 
 
 def exports(component: pulumi.ComponentResource) -> None:
@@ -66,8 +68,9 @@ def test_without_expose_there_is_no_endpoint() -> None:
     assert "endpoint" not in record(lambda: exports(serving(hidden))).exports
 
 
-def consumer(seen: Recorded) -> set[str]:
-    return seen.waits_for(seen.named("user", "ConfigMap"))
+def stated(seen: Recorded) -> set[str]:
+    urns = seen.named("user", "ConfigMap").request.dependencies
+    return {f"{seen.by_urn(urn).kind}/{seen.by_urn(urn).name}" for urn in urns}
 
 
 def using(output: str) -> Recorded:
@@ -80,25 +83,31 @@ def using(output: str) -> Recorded:
 
 
 def test_what_uses_the_endpoint_comes_after_the_engines() -> None:
-    assert {"Service/chat", "StatefulSet/chat-1-decode-0"} <= consumer(using("endpoint"))
+    engines = {"StatefulSet/chat-0-decode-0", "StatefulSet/chat-1-decode-0"}
+    assert stated(using("endpoint")) == {"Service/chat", *engines}
 
 
 def test_what_uses_the_name_does_not_wait() -> None:
-    assert consumer(using("name")) == set()
+    assert stated(using("name")) == set()
 
 
 def test_what_was_filled_in_is_told_once_and_about_the_component() -> None:
-    roles = [{"name": "a", "replicas": 2, "entry_template": template(**LIMITS)}]
+    roles = [{"name": "a", "replicas": 2, "entry_template": template(resources=LIMITS)}]
     seen = record(lambda: serving({"name": "chat", "replicas": 3, "roles": roles}))
     notes = [(text, urn) for _, text, urn in seen.logs if "requests-mirrored" in text]
-    assert notes == [
-        (
-            "roles[0].entry_template: container 'app': nvidia.com/gpu 1 had limits without "
-            "requests; requests now equal the limits, because Volcano and Kthena count requests "
-            "only. [requests-mirrored]",
-            "urn:pulumi:stack::project::kthena:index:ModelServing::chat",
-        )
-    ]
+    ((text, urn),) = notes
+    assert urn == "urn:pulumi:stack::project::kthena:index:ModelServing::chat"
+    assert text == (
+        "roles[0].entry_template: container 'app': nvidia.com/gpu 1 had limits without requests; "
+        "requests now equal the limits, because Volcano and Kthena count requests only. "
+        "[requests-mirrored]"
+    )
+
+
+def test_identical_notes_are_told_once() -> None:
+    note = Finding(path="roles[0]", seen="was filled in", rule="note", level=Level.ADVISORY)
+    seen = record(lambda: _tell(pulumi.ComponentResource("test:index:Any", "any"), [note, note]))
+    assert seen.infos() == [str(note)]
 
 
 def test_policies_see_counts_and_no_template() -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pulumi
+
 from tests.resources.build import group, queue, role, topology
 from tests.support.recorder import record
 from tests.support.specs import GROUP, ROLE
@@ -66,6 +68,16 @@ def test_a_topology_says_its_names_and_tiers() -> None:
             {"tier": 2, "name": "hall", "hyper_nodes": 1},
         ],
     }
+
+
+def test_label_values_of_a_hyper_node_may_be_outputs() -> None:
+    def program() -> None:
+        labels = {"example.com/zone": pulumi.Output.from_input("a")}
+        node = {"name": "rack-0", "tier": 1, "nodes": ["node-0"], "labels": labels}
+        topology({"hyper_nodes": [node]})
+
+    (made,) = record(program).of_kind("HyperNode")
+    assert made.props["metadata"]["labels"] == {"example.com/zone": "a"}
 
 
 def test_what_is_doubtful_about_a_topology_is_told_and_stops_nothing() -> None:

@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from kthena_components.core.findings import Level
-from kthena_components.core.stack import StackSpec
-from kthena_components.resources.stack import check_cluster
+from kthena_components.core.stack import OutputMode, StackSpec
+from kthena_components.resources.secrets import check_cluster
 
 CONTENT = {
     "current-context": "staging",
+    "users": [{"name": "me", "user": {"token": "t"}}],
     "contexts": [
         {"name": "staging", "context": {"cluster": "here", "user": "me"}},
         {"name": "production", "context": {"cluster": "there", "user": "me"}},
@@ -26,7 +27,7 @@ CONTENT = {
 
 
 def told(environ: dict[str, str], **fields: Any) -> str | None:
-    found = check_cluster(StackSpec(**fields), environ)
+    found = check_cluster(StackSpec(**{"output": "cluster", **fields}), environ)
     return str(found) if found else None
 
 
@@ -108,8 +109,41 @@ def test_several_kubeconfigs_are_read_as_one_and_the_first_wins(tmp_path: Path) 
     assert found.startswith(f"output: context 'production' of {first} and {second},")
 
 
+@pytest.mark.parametrize(
+    "users", [[], [{"name": "me", "user": {}}], [{"name": "me", "user": None}]]
+)
+def test_a_context_without_credentials_would_make_the_provider_wait_for_a_password(
+    tmp_path: Path, users: list[dict[str, Any]]
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump({**CONTENT, "users": users}))
+    title = f"context 'staging' of {path}, https://127.0.0.1:1,"
+    assert told({}, kubeconfig=str(path)) == (
+        f"output: is cluster, but {title} has no credentials, so that it would wait for a name and "
+        "a password. Add a user with credentials to it. [kubeconfig]"
+    )
+    assert told({"KUBECONFIG": str(path)}, output="render") == (
+        f"output: is render, but the provider reads KUBECONFIG all the same, and {title} has no "
+        "credentials, so that it would wait for a name and a password. Run with "
+        "KUBECONFIG=/dev/null. [kubeconfig]"
+    )
+
+
+def test_a_plain_connection_needs_no_credentials(tmp_path: Path, listening: int) -> None:
+    plain = {"name": "here", "cluster": {"server": f"http://127.0.0.1:{listening}"}}
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump({**CONTENT, "users": [], "clusters": [plain]}))
+    assert told({"KUBECONFIG": str(path)}) is None
+
+
+@pytest.mark.parametrize("kubeconfig", ["/dev/null", "none"])
+def test_rendering_needs_no_cluster(tmp_path: Path, kubeconfig: str) -> None:
+    assert told({"KUBECONFIG": str(tmp_path / kubeconfig)}, output="render") is None
+
+
 def test_a_cluster_behind_a_proxy_is_not_tried(kubeconfig: Path) -> None:
-    found = check_cluster(StackSpec(kubeconfig=str(kubeconfig), context="production"), {})
+    spec = StackSpec(output=OutputMode.CLUSTER, kubeconfig=str(kubeconfig), context="production")
+    found = check_cluster(spec, {})
     assert found is not None
     assert found.level is Level.UNKNOWN
     assert str(found) == (

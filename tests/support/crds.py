@@ -56,9 +56,8 @@ def _list(items: Schema, **limits: int) -> Schema:
 
 def _object(version: str, kind: str, name: Schema, spec: Schema) -> Schema:
     metadata = _map({"name": name}, {"namespace": _NAME, "labels": _LABELS, "annotations": _TEXTS})
-    return _map(
-        {"apiVersion": {"const": version}, "kind": {"const": kind}, "metadata": metadata, "spec": spec}
-    )
+    identity = {"apiVersion": {"const": version}, "kind": {"const": kind}}
+    return _map({**identity, "metadata": metadata, "spec": spec})
 
 
 _CONTAINER: Schema = {
@@ -197,10 +196,12 @@ def _model_serving(version: str) -> Schema:
         },
         {"workerTemplate": _TEMPLATE, **({"maxUnavailable": _COUNT_OR_PERCENT} if newest else {})},
     )
+    split = _map({}, {"groupPolicy": _TIERS, "rolePolicy": _TIERS})
+    minima = {"type": "object", "additionalProperties": _INT32}
     template = {
         "restartGracePeriodSeconds": {"type": "integer", "minimum": 0},
-        "gangPolicy": _map({}, {"minRoleReplicas": {"type": "object", "additionalProperties": _INT32}}),
-        "networkTopology": flat if first else _map({}, {"groupPolicy": _TIERS, "rolePolicy": _TIERS}),
+        "gangPolicy": _map({}, {"minRoleReplicas": minima}),
+        "networkTopology": flat if first else split,
     }
     strategy = {
         "rollingUpdateConfiguration": _map(

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,10 @@ class Run:
             if item["severity"] != "debug" and not item.get("ephemeral")
         ))  # fmt: skip
 
+    def require(self) -> None:
+        """Fail the test when the command failed."""
+        assert self.code == 0, self.text
+
     def ops(self, kind: str) -> Counter[str]:
         """Count the operations on resources of one kind."""
         return Counter(step.op for step in self.steps if step.kind == kind)
@@ -112,15 +116,15 @@ class Stack:
         stack.pulumi("stack", "init", name, "--no-select").require()
         return stack
 
-    def up(self, *flags: str) -> "Run":
+    def up(self, *flags: str) -> Run:
         """Update without a preview before it."""
         return self._with_events("up", "--yes", "--skip-preview", *flags)
 
-    def preview(self, *flags: str) -> "Run":
+    def preview(self, *flags: str) -> Run:
         """Preview."""
         return self._with_events("preview", *flags)
 
-    def destroy(self) -> "Run":
+    def destroy(self) -> Run:
         """Take everything down."""
         return self._with_events("destroy", "--yes", "--skip-preview")
 
@@ -167,24 +171,16 @@ class Stack:
         log.unlink(missing_ok=True)
         run = self.pulumi(command, "--stack", self.name, "--event-log", str(log), *flags)
         lines = log.read_text().splitlines() if log.exists() else []
-        return Run(run.code, run.text, [json.loads(line) for line in lines])
+        return replace(run, events=[json.loads(line) for line in lines])
 
-    def pulumi(self, *arguments: str, stdin: str = "") -> "Finished":
+    def pulumi(self, *arguments: str, stdin: str = "") -> Run:
         """Run one command of the CLI."""
         done = subprocess.run(
             ["pulumi", *arguments, "--non-interactive", "--color", "never"],
             cwd=self.project, env=self.variables, input=stdin, timeout=SECONDS,
             check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        return Finished(done.returncode, done.stdout)
-
-
-class Finished(Run):
-    """A command without events."""
-
-    def require(self) -> None:
-        """Fail the test when the command failed."""
-        assert self.code == 0, self.text
+        return Run(done.returncode, done.stdout)
 
 
 @cache

@@ -64,6 +64,8 @@ class Recorded:
     """Severity, text and URN."""
     duplicates: list[str] = field(default_factory=list)
     """URNs that were registered twice, which an engine refuses."""
+    finished: set[str] = field(default_factory=set)
+    """URNs of the components that said that they are complete."""
     error: BaseException | None = None
 
     def of_kind(self, kind: str) -> list[Registration]:
@@ -146,6 +148,7 @@ class RecordingMonitor(mocks.MockMonitor):
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         outputs = _to_dict(request.outputs)
         known = self._found.get(request.urn)
+        self.recorded.finished.add(request.urn)
         (known.outputs if known else self.recorded.exports).update(outputs)
         return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
 

@@ -1,6 +1,7 @@
 """Arguments that tests share. Never change one: `changed` gives a copy of its own."""
 
 import copy
+import itertools
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,11 +18,11 @@ def changed(args: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -
 
     Mappings on the way are made; an index one past a list's end appends.
     """
-    result: Any = copy.deepcopy(dict(args))
+    result: Args = copy.deepcopy(dict(args))
     for path, value in (changes or {}).items():
         steps = [int(index) if index else key for index, key in _STEP.findall(path)]
-        holder = result
-        for step, following in zip(steps, steps[1:], strict=False):
+        holder: Any = result
+        for step, following in itertools.pairwise(steps):
             if isinstance(step, str) and holder.get(step) is None:
                 holder[step] = [] if isinstance(following, int) else {}
             holder = holder[step]
@@ -105,7 +106,8 @@ GUIDE: Final[Args] = {
     ],
 }
 """Kthena's multi-node guide, template for template. It names the role 405b, which Kthena refuses
-since 0.3; its own example says llama-405b since. Source: Kthena examples/model-serving/multi-node.yaml."""
+since 0.3; its own example has said llama-405b since then.
+Source: Kthena examples/model-serving/multi-node.yaml."""
 
 _VLLM = {
     "kind": "vllm",
@@ -231,7 +233,8 @@ TEMPLATES_PLAIN: Final[Args] = {
         for name in ("prefill", "decode")
     ],
 }
-"""Two roles of 1 × (1 + 3) pods that serve no model. Source: Kthena examples/model-serving/sample.yaml."""
+"""Two roles of 1 × (1 + 3) pods that serve no model.
+Source: Kthena examples/model-serving/sample.yaml."""
 
 GANG: Final[Args] = {
     "name": "sample",

@@ -4,12 +4,15 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
 from kthena_components.core.naming import STATEFUL_SET_NAME
 from tests.support.specs import Args, gpu_template, template
 
+law = settings(max_examples=15, deadline=None)
+"""How often a law is tried: often enough in all, since each run draws anew."""
 SCRIPT = "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh"
 NAMES = ("a", "server", "prefill", "decode", "llama-405b", "a-b", "x9")
 """Role names that every backend takes."""
@@ -157,11 +160,13 @@ def _add_rollout(draw: st.DrawFn, args: Args, backend: str, version: str) -> Non
     if not draw(st.booleans()):
         return
     percent = version in {"0.4", "1.0"}
-    partitions = st.integers(0, max(groups - 1, 0)) | st.sampled_from(["0%", "50%"] * percent or [0])
-    budgets = st.integers(1, 3) | st.sampled_from(["100%"])
-    update: Args = {"partition": draw(partitions)}
+    percentages = ["0%", "50%", "100%"] if percent else []
+    update: Args = {}
     if version != "0.1":
-        update["max_unavailable"] = draw(budgets)
+        update["max_unavailable"] = draw(st.sampled_from([1, 2, 3, *(["100%"] if groups else [])]))
+    if percent or groups:
+        last = groups if percent else groups - 1
+        update["partition"] = draw(st.sampled_from([*range(last + 1), *percentages]))
     args["rollout_strategy"] = {"rolling_update_configuration": update}
 
 

@@ -26,18 +26,19 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     if command is None or command.engine is None:
         yield from _no_engine(engine, command)
         return
-    for problem in command.problems:
-        if problem.hard:
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"{_title(engine)}: {problem.text}",
-                remedy=problem.remedy or f"correct {problem.flag}",
-                rule="world-size-equals-gpus",
-            )
+    hard = [problem for problem in command.problems if problem.hard]
+    for problem in hard:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{_title(engine)}: {problem.text}",
+            remedy=problem.remedy or f"correct {problem.flag}",
+            rule="world-size-equals-gpus",
+        )
     ranks, held = ranks_of(engine, command), gpus_of(engine)
     unknown = next((value for value in (ranks, held) if isinstance(value, Unknown)), None)
     if unknown is not None:
-        yield _unjudged(engine, unknown.because)
+        if unknown.because not in {problem.text for problem in hard}:
+            yield _unjudged(engine, unknown.because)
     elif (ranks, held) == (1, 0):
         yield _unjudged(engine, "it asks for no GPU, as an engine on CPUs does")
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
@@ -169,14 +170,11 @@ def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
         if request is None:
             yield _not_requested(engine, device)
             continue
-        shown = " and ".join(
-            f"{'no' if n is None else n} {word}"
-            for n, word in ((request, "request"), (limit, "limit"))
-        )
+        stated = "no limit" if limit is None else f"a limit of {limit}"
         yield Finding(
             path=device.path,
             seen=f"{_title(engine)}, container '{device.container}' states {device.resource} with "
-            f"{shown}, and Kubernetes wants both equal",
+            f"a request of {request} and {stated}, and Kubernetes wants both equal",
             remedy=f"write {limit if limit is not None else request} in both",
             rule="gpu-requests-equal-limits",
         )
@@ -186,7 +184,8 @@ def _not_requested(engine: EngineFacts, device: DeviceFacts) -> Finding:
     return Finding(
         path=device.path,
         seen=f"{_title(engine)}, container '{device.container}' states {device.resource} with "
-        f"{device.limit} limit and no request; the pods get both, but a gang is sized by requests",
+        f"a limit of {device.limit} and no request; the pods get both, but a gang is sized by "
+        "requests",
         remedy=f"write {device.limit} in both",
         rule="gpu-requests-equal-limits",
         level=Level.ADVISORY,
@@ -235,14 +234,15 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     if not (isinstance(gpus, int) and isinstance(pods, int)) or ranks < 1 or pods < 1:
         return _ANY_WAY
     ways: list[str] = []
-    for word, size in reversed(sizes.items()):
+    # Within a pod tensor comes first, between pods the pipeline: as one splits an engine.
+    for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
         wanted, rest = divmod(held, ranks // size)
         if wanted and not rest and _fits({**sizes, word: wanted}, gpus, pods):
             ways.append(f"set {word} to {wanted}")
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
     if alike and ranks % gpus == 0 and _fits(sizes, gpus, ranks // gpus):
         ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
-    if ranks % pods == 0 and ranks != pods * gpus and _fits(sizes, ranks // pods, pods):
+    if ranks % pods == 0 and _fits(sizes, ranks // pods, pods):
         ways.append(f"give each pod {count_of(ranks // pods, 'GPU')}")
     if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
         ways.append(f"set tensor to {gpus} and pipeline to {pods}")
@@ -256,7 +256,7 @@ def _fits(sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
     """Tell whether an engine of these sizes can lie on pods of so many GPUs."""
     data, copy = sizes.get("data", 1), sizes["tensor"] * sizes["pipeline"]
     spread = data == 1 or pods == 1 or (data % pods == 0 and copy <= gpus)
-    return spread and _whole(sizes["tensor"], gpus, pods)
+    return spread and gpus > 0 and _whole(sizes["tensor"], gpus, pods)
 
 
 def _unjudged(engine: EngineFacts, because: str) -> Finding:

@@ -70,8 +70,8 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     elif member != wanted:
         yield Finding(
             path=facts.gang.path,
-            seen=f"the gang needs {member} pods to start, but its engines have {wanted} that must "
-            "start together",
+            seen=f"the gang needs {count_of(member, 'pod')} to start, "
+            f"but its engines have {wanted} that must start together",
             remedy=f"write minMember {wanted}",
             rule="gang-covers-engine",
         )

@@ -111,9 +111,31 @@ def age(version: str) -> int:
     return KTHENA_VERSIONS.index(version)
 
 
+class _NotKnown(Mapping[str, Any]):
+    """A map that is not known yet. It is empty, and whatever one looks for is not known either."""
+
+    def __init__(self, gap: Unknown) -> None:
+        self._gap = gap
+
+    def __getitem__(self, key: object) -> Unknown:
+        return self._gap
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
 def mapping(value: object) -> Mapping[str, Any]:
     """Read a map; anything else is empty."""
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    gap = gap_of(value)
+    return _NotKnown(gap) if gap else {}
 
 
 def text(value: object, default: str | None = None) -> MaybeText | None:

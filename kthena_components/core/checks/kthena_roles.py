@@ -80,7 +80,7 @@ def role_name(view: Serving) -> Iterator[Finding]:
     """
     legal, what = naming.DNS_1035, _DNS_1035
     if not view.since("0.3"):
-        legal, what = _CRD_NAME, "of letters, digits and dashes, with no dash first or last"
+        legal, what = _CRD_NAME, "made of letters, digits and dashes, with no dash first or last"
     for role in view.roles:
         path, rule = f"{role.path}.name", "kthena-role-name"
         if gap := gap_of(role.name):

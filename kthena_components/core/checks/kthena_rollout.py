@@ -87,7 +87,7 @@ def role_budget(view: Serving) -> Iterator[Finding]:
         if stated is None:
             continue
         path = f"{role.path}.maxUnavailable"
-        if gap := gap_of(view.rollout):
+        if gap := first_gap(stated, view.rollout):
             yield not_checked(path, gap, _BUDGET)
         elif view.rollout == BY_GROUP:
             seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
@@ -121,7 +121,9 @@ def max_surge(view: Serving) -> Iterator[Finding]:
     places = {"spec": view.spec, _STRATEGY: view.strategy, _CONFIGURATION: rolling}
     places |= {"spec.template": view.template} | {role.path: role.fields for role in view.roles}
     for place, fields in places.items():
-        surge, stored = fields.get(SURGE), place == _CONFIGURATION and not view.since("0.3")
+        if SURGE not in fields:
+            continue
+        surge, stored = fields[SURGE], place == _CONFIGURATION and not view.since("0.3")
         path, zero = join_path(place, SURGE), _is_zero(surge)
         if surge is None or (stored and zero):
             continue

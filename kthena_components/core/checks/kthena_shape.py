@@ -157,11 +157,11 @@ def _dated(value: object, field: Since, version: str, path: str) -> Iterator[Fin
     """Judge by the version's own shape, and say so where another version would take the value."""
     found = list(_form(value, field.at(version), version, path))
     # An older Kthena is worth a hint only where the newer one loses the value without a word.
-    lost = all(finding.level is Level.ADVISORY for finding in found)
+    lost = not any(finding.level is Level.MANDATORY for finding in found)
     for since, form in field.forms if any(map(_weighs, found)) else ():
         fits = form is not None and not any(map(_weighs, _form(value, form, since, path)))
         if fits and (lost or age(since) > age(version)):
-            yield from (_elsewhere(finding, version, since) for finding in found)
+            yield from (_elsewhere(f, version, since) if _weighs(f) else f for f in found)
             return
     yield from found
 
@@ -205,9 +205,8 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
 def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
     if schema.one_of and value not in schema.one_of:
         words = " or ".join(f"'{word}'" for word in schema.one_of)
-        yield _mistake(
-            path, f"is {show(value)}, but must be {words}", suggest(value, schema.one_of)
-        )
+        seen = f"is {show(value)}, but must be {words}"
+        yield _mistake(path, seen, suggest(value, schema.one_of))
     if schema.longest is not None and len(value) > schema.longest:
         seen = f"has {len(value)} characters, but may have {schema.longest}"
         yield _mistake(path, seen, f"shorten it by {len(value) - schema.longest}")

@@ -18,11 +18,12 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
         over = len(item.name) - item.limit
         if over <= 0:
             continue
+        part = "the serving's or the role's name" if item.made else "it"
         finding = Finding(
             path=item.path,
             seen=f"gives the {item.what} name '{item.name}', {len(item.name)} characters; "
             f"at most {item.limit} are allowed",
-            remedy=f"shorten the serving's or the role's name by {over}",
+            remedy=f"shorten {part} by {over}",
             rule="name-fits",
         )
         known = longest.get(item.path)

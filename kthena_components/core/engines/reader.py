@@ -74,7 +74,7 @@ def read_command(
         return None
     longest = max(map(len, texts))
     if longest > MAX_ITEM:
-        text = f"an item of {longest} characters, and no Linux takes more than {MAX_ITEM}"
+        text = f"one item has {longest} characters, and no Linux takes more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
     search = _Search(Scope(env, late_variables))
     search.words([expand_kubernetes(item, search.scope) for item in argv])
@@ -110,7 +110,9 @@ class _Search:
         elif start.program is Program.RAY:
             self.helper(read_ray(arguments, self.scope))
             if "--" in arguments:
+                self.level += 1
                 self.words(arguments[arguments.index("--") + 1 :])
+                self.level -= 1
         else:
             facts = _READERS[start.program](arguments, self.scope)
             self.engines.append(self.with_ranks(facts, words, start))

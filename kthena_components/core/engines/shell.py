@@ -8,17 +8,18 @@ Source of the rules: POSIX.1-2024, Shell Command Language, 2.2 to 2.7.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from kthena_components.core.engines.words import Scope, arithmetic
 from kthena_components.core.known import Unknown
 
 _PLAIN = re.compile(r"[^ \t\n;&|()<>'\"\\$`#]+")
 _PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")
-_PLAIN_DEFAULT = re.compile(r"[^'\"\\$`]+")
+_PLAIN_DEFAULT = re.compile(r"[^ \t\n'\"\\$`]+")
 _BLANKS = re.compile(r"[ \t\n]+")
 _REDIRECT = re.compile(r"&>>?|<<<|<<-?|<>|>>|>\||[<>]&?")
 _SEPARATOR = re.compile(r"\n|;+&?|&&|\|\||\|&|[&|()]")
-_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ANSI = re.compile(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)
 _BRACKET = re.compile(r"[(){}'\"\\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*])(?:(:?[-=+?])(.*))?", re.DOTALL)
@@ -29,9 +30,8 @@ class UnbalancedError(Exception):
     """A script that ends inside a quote or a bracket, so that no shell runs all of it."""
 
     def __init__(self, inside: str, *, sure: bool = True) -> None:
-        """Keep what is left open, and whether it surely is: what is in brackets is not parsed."""
-        self.sure = sure
         super().__init__(inside)
+        self.sure = sure  # not for a bracket: what is inside is not parsed
 
 
 @dataclass(slots=True)
@@ -42,17 +42,16 @@ class Lexer:
     scope: Scope
     words: list[str] = field(default_factory=list)
     """Words of the command that is being read."""
-    level: int = 0
-    """How many defaults (`${NAME:-…}`) this text is nested in."""
+    _level: int = 0
     _at: int = 0
     _word: list[str] | None = None
     _redirect: str = ""
     _heredocs: list[str] = field(default_factory=list)
 
     def commands(self) -> Iterator[tuple[list[str], str]]:
-        """Give each command's words, and the separator that ends it.
+        """Give each command's words and the separator behind it.
 
-        A variable that the caller sets in the scope is seen by the commands behind it.
+        A variable that the caller then sets in the scope is seen by the commands that follow.
 
         Raises:
             UnbalancedError: The script ends inside a quote or a bracket. `words` then has the
@@ -63,32 +62,23 @@ class Lexer:
             if self._run(_PLAIN):
                 continue
             if char in " \t":
-                self._end_word()
                 self._at += 1
+                self._end_word()
             elif char in "<>" or self.text.startswith("&>", self._at):
                 self._redirection()
             elif char in ";&|()\n":
                 yield self._separate()
-            elif char == "#" and self._word is None:
+            elif char == "#" and self._word is None and self._between_words():
                 end = self.text.find("\n", self._at)
                 self._at = len(self.text) if end < 0 else end
             else:
                 self._special(char)
         yield self._end_command(), ""
 
-    def whole(self) -> str:
-        """Give the text as one word: quotes removed and variables expanded, but not split."""
-        while self._at < len(self.text):
-            if not self._run(_PLAIN_DEFAULT):
-                self._special(self.text[self._at])
-        return " ".join([*self.words, "".join(self._word or ())])
-
     def _separate(self) -> tuple[list[str], str]:
-        match = _SEPARATOR.match(self.text, self._at)
-        mark = match[0] if match else self.text[self._at]
+        mark = self._take(_SEPARATOR)
         if mark == "(" and self._word and self._word[-1].endswith("="):
             self._word.append(self.scope.gap("(…)", "it is an array of the script"))
-        self._at += len(mark)
         words = self._end_command()
         if mark == "\n":
             self._skip_heredocs()
@@ -115,13 +105,21 @@ class Lexer:
             self._word = []
         self._word.append(text)
 
-    def _run(self, pattern: re.Pattern[str]) -> bool:
-        """Take a run of characters that mean themselves."""
+    def _between_words(self) -> bool:
+        return self._at == 0 or self.text[self._at - 1] in " \t\n;&|()<>"
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self.text, self._at)
-        if match:
-            self._add(match[0])
-            self._at = match.end()
-        return match is not None
+        taken = match[0] if match else ""
+        self._at += len(taken)
+        return taken
+
+    def _run(self, pattern: re.Pattern[str]) -> bool:
+        """Read a run of characters that mean themselves."""
+        run = self._take(pattern)
+        if run:
+            self._add(run)
+        return bool(run)
 
     def _skip_heredocs(self) -> None:
         for delimiter in self._heredocs:
@@ -131,17 +129,14 @@ class Lexer:
         self._heredocs.clear()
 
     def _redirection(self) -> None:
-        match = _REDIRECT.match(self.text, self._at)
-        mark = match[0] if match else self.text[self._at]
         if self._word and "".join(self._word).isdigit():
             self._word = None
         self._end_word()
-        self._at += len(mark)
+        mark = self._take(_REDIRECT)
+        self._redirect = mark
         if mark in "<>" and self.text.startswith("(", self._at):
-            start, self._at = self._at, self._matching(self._at) + 1
+            start, self._at, self._redirect = self._at, self._matching(self._at) + 1, ""
             self._computed(self.text[start : self._at])
-        else:
-            self._redirect = mark
 
     def _special(self, char: str) -> None:
         """Read one quote, escape or expansion."""
@@ -166,27 +161,33 @@ class Lexer:
         self._add("")
         while self._run(_PLAIN_QUOTED) or not self.text.startswith('"', self._at):
             char = self.text[self._at : self._at + 1]
-            if char == "\\":
-                escaped = self.text[self._at + 1 : self._at + 2]
-                if escaped != "\n":
-                    self._add(escaped if escaped and escaped in '$`"\\' else char + escaped)
-                self._at += 2
-            elif char and char in "$`":
-                self._expansion(quoted=True)
-            elif not char:
-                raise UnbalancedError('a double quote (")')
+            if not char:
+                self._open('a double quote (")')
+            if char in "\\$`":
+                self._escape_or_expand(char)
         self._at += 1
+
+    def _escape_or_expand(self, char: str) -> None:
+        """Read what keeps its meaning inside double quotes."""
+        if char != "\\":
+            self._expansion(quoted=True)
+            return
+        escaped = self.text[self._at + 1 : self._at + 2]
+        if escaped != "\n":
+            self._add(escaped if escaped and escaped in '$`"\\' else char + escaped)
+        self._at += 2
 
     def _expansion(self, *, quoted: bool) -> None:
         """Read `$…`, or a command in back quotes."""
         start = self._at
         following = self.text[start + 1 : start + 2]
         name = _NAME.match(self.text, start + 1)
-        if following == "'" and not quoted:
-            self._ansi_quoted()
-        elif self.text[start] == "`":
+        if self.text[start] == "`":
             self._at = self._find("`", "a back quote (`)") + 1
             self._computed(self.text[start : self._at])
+        elif following == "'" and not quoted:
+            text = self._take(_ANSI) or self._open("a single quote (')")
+            self._add(text[2:-1].replace("\\'", "'"))  # other escapes are left as they are
         elif name:
             self._at = name.end()
             self._insert(self.scope.insert(name[0], f"${name[0]}"), quoted=quoted)
@@ -206,14 +207,6 @@ class Lexer:
             self._add("$")
             self._at += 1
 
-    def _ansi_quoted(self) -> None:
-        """Read `$'…'`, in which a backslash escapes a quote. Other escapes are left as they are."""
-        match = _ANSI.match(self.text, self._at)
-        if match is None:
-            raise UnbalancedError("a single quote (')")
-        self._at = match.end()
-        self._add(match[1].replace("\\'", "'"))
-
     def _computed(self, written: str) -> None:
         because = f"the shell computes {self.scope.show(written)} when the pod runs"
         self._add(self.scope.gap(written, because))
@@ -224,24 +217,41 @@ class Lexer:
         self._at = self._matching(start + 1, '"' if quoted else "'\"") + 1
         written = self.text[start : self._at]
         match = _PARAMETER.fullmatch(written[2:-1])
-        if match is None or self.level == _MAX_DEPTH:
+        named = match is not None and _NAME.fullmatch(match[1]) is not None
+        if match is None or self._level == _MAX_DEPTH or (match[2] and not named):
             self._computed(written)
-        elif not _NAME.fullmatch(match[1]):
+        elif not named:
             self._positional(match[1], quoted=quoted)
         elif not match[2] or match[2].endswith("?"):
             self._insert(self.scope.insert(match[1], written), quoted=quoted)
         else:
-            self._insert(self._with_default(match, written), quoted=quoted)
+            self._with_default(match, written, quoted=quoted)
 
-    def _with_default(self, match: re.Match[str], written: str) -> str:
+    def _with_default(self, match: re.Match[str], written: str, *, quoted: bool) -> None:
         """Expand `${NAME:-default}`, `${NAME:=default}` and `${NAME:+instead}`."""
         value = self.scope.look_up(match[1])
         unset = value is None or (match[2].startswith(":") and value == "")
         if isinstance(value, Unknown) or (not unset and not match[2].endswith("+")):
-            return self.scope.insert(match[1], written)
-        if unset and match[2].endswith("+"):
-            return ""
-        return Lexer(text=match[3], scope=self.scope, level=self.level + 1).whole()
+            self._insert(self.scope.insert(match[1], written), quoted=quoted)
+        elif unset != match[2].endswith("+"):
+            self._nested(match[3], quoted=quoted)
+
+    def _nested(self, text: str, *, quoted: bool) -> None:
+        """Read a default into the word that stands around it."""
+        around, self.text, self._at = (self.text, self._at), text, 0
+        self._level += 1
+        while self._at < len(self.text):
+            char = self.text[self._at]
+            if self._run(_PLAIN_QUOTED if quoted else _PLAIN_DEFAULT):
+                continue
+            if self._take(_BLANKS):
+                self._end_word()
+            elif quoted and char != '"':
+                self._escape_or_expand(char)
+            else:
+                self._special(char)
+        self._level -= 1
+        self.text, self._at = around
 
     def _positional(self, name: str, *, quoted: bool) -> None:
         """Expand `$0`, `$1`, `$@`. The shell's own parameters are gaps."""
@@ -257,7 +267,7 @@ class Lexer:
             self._computed(f"${name}")
 
     def _insert(self, value: str, *, quoted: bool) -> None:
-        """Put in a variable's value: one word in quotes, else as many as its blanks make."""
+        # In quotes a variable is one word, else as many as its blanks make.
         for index, piece in enumerate([value] if quoted else _BLANKS.split(value)):
             if index:
                 self._end_word()
@@ -266,9 +276,10 @@ class Lexer:
 
     def _find(self, mark: str, what: str) -> int:
         end = self.text.find(mark, self._at + 1)
-        if end < 0:
-            raise UnbalancedError(what)
-        return end
+        return end if end >= 0 else self._open(what)
+
+    def _open(self, what: str) -> NoReturn:
+        raise UnbalancedError(what)
 
     def _matching(self, start: int, quotes: str = "'\"") -> int:
         """Find the bracket that closes the one at start."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.known import LATE_TOKEN, MaybeText, Unknown, is_late
 
-GAP_OPEN, GAP_CLOSE = "\ue002", "\ue003"
-MAX_INSERTED = 1 << 21
+_GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
+_MAX_INSERTED = 1 << 21
 """Characters that variables may insert in all. More is no command line: Linux takes 2 MiB."""
-MAX_SHOWN = 80
+_MAX_SHOWN = 80
 """Characters of a word that a message repeats."""
 
 LATE_VARIABLES: Mapping[str, str] = {
@@ -41,7 +41,7 @@ LATE_VARIABLES: Mapping[str, str] = {
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
-_GAP = re.compile(f"{GAP_OPEN}([0-9]{{1,9}}){GAP_CLOSE}")
+_GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
 _VARIABLE = re.compile(r"\$?\b([A-Za-z_][A-Za-z0-9_]*)\b|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SUM = re.compile(r"[0-9+*/%() \t-]*")
 _MAX_ARITHMETIC = 100
@@ -68,7 +68,7 @@ class Scope:
     def gap(self, written: str, because: str) -> str:
         """Leave a gap for a text whose value is not known."""
         self._gaps.append((self.show(written), because))
-        return f"{GAP_OPEN}{len(self._gaps) - 1}{GAP_CLOSE}"
+        return f"{_GAP_OPEN}{len(self._gaps) - 1}{_GAP_CLOSE}"
 
     def look_up(self, name: str) -> MaybeText | None:
         """Give a variable's value; None when nothing here says that it exists."""
@@ -99,8 +99,8 @@ class Scope:
         if isinstance(value, Unknown):
             return self.gap(written, value.because)
         self._inserted += len(value)
-        if self._inserted > MAX_INSERTED:
-            return self.gap(written, f"variables insert more than {MAX_INSERTED} characters")
+        if self._inserted > _MAX_INSERTED:
+            return self.gap(written, f"variables insert more than {_MAX_INSERTED} characters")
         return value
 
     def read(self, word: str) -> MaybeText:
@@ -115,7 +115,7 @@ class Scope:
     def show(self, word: str) -> str:
         """Write a word as the user wrote it, shortened for a message."""
         shown = LATE_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
-        return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+        return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
     def _of(self, match: re.Match[str]) -> tuple[str, str]:
         index = int(match[1])
@@ -124,12 +124,12 @@ class Scope:
 
 def hide_gaps(text: str) -> str:
     """Take out of foreign text the two characters that mark a gap."""
-    return text.replace(GAP_OPEN, "?").replace(GAP_CLOSE, "?")
+    return text.replace(_GAP_OPEN, "?").replace(_GAP_CLOSE, "?")
 
 
 def has_gap(word: str) -> bool:
     """Tell whether a word, or a part of it, is not known."""
-    return GAP_OPEN in word or is_late(word)
+    return _GAP_OPEN in word or is_late(word)
 
 
 def expand_kubernetes(text: str, scope: Scope) -> str:

@@ -63,6 +63,12 @@ def told(manifest: Any, version: str = "1.0") -> list[str]:
     return [str(finding) for finding in judge_model_serving(manifest, version)]
 
 
+def said_by(rule: str, changes: dict[str, Any], version: str = "1.0") -> list[str]:
+    """Give what one rule says of the changed manifest."""
+    found = judge_model_serving(chat(changes), version)
+    return [str(finding) for finding in found if finding.rule == f"kthena-{rule}"]
+
+
 CPU: Manifest = {"resources": {"limits": {"cpu": "0.1"}, "requests": {"cpu": "0.1"}}}
 TIER_1 = {"mode": "hard", "highestTierAllowed": 1}
 LLAMA: Manifest = {
@@ -133,7 +139,15 @@ EXAMPLES = {
         recoveryPolicy="ServingGroupRecreate",
     ),
     "sglang-disaggregation": serving(role("prefill"), role("decode"), name="sglang-qwen-06b"),
-    "kv-cache-aware": serving(role("server"), name="vllm-qwen-06b"),
+    "kv-cache-aware": serving(
+        role("server"), name="vllm-qwen-06b", recoveryPolicy="ServingGroupRecreate"
+    ),
+    "kv-cache-aware-sglang": serving(role("server"), name="sglang-qwen-06b"),
+    "multi-node-disaggregation": serving(
+        role("prefill", 1, 1),
+        role("decode", 1, 1),
+        template={"gangPolicy": {"minRoleReplicas": {"prefill": 1, "decode": 1}}},
+    ),
     "no-defaults-written": serving(
         {"name": "server", "entryTemplate": pod(), "workerReplicas": 0},
         replicas=None,

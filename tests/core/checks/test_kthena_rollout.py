@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.findings import Level
-from tests.core.checks.test_kthena_examples import GONE, chat, told
+from tests.core.checks.test_kthena_examples import GONE, chat, said_by, told
 
 LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
@@ -17,12 +17,6 @@ NOT_A_BUDGET = (
     "but must be a count of at least 0 or a percentage from 0% to 100%. Write for example 1 or 25%."
 )
 NEVER = "and then nothing could ever be updated. Write at least 1."
-
-
-def of(rule: str, changes: dict[str, Any], version: str = "1.0") -> list[str]:
-    """Give what one rule says."""
-    found = judge_model_serving(chat(changes), version)
-    return [str(finding) for finding in found if finding.rule == f"kthena-{rule}"]
 
 
 # kthena-rolling-update
@@ -90,8 +84,8 @@ def test_before_0_4_a_partition_is_not_negative(version: str) -> None:
 def test_before_0_4_a_partition_is_no_percentage(version: str) -> None:
     assert told(chat({f"{ROLL}.partition": "50%"}), version) == [
         (
-            f"{ROLL}.partition: is '50%', but must be a whole number in Kthena {version}; 0.4 takes "
-            "it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
+            f"{ROLL}.partition: is '50%', but must be a whole number in Kthena {version}; 0.4 "
+            "takes it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
         )
     ]
 
@@ -120,13 +114,13 @@ def test_0_4_lets_a_rollout_by_roles_have_a_budget_for_groups() -> None:
     ],
 )
 def test_a_late_budget_is_not_checked(changes: dict[str, Any], path: str) -> None:
-    assert of("rolling-update", changes) == [f"{path}: {LATER} [kthena-rolling-update]"]
+    assert said_by("rolling-update", changes) == [f"{path}: {LATER} [kthena-rolling-update]"]
 
 
 def test_a_late_partition_bound_is_not_checked() -> None:
     changes = {f"{ROLL}.partition": 1, "spec.replicas": LATE}
     expected = f"{ROLL}.partition: {LATER} [kthena-rolling-update]"
-    assert of("rolling-update", changes, "0.3") == [expected]
+    assert said_by("rolling-update", changes, "0.3") == [expected]
 
 
 # kthena-max-surge
@@ -153,8 +147,8 @@ def test_before_0_3_a_surge_is_stored_and_never_acted_on(version: str) -> None:
     changes = {f"{ROLL}.maxSurge": "50%", f"{ROLL}.maxUnavailable": 0}
     assert told(chat(changes), version) == [
         (
-            f"{ROLL}.maxSurge: is '50%', but Kthena has no surge; Kthena {version} never acts on it. "
-            f"{INSTEAD} [kthena-max-surge]"
+            f"{ROLL}.maxSurge: is '50%', but Kthena has no surge; Kthena {version} never acts on "
+            f"it. {INSTEAD} [kthena-max-surge]"
         )
     ]
 
@@ -239,7 +233,7 @@ def test_before_1_0_a_role_budget_is_dropped(version: str) -> None:
     ],
 )
 def test_a_role_budget_with_a_late_part_is_not_checked(changes: dict[str, Any]) -> None:
-    assert of("role-budget", changes) == [f"{ROLE_AT}: {LATER} [kthena-role-budget]"]
+    assert said_by("role-budget", changes) == [f"{ROLE_AT}: {LATER} [kthena-role-budget]"]
 
 
 # kthena-recovery-and-rollout
@@ -251,8 +245,8 @@ RECREATE = {"spec.recoveryPolicy": "ServingGroupRecreate"}
 def test_groups_are_not_recreated_while_roles_roll(version: str) -> None:
     assert told(chat({**RECREATE, **BY_ROLE}), version) == [
         (
-            f"{TYPE}: is RoleRollingUpdate while recoveryPolicy is ServingGroupRecreate, and a role "
-            "that rolls would recreate its whole group. Write ServingGroupRollingUpdate, or "
+            f"{TYPE}: is RoleRollingUpdate while recoveryPolicy is ServingGroupRecreate, and a "
+            "role that rolls would recreate its whole group. Write ServingGroupRollingUpdate, or "
             "recoveryPolicy: RoleRecreate. [kthena-recovery-and-rollout]"
         )
     ]
@@ -272,11 +266,11 @@ def test_other_pairs_of_recovery_and_rollout_pass(changes: dict[str, Any]) -> No
 )
 def test_a_late_pair_of_recovery_and_rollout_is_not_checked(changes: dict[str, Any]) -> None:
     expected = f"{TYPE}: {LATER} [kthena-recovery-and-rollout]"
-    assert of("recovery-and-rollout", changes) == [expected]
+    assert said_by("recovery-and-rollout", changes) == [expected]
 
 
 def test_a_late_recovery_goes_with_a_rollout_by_groups() -> None:
-    assert of("recovery-and-rollout", {"spec.recoveryPolicy": LATE}) == []
+    assert said_by("recovery-and-rollout", {"spec.recoveryPolicy": LATE}) == []
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3"])

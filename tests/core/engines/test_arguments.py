@@ -41,7 +41,11 @@ FLAGS: list[tuple[str, str, Any]] = [
     ('vllm serve M --kv-transfer-config {"kv_role":7}', "kv_role", None),
     ("vllm serve M --kv-transfer-config.kv_role kv_producer", "kv_role", "kv_producer"),
     ('vllm serve M --speculative_config {"num_speculative_tokens":3}', "speculative_tokens", 3),
-    ('vllm serve M --speculative-config {"num_speculative_tokens":true}', "speculative_tokens", None),
+    (
+        'vllm serve M --speculative-config {"num_speculative_tokens":true}',
+        "speculative_tokens",
+        None,
+    ),
     ("vllm serve M --speculative-config.num_speculative_tokens=4", "speculative_tokens", 4),
     ("vllm serve M --speculative-config [1]", "speculative_tokens", None),
     (

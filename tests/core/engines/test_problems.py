@@ -148,6 +148,24 @@ CASES: dict[str, tuple[str, Problem]] = {
             hard=True,
         ),
     ),
+    "words for a number": (
+        "sglang serve M --mem-fraction-static most",
+        Problem(
+            flag="--mem-fraction-static",
+            text="--mem-fraction-static takes a number, not 'most'",
+            remedy="write a number such as 0.9",
+            hard=True,
+        ),
+    ),
+    "another engine's short flag": (
+        "sglang serve M -tp8",
+        Problem(
+            flag="-tp8",
+            text="SGLang has no flag '-tp8' and does not start with it",
+            remedy="write --tp-size 8",
+            hard=True,
+        ),
+    ),
     "a shell variable without a shell": (
         "vllm serve M -tp $TP",
         Problem(
@@ -250,7 +268,7 @@ def test_an_open_quote_leaves_everything_unknown(script: str, inside: str, hard:
 def test_an_item_that_no_linux_takes_is_not_read() -> None:
     facts = read_command(["sh", "-c", "vllm serve M " + "x" * (1 << 21)], {})
 
-    text = "an item of 2097165 characters, and no Linux takes more than 2097152"
+    text = "one item has 2097165 characters, and no Linux takes more than 2097152"
     assert facts is not None
     assert facts.problems == (Problem(flag="", text=text, remedy="put it in a file", hard=True),)
     assert facts.tensor == Unknown(text)
@@ -261,7 +279,8 @@ def test_problems_end_somewhere() -> None:
 
 
 def test_a_flag_that_is_not_known_is_passed_over_with_its_value() -> None:
-    facts = read_command("vllm serve --new-thing 4 M -x 5 --no-cake -tp 8".split(), {})
+    command = "vllm serve --new-thing 4 M -x 5 --no-cake -zz9 -tp 8"
+    facts = read_command(command.split(), {})
 
     assert facts is not None
     assert (facts.problems, facts.model, facts.tensor) == ((), "M", 8)

@@ -17,6 +17,7 @@ def run(script: str, *rest: str, **env: str) -> CommandFacts:
     [
         "vllm serve M -tp 8",
         "exec vllm serve M -tp '8'",
+        "\\vllm serve M -t\\p 8",
         'set -ex; vllm serve "M" -tp "8"',
         "cd /x && vllm serve M \\\n  -tp 8",
         "vllm serve M -tp=8 > log 2>&1",
@@ -37,8 +38,13 @@ def run(script: str, *rest: str, **env: str) -> CommandFacts:
         "diff <(echo ') ') x; vllm serve M -tp 8",
         "vllm serve M $'-tp' 8",
         "vllm serve M a#b -tp 8",
+        "vllm serve M $NONE#b -tp 8",
+        "vllm serve M ${NONE:-a '-tp' \"8\"}",
+        'vllm serve "${NONE:-it\'s $NONE \\" M}" -tp 8',
+        'vllm serve "M \\x" -tp 8 && echo "a\\\nb"',
+        "echo $(echo \\) \")\" ')'); vllm serve M -tp 8",
         'vllm serve "M\\$\\"x" -tp 8 $',
-        'case $X in 0) vllm serve M -tp 8;; *) sleep 1;; esac',
+        "case $X in 0) vllm serve M -tp 8;; *) sleep 1;; esac",
         "function f { true; }; serve() { vllm serve M -tp 8; }; serve",
     ],
 )
@@ -67,6 +73,7 @@ def test_a_script_hands_the_engine_its_words(script: str) -> None:
         ("vllm serve M -tp $((TP * 2))", 16),
         ("vllm serve M -tp $(( (TP + 8) / 3 % 4 - -1 ))", 2),
         ("vllm serve M $FLAGS", 8),
+        ("vllm serve M $BLANKS", 8),
         ("TP=4; vllm serve M -tp $TP", 4),
         ("export TP=4 X; vllm serve M -tp $TP", 4),
         ("TP=4 && vllm serve M -tp $TP", 4),
@@ -75,7 +82,8 @@ def test_a_script_hands_the_engine_its_words(script: str) -> None:
     ],
 )
 def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> None:
-    facts = run(script, TP="8", FLAGS="--tensor-parallel-size 8", EMPTY="")
+    blanks = "  -tp\t8 "
+    facts = run(script, TP="8", FLAGS="--tensor-parallel-size 8", EMPTY="", BLANKS=blanks)
 
     assert (facts.tensor, facts.problems) == (tensor, ())
 
@@ -85,13 +93,21 @@ def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> N
     [
         ("vllm serve M -tp $NO", "NO has no literal value in this container's env"),
         ("vllm serve M -tp $(nproc)", "NPROC"),
-        ("vllm serve M -tp $(nvidia-smi -L | wc -l)", "the shell computes $(nvidia-smi -L | wc -l)"),
+        (
+            "vllm serve M -tp $(nvidia-smi -L | wc -l)",
+            "the shell computes $(nvidia-smi -L | wc -l)",
+        ),
         ("vllm serve M -tp `nproc`", "the shell computes `nproc` when the pod runs"),
+        ("vllm serve M -tp ${1:-8}", "the shell computes ${1:-8} when the pod runs"),
+        ("vllm serve M -tp `'nproc'`", "the shell computes `'nproc'` when the pod runs"),
         ("vllm serve M -tp ${TP%x}", "the shell computes ${TP%x} when the pod runs"),
         ("vllm serve M -tp $#", "the shell computes $# when the pod runs"),
         ("vllm serve M -tp $((NO + 1))", "NO has no literal value in this container's env"),
         ("vllm serve M -tp $((TP ** 2))", "the shell computes $((TP ** 2)) when the pod runs"),
         ("vllm serve M -tp $((TP / 0))", "the shell computes $((TP / 0)) when the pod runs"),
+        ("vllm serve M -tp $((TP | 1))", "the shell computes $((TP | 1)) when the pod runs"),
+        ("vllm serve M -tp $((" + "1 + " * 30 + "1))", "the shell computes $((1 + 1 + 1"),
+        ("vllm serve M -tp " + "${A:-" * 10 + "8" + "}" * 10, "the shell computes ${A:-${A:-8}}"),
         ("if [ $X ]; then TP=4; fi; vllm serve M -tp $TP", "TP is set in a branch of the script"),
         ("[ -n x ] && TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
         ("true || TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
@@ -111,10 +127,28 @@ def test_what_the_shell_only_knows_later_is_unknown(script: str, because: str) -
     assert tensor.because.startswith(because)
 
 
+@pytest.mark.parametrize(
+    ("written", "model"),
+    [
+        ("$'it\\'s'", "it's"),
+        ("it\\'s", "it's"),
+        ("'it'\\''s'", "it's"),
+        ('"it\'s"', "it's"),
+        ('"\\$A \\a \\\\"', "$A \\a \\"),
+        ("a'b'\"c\"d", "abcd"),
+        ("${NO:-it\\'s}", "it's"),
+        ('"${NO:-it\'s}"', "it's"),
+    ],
+)
+def test_quotes_are_removed_as_the_shell_does(written: str, model: str) -> None:
+    assert run(f"vllm serve {written} -tp 8").model == model
+
+
 def test_parameters_of_the_script_are_the_items_behind_it() -> None:
     assert run('vllm serve "$@" -pp $1', "sh", "2", "-tp", "8").pipeline == 2
     assert run('exec vllm serve M "$@"', "sh", "-tp", "8").tensor == 8
     assert run("vllm serve $0 $*", "M", "-tp", "8").tensor == 8
+    assert run("vllm serve M -tp ${1}", "sh", "8").tensor == 8
     assert run("vllm serve M -tp 8 $@").tensor == 8
 
 

@@ -68,9 +68,7 @@ VECTORS: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "a native worker of vLLM": (
-        shlex.split(
-            "vllm serve M --nnodes 2 --node-rank 1 --master-addr L --headless -tp 8 -pp 2"
-        ),
+        shlex.split("vllm serve M --nnodes 2 --node-rank 1 --master-addr L --headless -tp 8 -pp 2"),
         {"tensor": 8, "pipeline": 2, "nnodes": 2, "node_rank": 1, "headless": True},
     ),
     "a Ray worker": (
@@ -86,7 +84,7 @@ VECTORS: dict[str, tuple[list[str], dict[str, Any]]] = {
         {"tensor": Unknown("SECRET comes from a Secret"), "pipeline": 2},
     ),
 }
-ENV = {"SIZE": "4", "SECRET": Unknown("SECRET comes from a Secret")}
+ENV: dict[str, str | Unknown] = {"SIZE": "4", "SECRET": Unknown("SECRET comes from a Secret")}
 
 
 def read(*argv: str, **env: str) -> CommandFacts:
@@ -120,8 +118,9 @@ def test_a_config_file_leaves_open_only_what_the_command_line_does_not_state() -
 def test_a_config_file_of_tensorrt_wins_so_that_nothing_is_known() -> None:
     facts = read("trtllm-serve", "M", "--tp_size", "8", "--extra_llm_api_options", "x.yaml")
 
-    assert facts.tensor == Unknown("the file of --extra_llm_api_options x.yaml is not at hand, "
-                                   "and it wins")
+    assert facts.tensor == Unknown(
+        "the file of --extra_llm_api_options x.yaml is not at hand, and it wins"
+    )
     assert facts.model == "M"
 
 

@@ -1,0 +1,90 @@
+"""`python -m bench`: measure everything once, print tables, and keep the numbers if asked to."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.commands import measure_commands
+from bench.compiling import measure_compile
+from bench.engine import BenchError
+from bench.imports import costly_modules, measure_imports
+from bench.programs import Case, compare
+from bench.report import Report
+from bench.workload import BACKENDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is measured."""
+
+    sizes: tuple[int, ...]
+    """Servings of the previews."""
+    up: int
+    """Servings of the update."""
+    repeats: int
+    """Runs of each command."""
+    imports: int
+    """Runs of each import, and of the compilation."""
+
+
+FULL: Final = Effort(sizes=(1, 100, 300), up=100, repeats=5, imports=11)
+QUICK: Final = Effort(sizes=(1, 20), up=1, repeats=1, imports=1)
+TOP: Final = 5
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print."""
+    options = _parser().parse_args(arguments)
+    try:
+        report = measure(QUICK if options.quick else FULL)
+    except BenchError as error:
+        _say(f"error: {error}")
+        return 1
+    if options.json:
+        options.json.write_text(json.dumps(report.data(), indent=2) + "\n")
+    sys.stdout.write(report.text() + "\n")
+    return 0
+
+
+def measure(effort: Effort) -> Report:
+    """Measure everything, what is short first."""
+    _say("imports")
+    imports = measure_imports(effort.imports)
+    modules = costly_modules(effort.imports, TOP)
+    _say("compilation")
+    compiled = {b: measure_compile(b, max(effort.sizes), effort.imports) for b in BACKENDS}
+    _say("commands of the dev stack")
+    commands = measure_commands(effort.repeats)
+    return Report(
+        programs=[compare(case, _say) for case in _cases(effort)],
+        imports=imports,
+        modules=modules,
+        compile=compiled,
+        commands=commands,
+    )
+
+
+def _cases(effort: Effort) -> Iterator[Case]:
+    for backend in BACKENDS:
+        for size in effort.sizes:
+            yield Case(command="preview", backend=backend, servings=size, repeats=effort.repeats)
+        yield Case(command="up", backend=backend, servings=effort.up, repeats=effort.repeats)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few servings, one run: a smoke test")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers here")
+    return parser
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

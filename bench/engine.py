@@ -1,0 +1,126 @@
+"""Run commands of the real Pulumi CLI on a project in a folder of its own, and time them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bench.program import JOB
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+STACK: Final = "bench"
+COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "preview": ("preview",),
+    "up": ("up", "--yes", "--skip-preview"),
+}
+MAIN: Final = "from bench.program import main\n\nmain()\n"
+
+
+class BenchError(Exception):
+    """A command that did not work; its text says which and what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One command of the CLI, in seconds and MiB."""
+
+    seconds: float
+    """From the start of the CLI to its end."""
+    start: float
+    """Of that, until the first line of the program runs."""
+    program: float
+    """Of that, until the program's process ends."""
+    cpu: float
+    """Processor time of the program's process, its start and the import of Pulumi included."""
+    memory: float
+    """Largest resident size of that process."""
+
+
+class Engine:
+    """A project, its state and its compiled modules in one folder."""
+
+    def __init__(self, folder: Path, project: str = "bench", config: Path | None = None) -> None:
+        """Make the project with an empty stack; `config` is a stack file to copy."""
+        self.folder = folder
+        self._project = folder / "project"
+        self._state, self._empty = folder / "state", folder / "empty"
+        self._project.mkdir(parents=True)
+        (self._project / "Pulumi.yaml").write_text(f"name: {project}\nruntime: python\n")
+        (self._project / "__main__.py").write_text(MAIN)
+        if config:
+            shutil.copy(config, self._project / f"Pulumi.{STACK}.yaml")
+        self._state.mkdir()
+        self._variables = environment(folder) | {"PULUMI_BACKEND_URL": self._state.as_uri()}
+        self._pulumi("stack", "init", STACK)
+        shutil.copytree(self._state, self._empty)
+
+    def run(self, command: str, program: str, **job: Any) -> Run:
+        """Run one command on an empty stack with one of the programs of bench/program.py."""
+        shutil.rmtree(self._state)
+        shutil.copytree(self._empty, self._state)
+        usage = self.folder / "usage.json"
+        files = {"usage": str(usage), "rendered": str(self.folder / "rendered")}
+        self._variables[JOB] = json.dumps({"program": program, **files, **job})
+        began, clock = time.time(), time.perf_counter()
+        self._pulumi(*COMMANDS[command], "--stack", STACK)
+        seconds = time.perf_counter() - clock
+        said = json.loads(usage.read_text())
+        return Run(
+            seconds=seconds,
+            start=said["began"] - began,
+            program=said["ended"] - said["began"],
+            cpu=said["cpu"],
+            memory=said["rss_kib"] / 1024,
+        )
+
+    def resources(self) -> dict[str, Any]:
+        """Give the resources in the state by URN, without what differs in every run."""
+        (state,) = (self._state / ".pulumi" / "stacks").rglob(f"{STACK}.json")
+        listed = json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
+        return {item["urn"]: _lasting(item) for item in listed}
+
+    def _pulumi(self, *arguments: str) -> None:
+        done = subprocess.run(
+            [_cli(), *arguments, "--non-interactive", "--color", "never"],
+            cwd=self._project, env=self._variables, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        if done.returncode:
+            raise BenchError(f"pulumi {' '.join(arguments)} failed:\n{done.stdout[-4000:]}")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Give the variables of a measured process: compiled modules are kept, in the folder."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables | {
+        "KUBECONFIG": str(folder / "no-kubeconfig"),
+        "PULUMI_CONFIG_PASSPHRASE": "only for measuring",
+        "PULUMI_PYTHON_CMD": sys.executable,
+        "PULUMI_SKIP_CHECKPOINTS": "true",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+    }
+
+
+def _lasting(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out times, places in the source, and what the provider makes up at random."""
+    passing = {"created", "modified", "sourcePosition", "stackTrace", "id"}
+    if resource["custom"]:
+        passing.add("outputs")
+    kept = {key: value for key, value in resource.items() if key not in passing}
+    return kept | {"provider": str(resource.get("provider", "")).rpartition("::")[0]}
+
+
+def _cli() -> str:
+    found = shutil.which("pulumi")
+    if found is None:
+        raise BenchError("pulumi is not on PATH. Run `make bench`, which finds or builds it.")
+    return found

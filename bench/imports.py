@@ -1,0 +1,68 @@
+"""What an import costs in a fresh interpreter, its modules compiled before."""
+
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from bench.engine import environment
+
+OURS: Final = "import kthena_components; from kthena_components import ModelServing"
+FIRST: Final = (
+    "from kthena_components.backends.compiler import compile_serving\n"
+    "from bench.workload import servings\n"
+    "compile_serving(servings('native', 1)[0])"
+)
+CASES: Final[Mapping[str, str]] = {
+    "pulumi": "import pulumi",
+    "pulumi, pydantic": "import pulumi, pydantic; pydantic.BaseModel",
+    "kthena_components": OURS,
+    "kthena_components, one serving compiled": f"{OURS}\n{FIRST}",
+}
+_TIMED: Final = "import time\nbegan = time.perf_counter()\n{}\nprint(time.perf_counter() - began)"
+_LINE: Final = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
+_MARK: Final = "import sys; sys.stderr.write('MARK\\n')"
+
+
+def measure_imports(repeats: int) -> dict[str, float]:
+    """Give the median milliseconds of each case, the cases taking turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        variables = environment(Path(folder))
+        times: dict[str, list[float]] = {case: [] for case in CASES}
+        for turn in range(repeats + 1):
+            for case, code in CASES.items():
+                seconds = float(_python(variables, "-c", _TIMED.format(code)).stdout)
+                if turn:  # the first one compiles
+                    times[case].append(seconds * 1000)
+    return {case: statistics.median(found) for case, found in times.items()}
+
+
+def costly_modules(repeats: int, count: int) -> list[tuple[str, float]]:
+    """Give the modules that cost most, in milliseconds, among those that Pulumi does not load.
+
+    Python's own timer makes every import slower, so these show where time goes, not how much.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        variables = environment(Path(folder))
+        runs = [_own_times(variables) for _ in range(repeats + 1)][1:]
+    medians = {
+        name: statistics.median(run.get(name, 0) for run in runs) / 1000
+        for name in {name for run in runs for name in run}
+    }
+    return sorted(medians.items(), key=lambda item: -item[1])[:count]
+
+
+def _own_times(variables: Mapping[str, str]) -> dict[str, int]:
+    code = f"import pulumi\n{_MARK}\n{OURS}"
+    told = _python(variables, "-X", "importtime", "-c", code).stderr.partition("MARK")[2]
+    return {name: int(microseconds) for microseconds, name in _LINE.findall(told)}
+
+
+def _python(variables: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], env=variables, check=True, capture_output=True, text=True
+    )

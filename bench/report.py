@@ -1,0 +1,153 @@
+"""What was measured, as tables for people and as JSON for programs."""
+
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from tabulate import tabulate
+
+from bench.programs import Comparison, growth
+
+PROGRAM_BUDGET: Final = 1.1
+"""Most that the package's program may take, as a multiple of the raw one."""
+IMPORT_BUDGET: Final = 100.0
+"""Most milliseconds that the package's import may take above Pulumi's."""
+GROWTH_SIZES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that one run measured."""
+
+    programs: Sequence[Comparison]
+    imports: dict[str, float]
+    modules: Sequence[tuple[str, float]]
+    compile: dict[str, float]
+    commands: dict[str, dict[str, float]]
+
+    def data(self) -> dict[str, Any]:
+        """Give the raw numbers."""
+        return {
+            "machine": machine(),
+            "programs": [
+                asdict(item) | {"ratios": {field: item.ratio(field) for field in _MEASURES}}
+                for item in self.programs
+            ],
+            "growth": {f"{row[0]} {row[1]}": row[-1] for row in self._growth()},
+            "imports": self.imports,
+            "modules": dict(self.modules),
+            "compile": self.compile,
+            "commands": self.commands,
+        }
+
+    def text(self) -> str:
+        """Write the tables."""
+        sections = {
+            "Program against raw Pulumi (medians; package, and package / raw pair by pair)": _table(
+                _PROGRAM_HEADERS, [_program_row(item) for item in self.programs]
+            ),
+            "Growth: milliseconds of the program for one more serving": _table(
+                ("backend", "program", "lower range", "upper range", "upper / lower"),
+                self._growth(),
+            ),
+            "Import in a fresh interpreter, milliseconds": _table(
+                ("import", "ms", "above pulumi"), self._import_rows()
+            ),
+            "Modules that cost most, Pulumi's own left out": _table(
+                ("module", "ms by -X importtime"), self.modules
+            ),
+            "From args to judged manifests, processor time for one serving": _table(
+                ("backend", "µs"), self.compile.items()
+            ),
+            "Commands of the dev stack, seconds": _table(
+                ("command", "start-up", "program", "engine after it", "whole command"),
+                [(command, *parts.values()) for command, parts in self.commands.items()],
+            ),
+            "Budgets": _table(("budget", "measured", ""), self._budgets()),
+        }
+        about = ", ".join(f"{key} {value}" for key, value in machine().items())
+        return "\n\n".join([about, *(f"{name}\n\n{table}" for name, table in sections.items())])
+
+    def _import_rows(self) -> list[tuple[str, float, float]]:
+        base = self.imports["pulumi"]
+        return [(case, found, found - base) for case, found in self.imports.items()]
+
+    def _growth(self) -> list[tuple[Any, ...]]:
+        rows = []
+        for backend in dict.fromkeys(item.case.backend for item in self.programs):
+            found = [
+                item
+                for item in self.programs
+                if item.case.backend == backend and item.case.command == "preview"
+            ]
+            if len(found) >= GROWTH_SIZES:
+                rows += [
+                    (backend, program, *growth(found, program)) for program in ("package", "raw")
+                ]
+        return rows
+
+    def _budgets(self) -> Iterator[tuple[str, str, str]]:
+        largest = max(item.case.servings for item in self.programs)
+        for item in self.programs:
+            if item.case.servings == largest and item.case.command == "preview":
+                for field, what in (("seconds", "command"), ("program", "program")):
+                    found = item.ratio(field)
+                    budget = f"{what} ≤ {PROGRAM_BUDGET} × raw, {item.case}"
+                    yield budget, f"{found:.2f} ×", _verdict(found, PROGRAM_BUDGET)
+        above = self.imports["kthena_components"] - self.imports["pulumi"]
+        budget = f"import ≤ {IMPORT_BUDGET:.0f} ms above pulumi"
+        yield budget, f"{above:.0f} ms", _verdict(above, IMPORT_BUDGET)
+
+
+def machine() -> dict[str, Any]:
+    """Say what was measured on, and how busy it is with other things."""
+    return {
+        "processors": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "Python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+_MEASURES: Final = ("seconds", "program", "cpu", "memory")
+_PROGRAM_HEADERS: Final = (
+    "command", "backend", "servings", "resources", "command s", "×", "program s", "×",
+    "program CPU s", "×", "program MiB", "×", "same state",
+)  # fmt: skip
+
+
+def _program_row(item: Comparison) -> list[Any]:
+    case = item.case
+    measured = [
+        cell
+        for field in _MEASURES
+        for cell in (_number(item.median("package", field)), f"{item.ratio(field):.2f}")
+    ]
+    same = {True: "yes", False: "NO", None: ""}[item.same]
+    return [case.command, case.backend, case.servings, item.resources, *measured, same]
+
+
+def _table(headers: Sequence[str], rows: Any) -> str:
+    cells = [[_number(cell) for cell in row] for row in rows]
+    right = [
+        "right" if cells and _is_number(cells[0][column]) else "left"
+        for column in range(len(headers))
+    ]
+    return tabulate(cells, headers, "github", colalign=right if cells else None,
+                    disable_numparse=True)  # fmt: skip
+
+
+def _number(cell: Any) -> str:
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:.0f}" if abs(cell) >= 100 else f"{cell:.2f}"  # noqa: PLR2004 - for the eye
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(".", "", 1).lstrip("-").isdigit()
+
+
+def _verdict(found: float, budget: float) -> str:
+    return "met" if found <= budget else "missed"

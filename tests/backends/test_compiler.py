@@ -1,0 +1,101 @@
+"""The one door: what comes out of it beside manifests, and groups and roles used by themselves."""
+
+import json
+
+import pytest
+
+from kthena_components.backends.base import Manifest
+from kthena_components.backends.compiler import (
+    BACKENDS,
+    Compiled,
+    compile_group,
+    compile_role,
+    compile_serving,
+)
+from kthena_components.core.findings import Level, SpecError
+from tests.support.specs import ALL, GROUP, GUIDE, NATIVE_8B, REMOVED, ROLE, changed
+from tests.support.strategies import LATE
+
+
+def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
+    return [manifest for manifest in compiled.manifests if manifest.kind == kind]
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("example", sorted(set(ALL) - {"guide"}))
+def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> None:
+    assert compile_serving(changed(ALL[example], {"backend": backend})).findings == ()
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_what_was_filled_in_is_told(backend: str) -> None:
+    findings = compile_serving(changed(GUIDE, {"backend": backend})).findings
+    assert [str(finding) for finding in findings] == [
+        f"roles[0].{role}_template: container '{container}': memory 1124Gi, nvidia.com/gpu 8 had "
+        "limits without requests; requests now equal the limits, because Volcano and Kthena count "
+        "requests only. [requests-mirrored]"
+        for role, container in (("entry", "leader"), ("worker", "worker"))
+    ]
+    assert {finding.level for finding in findings} == {Level.ADVISORY}
+
+
+def test_what_an_overlay_leaves_out_is_told_once_and_at_the_overlay() -> None:
+    limits = {"limits": {"rdma/ib": 1}}
+    overlay = {"spec": {"containers": [{"name": "engine", "resources": limits}]}}
+    findings = compile_serving(changed(ALL["engine-ray"], {"roles[0].overlay": overlay})).findings
+    assert [finding.path for finding in findings] == ["roles[0].overlay"]
+
+
+def test_a_value_that_only_the_deployment_knows_is_no_reason_to_refuse() -> None:
+    command = {"roles[0].entry_template.spec.containers[0].command": ["sh", "-c", LATE]}
+    (finding,) = compile_serving(changed(GUIDE, command)).findings[2:]
+    assert finding.level is Level.UNKNOWN
+    assert finding.rule == "world-size-equals-gpus"
+
+
+def test_a_refusal_counts_its_problems_below_the_subject() -> None:
+    with pytest.raises(SpecError) as refusal:
+        compile_serving(changed(NATIVE_8B, {"replicas": -1, "queue": "Q"}), "ModelServing 'small'")
+    assert str(refusal.value) == (
+        "ModelServing 'small': 2 problems\n"
+        "  queue: is 'Q', but must be lower-case letters, digits and dashes, with a letter or "
+        "digit at both ends. Write for example 'q'. [pattern]\n"
+        "  replicas: is -1, but must be at least 0. Write at least 0. [range]"
+    )
+
+
+@pytest.mark.parametrize("field", ["image", "model"])
+def test_free_text_may_come_from_an_output(field: str) -> None:
+    compiled = compile_serving(changed(NATIVE_8B, {f"roles[0].engine.{field}": LATE}))
+    assert compiled.findings == ()
+    (stateful_set,) = of_kind(compiled, "StatefulSet")
+    assert LATE in json.dumps(stateful_set.body, ensure_ascii=False)
+
+
+def test_a_group_by_itself_has_its_own_number() -> None:
+    keys = [manifest.key for manifest in compile_group(GROUP).manifests]
+    assert keys == [
+        "PodGroup/chat-3",
+        "Service/chat-3-decode-0-0",
+        "Service/chat-3-decode-0",
+        "StatefulSet/chat-3-decode-0-w",
+        "StatefulSet/chat-3-decode-0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pod_group", "annotations"),
+    [
+        ("shared", {"scheduling.k8s.io/group-name": "shared", "volcano.sh/task-spec": "decode-0"}),
+        (REMOVED, None),
+    ],
+    ids=["joins", "alone"],
+)
+def test_a_role_by_itself_joins_a_gang_but_makes_none(
+    pod_group: object, annotations: dict[str, str] | None
+) -> None:
+    made = compile_role(changed(ROLE, {"pod_group": pod_group}))
+    assert of_kind(made, "PodGroup") == []
+    for stateful_set in of_kind(made, "StatefulSet"):
+        metadata = stateful_set.body["spec"]["template"]["metadata"]
+        assert metadata.get("annotations") == annotations

@@ -1,0 +1,278 @@
+"""The commands that start an engine, word by word, and what cannot be written."""
+
+from typing import Any
+
+import pytest
+
+from kthena_components.core.engines import (
+    Commands,
+    Launch,
+    Refusal,
+    counted_flags,
+    unsupported,
+    write_commands,
+)
+
+SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"
+
+
+def launch(**changes: Any) -> Launch:
+    shape: dict[str, Any] = {
+        "kind": "vllm",
+        "launcher": "native",
+        "model": "org/M",
+        "tensor": 8,
+        "pipeline": 1,
+        "data": 1,
+        "expert": False,
+        "pods": 1,
+        "gpus_per_pod": 8,
+        "port": 8080,
+    }
+    return Launch(**{**shape, **changes})
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+VLLM = "vllm serve org/M --port 8080 --tensor-parallel-size"
+SGLANG = "python3 -m sglang.launch_server --model-path org/M --host 0.0.0.0 --port 8080 --tp-size"
+NATIVE = (
+    f"{VLLM} 8 --pipeline-parallel-size 2 --nnodes 2 --node-rank $(WORKER_INDEX)"
+    " --master-addr $(ENTRY_ADDRESS) --master-port 29501 --distributed-executor-backend mp"
+)
+RANKS = (
+    f"{VLLM} 4 --pipeline-parallel-size 1 --enable-expert-parallel --data-parallel-size 4"
+    " --data-parallel-size-local 2 --data-parallel-address $(ENTRY_ADDRESS)"
+    " --data-parallel-rpc-port 13345 --distributed-executor-backend mp"
+)
+JOINED = (
+    f"{SGLANG} 16 --pp-size 1 --ep-size 16 --nnodes 2 --node-rank $(WORKER_INDEX)"
+    " --dist-init-addr $(ENTRY_ADDRESS):20000"
+)
+LEADER = f"bash {SCRIPT} leader --ray_cluster_size=2"
+RAY_SPLIT = (
+    f"{VLLM} 8 --pipeline-parallel-size 2 --distributed-executor-backend ray --max-model-len 8k"
+)
+RAY_COPIES = (
+    f"{VLLM} 8 --pipeline-parallel-size 1 --data-parallel-size 2 --data-parallel-size-local 1"
+    " --data-parallel-backend ray --distributed-executor-backend ray"
+)
+RAY_JOIN = words(f"bash {SCRIPT} worker --ray_address=$(ENTRY_ADDRESS)")
+
+WRITTEN: dict[str, tuple[Launch, Commands]] = {
+    "vllm in one pod, on one GPU": (
+        launch(tensor=1),
+        Commands(words(f"{VLLM} 1 --pipeline-parallel-size 1"), None, (("http", 8080),)),
+    ),
+    "vllm in one pod, whatever the launcher": (
+        launch(launcher="ray", data=2, tensor=4),
+        Commands(
+            words(
+                f"{VLLM} 4 --pipeline-parallel-size 1 --data-parallel-size 2"
+                " --distributed-executor-backend mp"
+            ),
+            None,
+            (("http", 8080),),
+        ),
+    ),
+    "vllm over two pods by itself": (
+        launch(pipeline=2, pods=2),
+        Commands(words(NATIVE), words(f"{NATIVE} --headless"), (("http", 8080), ("master", 29501))),
+    ),
+    "vllm over two pods with Ray": (
+        launch(launcher="ray", pipeline=2, pods=2, extra_args=("--max-model-len", "8k")),
+        Commands(
+            (
+                "sh",
+                "-c",
+                f"{LEADER} && exec {RAY_SPLIT}",
+            ),
+            RAY_JOIN,
+            (("http", 8080), ("ray", 6379)),
+        ),
+    ),
+    "vllm copies in two pods with Ray": (
+        launch(launcher="ray", data=2, pods=2),
+        Commands(
+            (
+                "sh",
+                "-c",
+                f"{LEADER} && exec {RAY_COPIES}",
+            ),
+            RAY_JOIN,
+            (("http", 8080), ("ray", 6379)),
+        ),
+    ),
+    "vllm copies in two pods by themselves": (
+        launch(tensor=4, data=4, pods=2, expert=True),
+        Commands(
+            words(RANKS),
+            (
+                "sh",
+                "-c",
+                f"exec {RANKS} --headless --data-parallel-start-rank $((WORKER_INDEX * 2))",
+            ),
+            (("http", 8080), ("dp-rpc", 13345)),
+        ),
+    ),
+    "sglang in one pod": (
+        launch(kind="sglang", tensor=4, data=2, extra_args=("--enable-metrics",)),
+        Commands(
+            words(f"{SGLANG} 4 --pp-size 1 --dp-size 2 --enable-metrics"),
+            None,
+            (("http", 8080),),
+        ),
+    ),
+    "sglang over two pods": (
+        launch(kind="sglang", tensor=16, pods=2, expert=True),
+        Commands(words(JOINED), words(JOINED), (("http", 8080), ("dist-init", 20000))),
+    ),
+}
+
+
+@pytest.mark.parametrize(("shape", "commands"), WRITTEN.values(), ids=WRITTEN)
+def test_a_launch_is_written_word_by_word(shape: Launch, commands: Commands) -> None:
+    assert unsupported(shape) == []
+    assert write_commands(shape) == commands
+
+
+def test_a_word_is_quoted_for_the_shell_but_a_reference_is_not() -> None:
+    extra = ("--a", "it's $HOME", "--b=$(ENTRY_ADDRESS):1", "", '{"c": 1}')
+    entry = write_commands(launch(launcher="ray", pods=2, extra_args=extra)).entry
+
+    assert entry[2].endswith("""--a 'it'"'"'s $HOME' --b=$(ENTRY_ADDRESS):1 '' '{"c": 1}'""")
+
+
+def test_an_output_stays_whole_in_a_script() -> None:
+    entry = write_commands(launch(launcher="ray", pods=2, model="\ue00012\ue001")).entry
+
+    assert "vllm serve '\ue00012\ue001' --port" in entry[2]
+
+
+REFUSED: dict[str, tuple[Launch, list[Refusal]]] = {
+    "an engine that is not written": (
+        launch(kind="trtllm"),
+        [
+            Refusal(
+                "kind",
+                "is 'trtllm', and no commands are written for it",
+                "write 'vllm' or 'sglang', or use a template",
+                "engine-launch",
+            )
+        ],
+    ),
+    "vllm with MPI": (
+        launch(launcher="mpi"),
+        [
+            Refusal(
+                "launcher",
+                "is 'mpi', and the pods of vLLM are joined by ray or native",
+                "write 'ray' or 'native'",
+                "engine-launch",
+            )
+        ],
+    ),
+    "vllm copies that span pods": (
+        launch(pipeline=2, data=2, pods=4),
+        [
+            Refusal(
+                "parallelism.data",
+                "is 2, and one copy has tensor 8 x pipeline 2 = 16 GPUs, more than the 8 of a "
+                "pod; several copies that each span pods are not written",
+                "set data to 1, or tensor x pipeline to what one pod has",
+                "data-parallel-layout",
+            )
+        ],
+    ),
+    "vllm copies that do not spread evenly": (
+        launch(launcher="ray", data=3, pods=2),
+        [
+            Refusal(
+                "parallelism.data",
+                "is 3, which does not spread evenly over 2 pods",
+                "set data to a multiple of 2",
+                "data-parallel-layout",
+            )
+        ],
+    ),
+    "sglang copies over pods, with Ray, unevenly": (
+        launch(kind="sglang", launcher="ray", tensor=8, pods=3, data=2),
+        [
+            Refusal(
+                "launcher",
+                "is 'ray', and the pods of SGLang join by themselves",
+                "write 'native'",
+                "engine-launch",
+            ),
+            Refusal(
+                "parallelism.data",
+                "is 2 over 3 pods, and SGLang has data 1 across pods",
+                "set data to 1 and use more replicas of the role",
+                "sglang-data-multi-node",
+            ),
+            Refusal(
+                "parallelism",
+                "has tensor 8 x pipeline 1 = 8 GPUs, which SGLang cannot spread evenly over 3 pods",
+                "make tensor x pipeline a multiple of 3",
+                "engine-launch",
+            ),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("shape", "refusals"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_written_is_refused(shape: Launch, refusals: list[Refusal]) -> None:
+    assert unsupported(shape) == refusals
+
+
+@pytest.mark.parametrize(
+    ("shape", "port", "purpose"),
+    [
+        ({"launcher": "ray"}, 6379, "Ray"),
+        ({}, 29501, "--master-port"),
+        ({"tensor": 4, "data": 4}, 13345, "data parallel RPC"),
+        ({"kind": "sglang"}, 20000, "--dist-init-addr"),
+    ],
+)
+def test_http_keeps_off_the_port_where_pods_meet(
+    shape: dict[str, Any], port: int, purpose: str
+) -> None:
+    seen = f"is {port}, where the pods of an engine meet ({purpose})"
+    refusal = Refusal("port", seen, "choose another port", "engine-launch")
+
+    assert unsupported(launch(**shape, pods=2, port=port)) == [refusal]
+    assert unsupported(launch(**shape, pods=1, port=port)) == []
+
+
+def test_writing_what_is_refused_is_the_callers_mistake() -> None:
+    with pytest.raises(ValueError, match=r"^launcher is 'mpi', and the pods of vLLM are joined"):
+        write_commands(launch(launcher="mpi"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra", "counted"),
+    [
+        ("vllm", "--max-model-len 8k --dtype auto --config x -dcp 2", []),
+        ("vllm", "-tp 8 --pipe 2 --data_parallel_size=2 -n2", ["-tp", "--pipe", "-dp2", "-n"]),
+        ("vllm", "--headless --port 1 --model M -ep", ["--headless", "--port", "--model", "-ep"]),
+        ("vllm", "--no-enable-expert-parallel", ["--no-enable-expert-parallel"]),
+        ("vllm", "-tp8 --tp 8 --data-parallel 2", ["-tp8", "--tp", "--data-parallel"]),
+        ("sglang", "--tp 8 --dp-size 2 --host x", ["--tp", "--dp-size", "--host"]),
+        ("sglang", "--context-length 8 --attn-dp-size 2", []),
+        ("trtllm", "--tp_size 8", []),
+    ],
+)
+def test_flags_that_the_package_states_itself_are_told(
+    kind: str, extra: str, counted: list[str]
+) -> None:
+    told = counted_flags(extra.split(), kind)
+
+    wanted = {"-dp2": "--data_parallel_size", "-n": "-n2"}
+    assert told == [wanted.get(flag, flag) for flag in counted]
+
+
+def test_a_line_of_flags_in_one_word_is_told_too() -> None:
+    assert counted_flags(["--dtype auto -tp 8"], "vllm") == ["-tp"]

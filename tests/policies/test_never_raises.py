@@ -1,0 +1,132 @@
+"""Nothing that a resource can hold makes a policy raise: that would end the whole operation."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pulumi_policy.proxy import unknown_checking_proxy
+
+from kthena_components.core.findings import Level
+from policies import pack
+from tests.policies.broken import emitted
+from tests.policies.objects import (
+    COMPONENT,
+    DEPLOYMENT,
+    MODEL_SERVING,
+    POD,
+    STATEFUL_SET,
+    UNKNOWN,
+    Args,
+    advice,
+    group_refusals,
+    in_stack,
+    model_serving,
+    pod,
+    refusals,
+    type_of,
+    vllm,
+    workload,
+)
+from tests.support.specs import ENGINE_RAY, GUIDE
+from tests.support.strategies import damaged, json_trees
+
+JUDGED = (
+    COMPONENT,
+    DEPLOYMENT,
+    MODEL_SERVING,
+    POD,
+    STATEFUL_SET,
+    "kubernetes:batch/v1:Job",
+)
+GOOD: dict[str, Args] = {
+    DEPLOYMENT: workload(vllm("-tp", "8")),
+    STATEFUL_SET: emitted(ENGINE_RAY)[-2],
+    POD: pod(vllm("-tp", "8")),
+    MODEL_SERVING: emitted(GUIDE, "kthena")[0],
+}
+fuzz = settings(max_examples=150, deadline=None)
+
+
+def judge(resource_type: str, props: Args) -> None:
+    """Judge through proxies; unknown texts in them raise as soon as they are touched."""
+    for finding in pack.judge_resource(resource_type, unknown_checking_proxy(props)):
+        assert str(finding)
+        assert finding.level in set(Level)
+
+
+@pytest.mark.property
+@fuzz
+@given(st.sampled_from(JUDGED), st.dictionaries(st.text(max_size=9), json_trees(), max_size=4))
+def test_any_properties_are_judged(resource_type: str, props: Args) -> None:
+    judge(resource_type, props)
+
+
+@pytest.mark.property
+@fuzz
+@given(
+    st.sampled_from(JUDGED),
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("metadata", "spec", "shape"), json_trees())),
+)
+def test_any_values_of_the_known_fields_are_judged(resource_type: str, props: Args) -> None:
+    judge(resource_type, props)
+
+
+@pytest.mark.property
+@fuzz
+@given(st.sampled_from(sorted(GOOD)), st.data())
+def test_any_damage_to_a_good_resource_is_judged(resource_type: str, data: st.DataObject) -> None:
+    judge(resource_type, data.draw(damaged(GOOD[resource_type])))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """List every place in a tree, the root left out."""
+    items: Any = value.items() if isinstance(value, dict) else enumerate(value)
+    return [
+        place
+        for key, item in items
+        for place in ((*path, key), *(places(item, (*path, key)) if _holds(item) else ()))
+    ]
+
+
+def _holds(item: Any) -> bool:
+    return isinstance(item, dict | list)
+
+
+@pytest.mark.parametrize("resource_type", GOOD)
+def test_an_unknown_value_anywhere_refuses_nothing(resource_type: str) -> None:
+    for place in places(GOOD[resource_type]):
+        props = copy.deepcopy(GOOD[resource_type])
+        holder = props
+        for key in place[:-1]:
+            holder = holder[key]
+        holder[place[-1]] = UNKNOWN
+        assert refusals(resource_type, props) == "", place
+        assert UNKNOWN not in advice(resource_type, props), place
+
+
+@pytest.mark.property
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_damage_to_a_group_is_judged(data: st.DataObject) -> None:
+    bodies = [body for body in emitted(ENGINE_RAY) if type_of(body).endswith(("Set", "Group"))]
+    number = data.draw(st.integers(0, len(bodies) - 1))
+    body = data.draw(damaged({key: bodies[number][key] for key in ("metadata", "spec")}))
+    objects = [in_stack(each) for each in bodies]
+    objects[number].props = unknown_checking_proxy(body)
+    group_refusals(objects)
+
+
+def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("gone")
+
+    monkeypatch.setattr(pack, "judge_manifest", broken)
+    monkeypatch.setattr(pack, "read_group", broken)
+    wrong = model_serving(pod(vllm("-tp", "17")))
+    assert refusals(MODEL_SERVING, wrong) == ""
+    assert advice(MODEL_SERVING, wrong) == (
+        "was not checked, because a rule failed with KeyError: 'gone'. [rule-fault]"
+    )
+    assert group_refusals([in_stack(body) for body in emitted(ENGINE_RAY)]) == []

@@ -1,0 +1,81 @@
+"""The pack under the real engine: what stops a preview, what only speaks, and what is silent."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.policies.process import PACK
+from tests.support.engine import Run, Stack
+
+pytestmark = pytest.mark.engine
+
+PROGRAM = Path(__file__).with_name("program")
+DEPLOYMENT = (
+    "spec.template.spec.containers[0].command: engine 'llama-70b' starts tensor 16 × pipeline 1 = "
+    "16 ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods, or give each "
+    "pod 16 GPUs. [world-size-equals-gpus]"
+)
+MODEL_SERVING = (
+    "spec.template.roles[0].entryTemplate.spec.containers[0].command: engine 'decode' starts "
+    "tensor 8 × pipeline 2 = 16 ranks, but its 3 pods × 8 GPUs hold 24. Set pipeline to 3, or give "
+    "the engine 2 pods. [world-size-equals-gpus]"
+)
+NOT_CHECKED = (
+    "spec.template.spec.containers[0].command: engine 'llama-70b' was not checked, because it is "
+    "an output that only the deployment knows. [world-size-equals-gpus]"
+)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    return Stack.make(PROGRAM, "test", tmp_path_factory.mktemp("policies"))
+
+
+def preview(
+    stack: Stack, environment: str, *, tensor: int, workers: int, late: bool = False
+) -> Run:
+    """Preview the program under the levels of an environment."""
+    values = {"tensor": str(tensor), "workers": workers, "late": late}
+
+    def edit(config: dict[str, Any]) -> None:
+        config.update({f"policies-under-the-engine:{key}": v for key, v in values.items()})
+        config["kubernetes:renderYamlToDirectory"] = "rendered"  # no cluster is needed
+
+    stack.change(edit)
+    levels = PACK / "levels" / f"{environment}.json"
+    return stack.preview("--policy-pack", str(PACK), "--policy-pack-config", str(levels))
+
+
+def findings(run: Run) -> dict[str, str]:
+    """Give what the policies reported: the sentence, and the level it had."""
+    events = (event["policyEvent"] for event in run.events if "policyEvent" in event)
+    plain = ((re.sub(r"<\{%.*?%\}>", "", e["message"]), e["enforcementLevel"]) for e in events)
+    return {text.strip().splitlines()[-1].strip(): level for text, level in plain}
+
+
+def test_wrong_servings_stop_a_preview_under_the_levels_of_prod(stack: Stack) -> None:
+    run = preview(stack, "prod", tensor=16, workers=2)
+    assert run.code != 0
+    assert findings(run) == {DEPLOYMENT: "mandatory", MODEL_SERVING: "mandatory"}
+    assert DEPLOYMENT in run.text
+    assert MODEL_SERVING in run.text
+
+
+def test_the_same_servings_are_advice_under_the_levels_of_dev(stack: Stack) -> None:
+    run = preview(stack, "dev", tensor=16, workers=2)
+    assert run.code == 0, run.text
+    assert findings(run) == {DEPLOYMENT: "advisory", MODEL_SERVING: "advisory"}
+
+
+def test_right_servings_are_not_spoken_of(stack: Stack) -> None:
+    run = preview(stack, "prod", tensor=8, workers=1)
+    assert run.code == 0, run.text
+    assert findings(run) == {}
+
+
+def test_what_a_preview_does_not_know_is_said_and_stops_nothing(stack: Stack) -> None:
+    run = preview(stack, "prod", tensor=8, workers=1, late=True)
+    assert run.code == 0, run.text
+    assert findings(run) == {NOT_CHECKED: "advisory"}

@@ -1,0 +1,180 @@
+"""What a preview does not know yet: never a refusal, and never nothing."""
+
+import pytest
+
+from tests.policies.objects import (
+    DEPLOYMENT,
+    GPU,
+    MODEL_SERVING,
+    STATEFUL_SET,
+    UNKNOWN,
+    Args,
+    advice,
+    container,
+    model_serving,
+    refusals,
+    silent,
+    vllm,
+    workload,
+)
+
+FLAG = "--tensor-parallel-size"
+VLLM_BY_DIGEST = f"vllm/vllm-openai@sha256:{'0' * 64}"
+WHOLE = "spec.template.spec.containers"
+ARGS = f"{WHOLE}[0].args"
+
+
+def not_checked(path: str, because: str, name: str = "chat") -> str:
+    return f"{path}: engine '{name}' was not checked, because {because}. [world-size-equals-gpus]"
+
+
+UNREAD: dict[str, tuple[Args, str, str]] = {
+    "all-arguments": (container(args=UNKNOWN), ARGS, "<output> may hold any flag"),
+    "one-argument": (vllm(UNKNOWN), ARGS, "<output> may hold any flag"),
+    "a-size": (
+        vllm(FLAG, UNKNOWN),
+        ARGS,
+        "it is an output that only the deployment knows",
+    ),
+    "a-script": (
+        container(command=["sh", "-c", UNKNOWN]),
+        WHOLE,
+        "the command line of container 'main' is not known yet",
+    ),
+    "a-command": (
+        container(command=UNKNOWN, image="engine:1"),
+        WHOLE,
+        "the command line of container 'main' is not known yet",
+    ),
+    "an-image-that-decides": (
+        vllm(FLAG, "8", image=UNKNOWN),
+        WHOLE,
+        "the image of container 'main' decides what starts, and is not known yet",
+    ),
+    "a-variable": (
+        vllm(FLAG, "$(TP)", env=[{"name": "TP", "value": UNKNOWN}]),
+        ARGS,
+        "the value of TP is not in the manifest",
+    ),
+    "a-config-map": (
+        vllm(FLAG, "$(TP)", env=[{"name": "TP", "valueFrom": {"configMapKeyRef": {"key": "tp"}}}]),
+        ARGS,
+        "the value of TP is not in the manifest",
+    ),
+    "all-variables": (
+        vllm(FLAG, "$(TP)", env=UNKNOWN),
+        ARGS,
+        "TP has no literal value in this container's env",
+    ),
+    "variables-of-a-config-map": (
+        vllm(FLAG, "$(TP)", envFrom=[{"configMapRef": {"name": "sizes"}}]),
+        ARGS,
+        "TP has no literal value in this container's env",
+    ),
+    "gpus": (vllm(FLAG, "8", gpus=UNKNOWN), ARGS, f"the amount of {GPU} is not known yet"),
+    "limits": (
+        vllm(FLAG, "8", resources={"limits": UNKNOWN}),
+        ARGS,
+        "the resources of container 'main' are not known yet",
+    ),
+    "resources": (
+        vllm(FLAG, "8", resources=UNKNOWN),
+        ARGS,
+        "the resources of container 'main' are not known yet",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_an_engine_that_cannot_be_read_gives_one_line_of_advice(case: str) -> None:
+    unread, path, because = UNREAD[case]
+    assert refusals(DEPLOYMENT, workload(unread)) == ""
+    assert advice(DEPLOYMENT, workload(unread)) == not_checked(path, because)
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_a_custom_resource_says_the_same_in_its_own_coordinates(case: str) -> None:
+    unread, path, because = UNREAD[case]
+    serving = model_serving({"spec": {"containers": [unread]}})
+    at = path.replace("spec.template", "spec.template.roles[0].entryTemplate")
+    assert refusals(MODEL_SERVING, serving) == ""
+    assert not_checked(at, because, "decode") in advice(MODEL_SERVING, serving).splitlines()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        UNKNOWN,
+        {"template": UNKNOWN},
+        {"template": {"spec": UNKNOWN}},
+        {"template": {"spec": {"containers": UNKNOWN}}},
+        {"template": {"spec": {"containers": [UNKNOWN]}}},
+    ],
+    ids=["spec", "template", "pod", "list", "item"],
+)
+def test_a_workload_whose_containers_are_hidden_may_serve_a_model(spec: object) -> None:
+    props = {"metadata": {"name": "chat"}, "spec": spec}
+    assert refusals(DEPLOYMENT, props) == ""
+    assert advice(DEPLOYMENT, props) == not_checked(WHOLE, "the containers are not known yet")
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        UNKNOWN,
+        [UNKNOWN],
+        [{"name": "decode", "workerReplicas": 0, "entryTemplate": UNKNOWN}],
+        [{"name": "decode", "workerReplicas": 0, "entryTemplate": {"spec": UNKNOWN}}],
+    ],
+    ids=["roles", "role", "template", "pod"],
+)
+def test_a_custom_resource_whose_pods_are_hidden_says_so(roles: object) -> None:
+    props = {"metadata": {"name": "chat"}, "spec": {"replicas": 1, "template": {"roles": roles}}}
+    assert refusals(MODEL_SERVING, props) == ""
+    assert "not checked, because" in advice(MODEL_SERVING, props)
+
+
+def test_an_unknown_number_of_workers_says_so() -> None:
+    wrong = model_serving({"spec": {"containers": [vllm(FLAG, "16")]}})
+    wrong["spec"]["template"]["roles"][0]["workerReplicas"] = UNKNOWN
+    assert refusals(MODEL_SERVING, wrong) == ""
+    at = "spec.template.roles[0].entryTemplate.spec.containers[0].args"
+    line = not_checked(at, "workerReplicas is not known yet", "decode")
+    assert line in advice(MODEL_SERVING, wrong).splitlines()
+
+
+def test_what_is_known_is_judged_beside_what_is_not() -> None:
+    unread = vllm(FLAG, "4", name="prefill", gpus=UNKNOWN)
+    wrong = workload(unread, vllm(FLAG, "16", name="decode", image=VLLM_BY_DIGEST))
+    assert refusals(DEPLOYMENT, wrong).startswith(
+        f"{WHOLE}[1].args: engine 'chat' starts tensor 16"
+    )
+    assert advice(DEPLOYMENT, wrong) == not_checked(ARGS, f"the amount of {GPU} is not known yet")
+
+
+def test_an_unknown_image_does_not_matter_behind_a_command() -> None:
+    command = ["vllm", "serve", "org/m", FLAG, "16"]
+    wrong = workload(container(command=command, image=UNKNOWN))
+    assert "starts tensor 16 × pipeline 1 = 16 ranks" in refusals(DEPLOYMENT, wrong)
+    assert silent(DEPLOYMENT, workload(container(command=[*command, FLAG, "8"], image=UNKNOWN)))
+
+
+def test_an_unknown_name_is_not_repeated() -> None:
+    wrong = workload(vllm(FLAG, "16"), name=UNKNOWN)
+    assert "engine 'StatefulSet' starts tensor 16" in refusals(STATEFUL_SET, wrong)
+    assert UNKNOWN not in refusals(STATEFUL_SET, wrong) + advice(STATEFUL_SET, wrong)
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        container(gpus=None, image=UNKNOWN),
+        container(gpus=None, image=UNKNOWN, args=[UNKNOWN]),
+        container(gpus=None, image="nginx:1.29", env=UNKNOWN),
+        container(image="nginx:1.29", resources={"limits": {"memory": UNKNOWN}}),
+        container(image="nginx:1.29", resources=UNKNOWN),
+    ],
+    ids=["image", "arguments", "env", "memory", "resources"],
+)
+def test_an_app_without_gpus_is_not_spoken_of_whatever_is_unknown(app: Args) -> None:
+    assert silent(DEPLOYMENT, workload(app))

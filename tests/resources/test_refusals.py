@@ -1,0 +1,103 @@
+"""Input that is refused: everything is said at once, and nothing is registered."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pytest
+
+from kthena_components import RefusedError
+from kthena_components.core.findings import Finding
+from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from tests.resources.build import group, late, queue, role, serving, topology
+from tests.support.recorder import attempt
+from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
+
+
+def refusal(program: Callable[[], object]) -> RefusedError:
+    tried = attempt(program)
+    assert tried.resources == []
+    assert tried.logs == []
+    assert isinstance(tried.error, RefusedError), tried.error
+    return tried.error
+
+
+def with_late_count() -> dict[str, Any]:
+    args = changed(ENGINE_RAY)
+    args["roles"][0]["replicas"] = late("2")
+    return args
+
+
+def test_an_output_in_place_of_a_count_is_refused() -> None:
+    assert str(refusal(lambda: serving(with_late_count()))) == (
+        "ModelServing 'chat' is refused: 1 problem\n"
+        "  roles[0].replicas: is an Output, whose value is not known while the plan is made; "
+        "counts and names decide how many resources there are. Pass a plain value, from the "
+        "program or from the stack's config. [known-when-planned]"
+    )
+
+
+def test_an_output_in_place_of_a_hyper_nodes_name_is_refused() -> None:
+    def program() -> None:
+        topology({"hyper_nodes": [{"name": late("rack"), "tier": 1, "nodes": ["node-0"]}]})
+
+    (finding,) = refusal(program).findings
+    assert (finding.path, finding.rule) == ("hyper_nodes[0].name", "known-when-planned")
+
+
+def test_all_problems_are_told_at_once() -> None:
+    wrong = changed(ENGINE_RAY, {"replcas": 2, "namespace": "My_Space", "expose.port": 0})
+    error = refusal(lambda: serving(wrong))
+    assert str(error).splitlines()[0] == "ModelServing 'chat' is refused: 3 problems"
+    assert {finding.path for finding in error.findings} == {"replcas", "namespace", "expose.port"}
+
+
+def test_gpus_that_do_not_match_the_parallelism_are_refused() -> None:
+    error = refusal(lambda: serving(changed(ENGINE_RAY, {"roles[0].resources.gpus_per_pod": 4})))
+    assert "world-size-equals-gpus" in {finding.rule for finding in error.findings}
+
+
+def test_data_that_cannot_be_read_is_refused() -> None:
+    error = refusal(lambda: serving({**ENGINE_RAY, "roles": [pulumi.ResourceOptions()]}))
+    assert "roles[0]: is of the type ResourceOptions, but must be plain data" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("program", "subject"),
+    [
+        (lambda: serving({}), "ModelServing 'chat'"),
+        (lambda: group({**GROUP, "replicas": 2}), "ServingGroup 'chat'"),
+        (lambda: role({**ROLE, "serving": "Chat"}), "Role 'decode'"),
+        (lambda: topology({}), "HyperNodeTopology 'network'"),
+        (lambda: queue({"weight": 0}), "Queue 'research'"),
+    ],
+    ids=["serving", "group", "role", "topology", "queue"],
+)
+def test_every_component_refuses_before_it_registers(
+    program: Callable[[], object], subject: str
+) -> None:
+    assert str(refusal(program)).startswith(f"{subject} is refused: 1 problem\n  ")
+
+
+def test_a_token_never_shows_in_a_message() -> None:
+    seen = f"there is no node '{LATE_OPEN}7{LATE_CLOSE}'"
+    error = RefusedError([Finding(path="nodes", seen=seen, rule="node")], "Topology 'net'")
+    assert str(error) == (
+        "Topology 'net' is refused: 1 problem\n  nodes: there is no node '<Output>'. [node]"
+    )
+
+
+def test_pulumi_prints_a_refusal_without_a_traceback() -> None:
+    # The language host logs the text of a RunError; of any other error it logs the traceback.
+    assert issubclass(RefusedError, pulumi.RunError)
+
+
+def test_a_program_in_another_language_is_told_the_properties() -> None:
+    error = refusal(lambda: serving(changed(ENGINE_RAY, {"replicas": -1})))
+    assert isinstance(error, pulumi.InputPropertiesError)
+    assert error.errors == [
+        {
+            "property_path": "replicas",
+            "reason": "replicas: is -1, but must be at least 0. Write at least 0. [range]",
+        }
+    ]

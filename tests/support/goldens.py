@@ -1,0 +1,82 @@
+"""Goldens: what a serving is written as, in files that `kubectl apply -f` takes.
+
+`python -m tests.support.goldens --update` writes them anew.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from kthena_components.backends.compiler import compile_serving
+from kthena_components.core.known import LATE_OPEN
+from tests.support.specs import (
+    ENGINE_RAY,
+    GUIDE,
+    NATIVE_8B,
+    PREFILL_DECODE,
+    SGLANG,
+    Args,
+    changed,
+)
+
+FOLDER: Final = Path(__file__).parent.parent / "goldens"
+_KTHENA = {"backend": "kthena", "restart_grace_period_seconds": 60}
+_TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
+
+CASES: Final[Mapping[str, Args]] = {
+    "native/guide": GUIDE,
+    "native/engine-ray": ENGINE_RAY,
+    "native/native-8b": NATIVE_8B,
+    "native/sglang": SGLANG,
+    "native/prefill-decode": PREFILL_DECODE,
+    "kthena/guide": changed(GUIDE, _KTHENA),
+    "kthena/guide-0.1": changed(GUIDE, {**_KTHENA, **_TOPOLOGY, "kthena_version": "0.1"}),
+    "kthena/guide-0.3": changed(GUIDE, {**_KTHENA, **_TOPOLOGY, "kthena_version": "0.3"}),
+    "kthena/guide-1.0": changed(GUIDE, {**_KTHENA, **_TOPOLOGY, "queue": "research"}),
+    "kthena/engine-ray": changed(ENGINE_RAY, {"backend": "kthena"}),
+    "kthena/prefill-decode": changed(PREFILL_DECODE, {"backend": "kthena"}),
+}
+"""File below FOLDER, without its ending, and the serving that is written there."""
+
+
+def render(args: Args) -> str:
+    """Write what is emitted for a serving as YAML documents."""
+    bodies = [manifest.body for manifest in compile_serving(args).manifests]
+    # Through JSON, or YAML would write a value that occurs twice as an anchor.
+    plain = json.loads(json.dumps(bodies))
+    return yaml.safe_dump_all(plain, sort_keys=False, width=100, explicit_start=True)
+
+
+def path_of(case: str) -> Path:
+    """Give the file of a case."""
+    return FOLDER / f"{case}.yaml"
+
+
+def read(case: str) -> list[dict[str, Any]]:
+    """Read the objects of a golden file."""
+    return list(yaml.safe_load_all(path_of(case).read_text()))
+
+
+def stray_files() -> list[str]:
+    """Name the files that belong to no case."""
+    known = {path_of(case) for case in CASES}
+    return sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.*") if path not in known)
+
+
+def update() -> None:
+    """Write every golden anew, and take away the ones that belong to no case."""
+    for name in stray_files():
+        (FOLDER / name).unlink()
+    for case, args in CASES.items():
+        path_of(case).parent.mkdir(parents=True, exist_ok=True)
+        path_of(case).write_text(render(args))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--update"]:
+        sys.exit("usage: python -m tests.support.goldens --update")
+    update()

@@ -1,0 +1,296 @@
+"""What a user reads who asks for something that cannot be: each message, word for word."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from kthena_components.backends.compiler import (
+    Compiled,
+    compile_group,
+    compile_role,
+    compile_serving,
+)
+from kthena_components.core.findings import SpecError
+from tests.support.specs import (
+    ENGINE_RAY,
+    GROUP,
+    GUIDE,
+    GUIDE_ENTRY,
+    NATIVE_8B,
+    PREFILL_DECODE,
+    REMOVED,
+    ROLE,
+    TEMPLATES_PLAIN,
+    Args,
+    changed,
+    template,
+)
+from tests.support.strategies import LATE
+
+
+class Case(NamedTuple):
+    """A change that turns something right into something wrong."""
+
+    args: Args
+    changes: Mapping[str, Any]
+    message: str
+    compile: Callable[..., Compiled] = compile_serving
+
+
+KTHENA = {"backend": "kthena"}
+SIZES = "roles[0].engine.parallelism"
+CONTAINER = "roles[0].entry_template.spec.containers[0]"
+UPDATE = "rollout_strategy.rolling_update_configuration"
+GROUP_TOPOLOGY = "network_topology.group_policy"
+FIVE = [{"name": name, "entry_template": template()} for name in "abcde"]
+NOT_KNOWN = (
+    "is an Output, whose value is not known while the plan is made; counts and names decide how "
+    "many resources there are. Pass a plain value, from the program or from the stack's config. "
+    "[known-when-planned]"
+)
+COUNTED = (
+    "an overlay may change every field of the pod except what the package counts: GPUs, commands "
+    "and injected variables. {}. [overlay-counted]"
+)
+OVERLAID = "roles[0].overlay.spec.containers[engine]"
+CONTROLLER = "Remove it, or use a ModelServing with backend: kthena. [backend-loss]"
+
+
+def overlay(**engine: Any) -> dict[str, Any]:
+    return {"roles[0].overlay.spec.containers": [{"name": "engine", **engine}]}
+
+
+CASES = {
+    "unknown-field": Case(
+        ENGINE_RAY,
+        {"replica": 2},
+        "replica: there is no field 'replica' here. Write 'replicas'. [unknown-field]",
+    ),
+    "no-roles": Case(ENGINE_RAY, {"roles": REMOVED}, "roles: is missing. Add 'roles'. [required]"),
+    "five-roles-on-kthena": Case(
+        TEMPLATES_PLAIN,
+        KTHENA | {"roles": FIVE},
+        "roles: has 5 roles (a, b, c, d, e), and a ModelServing holds at most 4. Split the "
+        "serving, or write backend: native. [backend-loss]",
+    ),
+    "two-roles-of-one-name": Case(
+        TEMPLATES_PLAIN,
+        {"roles[1].name": "prefill"},
+        "roles[1].name: 2 roles have the name 'prefill' (roles[0], roles[1]), and role names must "
+        "be unique. Rename all but one. [role-names-unique]",
+    ),
+    "role-name-starts-with-a-digit": Case(
+        GUIDE,
+        KTHENA | {"roles[0].name": "405b", "gang_policy": REMOVED},
+        "roles[0].name: is '405b', and Kthena wants a role name that starts with a letter. Write "
+        "for example 'r405b'. [backend-loss]",
+    ),
+    "long-name-natively": Case(
+        ENGINE_RAY,
+        {"name": "a-very-long-name-for-a-serving-of-a-chat-model"},
+        "roles[0].name: gives the StatefulSet name "
+        "'a-very-long-name-for-a-serving-of-a-chat-model-1-decode-0-w', 59 characters; at most 52 "
+        "are allowed. Shorten the serving's or the role's name by 7. [name-fits]",
+    ),
+    "long-name-on-kthena": Case(
+        ENGINE_RAY,
+        KTHENA | {"name": "a-very-long-name-for-a-serving-of-a-chat-model-in-this-team"},
+        "roles[0].name: gives the pod name "
+        "'a-very-long-name-for-a-serving-of-a-chat-model-in-this-team-2-decode-1-1', 72 "
+        "characters; at most 63 are allowed. Shorten the serving's or the role's name by 9. "
+        "[name-fits]",
+    ),
+    "negative-replicas": Case(
+        ENGINE_RAY,
+        {"replicas": -1},
+        "replicas: is -1, but must be at least 0. Write at least 0. [range]",
+    ),
+    "zero-tensor": Case(
+        ENGINE_RAY,
+        {f"{SIZES}.tensor": 0},
+        f"{SIZES}.tensor: is 0, but must be at least 1. Write at least 1. [range]",
+    ),
+    "template-and-engine": Case(
+        ENGINE_RAY,
+        {"roles[0].entry_template": template()},
+        "roles[0]: role 'decode' has both an engine and entry_template, and only one can write "
+        "the pods. Remove one; overlay changes single fields of an engine's pods. "
+        "[template-or-engine]",
+    ),
+    "neither-template-nor-engine": Case(
+        TEMPLATES_PLAIN,
+        {"roles[0].entry_template": REMOVED},
+        "roles[0]: role 'prefill' has neither an entry_template nor an engine. Give one of them. "
+        "[template-or-engine]",
+    ),
+    "workers-without-a-template": Case(
+        TEMPLATES_PLAIN,
+        {"roles[0].worker_template": REMOVED},
+        "roles[0].worker_template: is missing, but worker_replicas is 3. Add worker_template, or "
+        "write worker_replicas: 0. [worker-template]",
+    ),
+    "no-containers": Case(
+        TEMPLATES_PLAIN,
+        {"roles[0].entry_template.spec.containers": []},
+        "roles[0].entry_template.spec.containers: is empty or missing, so there is nothing to "
+        "run. Give at least one container. [template-containers]",
+    ),
+    "more-ranks-than-gpus": Case(
+        ENGINE_RAY,
+        {f"{SIZES}.pipeline": 3},
+        f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
+        "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]",
+    ),
+    "more-gpus-than-ranks": Case(
+        NATIVE_8B,
+        {"roles[0].resources.gpus_per_pod": 8},
+        f"{SIZES}: engine 'server' starts tensor 1 × pipeline 1 = 1 rank, but its pod has 8 GPUs. "
+        "Set tensor to 8, or set pipeline to 8, or give each pod 1 GPU. [world-size-equals-gpus]",
+    ),
+    "more-ranks-than-gpus-in-a-template": Case(
+        GUIDE,
+        {f"{CONTAINER}.command[2]": GUIDE_ENTRY.replace("--tensor-parallel-size 8", "-tp 4")},
+        f"{CONTAINER}.command: engine 'llama-405b' starts tensor 4 × pipeline 2 = 8 ranks, but "
+        "its 2 pods × 8 GPUs hold 16. Set pipeline to 4, or set tensor to 8, or give the engine 1 "
+        "pod, or give each pod 4 GPUs. [world-size-equals-gpus]",
+    ),
+    "entry-and-workers-differ": Case(
+        GUIDE,
+        {
+            "roles[0].worker_template.spec.containers[0].resources": {
+                "limits": {"nvidia.com/gpu": 4}
+            }
+        },
+        f"{CONTAINER}.command: engine 'llama-405b' starts tensor 8 × pipeline 2 = 16 ranks, but "
+        "its 2 pods (entry 8, workers 4 GPUs) hold 12. Give each pod 8 GPUs. "
+        "[world-size-equals-gpus]\n"
+        "roles[0].worker_template.spec.containers[0].resources: engine 'llama-405b' gives its "
+        "entry pod 8 GPUs and each worker 4, and an engine deals its ranks out evenly. Write 8 in "
+        "both, or 4 in both. [leader-worker-same-gpus]",
+    ),
+    "ray-waits-for-other-pods": Case(
+        GUIDE,
+        {f"{CONTAINER}.command[2]": GUIDE_ENTRY.replace("size=2", "size=3", 1)},
+        f"{CONTAINER}.command: engine 'llama-405b' has 2 pods, but its Ray leader waits for 3 "
+        "(ray_cluster_size). Write --ray_cluster_size=2, or $(GROUP_SIZE). "
+        "[ray-cluster-size-equals-group]",
+    ),
+    "gang-minimum-of-no-role": Case(
+        PREFILL_DECODE,
+        {"gang_policy.min_role_replicas": {"prefil": 1}},
+        "gang_policy.min_role_replicas.prefil: there is no role 'prefil'. Write 'prefill'. "
+        "[gang-minimum]",
+    ),
+    "gang-minimum-above-replicas": Case(
+        PREFILL_DECODE,
+        {"gang_policy.min_role_replicas.decode": 2},
+        "gang_policy.min_role_replicas.decode: is 2, but role 'decode' has 1 replica, so the "
+        "group could never start. Write at most 1. [gang-minimum]",
+    ),
+    "partition-outside-the-groups": Case(
+        ENGINE_RAY,
+        {f"{UPDATE}.partition": 3},
+        f"{UPDATE}.partition: is 3, but the serving has 2 groups; the partition counts the first "
+        "groups that keep their template. Write at most 2, or a percentage such as 50%. "
+        "[rollout-partition]",
+    ),
+    "surge-on-kthena": Case(
+        ENGINE_RAY,
+        KTHENA | {f"{UPDATE}.max_surge": 1},
+        f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that take the field drop "
+        "it. Remove it; max_unavailable is the only budget. [backend-loss]",
+    ),
+    "surge-natively": Case(
+        ENGINE_RAY,
+        {f"{UPDATE}.max_surge": 1},
+        f"{UPDATE}.max_surge: is 1, but a StatefulSet is replaced under its own name, so nothing "
+        "can surge. Remove it; max_unavailable is the only budget. [backend-loss]",
+    ),
+    "both-tiers": Case(
+        ENGINE_RAY,
+        {f"{GROUP_TOPOLOGY}.highest_tier_name": "rack"},
+        f"{GROUP_TOPOLOGY}: both highest_tier_allowed (1) and highest_tier_name ('rack') are "
+        "given, and Volcano takes one or the other. Remove one of them. [topology-cap-stated]",
+    ),
+    "hard-without-a-cap": Case(
+        ENGINE_RAY,
+        {GROUP_TOPOLOGY: {"mode": "hard"}},
+        f"{GROUP_TOPOLOGY}: mode is hard but no tier is given, so Volcano would drop the whole "
+        "constraint. Give highest_tier_allowed, for example 1 for the closest tier. "
+        "[topology-cap-stated]",
+    ),
+    "count-from-an-output": Case(ENGINE_RAY, {"replicas": LATE}, f"replicas: {NOT_KNOWN}"),
+    "no-such-backend": Case(
+        ENGINE_RAY,
+        {"backend": "kthenna"},
+        "backend: there is no backend 'kthenna'. Write 'kthena'; known: kthena, native. "
+        "[known-backend]",
+    ),
+    "recovery-natively": Case(
+        ENGINE_RAY,
+        {"recovery_policy": "RoleRecreate"},
+        "recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed. "
+        f"{CONTROLLER}",
+    ),
+    "grace-natively": Case(
+        ENGINE_RAY,
+        {"restart_grace_period_seconds": 60},
+        "restart_grace_period_seconds: is 60, but a StatefulSet recreates a pod at once. "
+        f"{CONTROLLER}",
+    ),
+    "role-budget-natively": Case(
+        GROUP,
+        {"roles[0].max_unavailable": 1},
+        "roles[0].max_unavailable: is 1, but the engines of a group wait for one gang, so they "
+        f"cannot be replaced a few at a time. {CONTROLLER}",
+        compile_group,
+    ),
+    "reserved-label": Case(
+        NATIVE_8B,
+        {"roles[0].overlay.metadata.labels": {"modelserving.volcano.sh/role": "x"}},
+        "roles[0].overlay.metadata.labels: label 'modelserving.volcano.sh/role' is set here, but "
+        "it is how the pods of a group are found. Remove it, or use a label of your own. "
+        "[reserved-labels]",
+    ),
+    "counted-flag": Case(
+        NATIVE_8B,
+        {"roles[0].engine.extra_args": ["--seed", "1", "-tp=2"]},
+        "roles[0].engine.extra_args: '-tp' states what the package counts itself. Remove it and "
+        "use engine.parallelism, launcher, port or model. [counted-flag]",
+    ),
+    "gpus-in-an-overlay": Case(
+        NATIVE_8B,
+        overlay(resources={"limits": {"nvidia.com/gpu": 2}}),
+        f"{OVERLAID}.resources.limits: {COUNTED.format('Use resources.gpus_per_pod')}",
+    ),
+    "command-in-an-overlay": Case(
+        NATIVE_8B,
+        overlay(command=["vllm"]),
+        f"{OVERLAID}.command: {COUNTED.format('Use engine.parallelism and engine.extra_args')}",
+    ),
+    "role-joins-a-gang-of-nobody": Case(
+        ROLE,
+        {"scheduler_name": "default-scheduler"},
+        "pod_group: is given, but scheduler_name is 'default-scheduler', and only Volcano reads "
+        "it. Write scheduler_name: volcano, or remove the field. [volcano-scheduler]",
+        compile_role,
+    ),
+    "several-at-once": Case(
+        ENGINE_RAY,
+        {"backend": "helm", f"{UPDATE}.partition": 5, f"{SIZES}.pipeline": 3},
+        f"{UPDATE}.partition: is 5, but the serving has 2 groups; the partition counts the first "
+        "groups that keep their template. Write at most 2, or a percentage such as 50%. "
+        "[rollout-partition]\n"
+        "backend: there is no backend 'helm'. Known: kthena, native. [known-backend]\n"
+        f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
+        "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_bad_input_is_refused_with_a_remedy(case: Case) -> None:
+    with pytest.raises(SpecError) as refusal:
+        case.compile(changed(case.args, case.changes))
+    assert str(refusal.value) == case.message
