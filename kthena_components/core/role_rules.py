@@ -69,13 +69,30 @@ def template_parts(role: RoleSpec) -> Iterator[Finding]:
         template = getattr(role, field) or {}
         for part, known in ((template, _TEMPLATE), (template.get("metadata") or {}, _METADATA)):
             path = field if part is template else f"{field}.metadata"
-            for key in sorted(str(key) for key in set(part) - set(known)):
+            for key in sorted(key for key in part if isinstance(key, str) and key not in known):
                 yield Finding(
                     path=f"{path}.{key}",
                     seen=f"'{key}' is nothing that a pod template passes on to its pods",
                     remedy=f"remove it; known: {', '.join(known)}",
                     rule="template-parts",
                 )
+        yield from _odd_keys(field, template)
+
+
+def _odd_keys(path: str, value: Any) -> Iterator[Finding]:
+    """Refuse keys that YAML reads as something else than text: Kubernetes has no such fields."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _odd_keys(f"{path}[{index}]", item)
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        if not isinstance(key, str):
+            yield Finding(
+                path=path,
+                seen=f"has the key {key}, and every key must be text",
+                remedy=f"put it in quotes: '{key}'",
+                rule="template-parts",
+            )
+        yield from _odd_keys(f"{path}.{key}", item)
 
 
 def template_containers(role: RoleSpec) -> Iterator[Finding]:
@@ -191,6 +208,7 @@ BLOCKING = frozenset(
         "template-or-engine",
         "worker-template",
         "template-containers",
+        "template-parts",
         "data-parallel-layout",
         "sglang-data-multi-node",
         "engine-launch",

@@ -225,13 +225,23 @@ def test_up_waits_for_few_entries_at_a_time(replicas: int, awaited: int) -> None
     assert len([m for m in made if m.timeout_seconds is not None]) == awaited
 
 
-def test_what_is_not_waited_for_says_so() -> None:
+def test_what_is_not_waited_for_is_there_when_its_pods_exist() -> None:
+    """Never skipAwait: a deletion that nobody waits for blocks the replacement's name."""
     for manifest in manifests(PREFILL_DECODE, {"roles[1].replicas": 4}).values():
         if manifest.kind == "StatefulSet":
-            annotations = manifest.body["metadata"].get("annotations", {})
-            assert (annotations == {"pulumi.com/skipAwait": "true"}) == (
-                manifest.timeout_seconds is None
-            )
+            pods = manifest.body["spec"]["replicas"]
+            until_made = {"pulumi.com/waitFor": f"jsonpath={{.status.replicas}}={pods}"}
+            awaited = manifest.timeout_seconds is not None
+            annotations = manifest.body["metadata"].get("annotations")
+            assert annotations == (None if awaited else until_made)
+
+
+def test_an_entry_is_deleted_before_its_workers() -> None:
+    made = manifests(PREFILL_DECODE)
+    assert made["StatefulSet/split-0-prefill-0"].replace_with == (
+        "StatefulSet/split-0-prefill-0-w",
+    )
+    assert all(m.delete_first for m in made.values() if m.kind == "StatefulSet")
 
 
 def test_a_group_below_the_partition_is_left_as_it_is() -> None:
