@@ -64,7 +64,9 @@ def read(case: str) -> list[dict[str, Any]]:
 def stray_files() -> list[str]:
     """Name the files that belong to no case."""
     known = {path_of(case) for case in CASES}
-    return sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.*") if path not in known)
+    return sorted(
+        str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.*") if path not in known
+    )
 
 
 def update() -> None:

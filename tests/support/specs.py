@@ -4,11 +4,20 @@ import copy
 import itertools
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Args = dict[str, Any]
 REMOVED: Final = object()
 """As a value in `changed`: take the field away."""
+
+
+class Case(NamedTuple):
+    """A change that turns something right into something wrong, and what is then said."""
+
+    args: Args
+    changes: Mapping[str, Any]
+    message: str
+
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
