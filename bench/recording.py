@@ -13,10 +13,42 @@ import pulumi
 
 RESOURCE = "$resource"
 TIMEOUTS = "$timeouts"
+
+
+class _Custom(pulumi.CustomResource):
+    """A class of its own, as each resource of an SDK has one.
+
+    Pulumi's SDK looks for a third constructor on the stack to know where in the user's program a
+    resource is made. It finds none for a plain `pulumi.CustomResource(…)`, and then sends nothing.
+    """
+
+    def __init__(self, kind: str, name: str, props: Any, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(kind, name, props, opts)
+
+
+class _Component(pulumi.ComponentResource):
+    """The same for components."""
+
+    def __init__(self, kind: str, name: str, props: Any, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(kind, name, props, opts)
+
+
+class _Provider(pulumi.ProviderResource):
+    """The same for providers, which are named by their package."""
+
+    def __init__(self, kind: str, name: str, props: Any, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(kind.rpartition(":")[2], name, props, opts)
+
+
 MAKERS: Mapping[str, Callable[..., Any]] = {
+    "component": _Component,
+    "custom": _Custom,
+    "provider": _Provider,
+}
+BARE: Mapping[str, Callable[..., Any]] = {
     "component": pulumi.ComponentResource,
     "custom": pulumi.CustomResource,
-    "provider": lambda kind, *rest: pulumi.ProviderResource(kind.rpartition(":")[2], *rest),
+    "provider": _Provider,
 }
 
 
@@ -28,7 +60,7 @@ def record(program: Callable[[], object], path: Path) -> None:
     path.write_text(json.dumps(events))
 
 
-def replay(path: Path) -> None:
+def replay(path: Path, makers: Mapping[str, Callable[..., Any]] = MAKERS) -> None:
     """Register what was recorded: the raw program that the package is measured against."""
     made: list[Any] = []
     for event in json.loads(path.read_text()):
@@ -36,7 +68,7 @@ def replay(path: Path) -> None:
             made[event["of"]].register_outputs(event["outputs"])
         else:
             opts = {key: _restored(value, made) for key, value in event["opts"].items()}
-            make, props = MAKERS[event["class"]], event["props"]
+            make, props = makers[event["class"]], event["props"]
             made.append(make(event["type"], event["name"], props, pulumi.ResourceOptions(**opts)))
 
 

@@ -5,6 +5,8 @@ Two policies call it, because a policy has one level. Nothing here raises: an ex
 the whole operation, whatever the level.
 """
 
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from threading import local
@@ -18,6 +20,7 @@ from pulumi_policy import (
     ResourceValidationPolicy,
     StackValidationArgs,
     StackValidationPolicy,
+    proxy,
 )
 
 from kthena_components.backends.readers import judge_manifest, read_manifest
@@ -31,6 +34,8 @@ COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "Serv
 """Components that register what they deploy as rows (core/report.py)."""
 GROUPED = frozenset({"PodGroup", "StatefulSet"})
 """Kinds that make up a ServingGroup without a controller."""
+
+UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 Body = dict[str, Any]
 _last = local()
@@ -93,7 +98,12 @@ def validate_advisory(args: ResourceValidationArgs, report: ReportViolation) -> 
 def _report(args: ResourceValidationArgs, report: ReportViolation, *levels: Level) -> None:
     for finding in _safely(partial(_judge_once, args)):
         if finding.level in levels:
-            report(str(finding), None)
+            report(_text(finding), None)
+
+
+def _text(finding: Finding) -> str:
+    """Write a finding without the texts that stand for unknown values: nobody can read them."""
+    return UNKNOWNS.sub("<output>", str(finding))
 
 
 def _judge_once(args: ResourceValidationArgs) -> list[Finding]:
@@ -121,11 +131,19 @@ def validate_groups(args: StackValidationArgs, report: ReportViolation) -> None:
     """Report on engines whose entry and workers are objects of their own."""
     for bodies in _clusters(args):
         for finding in _safely(partial(_judge_groups, bodies)):
-            owner = max(
-                (u for u in bodies if finding.path.startswith(f"{u}.")), key=len, default=""
-            )
+            owner = _owner(finding, bodies)
+            message = _text(finding).removeprefix(f"{owner}.")
             if finding.level is Level.MANDATORY:
-                report(str(finding).removeprefix(f"{owner}."), owner or None)
+                report(message, owner or None)
+            elif finding.level is Level.UNKNOWN:
+                # This policy's level would make it stop something; Pulumi shows stderr as it is.
+                sys.stderr.write(f"{owner.rpartition('::')[2] or 'serving-groups'}: {message}\n")
+
+
+def _owner(finding: Finding, urns: Iterable[str]) -> str:
+    """Find the URN that a path begins with; none when it is about no resource."""
+    owners = (urn for urn in urns if finding.path.startswith(f"{urn}."))
+    return max(owners, key=len, default="")
 
 
 def _judge_groups(bodies: Mapping[str, Body]) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ from tests.support.specs import (
 from tests.support.strategies import LATE
 
 
-class Case(NamedTuple):
+class BadInput(NamedTuple):
     """A change that turns something right into something wrong."""
 
     args: Args
@@ -62,38 +62,40 @@ def overlay(**engine: Any) -> dict[str, Any]:
 
 
 CASES = {
-    "unknown-field": Case(
+    "unknown-field": BadInput(
         ENGINE_RAY,
         {"replica": 2},
         "replica: there is no field 'replica' here. Write 'replicas'. [unknown-field]",
     ),
-    "no-roles": Case(ENGINE_RAY, {"roles": REMOVED}, "roles: is missing. Add 'roles'. [required]"),
-    "five-roles-on-kthena": Case(
+    "no-roles": BadInput(
+        ENGINE_RAY, {"roles": REMOVED}, "roles: is missing. Add 'roles'. [required]"
+    ),
+    "five-roles-on-kthena": BadInput(
         TEMPLATES_PLAIN,
         KTHENA | {"roles": FIVE},
         "roles: has 5 roles (a, b, c, d, e), and a ModelServing holds at most 4. Split the "
         "serving, or write backend: native. [backend-loss]",
     ),
-    "two-roles-of-one-name": Case(
+    "two-roles-of-one-name": BadInput(
         TEMPLATES_PLAIN,
         {"roles[1].name": "prefill"},
         "roles[1].name: 2 roles have the name 'prefill' (roles[0], roles[1]), and role names must "
         "be unique. Rename all but one. [role-names-unique]",
     ),
-    "role-name-starts-with-a-digit": Case(
+    "role-name-starts-with-a-digit": BadInput(
         GUIDE,
         KTHENA | {"roles[0].name": "405b", "gang_policy": REMOVED},
         "roles[0].name: is '405b', and Kthena wants a role name that starts with a letter. Write "
         "for example 'r405b'. [backend-loss]",
     ),
-    "long-name-natively": Case(
+    "long-name-natively": BadInput(
         ENGINE_RAY,
         {"name": "a-very-long-name-for-a-serving-of-a-chat-model"},
         "roles[0].name: gives the StatefulSet name "
         "'a-very-long-name-for-a-serving-of-a-chat-model-1-decode-0-w', 59 characters; at most 52 "
         "are allowed. Shorten the serving's or the role's name by 7. [name-fits]",
     ),
-    "long-name-on-kthena": Case(
+    "long-name-on-kthena": BadInput(
         ENGINE_RAY,
         KTHENA | {"name": "a-very-long-name-for-a-serving-of-a-chat-model-in-this-team"},
         "roles[0].name: gives the pod name "
@@ -101,61 +103,61 @@ CASES = {
         "characters; at most 63 are allowed. Shorten the serving's or the role's name by 9. "
         "[name-fits]",
     ),
-    "negative-replicas": Case(
+    "negative-replicas": BadInput(
         ENGINE_RAY,
         {"replicas": -1},
         "replicas: is -1, but must be at least 0. Write at least 0. [range]",
     ),
-    "zero-tensor": Case(
+    "zero-tensor": BadInput(
         ENGINE_RAY,
         {f"{SIZES}.tensor": 0},
         f"{SIZES}.tensor: is 0, but must be at least 1. Write at least 1. [range]",
     ),
-    "template-and-engine": Case(
+    "template-and-engine": BadInput(
         ENGINE_RAY,
         {"roles[0].entry_template": template()},
         "roles[0]: role 'decode' has both an engine and entry_template, and only one can write "
         "the pods. Remove one; overlay changes single fields of an engine's pods. "
         "[template-or-engine]",
     ),
-    "neither-template-nor-engine": Case(
+    "neither-template-nor-engine": BadInput(
         TEMPLATES_PLAIN,
         {"roles[0].entry_template": REMOVED},
         "roles[0]: role 'prefill' has neither an entry_template nor an engine. Give one of them. "
         "[template-or-engine]",
     ),
-    "workers-without-a-template": Case(
+    "workers-without-a-template": BadInput(
         TEMPLATES_PLAIN,
         {"roles[0].worker_template": REMOVED},
         "roles[0].worker_template: is missing, but worker_replicas is 3. Add worker_template, or "
         "write worker_replicas: 0. [worker-template]",
     ),
-    "no-containers": Case(
+    "no-containers": BadInput(
         TEMPLATES_PLAIN,
         {"roles[0].entry_template.spec.containers": []},
         "roles[0].entry_template.spec.containers: is empty or missing, so there is nothing to "
         "run. Give at least one container. [template-containers]",
     ),
-    "more-ranks-than-gpus": Case(
+    "more-ranks-than-gpus": BadInput(
         ENGINE_RAY,
         {f"{SIZES}.pipeline": 3},
         f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
         "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]",
     ),
-    "more-gpus-than-ranks": Case(
+    "more-gpus-than-ranks": BadInput(
         NATIVE_8B,
         {"roles[0].resources.gpus_per_pod": 8},
         f"{SIZES}: engine 'server' starts tensor 1 × pipeline 1 = 1 rank, but its pod has 8 GPUs. "
         "Set tensor to 8, or set pipeline to 8, or give each pod 1 GPU. [world-size-equals-gpus]",
     ),
-    "more-ranks-than-gpus-in-a-template": Case(
+    "more-ranks-than-gpus-in-a-template": BadInput(
         GUIDE,
         {f"{CONTAINER}.command[2]": GUIDE_ENTRY.replace("--tensor-parallel-size 8", "-tp 4")},
         f"{CONTAINER}.command: engine 'llama-405b' starts tensor 4 × pipeline 2 = 8 ranks, but "
         "its 2 pods × 8 GPUs hold 16. Set pipeline to 4, or set tensor to 8, or give the engine 1 "
         "pod, or give each pod 4 GPUs. [world-size-equals-gpus]",
     ),
-    "entry-and-workers-differ": Case(
+    "entry-and-workers-differ": BadInput(
         GUIDE,
         {
             "roles[0].worker_template.spec.containers[0].resources": {
@@ -169,114 +171,114 @@ CASES = {
         "entry pod 8 GPUs and each worker 4, and an engine deals its ranks out evenly. Write 8 in "
         "both, or 4 in both. [leader-worker-same-gpus]",
     ),
-    "ray-waits-for-other-pods": Case(
+    "ray-waits-for-other-pods": BadInput(
         GUIDE,
         {f"{CONTAINER}.command[2]": GUIDE_ENTRY.replace("size=2", "size=3", 1)},
         f"{CONTAINER}.command: engine 'llama-405b' has 2 pods, but its Ray leader waits for 3 "
         "(ray_cluster_size). Write --ray_cluster_size=2, or $(GROUP_SIZE). "
         "[ray-cluster-size-equals-group]",
     ),
-    "gang-minimum-of-no-role": Case(
+    "gang-minimum-of-no-role": BadInput(
         PREFILL_DECODE,
         {"gang_policy.min_role_replicas": {"prefil": 1}},
         "gang_policy.min_role_replicas.prefil: there is no role 'prefil'. Write 'prefill'. "
         "[gang-minimum]",
     ),
-    "gang-minimum-above-replicas": Case(
+    "gang-minimum-above-replicas": BadInput(
         PREFILL_DECODE,
         {"gang_policy.min_role_replicas.decode": 2},
         "gang_policy.min_role_replicas.decode: is 2, but role 'decode' has 1 replica, so the "
         "group could never start. Write at most 1. [gang-minimum]",
     ),
-    "partition-outside-the-groups": Case(
+    "partition-outside-the-groups": BadInput(
         ENGINE_RAY,
         {f"{UPDATE}.partition": 3},
         f"{UPDATE}.partition: is 3, but the serving has 2 groups; the partition counts the first "
         "groups that keep their template. Write at most 2, or a percentage such as 50%. "
         "[rollout-partition]",
     ),
-    "surge-on-kthena": Case(
+    "surge-on-kthena": BadInput(
         ENGINE_RAY,
         KTHENA | {f"{UPDATE}.max_surge": 1},
         f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that take the field drop "
         "it. Remove it; max_unavailable is the only budget. [backend-loss]",
     ),
-    "surge-natively": Case(
+    "surge-natively": BadInput(
         ENGINE_RAY,
         {f"{UPDATE}.max_surge": 1},
         f"{UPDATE}.max_surge: is 1, but a StatefulSet is replaced under its own name, so nothing "
         "can surge. Remove it; max_unavailable is the only budget. [backend-loss]",
     ),
-    "both-tiers": Case(
+    "both-tiers": BadInput(
         ENGINE_RAY,
         {f"{GROUP_TOPOLOGY}.highest_tier_name": "rack"},
         f"{GROUP_TOPOLOGY}: both highest_tier_allowed (1) and highest_tier_name ('rack') are "
         "given, and Volcano takes one or the other. Remove one of them. [topology-cap-stated]",
     ),
-    "hard-without-a-cap": Case(
+    "hard-without-a-cap": BadInput(
         ENGINE_RAY,
         {GROUP_TOPOLOGY: {"mode": "hard"}},
         f"{GROUP_TOPOLOGY}: mode is hard but no tier is given, so Volcano would drop the whole "
         "constraint. Give highest_tier_allowed, for example 1 for the closest tier. "
         "[topology-cap-stated]",
     ),
-    "count-from-an-output": Case(ENGINE_RAY, {"replicas": LATE}, f"replicas: {NOT_KNOWN}"),
-    "no-such-backend": Case(
+    "count-from-an-output": BadInput(ENGINE_RAY, {"replicas": LATE}, f"replicas: {NOT_KNOWN}"),
+    "no-such-backend": BadInput(
         ENGINE_RAY,
         {"backend": "kthenna"},
         "backend: there is no backend 'kthenna'. Write 'kthena'; known: kthena, native. "
         "[known-backend]",
     ),
-    "recovery-natively": Case(
+    "recovery-natively": BadInput(
         ENGINE_RAY,
         {"recovery_policy": "RoleRecreate"},
         "recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed. "
         f"{CONTROLLER}",
     ),
-    "grace-natively": Case(
+    "grace-natively": BadInput(
         ENGINE_RAY,
         {"restart_grace_period_seconds": 60},
         "restart_grace_period_seconds: is 60, but a StatefulSet recreates a pod at once. "
         f"{CONTROLLER}",
     ),
-    "role-budget-natively": Case(
+    "role-budget-natively": BadInput(
         GROUP,
         {"roles[0].max_unavailable": 1},
         "roles[0].max_unavailable: is 1, but the engines of a group wait for one gang, so they "
         f"cannot be replaced a few at a time. {CONTROLLER}",
         compile_group,
     ),
-    "reserved-label": Case(
+    "reserved-label": BadInput(
         NATIVE_8B,
         {"roles[0].overlay.metadata.labels": {"modelserving.volcano.sh/role": "x"}},
         "roles[0].overlay.metadata.labels: label 'modelserving.volcano.sh/role' is set here, but "
         "it is how the pods of a group are found. Remove it, or use a label of your own. "
         "[reserved-labels]",
     ),
-    "counted-flag": Case(
+    "counted-flag": BadInput(
         NATIVE_8B,
         {"roles[0].engine.extra_args": ["--seed", "1", "-tp=2"]},
         "roles[0].engine.extra_args: '-tp' states what the package counts itself. Remove it and "
         "use engine.parallelism, launcher, port or model. [counted-flag]",
     ),
-    "gpus-in-an-overlay": Case(
+    "gpus-in-an-overlay": BadInput(
         NATIVE_8B,
         overlay(resources={"limits": {"nvidia.com/gpu": 2}}),
         f"{OVERLAID}.resources.limits: {COUNTED.format('Use resources.gpus_per_pod')}",
     ),
-    "command-in-an-overlay": Case(
+    "command-in-an-overlay": BadInput(
         NATIVE_8B,
         overlay(command=["vllm"]),
         f"{OVERLAID}.command: {COUNTED.format('Use engine.parallelism and engine.extra_args')}",
     ),
-    "role-joins-a-gang-of-nobody": Case(
+    "role-joins-a-gang-of-nobody": BadInput(
         ROLE,
         {"scheduler_name": "default-scheduler"},
         "pod_group: is given, but scheduler_name is 'default-scheduler', and only Volcano reads "
         "it. Write scheduler_name: volcano, or remove the field. [volcano-scheduler]",
         compile_role,
     ),
-    "several-at-once": Case(
+    "several-at-once": BadInput(
         ENGINE_RAY,
         {"backend": "helm", f"{UPDATE}.partition": 5, f"{SIZES}.pipeline": 3},
         f"{UPDATE}.partition: is 5, but the serving has 2 groups; the partition counts the first "
@@ -290,7 +292,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_bad_input_is_refused_with_a_remedy(case: Case) -> None:
+def test_bad_input_is_refused_with_a_remedy(case: BadInput) -> None:
     with pytest.raises(SpecError) as refusal:
         case.compile(changed(case.args, case.changes))
     assert str(refusal.value) == case.message

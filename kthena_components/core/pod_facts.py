@@ -134,7 +134,7 @@ def _container(container: Mapping[str, Any], path: str, env: Mapping[str, str]) 
     """Read one container as if it were alone in its pod."""
     argv = _argv(container)
     command = read_command(argv, _env(container, env))
-    name, gap = str(container.get("name")), None
+    name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
     elif command is None and argv and is_late(container.get("image")):
@@ -149,8 +149,13 @@ def _container(container: Mapping[str, Any], path: str, env: Mapping[str, str]) 
     )
 
 
+def _name(container: Mapping[str, Any]) -> str:
+    name = container.get("name")
+    return name if isinstance(name, str) and not is_late(name) else "?"
+
+
 def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
-    name, resources = str(container.get("name")), as_map(container.get("resources"))
+    name, resources = _name(container), as_map(container.get("resources"))
     limits, requests = resources.get("limits"), resources.get("requests")
     keys = (str(key) for key in (*as_map(limits), *as_map(requests)))
     named = sorted({key for key in keys if is_accelerator(key)})

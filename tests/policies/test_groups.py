@@ -161,6 +161,21 @@ def test_workers_with_unknown_gpus_say_so() -> None:
     )
 
 
+def test_a_group_that_cannot_be_judged_says_so_and_stops_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = native()
+    parts["gang"]["spec"]["minMember"] = UNKNOWN
+    parts["workers"]["spec"]["replicas"] = UNKNOWN
+    assert group_refusals([in_stack(body) for body in parts.values()]) == []
+    assert capsys.readouterr().err == (
+        "default/chat-0-decode-0: spec.template.spec.containers[0].command: engine 'decode' was "
+        "not checked, because replicas is not known yet. [world-size-equals-gpus]\n"
+        "default/chat-0: spec.minMember: was not checked, because replicas is not known yet. "
+        "[gang-covers-engine]\n"
+    )
+
+
 def test_a_native_launch_over_workers_is_judged_as_a_group_too() -> None:
     bodies = emitted(changed(ENGINE_RAY, {"replicas": 1, "roles[0].engine.launcher": "native"}))
     sets = [body for body in bodies if body["kind"] == "StatefulSet"]

@@ -118,7 +118,9 @@ def test_any_damage_to_a_group_is_judged(data: st.DataObject) -> None:
     group_refusals(objects)
 
 
-def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_a_rule_is_advice_and_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(*_: object) -> None:
         raise KeyError("gone")
 
@@ -130,3 +132,7 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
         "was not checked, because a rule failed with KeyError: 'gone'. [rule-fault]"
     )
     assert group_refusals([in_stack(body) for body in emitted(ENGINE_RAY)]) == []
+    assert capsys.readouterr().err == (
+        "serving-groups: was not checked, because a rule failed with KeyError: 'gone'. "
+        "[rule-fault]\n"
+    )

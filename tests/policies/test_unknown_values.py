@@ -159,6 +159,14 @@ def test_an_unknown_image_does_not_matter_behind_a_command() -> None:
     assert silent(DEPLOYMENT, workload(container(command=[*command, FLAG, "8"], image=UNKNOWN)))
 
 
+def test_an_unknown_role_or_container_is_not_repeated() -> None:
+    engine = vllm(FLAG, "16", name=UNKNOWN, resources={"requests": {GPU: 8}})
+    wrong = model_serving({"spec": {"containers": [engine]}})
+    wrong["spec"]["template"]["roles"][0]["name"] = UNKNOWN
+    assert "engine '<output>', container '?' states" in refusals(MODEL_SERVING, wrong)
+    assert UNKNOWN not in refusals(MODEL_SERVING, wrong) + advice(MODEL_SERVING, wrong)
+
+
 def test_an_unknown_name_is_not_repeated() -> None:
     wrong = workload(vllm(FLAG, "16"), name=UNKNOWN)
     assert "engine 'StatefulSet' starts tensor 16" in refusals(STATEFUL_SET, wrong)

@@ -102,11 +102,14 @@ def test_a_kubeconfig_without_a_current_context_asks_for_one(tmp_path: Path) -> 
 
 def test_several_kubeconfigs_are_read_as_one_and_the_first_wins(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text(yaml.safe_dump({"current-context": "production"}))
+    own = {"name": "there", "cluster": {"server": "https://first.invalid", "proxy-url": "http://p"}}
+    first.write_text(yaml.safe_dump({"current-context": "production", "clusters": [own]}))
     second.write_text(yaml.safe_dump(CONTENT))
     found = told({"KUBECONFIG": f"{first}:{tmp_path / 'none'}:{second}"})
     assert found is not None
-    assert found.startswith(f"output: context 'production' of {first} and {second},")
+    assert found.startswith(
+        f"output: context 'production' of {first} and {second}, https://first.invalid,"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -174,13 +175,19 @@ class Stack:
         return replace(run, events=[json.loads(line) for line in lines])
 
     def pulumi(self, *arguments: str, stdin: str = "") -> Run:
-        """Run one command of the CLI."""
-        done = subprocess.run(
+        """Run one command of the CLI. What hangs is ended with all that it has started."""
+        process = subprocess.Popen(
             ["pulumi", *arguments, "--non-interactive", "--color", "never"],
-            cwd=self.project, env=self.variables, input=stdin, timeout=SECONDS,
-            check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            cwd=self.project, env=self.variables, text=True, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        return Run(done.returncode, done.stdout)
+        try:
+            text, _ = process.communicate(stdin, SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            text, _ = process.communicate()
+            raise AssertionError(f"no end after {SECONDS} seconds:\n{text}") from None
+        return Run(process.returncode, text)
 
 
 @cache

@@ -12,7 +12,6 @@ from typing import Any, Final
 import yaml
 
 from kthena_components.backends.compiler import compile_serving
-from kthena_components.core.known import LATE_OPEN
 from tests.support.specs import (
     ENGINE_RAY,
     GUIDE,
