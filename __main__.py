@@ -1,5 +1,5 @@
 """The stack program: deploys what stacks/Pulumi.<stack>.yaml describes."""
 
-from kthena_components.resources.stack import deploy
+from kthena_components.resources.stack import main
 
-deploy()
+main()

@@ -5,6 +5,7 @@ secrets.py.
 """
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,12 @@ from kthena_components.resources.secrets import (
     unused_secrets,
 )
 
+SHOWN = 32
+"""Exit status by which a program tells Pulumi's language host that its error has been shown.
+
+Source: sdk/python/cmd/pulumi-language-python-exec in the Pulumi repository.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
@@ -48,6 +55,15 @@ class Stack:
     values: Mapping[str, Any]
     """What was written, by field: components take args, not specs."""
     servings: tuple[Compiled, ...]
+
+
+def main() -> None:
+    """Deploy, and show a refusal alone: Pulumi would add "an unhandled error occurred" to it."""
+    try:
+        deploy()
+    except pulumi.RunError as error:
+        pulumi.log.error(str(error))
+        sys.exit(SHOWN)
 
 
 def deploy() -> None:

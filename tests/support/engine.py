@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from toolchain.locate import exports
 ROOT = Path(__file__).resolve().parents[2]
 STACK_PROGRAM = ("Pulumi.yaml", "__main__.py", "stacks")
 SECONDS = 120
+SECONDS_TO_CANCEL = 5
 STATE_VARIABLES = {
     "PULUMI_CONFIG_PASSPHRASE": "only for tests",
     "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
@@ -175,16 +177,18 @@ class Stack:
         return replace(run, events=[json.loads(line) for line in lines])
 
     def pulumi(self, *arguments: str, stdin: str = "") -> Run:
-        """Run one command of the CLI. What hangs is ended with all that it has started."""
+        """Run one command of the CLI. What hangs is interrupted, so that it ends its plugins."""
         process = subprocess.Popen(
             ["pulumi", *arguments, "--non-interactive", "--color", "never"],
-            cwd=self.project, env=self.variables, text=True, start_new_session=True,
+            cwd=self.project, env=self.variables, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
             text, _ = process.communicate(stdin, SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.send_signal(signal.SIGINT)
+            time.sleep(SECONDS_TO_CANCEL)
+            process.send_signal(signal.SIGINT)  # the first asks, the second tells
             text, _ = process.communicate()
             raise AssertionError(f"no end after {SECONDS} seconds:\n{text}") from None
         return Run(process.returncode, text)

@@ -110,12 +110,6 @@ WRONG = {
         "starts tensor 4 × pipeline 1 × 2 pods = 8 ranks, but its 2 pods × 8 GPUs hold 16",
         "Set pipeline to 2, or set tensor to 8, or give each pod 4 GPUs",
     ),
-    "hybrid-copies": (
-        engine("-tp 2 -dp 8 -dpl 2 --data-parallel-hybrid-lb", 4, pods=2),
-        "starts tensor 2 × pipeline 1 × data 2 a pod × 2 pods = 8 ranks, but its 2 pods × 4 GPUs "
-        "hold 16",
-        "",
-    ),
     "uneven-pods": (
         engine("-tp 8 -pp 2", pods=2, worker_gpus=4),
         "starts tensor 8 × pipeline 2 = 16 ranks, but its 2 pods (entry 8, workers 4 GPUs) hold 12",
@@ -127,6 +121,15 @@ WRONG = {
         "Set pipeline to 1, or give the engine 6 pods",
     ),
 }
+
+
+def test_copies_that_balance_outside_are_counted_by_the_pod() -> None:
+    (line,) = said(engine("-tp 2 -dp 8 -dpl 2 --data-parallel-hybrid-lb", pods=2))
+    assert line == (
+        "here: engine 'e' starts tensor 2 × pipeline 1 × data 2 a pod × 2 pods = 8 ranks, but its "
+        "2 pods × 8 GPUs hold 16. Set pipeline to 2, or set tensor to 4, or give each pod 4 GPUs. "
+        "[world-size-equals-gpus]"
+    )
 
 
 @pytest.mark.parametrize(("facts", "seen", "remedy"), WRONG.values(), ids=WRONG)
@@ -230,12 +233,14 @@ def ways(remedy: str) -> Iterator[dict[str, int]]:
             "roles[0].engine.parallelism.data": st.sampled_from([1, 1, 2, 4]),
             "roles[0].worker_replicas": st.integers(0, 3),
             "roles[0].resources.gpus_per_pod": st.sampled_from([1, 2, 4, 8]),
-            "roles[0].engine.launcher": st.sampled_from(["ray", "native"]),
         }
-    )
+    ),
+    st.sampled_from([("vllm", "ray"), ("vllm", "native"), ("sglang", "native")]),
 )
-def test_what_a_remedy_says_is_accepted(sizes: dict[str, Any]) -> None:
-    wrong = changed(ENGINE_RAY, sizes)
+def test_what_a_remedy_says_is_accepted(sizes: dict[str, Any], start: tuple[str, str]) -> None:
+    kind, launcher = start
+    engine_fields = {"roles[0].engine.kind": kind, "roles[0].engine.launcher": launcher}
+    wrong = changed(ENGINE_RAY, sizes | engine_fields)
     try:
         compile_serving(wrong)
     except SpecError as refusal:

@@ -1,0 +1,252 @@
+"""Whether ranks and GPUs agree: what passes, what is said, and that the remedy is one."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kthena_components.backends.compiler import compile_serving
+from kthena_components.core.checks import run_checks
+from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
+from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.known import MaybeInt, Unknown
+from tests.support.specs import ENGINE_RAY, Args, changed, gpu_template
+from tests.support.strategies import LATE, law
+
+SPLIT = (
+    "so one tensor group would fill a part of a pod, and a pod would hold parts of two groups. "
+    "Set tensor to {}. [nodes-whole]"
+)
+
+
+def engine(
+    flags: str, gpus: Any = 8, pods: MaybeInt = 1, worker_gpus: int | None = None
+) -> EngineFacts:
+    """Give an engine whose pods run vLLM with some flags."""
+    template = gpu_template(f"vllm serve m {flags}", gpus)
+    worker = gpu_template("vllm serve m", gpus if worker_gpus is None else worker_gpus)
+    return EngineFacts(
+        path="e",
+        name="e",
+        pods=pods,
+        replicas=1,
+        entry=read_pod(template, "entry", command_path="here"),
+        worker=None if pods == 1 else read_pod(worker, "worker"),
+    )
+
+
+def findings(facts: EngineFacts) -> list[Finding]:
+    """Judge one engine that Volcano places."""
+    return run_checks(ServingFacts(path="", name="s", engines=(facts,), gang_expected=True))
+
+
+def said(facts: EngineFacts) -> list[str]:
+    return [str(finding) for finding in findings(facts)]
+
+
+RIGHT = {
+    "one-gpu": engine("", 1),
+    "no-gpu": engine("", 0),
+    "tensor": engine("-tp 8"),
+    "pipeline": engine("-tp 2 -pp 4"),
+    "data": engine("-dp 8"),
+    "context": engine("-tp 4 -pcp 2"),
+    "decode-context": engine("-tp 8 -dcp 4"),
+    "two-pods": engine("-tp 8 -pp 2", pods=2),
+    "tensor-over-pods": engine("-tp 16", pods=2),
+    "several-groups-in-a-pod": engine("-tp 4 -pp 4", pods=2),
+    "external-copies": engine("-tp 8 -dp 4 -dpn 0", pods=1),
+    "hybrid-copies": engine("-tp 2 -dp 8 -dpl 4 --data-parallel-hybrid-lb", pods=2),
+    "output-that-does-not-count": engine(f"-tp 8 --seed {LATE}"),
+}
+
+
+@pytest.mark.parametrize("facts", RIGHT.values(), ids=RIGHT)
+def test_as_many_ranks_as_gpus_are_right(facts: EngineFacts) -> None:
+    assert [finding for finding in findings(facts) if finding.level is Level.MANDATORY] == []
+
+
+WRONG = {
+    "fewer-ranks": (
+        engine("-tp 4"),
+        "starts tensor 4 × pipeline 1 = 4 ranks, but its pod has 8 GPUs",
+        "Set tensor to 8, or set pipeline to 2, or give each pod 4 GPUs",
+    ),
+    "one-rank": (
+        engine("", 2),
+        "starts tensor 1 × pipeline 1 = 1 rank, but its pod has 2 GPUs",
+        "Set tensor to 2, or set pipeline to 2, or give each pod 1 GPU",
+    ),
+    "more-ranks": (
+        engine("-tp 8 -pp 3", pods=2),
+        "starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 GPUs hold 16",
+        "Set pipeline to 2, or give the engine 3 pods",
+    ),
+    "one-gpu-each": (
+        engine("-tp 1 -pp 3", 1, pods=2),
+        "starts tensor 1 × pipeline 3 = 3 ranks, but its 2 pods × 1 GPU hold 2",
+        "Set pipeline to 2, or give the engine 3 pods",
+    ),
+    "no-gpus": (
+        engine("-tp 8", 0),
+        "starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 0 GPUs",
+        "Give each pod 8 GPUs",
+    ),
+    "copies": (
+        engine("-tp 2 -dp 2", pods=2),
+        "starts tensor 2 × pipeline 1 × data 2 = 4 ranks, but its 2 pods × 8 GPUs hold 16",
+        "Set data to 8, or set pipeline to 4, or set tensor to 8, or give each pod 2 GPUs",
+    ),
+    "context": (
+        engine("-tp 2 -pcp 2", 8),
+        "starts tensor 2 × pipeline 1 × context 2 = 4 ranks, but its pod has 8 GPUs",
+        "Set tensor to 4, or set pipeline to 2, or set context to 4, or give each pod 4 GPUs",
+    ),
+    "external-copies": (
+        engine("-tp 4 -dp 4 -dpn 0", pods=2),
+        "starts tensor 4 × pipeline 1 × 2 pods = 8 ranks, but its 2 pods × 8 GPUs hold 16",
+        "Set pipeline to 2, or set tensor to 8, or give each pod 4 GPUs",
+    ),
+    "uneven-pods": (
+        engine("-tp 8 -pp 2", pods=2, worker_gpus=4),
+        "starts tensor 8 × pipeline 2 = 16 ranks, but its 2 pods (entry 8, workers 4 GPUs) hold 12",
+        "Give each pod 8 GPUs",
+    ),
+    "nothing-small-helps": (
+        engine("-tp 10 -pp 3", 5, pods=2),
+        "starts tensor 10 × pipeline 3 = 30 ranks, but its 2 pods × 5 GPUs hold 10",
+        "Set pipeline to 1, or give the engine 6 pods",
+    ),
+}
+
+
+def test_copies_that_balance_outside_are_counted_by_the_pod() -> None:
+    (line,) = said(engine("-tp 2 -dp 8 -dpl 2 --data-parallel-hybrid-lb", pods=2))
+    assert line == (
+        "here: engine 'e' starts tensor 2 × pipeline 1 × data 2 a pod × 2 pods = 8 ranks, but its "
+        "2 pods × 8 GPUs hold 16. Set pipeline to 2, or set tensor to 4, or give each pod 4 GPUs. "
+        "[world-size-equals-gpus]"
+    )
+
+
+@pytest.mark.parametrize(("facts", "seen", "remedy"), WRONG.values(), ids=WRONG)
+def test_other_ranks_than_gpus_are_refused(facts: EngineFacts, seen: str, remedy: str) -> None:
+    assert said(facts)[0] == f"here: engine 'e' {seen}. {remedy}. [world-size-equals-gpus]"
+
+
+@pytest.mark.parametrize(
+    ("facts", "because"),
+    [
+        (engine(f"-tp {LATE}"), "it is an output that only the deployment knows"),
+        (engine("-tp 8", LATE), "the amount of nvidia.com/gpu is not known yet"),
+        (engine("-tp 8", pods=Unknown("nobody says")), "nobody says"),
+    ],
+    ids=["size", "gpus", "pods"],
+)
+def test_what_is_not_known_is_told_and_not_refused(facts: EngineFacts, because: str) -> None:
+    (finding,) = findings(facts)
+    assert finding.level is Level.UNKNOWN
+    assert because in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "gpus", "near"),
+    [(6, 8, "4 or 8"), (3, 8, "2 or 4"), (12, 8, "8 or 16"), (5, 6, "3 or 6")],
+)
+def test_a_tensor_group_fills_whole_pods_or_a_whole_part(tensor: int, gpus: int, near: str) -> None:
+    facts = engine(f"-tp {tensor} -pp {gpus}", gpus, pods=tensor)
+    split = SPLIT.format(near)
+    assert said(facts) == [f"here: engine 'e' has tensor {tensor} on pods of {gpus} GPUs, {split}"]
+
+
+def test_one_pod_holds_any_tensor_group() -> None:
+    assert said(engine("-tp 3 -pp 2", 6)) == []
+
+
+def test_a_pod_of_very_many_gpus_is_judged_as_well() -> None:
+    assert findings(engine("-tp 2147483646", 2**31 - 1, pods=2))
+
+
+def test_entry_and_workers_hold_the_same_gpus() -> None:
+    assert said(engine("-tp 8 -pp 2", pods=2, worker_gpus=4))[1] == (
+        "worker.spec.containers[0].resources: engine 'e' gives its entry pod 8 GPUs and each "
+        "worker 4, and an engine deals its ranks out evenly. Write 8 in both, or 4 in both. "
+        "[leader-worker-same-gpus]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("resources", "stated", "remedy"),
+    [
+        (
+            {"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 4}},
+            "a request of 4 and a limit of 8",
+            "Write 8 in both",
+        ),
+        ({"requests": {"nvidia.com/gpu": 8}}, "a request of 8 and no limit", "Write 8 in both"),
+    ],
+    ids=["differ", "no-limit"],
+)
+def test_requests_of_gpus_equal_their_limits(resources: Args, stated: str, remedy: str) -> None:
+    template = gpu_template("vllm serve m -tp 8")
+    template["spec"]["containers"][0]["resources"] = resources
+    facts = EngineFacts(
+        path="e", name="e", pods=1, replicas=1, entry=read_pod(template, "t"), worker=None
+    )
+    (line,) = said(facts)
+    assert line == (
+        "t.spec.containers[0].resources: engine 'e', container 'engine' states nvidia.com/gpu "
+        f"with {stated}, and Kubernetes wants both equal. {remedy}. [gpu-requests-equal-limits]"
+    )
+
+
+WORDS = {
+    r"set (tensor|pipeline|data) to (\d+)": "roles[0].engine.parallelism.{}",
+    r"give the (engine) (\d+) pods?": "roles[0].worker_replicas",
+    r"give each (pod) (\d+) GPUs?": "roles[0].resources.gpus_per_pod",
+}
+
+
+def ways(remedy: str) -> Iterator[dict[str, int]]:
+    """Read the changes that a remedy proposes, one after another."""
+    for way in remedy.split(", or "):
+        changes = {}
+        for part in way.split(" and "):
+            full = part if part.startswith(("set", "give")) else f"set {part}"
+            for pattern, path in WORDS.items():
+                if match := re.fullmatch(pattern, full):
+                    changes[path.format(match[1])] = int(match[2]) - (match[1] == "engine")
+        assert changes, way
+        yield changes
+
+
+@pytest.mark.property
+@__import__("hypothesis").settings(max_examples=3000, deadline=None, suppress_health_check=list(__import__("hypothesis").HealthCheck))
+@given(
+    st.fixed_dictionaries(
+        {
+            "roles[0].engine.parallelism.tensor": st.integers(1, 16),
+            "roles[0].engine.parallelism.pipeline": st.integers(1, 4),
+            "roles[0].engine.parallelism.data": st.sampled_from([1, 1, 2, 4]),
+            "roles[0].worker_replicas": st.integers(0, 3),
+            "roles[0].resources.gpus_per_pod": st.sampled_from([1, 2, 4, 8]),
+        }
+    ),
+    st.sampled_from([("vllm", "ray"), ("vllm", "native"), ("sglang", "native")]),
+)
+def test_what_a_remedy_says_is_accepted(sizes: dict[str, Any], start: tuple[str, str]) -> None:
+    kind, launcher = start
+    engine_fields = {"roles[0].engine.kind": kind, "roles[0].engine.launcher": launcher}
+    wrong = changed(ENGINE_RAY, sizes | engine_fields)
+    try:
+        compile_serving(wrong)
+    except SpecError as refusal:
+        found = {finding.rule: finding for finding in refusal.findings}
+    else:
+        found = {}
+    assume("world-size-equals-gpus" in found)
+    for changes in ways(found["world-size-equals-gpus"].remedy):
+        compile_serving(changed(wrong, changes))
