@@ -237,12 +237,12 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     # Within a pod tensor comes first, between pods the pipeline: as one splits an engine.
     for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
         wanted, rest = divmod(held, ranks // size)
-        if wanted and not rest and _fits({**sizes, word: wanted}, gpus, pods):
+        if wanted and not rest and _fits(command, {**sizes, word: wanted}, gpus, pods):
             ways.append(f"set {word} to {wanted}")
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
-    if alike and ranks % gpus == 0 and _fits(sizes, gpus, ranks // gpus):
+    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
         ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
-    if ranks % pods == 0 and _fits(sizes, ranks // pods, pods):
+    if ranks % pods == 0 and _fits(command, sizes, ranks // pods, pods):
         ways.append(f"give each pod {count_of(ranks // pods, 'GPU')}")
     if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
         ways.append(f"set tensor to {gpus} and pipeline to {pods}")
@@ -252,10 +252,14 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
 _ANY_WAY = "change the parallelism or the GPUs"
 
 
-def _fits(sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
-    """Tell whether an engine of these sizes can lie on pods of so many GPUs."""
+def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
+    """Tell whether an engine of these sizes can lie on pods of so many GPUs.
+
+    vLLM spreads copies of a model evenly over pods, each in one; SGLang keeps them all in one pod.
+    """
     data, copy = sizes.get("data", 1), sizes["tensor"] * sizes["pipeline"]
-    spread = data == 1 or pods == 1 or (data % pods == 0 and copy <= gpus)
+    even = command.engine != "sglang" and data % pods == 0 and copy <= gpus
+    spread = data == 1 or pods == 1 or even
     return spread and gpus > 0 and _whole(sizes["tensor"], gpus, pods)
 
 

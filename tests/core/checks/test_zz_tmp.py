@@ -224,7 +224,7 @@ def ways(remedy: str) -> Iterator[dict[str, int]]:
 
 
 @pytest.mark.property
-@__import__("hypothesis").settings(max_examples=3000, deadline=None, suppress_health_check=list(__import__("hypothesis").HealthCheck))
+@__import__("hypothesis").settings(max_examples=4000, deadline=None, suppress_health_check=list(__import__("hypothesis").HealthCheck))
 @given(
     st.fixed_dictionaries(
         {
