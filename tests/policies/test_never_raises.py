@@ -8,12 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pulumi_policy.proxy import unknown_checking_proxy
 
+from kthena_components.backends.compiler import compile_serving
 from kthena_components.core.findings import Level
+from kthena_components.core.report import shape
 from policies import pack
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     COMPONENT,
     DEPLOYMENT,
+    GPU,
     MODEL_SERVING,
     POD,
     STATEFUL_SET,
@@ -46,6 +49,14 @@ GOOD: dict[str, Args] = {
     POD: pod(vllm("-tp", "8")),
     MODEL_SERVING: emitted(GUIDE, "kthena")[0],
 }
+
+
+def shape_of(args: Args) -> Args:
+    """Give the row of a serving of one role."""
+    (row,) = shape(compile_serving(args).plan)
+    return row
+
+
 fuzz = settings(max_examples=150, deadline=None)
 
 
@@ -78,6 +89,58 @@ def test_any_values_of_the_known_fields_are_judged(resource_type: str, props: Ar
 @given(st.sampled_from(sorted(GOOD)), st.data())
 def test_any_damage_to_a_good_resource_is_judged(resource_type: str, data: st.DataObject) -> None:
     judge(resource_type, data.draw(damaged(GOOD[resource_type])))
+
+
+WORDS = ["--config", "--data-parallel-backend", "--data-parallel-external-lb", "--data-parallel-hybrid-lb", "--data-parallel-rank", "--data-parallel-start-rank", "--distributed-executor-backend", "--enable-dp-attention", "--headless", "--nnodes", "--node-rank", "-dp", "-dpl", "-pcp", "-pp", "-tp", "$(TP)", "0", "1", "2", "3", "6", "8", "16", "-1", "mp", "ray", "x"]
+STARTS = (
+    "vllm serve m",
+    "python3 -m sglang.launch_server",
+    "mpirun -n 8 trtllm-serve m",
+    "bash multi-node-serving.sh leader --ray_cluster_size=2",
+    "ray start --head",
+)
+AMOUNTS = st.sampled_from([0, 2, 4, 8, 8.0, "8", "8k", "x", -1, 1e30, 0.5, None, UNKNOWN])
+LISTS = st.dictionaries(st.sampled_from([GPU, "amd.com/gpu", "rdma/ib"]), AMOUNTS, max_size=2)
+RESOURCES = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("limits", "requests"), LISTS | st.just(UNKNOWN))
+)
+SIZES = st.sampled_from(["0", "2", "x", "9" * 5000, UNKNOWN])
+
+
+@st.composite
+def containers(draw: st.DrawFn) -> Args:
+    """Draw a container that starts an engine in some way, on some GPUs."""
+    flags = draw(st.lists(st.sampled_from([*WORDS, UNKNOWN]), max_size=8))
+    return {
+        "name": draw(st.sampled_from(["a", "b", UNKNOWN])),
+        "image": draw(st.sampled_from(["vllm/vllm-openai:v1", UNKNOWN])),
+        "command": draw(st.sampled_from([None, UNKNOWN, *map(str.split, STARTS)])),
+        "args": flags,
+        "env": [{"name": name, "value": draw(SIZES)} for name in ("TP", "GROUP_SIZE")],
+        "resources": draw(RESOURCES | st.just(UNKNOWN)),
+    }
+
+
+@pytest.mark.property
+@fuzz
+@given(st.lists(containers(), min_size=1, max_size=2), AMOUNTS, st.data())
+def test_any_command_line_on_any_gpus_is_judged(
+    drawn: list[Args], replicas: Any, data: st.DataObject
+) -> None:
+    judge(DEPLOYMENT, workload(*drawn, replicas=replicas))
+    worker = data.draw(st.none() | containers().map(pod))
+    judge(MODEL_SERVING, model_serving(pod(*drawn), worker, replicas))
+
+
+@pytest.mark.property
+@fuzz
+@given(
+    st.dictionaries(
+        st.sampled_from([*shape_of(ENGINE_RAY), "context"]), AMOUNTS | st.just("?"), max_size=9
+    )
+)
+def test_any_row_of_a_component_is_judged(row: Args) -> None:
+    judge(COMPONENT, {"name": "chat", "shape": [row]})
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -1,0 +1,54 @@
+"""What the README shows is what today's code prints."""
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kthena_components.backends.compiler import compile_serving
+from kthena_components.backends.readers import judge_manifest
+from kthena_components.core.findings import SpecError
+from kthena_components.core.report import render_table
+from tests.support.specs import GUIDE
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def dev_serving() -> dict[str, Any]:
+    config = yaml.safe_load((ROOT / "stacks" / "Pulumi.dev.yaml").read_text())["config"]
+    serving: dict[str, Any] = config["kthena-components:servings"][0]
+    return copy.deepcopy(serving)
+
+
+def test_the_table_is_the_one_of_the_dev_stack() -> None:
+    assert render_table([compile_serving(dev_serving()).plan]) in README
+
+
+def test_the_refusal_is_the_one_of_the_changed_number() -> None:
+    serving = dev_serving()
+    assert serving["roles"][0]["engine"]["parallelism"] == {"pipeline": 2}
+    serving["roles"][0]["engine"]["parallelism"] = {"pipeline": 3}
+    with pytest.raises(SpecError) as refused:
+        compile_serving(serving)
+    (finding,) = refused.value.findings
+    shown = f"  stacks/Pulumi.dev.yaml: kthena-components:{finding.under('servings[0]')}"
+    assert f"1 problem\n{shown}\n" in README
+
+
+def test_the_program_is_the_example() -> None:
+    example = (ROOT / "examples" / "ten-lines" / "__main__.py").read_text()
+    (shown,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert shown in example
+
+
+def test_the_policy_finding_is_the_one_of_three_nodes() -> None:
+    (serving, *_) = compile_serving({**GUIDE, "backend": "kthena"}).manifests
+    body = copy.deepcopy(dict(serving.body))
+    role = body["spec"]["template"]["roles"][0]
+    role["name"], role["workerReplicas"] = "decode", 2
+    found = [f for f in judge_manifest(body) if f.rule == "world-size-equals-gpus"]
+    assert [f"  {finding}\n" in README for finding in found] == [True]
