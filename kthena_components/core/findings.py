@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kthena_components.core.known import LATE_TOKEN
+
 
 class Level(StrEnum):
     """How much a finding weighs."""
@@ -34,14 +36,14 @@ class Finding:
     level: Level = Level.MANDATORY
 
     def __str__(self) -> str:
-        """Render as one line: `path: seen. Remedy. [rule]`."""
+        """Render as one line: `path: seen. Remedy. [rule]`. A late value is `<output>`."""
         sentences = [
             part[:1].upper() + part[1:] if i else part
             for i, part in enumerate((self.seen, self.remedy))
             if part
         ]
         where = f"{self.path}: " if self.path else ""
-        return f"{where}{'. '.join(sentences)}. [{self.rule}]"
+        return LATE_TOKEN.sub("<output>", f"{where}{'. '.join(sentences)}. [{self.rule}]")
 
     def under(self, prefix: str) -> "Finding":
         """Give the same finding in the coordinates of a caller one level up."""

@@ -120,24 +120,20 @@ def mirror_requests(template: Template) -> tuple[Template, list[str]]:
     count requests only. Gives the new template and a line for each container that changed.
     Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
     """
-    spec = template.get("spec")
-    if not isinstance(spec, Mapping):
-        return template, []
-    told: list[str] = []
+    spec, told = template.get("spec") or {}, list[str]()
     mirrored = {
         kind: [_mirror(container, told) for container in spec[kind]]
         for kind in ("initContainers", "containers")
-        if isinstance(spec.get(kind), list)
+        if spec.get(kind)
     }
+    if not told:
+        return template, told
     return {**template, "spec": {**spec, **mirrored}}, told
 
 
-def _mirror(container: Any, told: list[str]) -> Any:
-    resources = container.get("resources") if isinstance(container, Mapping) else None
-    limits = resources.get("limits") if isinstance(resources, Mapping) else None
-    if not isinstance(limits, Mapping) or not isinstance(resources, Mapping):
-        return container
-    requests = resources.get("requests") or {}
+def _mirror(container: Mapping[str, Any], told: list[str]) -> Mapping[str, Any]:
+    resources = container.get("resources") or {}
+    limits, requests = (resources.get(kind) or {} for kind in ("limits", "requests"))
     missing = {key: amount for key, amount in limits.items() if key not in requests}
     if not missing:
         return container
@@ -170,14 +166,14 @@ def with_env(template: Template, env: list[dict[str, Any]]) -> Template:
     result = copy.copy(template)
     spec = dict(template.get("spec") or {})
     for kind in ("initContainers", "containers"):
-        if isinstance(spec.get(kind), list):
+        if spec.get(kind):
             spec[kind] = [_container_with_env(item, env, names) for item in spec[kind]]
     result["spec"] = spec
     return result
 
 
-def _container_with_env(container: Any, env: list[dict[str, Any]], names: set[str]) -> Any:
-    if not isinstance(container, Mapping):
-        return container
-    kept = [e for e in container.get("env") or [] if e.get("name") not in names]
+def _container_with_env(
+    container: Mapping[str, Any], env: list[dict[str, Any]], names: set[str]
+) -> dict[str, Any]:
+    kept = [entry for entry in container.get("env") or [] if entry["name"] not in names]
     return {**container, "env": [*kept, *env]}

@@ -1,41 +1,25 @@
-"""What a stack is opened with: the values of its Secrets, and the kubeconfig of its cluster.
+"""The Secrets of a stack: from secret config values to Kubernetes, never to a log or a file.
 
-Neither is looked at beyond whether it is there and usable, and neither is ever shown.
+A value is not looked at beyond whether it is there and is kept secret.
 """
 
-import os
 import re
-import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pulumi
-import yaml
 
-from kthena_components.core.findings import Finding, Level, SpecError, suggest
+from kthena_components.core.findings import Finding, suggest
 from kthena_components.core.stack import (
     OutputMode,
     SecretSpec,
     StackConfig,
     StackSpec,
-    is_kubeconfig_text,
 )
 from kthena_components.core.topology_spec import is_dns_name
 from kthena_components.resources._apply import provider_version
 
-UNREACHABLE = "cluster-unreachable"
-ANSWER_SECONDS = 3
-"""How long a cluster may take to accept a connection."""
-
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
-_CREDENTIALS = frozenset({
-    "token", "tokenFile", "username", "exec", "auth-provider",
-    "client-certificate", "client-certificate-data",
-})  # fmt: skip
-"""What lets a user in. Source: client-go tools/clientcmd/client_config.go canIdentifyUser."""
 
 
 class Secret(pulumi.CustomResource):
@@ -146,149 +130,3 @@ def _rendered(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
                 "control, or write output: cluster",
                 rule="secret-rendered",
             )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cluster:
-    """What a kubeconfig says of one context."""
-
-    title: str
-    server: str
-    proxied: bool
-    opened: bool
-    """Whether its user has credentials."""
-
-
-def check_cluster(spec: StackSpec, environ: Mapping[str, str]) -> Finding | None:
-    """Say why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell."""
-    render = spec.output is OutputMode.RENDER
-    try:
-        files = list(_kubeconfigs(spec, environ))
-        if not files and "KUBERNETES_SERVICE_HOST" in environ:
-            return None  # inside a cluster the provider takes that one
-        cluster = _chosen(files, spec.context)
-    except SpecError as error:
-        return None if render else error.findings[0]
-    if not cluster.opened and cluster.server.startswith("https:"):
-        return _locked(cluster, render=render)
-    return None if render else _answers(cluster, environ)
-
-
-def _locked(cluster: _Cluster, *, render: bool) -> Finding:
-    """Refuse what would wait for ever: the provider asks for a name and a password on no terminal.
-
-    It does so even when it renders, because it opens the cluster of KUBECONFIG all the same.
-    """
-    why = "the provider reads KUBECONFIG all the same, and " if render else ""
-    return Finding(
-        path="output",
-        seen=f"is {'render' if render else 'cluster'}, but {why}{cluster.title} has no "
-        "credentials, so that it would wait for a name and a password",
-        remedy="run with KUBECONFIG=/dev/null" if render else "add a user with credentials to it",
-        rule="kubeconfig",
-    )
-
-
-def _answers(cluster: _Cluster, environ: Mapping[str, str]) -> Finding | None:
-    address = _address(cluster, environ)
-    if address is None:
-        seen = f"{cluster.title} was not tried, because it is not reached by a plain connection"
-        return Finding(path="output", seen=seen, rule=UNREACHABLE, level=Level.UNKNOWN)
-    try:
-        socket.create_connection(address, ANSWER_SECONDS).close()
-    except (OSError, UnicodeError) as error:
-        seen = f"{cluster.title} does not answer: {getattr(error, 'strerror', None) or error}"
-        remedy = "start it or connect to it, choose another one with kubeconfig and context"
-        return _unreachable(seen, remedy)
-    return None
-
-
-def _unreachable(seen: str, remedy: str) -> Finding:
-    return Finding(
-        path="output",
-        seen=f"is cluster, but {seen}",
-        remedy=f"{remedy}, or write output: render",
-        rule=UNREACHABLE,
-    )
-
-
-def _address(cluster: _Cluster, environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Find the host and port to try, or None when a proxy stands before them."""
-    server = urlsplit(cluster.server)
-    try:
-        host, port = server.hostname, server.port or (80 if server.scheme == "http" else 443)
-    except ValueError:
-        return None
-    # As in Go, a proxy of the environment is never asked for this machine itself.
-    local = host == "localhost" or (host or "").startswith("127.")
-    proxied = any(environ.get(key) for key in ("HTTPS_PROXY", "https_proxy")) and not local
-    return None if host is None or proxied or cluster.proxied else (host, port)
-
-
-def _kubeconfigs(spec: StackSpec, environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Read the kubeconfigs that the provider will read, each with words for where it is."""
-    stated = spec.kubeconfig
-    if is_kubeconfig_text(stated):
-        yield "the config value kubeconfig", _mapping("the config value kubeconfig", stated)
-        return
-    ambient = (environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
-    for path in [stated] if stated else filter(None, ambient):
-        try:
-            yield path, _mapping(path, Path(path).expanduser().read_text())
-        except FileNotFoundError:
-            if stated:
-                raise _refused(f"there is no file '{path}'", "write the path of one") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise _refused(f"'{path}' cannot be read: {error}", "make it readable") from None
-
-
-def _mapping(source: str, text: str | None) -> Any:
-    try:
-        content = yaml.safe_load(text or "") or {}
-    except yaml.YAMLError:
-        content = None
-    if not isinstance(content, Mapping):
-        raise _no_kubeconfig(source)
-    return content
-
-
-def _chosen(files: list[tuple[str, Any]], stated: str | None) -> _Cluster:
-    """Find the cluster of the stated or the current context. As in kubectl, the first file wins."""
-    if not files:
-        seen = "there is no kubeconfig, neither at KUBECONFIG nor at ~/.kube/config"
-        raise SpecError([_unreachable(seen, "set KUBECONFIG or the config value kubeconfig")])
-    sources = " and ".join(source for source, _ in files)
-    try:
-        contexts, clusters, users = (_named(files, kind) for kind in ("context", "cluster", "user"))
-        name = stated or next(filter(None, (c.get("current-context") for _, c in files)), None)
-        context = contexts.get(name, {})
-        cluster = clusters.get(context.get("cluster"), {})
-        user = users.get(context.get("user")) or {}
-        server, proxied = str(cluster.get("server")), bool(cluster.get("proxy-url"))
-        opened = any(user.get(key) for key in _CREDENTIALS)
-    except (TypeError, KeyError, AttributeError):
-        raise _no_kubeconfig(sources) from None
-    if name is None:
-        known = ", ".join(sorted(map(str, contexts)))
-        seen = f"{sources} has no current context"
-        raise SpecError([_unreachable(seen, f"write context; known: {known}")])
-    where = f"context '{name}' of {sources}"
-    if name not in contexts:
-        raise _refused(f"there is no {where}", suggest(str(name), contexts), "context")
-    return _Cluster(title=f"{where}, {server},", server=server, proxied=proxied, opened=opened)
-
-
-def _named(files: list[tuple[str, Any]], kind: str) -> dict[Any, Any]:
-    return {
-        item["name"]: item[kind]
-        for _, content in reversed(files)
-        for item in content.get(f"{kind}s") or []
-    }
-
-
-def _no_kubeconfig(source: str) -> SpecError:
-    return _refused(f"{source} holds no kubeconfig", "write the path of one")
-
-
-def _refused(seen: str, remedy: str, path: str = "kubeconfig") -> SpecError:
-    return SpecError([Finding(path=path, seen=seen, remedy=remedy, rule="kubeconfig")])

@@ -1,7 +1,7 @@
 """The stack program: from config to resources, with every refusal before the first of them.
 
-What a stack file may say is in core/stack.py; its Secrets and the way into its cluster are in
-secrets.py.
+What a stack file may say is in core/stack.py; its Secrets are in secrets.py, the
+way into its cluster in cluster.py.
 """
 
 import os
@@ -31,14 +31,9 @@ from kthena_components.core.stack import (
 )
 from kthena_components.resources._apply import provider_version
 from kthena_components.resources._late import hide
+from kthena_components.resources.cluster import UNREACHABLE, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
-from kthena_components.resources.secrets import (
-    UNREACHABLE,
-    check_cluster,
-    check_secrets,
-    register_secrets,
-    unused_secrets,
-)
+from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
 
 SHOWN = 32
 """Exit status by which a program tells Pulumi's language host that its error has been shown.

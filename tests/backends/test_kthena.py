@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from kthena_components.backends import kthena
 from kthena_components.backends.base import Manifest
 from kthena_components.backends.compiler import compile_serving
+from kthena_components.core.known import Unknown
 from tests.support.crds import schema_errors
 from tests.support.specs import (
     ENGINE_RAY,
@@ -17,8 +19,10 @@ from tests.support.specs import (
     Args,
     changed,
 )
+from tests.support.strategies import LATE
 
 KTHENA = {"backend": "kthena"}
+IDENTITY = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing"}
 
 
 def emitted(args: Args, changes: dict[str, Any] | None = None) -> Manifest:
@@ -162,3 +166,35 @@ def test_a_worker_template_without_workers_is_kept_as_kthena_takes_it() -> None:
     manifest = emitted(TEMPLATES_PLAIN, changes)
     (role, _) = manifest.body["spec"]["template"]["roles"]
     assert role["workerTemplate"] == {"spec": {"containers": []}}
+
+
+def test_a_gang_that_is_not_known_is_read_as_such() -> None:
+    roles = [{"name": "a", "replicas": 3, "workerReplicas": 1}, {"name": "b", "workerReplicas": 0}]
+    template = {"roles": roles, "gangPolicy": {"minRoleReplicas": {"a": LATE}}}
+    facts = kthena.read({**IDENTITY, "spec": {"template": template}}, "objects[2]")
+    assert facts is not None
+    assert facts.gang is not None
+    because = Unknown("minRoleReplicas.a is not known yet")
+    assert facts.gang.minima == {"a": because, "b": 1}
+    assert facts.gang.min_member == because
+    assert facts.gang.path == "objects[2].spec.template.gangPolicy"
+
+
+def test_a_minimum_above_the_replicas_is_read_as_the_replicas() -> None:
+    roles = [{"name": "a", "replicas": 2, "workerReplicas": 1}]
+    template = {"roles": roles, "gangPolicy": {"minRoleReplicas": {"a": 5}}}
+    facts = kthena.read({**IDENTITY, "spec": {"template": template}})
+    assert facts is not None
+    assert facts.gang is not None
+    assert (facts.gang.minima, facts.gang.min_member) == ({"a": 2}, 4)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "expected"), [("volcano", True), ("default-scheduler", False), (None, True)]
+)
+def test_volcano_is_kthenas_own_scheduler(scheduler: str | None, expected: bool) -> None:
+    spec = {"template": {"roles": []}, **({"schedulerName": scheduler} if scheduler else {})}
+    facts = kthena.read({**IDENTITY, "spec": spec})
+    assert facts is not None
+    assert facts.gang_expected is expected
+    assert (facts.gang is None) is not expected

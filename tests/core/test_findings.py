@@ -12,6 +12,7 @@ from kthena_components.core.findings import (
     render_findings,
     suggest,
 )
+from tests.support.strategies import LATE
 
 FINDING = Finding(path="roles[0].name", seen="is 'x'", remedy="write 'y'", rule="some-rule")
 
@@ -30,6 +31,11 @@ def test_a_finding_is_one_line_of_path_sight_remedy_and_rule() -> None:
 )
 def test_what_a_finding_lacks_leaves_no_gap(finding: Finding, line: str) -> None:
     assert str(finding) == line
+
+
+def test_a_value_that_is_not_known_is_shown_as_an_output() -> None:
+    finding = Finding(path="image", seen=f"is 'vllm:{LATE}'", rule="r")
+    assert str(finding) == "image: is 'vllm:<output>'. [r]"
 
 
 def test_a_finding_moves_under_its_caller() -> None:

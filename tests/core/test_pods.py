@@ -162,6 +162,11 @@ def test_limits_without_requests_become_requests(
         assert pod == before
 
 
+@pytest.mark.parametrize("pod", [{}, {"spec": None}, {"spec": {"containers": None}}], ids=repr)
+def test_without_containers_nothing_is_filled_in(pod: Args) -> None:
+    assert mirror_requests(pod) == (pod, [])
+
+
 def test_requests_add_up_over_containers_but_not_init_containers() -> None:
     pod = template(resources={"requests": {"cpu": "500m", "memory": LATE}})
     pod["spec"]["containers"].append({"name": "b", "resources": {"requests": {"cpu": 2}}})

@@ -91,7 +91,12 @@ def test_any_damage_to_a_good_resource_is_judged(resource_type: str, data: st.Da
     judge(resource_type, data.draw(damaged(GOOD[resource_type])))
 
 
-WORDS = ["--config", "--data-parallel-backend", "--data-parallel-external-lb", "--data-parallel-hybrid-lb", "--data-parallel-rank", "--data-parallel-start-rank", "--distributed-executor-backend", "--enable-dp-attention", "--headless", "--nnodes", "--node-rank", "-dp", "-dpl", "-pcp", "-pp", "-tp", "$(TP)", "0", "1", "2", "3", "6", "8", "16", "-1", "mp", "ray", "x"]
+WORDS = (
+    "--config", "--data-parallel-backend", "--data-parallel-external-lb", "--data-parallel-rank",
+    "--data-parallel-hybrid-lb", "--data-parallel-start-rank", "--distributed-executor-backend",
+    "--enable-dp-attention", "--headless", "--nnodes", "--node-rank", "-dp", "-dpl", "-pcp", "-pp",
+    "-tp", "$(TP)", "0", "1", "2", "3", "6", "8", "16", "-1", "mp", "ray", "x",
+)  # fmt: skip
 STARTS = (
     "vllm serve m",
     "python3 -m sglang.launch_server",

@@ -10,7 +10,7 @@ import yaml
 
 from kthena_components.core.findings import Level
 from kthena_components.core.stack import OutputMode, StackSpec
-from kthena_components.resources.secrets import check_cluster
+from kthena_components.resources.cluster import check_cluster
 
 CONTENT = {
     "current-context": "staging",

@@ -143,13 +143,43 @@ def test_other_ranks_than_gpus_are_refused(facts: EngineFacts, seen: str, remedy
         (engine(f"-tp {LATE}"), "it is an output that only the deployment knows"),
         (engine("-tp 8", LATE), "the amount of nvidia.com/gpu is not known yet"),
         (engine("-tp 8", pods=Unknown("nobody says")), "nobody says"),
+        (engine("-tp 2 -dp 4 --data-parallel-hybrid-lb", pods=2), "local is not stated"),
+        (engine("-tp 8 --config c.yaml"), "c.yaml"),
+        (engine("-tp 8 -dp 2 -dpn 0", pods=Unknown("nobody says")), "nobody says"),
     ],
-    ids=["size", "gpus", "pods"],
+    ids=["size", "gpus", "pods", "copies-in-a-pod", "config-file", "pods-of-copies"],
 )
 def test_what_is_not_known_is_told_and_not_refused(facts: EngineFacts, because: str) -> None:
     (finding,) = findings(facts)
     assert finding.level is Level.UNKNOWN
     assert because in str(finding)
+
+
+def test_a_command_that_cannot_start_is_refused_for_its_own_reason() -> None:
+    (finding,) = findings(engine("-tp 8 --tensor-parallel-size eight"))
+    assert finding.level is Level.MANDATORY
+    assert "eight" in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("sleep infinity", "no command line of a known engine was found"),
+        (LATE, "the command line of container 'engine' is not known yet"),
+        ("bash multi-node-serving.sh worker --ray_address=x", None),
+    ],
+    ids=["no-engine", "output", "ray-worker"],
+)
+def test_gpus_without_an_engine_are_told_unless_a_ray_head_has_them(
+    command: str, told: str | None
+) -> None:
+    template = gpu_template(command)
+    template["spec"]["containers"][0]["image"] = "mine:v1"
+    facts = EngineFacts(
+        path="e", name="e", pods=1, replicas=1, entry=read_pod(template, "t"), worker=None
+    )
+    because = [] if told is None else [f"engine 'e' was not checked, because {told}"]
+    assert [finding.seen for finding in findings(facts)] == because
 
 
 @pytest.mark.parametrize(
