@@ -1,5 +1,7 @@
 """Names that the native backend makes: how long they may be, and that no two are one."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +41,7 @@ def test_a_worker_pod_with_a_long_number_has_a_name_that_fits() -> None:
 def test_roles_whose_services_would_be_one_are_refused(
     names: tuple[str, str], replicas: int
 ) -> None:
-    changes = {f"roles[{i}].name": name for i, name in enumerate(names)}
+    changes: dict[str, Any] = {f"roles[{i}].name": name for i, name in enumerate(names)}
     changes |= {f"roles[{i}].replicas": replicas for i in range(2)}
     longer = max(range(2), key=lambda i: len(names[i]))
     with pytest.raises(SpecError) as refusal:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.core.overlay import MERGE_KEYS, lay_over
+from kthena_components.core.overlay import lay_over
 from tests.support.strategies import law
 
 MAPS = st.recursive(
@@ -35,7 +35,22 @@ def test_maps_merge_and_all_else_is_replaced(
     assert lay_over(base, changes) == merged
 
 
-@pytest.mark.parametrize(("field", "key"), MERGE_KEYS.items())
+# Source: patchMergeKey tags in k8s.io/api/core/v1/types.go.
+@pytest.mark.parametrize(
+    ("field", "key"),
+    [
+        ("containers", "name"),
+        ("initContainers", "name"),
+        ("volumes", "name"),
+        ("env", "name"),
+        ("ports", "containerPort"),
+        ("volumeMounts", "mountPath"),
+        ("volumeDevices", "devicePath"),
+        ("imagePullSecrets", "name"),
+        ("hostAliases", "ip"),
+        ("topologySpreadConstraints", "topologyKey"),
+    ],
+)
 def test_named_lists_merge_item_by_item(field: str, key: str) -> None:
     base = {field: [{key: "a", "x": 1}, {key: "b", "x": 1}]}
     changes = {field: [{key: "b", "x": 2}, {key: "c", "x": 3}]}

@@ -117,9 +117,10 @@ def test_whatever_stands_in_the_rows_is_judged(tree: Any) -> None:
 
 def test_the_table_has_a_line_for_each_role_and_the_total() -> None:
     table = render_table([plan(ENGINE_RAY), plan(PREFILL_DECODE)], "github")
-    assert [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]
-    ] == [
+    head, _, *rows = [[c.strip() for c in line.split("|")[1:-1]] for line in table.splitlines()]
+    columns = "serving role groups engines pods GPUs/pod TP × PP × DP world GPUs backend"
+    assert " ".join(head) == columns
+    assert rows == [
         ["chat", "decode", "2", "2", "4", "8", "8 × 2 × 1", "16", "32", "native"],
         ["split", "prefill", "1", "2", "8", "8", "8 × 4 × 1", "32", "64", "native"],
         ["split", "decode", "1", "1", "3", "8", "8 × 3 × 1", "24", "24", "native"],

@@ -79,6 +79,10 @@ MESSAGES: dict[str, tuple[Args, str]] = {
         "is 'yes', but must be true or false. Write true or false. [type]",
     ),
     "mapping-for-a-list": ({"roles": {}}, "is a mapping, but must be a list. Write a list. [type]"),
+    "list-for-a-map": (
+        {"gang_policy.min_role_replicas": []},
+        "is a list, but must be a mapping. Write a mapping. [type]",
+    ),
     "list-for-a-mapping": (
         {"expose": []},
         "is a list, but must be a mapping of fields. Write a mapping of fields. [type]",

@@ -83,7 +83,7 @@ def test_a_token_never_shows_in_a_message() -> None:
     seen = f"there is no node '{LATE_OPEN}7{LATE_CLOSE}'"
     error = RefusedError([Finding(path="nodes", seen=seen, rule="node")], "Topology 'net'")
     assert str(error) == (
-        "Topology 'net' is refused: 1 problem\n  nodes: there is no node '<Output>'. [node]"
+        "Topology 'net' is refused: 1 problem\n  nodes: there is no node '<output>'. [node]"
     )
 
 

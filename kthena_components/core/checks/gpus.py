@@ -257,8 +257,8 @@ def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int)
 
     vLLM spreads copies of a model evenly over pods, each in one; SGLang keeps them all in one pod.
     """
-    data, copy = sizes.get("data", 1), sizes["tensor"] * sizes["pipeline"]
-    even = command.engine != "sglang" and data % pods == 0 and copy <= gpus
+    data = sizes.get("data", 1)
+    even = command.engine != "sglang" and data % pods == 0
     spread = data == 1 or pods == 1 or even
     return spread and gpus > 0 and _whole(sizes["tensor"], gpus, pods)
 

@@ -100,6 +100,11 @@ WRONG = {
         "starts tensor 2 × pipeline 1 × data 2 = 4 ranks, but its 2 pods × 8 GPUs hold 16",
         "Set data to 8, or set pipeline to 4, or set tensor to 8, or give each pod 2 GPUs",
     ),
+    "copies-that-must-spread": (
+        engine("-tp 4 -dp 2", pods=3),
+        "starts tensor 4 × pipeline 1 × data 2 = 8 ranks, but its 3 pods × 8 GPUs hold 24",
+        "Set data to 6, or give the engine 1 pod",
+    ),
     "context": (
         engine("-tp 2 -pcp 2", 8),
         "starts tensor 2 × pipeline 1 × context 2 = 4 ranks, but its pod has 8 GPUs",
@@ -157,23 +162,24 @@ def test_what_is_not_known_is_told_and_not_refused(facts: EngineFacts, because: 
 
 def test_a_command_that_cannot_start_is_refused_for_its_own_reason() -> None:
     (finding,) = findings(engine("-tp 8 --tensor-parallel-size eight"))
-    assert finding.level is Level.MANDATORY
+    assert (finding.level, finding.rule) == (Level.MANDATORY, "world-size-equals-gpus")
     assert "eight" in str(finding)
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "gpus", "told"),
     [
-        ("sleep infinity", "no command line of a known engine was found"),
-        (LATE, "the command line of container 'engine' is not known yet"),
-        ("bash multi-node-serving.sh worker --ray_address=x", None),
+        ("sleep infinity", 8, "no command line of a known engine was found"),
+        (LATE, 8, "the command line of container 'engine' is not known yet"),
+        (LATE, 0, None),
+        ("bash multi-node-serving.sh worker --ray_address=x", 8, None),
     ],
-    ids=["no-engine", "output", "ray-worker"],
+    ids=["no-engine", "output", "output-without-gpus", "ray-worker"],
 )
 def test_gpus_without_an_engine_are_told_unless_a_ray_head_has_them(
-    command: str, told: str | None
+    command: str, gpus: int, told: str | None
 ) -> None:
-    template = gpu_template(command)
+    template = gpu_template(command, gpus)
     template["spec"]["containers"][0]["image"] = "mine:v1"
     facts = EngineFacts(
         path="e", name="e", pods=1, replicas=1, entry=read_pod(template, "t"), worker=None
