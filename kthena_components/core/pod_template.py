@@ -29,7 +29,7 @@ Amount = Annotated[Any, AfterValidator(_amount)]
 class _Shape(BaseModel):
     """A part of a template. A field that is not named here may hold anything."""
 
-    model_config = ConfigDict(strict=True, extra="allow")
+    model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
 
 
 class _Variable(_Shape):

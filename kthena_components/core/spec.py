@@ -56,7 +56,7 @@ Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
 class Spec(BaseModel):
     """Base of every input: frozen, strict, and closed against unknown fields."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 
 class EngineKind(StrEnum):
