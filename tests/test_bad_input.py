@@ -78,7 +78,7 @@ CASES = {
     ),
     "two-roles-of-one-name": BadInput(
         TEMPLATES_PLAIN,
-        {"roles[1].name": "prefill"},
+        {"roles[1].name": "prefill", "roles[1].replicas": 3},
         "roles[1].name: 2 roles have the name 'prefill' (roles[0], roles[1]), and role names must "
         "be unique. Rename all but one. [role-names-unique]",
     ),

@@ -144,6 +144,15 @@ def test_the_order_of_a_templates_fields_does_not_count() -> None:
     assert plan(TEMPLATES_PLAIN).revision == plan(TEMPLATES_PLAIN, turned).revision
 
 
+def test_what_is_not_stated_has_its_default() -> None:
+    planned = plan(changed(NATIVE_8B, {"name": "small"}))
+    stated = (planned.backend, planned.namespace, planned.scheduler, planned.kthena_version)
+    assert stated == ("native", "default", "volcano", "1.0")
+    assert (planned.groups, planned.ready_timeout_seconds) == (1, 1800)
+    (role,) = planned.roles
+    assert (role.replicas, role.worker_replicas, role.gang_replicas) == (1, 0, 1)
+
+
 def test_a_hash_is_ten_hexadecimal_digits() -> None:
     planned = plan(ENGINE_RAY, {"roles[0].engine.image": LATE})
     for text in (planned.revision, planned.roles[0].template_hash):

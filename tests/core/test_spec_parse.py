@@ -210,6 +210,16 @@ def test_free_text_may_be_an_output(path: str) -> None:
     assert said(changed(ENGINE_RAY, {path: LATE})) == ""
 
 
+def test_a_queue_may_have_dots_in_its_name() -> None:
+    assert parse_spec(QueueSpec, {"name": "team.research"}).name == "team.research"
+    with pytest.raises(SpecError) as refusal:
+        parse_spec(QueueSpec, {"name": "Team_A"})
+    assert str(refusal.value) == (
+        "name: is 'Team_A', but must be lower-case letters, digits, dashes and dots. Write for "
+        "example 'team-a'. [pattern]"
+    )
+
+
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     text = said({"name": "C", "roles": [{"name": 1}], "queues": []})
     assert [line.partition(":")[0] for line in text.splitlines()] == [

@@ -120,7 +120,12 @@ WRONG = {
         "starts tensor 8 × pipeline 2 = 16 ranks, but its 2 pods (entry 8, workers 4 GPUs) hold 12",
         "Give each pod 8 GPUs",
     ),
-    "nothing-small-helps": (
+    "neither-size-divides": (
+        engine("-tp 5 -pp 3", 4, pods=2),
+        "starts tensor 5 × pipeline 3 = 15 ranks, but its 2 pods × 4 GPUs hold 8",
+        "Set tensor to 4 and pipeline to 2",
+    ),
+    "one-size-divides": (
         engine("-tp 10 -pp 3", 5, pods=2),
         "starts tensor 10 × pipeline 3 = 30 ranks, but its 2 pods × 5 GPUs hold 10",
         "Set pipeline to 1, or give the engine 6 pods",
