@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from kthena_components.core.findings import Finding
@@ -26,7 +27,7 @@ from kthena_components.core.spec import (
 VOLCANO = "volcano"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
 class RolePlan:
     """One role, resolved. `replicas` engines of `pods` pods each, in every group."""
 
@@ -47,7 +48,7 @@ class RolePlan:
         """Pods of one engine, the entry included."""
         return 1 + self.worker_replicas
 
-    @property
+    @cached_property
     def template_hash(self) -> str:
         """Hash of what makes an engine's pods: changes exactly when they must be made anew.
 
@@ -55,7 +56,7 @@ class RolePlan:
         """
         return _digest(self.name, self.worker_replicas, self.entry, self.worker)
 
-    @property
+    @cached_property
     def requests(self) -> dict[str, Decimal]:
         """Requests of one engine, entry and workers together, in base units."""
         return add_resources(
@@ -85,7 +86,7 @@ class ExposePlan:
     """Role whose entry pods answer; None for the only one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
 class ServingPlan:
     """One serving, resolved."""
 
@@ -146,7 +147,7 @@ class ServingPlan:
             total = add_resources(total, role.requests, role.gang_replicas)
         return total
 
-    @property
+    @cached_property
     def revision(self) -> str:
         """Hash over all roles: changes when any engine of a group changes."""
         return _digest(*(role.template_hash for role in self.roles))

@@ -5,6 +5,7 @@ A reader never raises: whatever a manifest contains, a fact is a value, or unkno
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from kthena_components.core import naming
@@ -133,7 +134,7 @@ def _hidden(path: str) -> PodFacts:
 def _container(container: Mapping[str, Any], path: str, env: Mapping[str, str]) -> PodFacts:
     """Read one container as if it were alone in its pod."""
     argv = _argv(container)
-    command = read_command(argv, _env(container, env))
+    command = _command(tuple(argv), tuple(_env(container, env).items()))
     name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
@@ -147,6 +148,14 @@ def _container(container: Mapping[str, Any], path: str, env: Mapping[str, str]) 
         container=None if command is None else name,
         gap=gap,
     )
+
+
+@lru_cache(maxsize=1024)
+def _command(
+    argv: tuple[str, ...], env: tuple[tuple[str, str | Unknown], ...]
+) -> CommandFacts | None:
+    """Read a command once: the checks, the outputs and the table all ask for its facts."""
+    return read_command(argv, dict(env))
 
 
 def _name(container: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.pods import ENGINE_CONTAINER, launch_of
 from kthena_components.core.quantity import is_accelerator
 from kthena_components.core.spec import ResourcesSpec, RoleSpec
+from kthena_components.core.spec_parse import show_value
 
 _TEMPLATE = ("metadata", "spec")
 _METADATA = ("annotations", "labels")
@@ -120,6 +121,20 @@ def template_containers(role: RoleSpec) -> Iterator[Finding]:
                 )
 
 
+def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
+    """A template names no other scheduler than its serving does: the serving's is used."""
+    for field in ("entry_template", "worker_template", "overlay"):
+        stated = ((getattr(role, field) or {}).get("spec") or {}).get("schedulerName")
+        if stated is not None and stated != scheduler:
+            yield Finding(
+                path=f"{field}.spec.schedulerName",
+                rule="template-scheduler",
+                seen=f"is {show_value(stated)}, but all pods get the serving's scheduler_name, "
+                f"which is '{scheduler}'",
+                remedy="remove it, or write it as the serving's scheduler_name",
+            )
+
+
 def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
     """A template does not set the labels that select the pods."""
     for field in ("entry_template", "worker_template", "overlay"):
@@ -170,11 +185,11 @@ def _counted_in(role: RoleSpec, container: Mapping[str, Any]) -> Iterator[tuple[
             yield field, "engine.parallelism and engine.extra_args"
     resources = container.get("resources", {})
     if resources is None:
-        yield "resources", "resources"
+        yield "resources", ""
     gpu = (role.resources or ResourcesSpec()).gpu_resource
     for kind, amounts in (resources or {}).items():
         if amounts is None:
-            yield f"resources.{kind}", "resources"
+            yield f"resources.{kind}", ""
         elif isinstance(amounts, Mapping) and any(k == gpu or is_accelerator(k) for k in amounts):
             yield f"resources.{kind}", "resources.gpus_per_pod"
     for variable in container.get("env") or []:

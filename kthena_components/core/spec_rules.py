@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of, suggest
-from kthena_components.core.role_rules import ROLE_RULES
+from kthena_components.core.role_rules import ROLE_RULES, template_scheduler
 from kthena_components.core.spec import (
     ModelServingSpec,
     NetworkTopologySpec,
@@ -37,8 +37,10 @@ def check_spec(
     findings = [finding for rule in RULES for finding in rule(spec)]
     for index, role in enumerate(spec.roles):
         prefix = f"roles[{index}]" if role_path is None else role_path
-        findings.extend(f.under(prefix) for rule in ROLE_RULES for f in rule(role))
-        findings.extend(f.under(prefix) for f in ([] if alone else role_budget(spec, role)))
+        found = [finding for rule in ROLE_RULES for finding in rule(role)]
+        found += template_scheduler(role, spec.scheduler_name)
+        found += [] if alone else role_budget(spec, role)
+        findings.extend(finding.under(prefix) for finding in found)
     return findings
 
 

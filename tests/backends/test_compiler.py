@@ -1,8 +1,11 @@
 """The one door: what comes out of it beside manifests, and groups and roles used by themselves."""
 
+import contextlib
 import json
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from kthena_components.backends.base import Manifest
 from kthena_components.backends.compiler import (
@@ -14,7 +17,7 @@ from kthena_components.backends.compiler import (
 )
 from kthena_components.core.findings import Level, SpecError
 from tests.support.specs import ALL, GROUP, GUIDE, NATIVE_8B, REMOVED, ROLE, changed
-from tests.support.strategies import LATE
+from tests.support.strategies import LATE, damaged, law
 
 
 def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
@@ -99,3 +102,17 @@ def test_a_role_by_itself_joins_a_gang_but_makes_none(
     for stateful_set in of_kind(made, "StatefulSet"):
         metadata = stateful_set.body["spec"]["template"]["metadata"]
         assert metadata.get("annotations") == annotations
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@law
+@given(st.data())
+def test_whatever_is_asked_for_is_compiled_or_refused(backend: str, data: st.DataObject) -> None:
+    example = ALL[data.draw(st.sampled_from(sorted(ALL)))]
+    args = data.draw(damaged(changed(example, {"backend": backend})))
+    roles = args["roles"] if isinstance(args.get("roles"), list) else []
+    counts = [args.get("replicas"), *(r.get("replicas") for r in roles if isinstance(r, dict))]
+    assume(all(count < 20 for count in counts if isinstance(count, int)))
+    with contextlib.suppress(SpecError):
+        compile_serving(args)

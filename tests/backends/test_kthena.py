@@ -178,6 +178,10 @@ def test_a_gang_that_is_not_known_is_read_as_such() -> None:
     assert facts.gang.minima == {"a": because, "b": 1}
     assert facts.gang.min_member == because
     assert facts.gang.path == "objects[2].spec.template.gangPolicy"
+    assert [engine.path for engine in facts.engines] == [
+        "objects[2].spec.template.roles[0]",
+        "objects[2].spec.template.roles[1]",
+    ]
 
 
 def test_a_minimum_above_the_replicas_is_read_as_the_replicas() -> None:

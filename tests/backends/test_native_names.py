@@ -29,6 +29,14 @@ def test_the_longest_stateful_set_decides_how_long_a_name_may_be(args: Args, tai
         compile_serving(changed(args, {"name": f"{longest}c"}))
 
 
+def test_the_last_group_and_the_last_replica_have_the_longest_names() -> None:
+    many = {"replicas": 11, "roles[0].replicas": 101}
+    longest = "c" * (52 - len("-10-server-100"))
+    compile_serving(changed(NATIVE_8B, {"name": longest, **many}))
+    with pytest.raises(SpecError, match="-10-server-100', 53 characters"):
+        compile_serving(changed(NATIVE_8B, {"name": f"{longest}c", **many}))
+
+
 def test_a_worker_pod_with_a_long_number_has_a_name_that_fits() -> None:
     longest = "c" * (52 - len("-1-decode-0-w"))
     sizes = {"roles[0].worker_replicas": 10**9, "roles[0].engine.parallelism.pipeline": 10**9 + 1}

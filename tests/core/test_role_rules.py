@@ -112,12 +112,12 @@ REFUSED = {
     "overlay-takes-the-resources-away": Case(
         RAY,
         engine(resources=None),
-        f"{OVERLAID}.resources: {COUNTED} Use resources. [overlay-counted]",
+        f"{OVERLAID}.resources: {COUNTED} Remove it. [overlay-counted]",
     ),
     "overlay-takes-the-limits-away": Case(
         RAY,
         engine(resources={"limits": None}),
-        f"{OVERLAID}.resources.limits: {COUNTED} Use resources. [overlay-counted]",
+        f"{OVERLAID}.resources.limits: {COUNTED} Remove it. [overlay-counted]",
     ),
     "overlay-counts-other-devices": Case(
         RAY,

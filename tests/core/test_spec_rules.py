@@ -11,7 +11,15 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.spec import ModelServingSpec
 from kthena_components.core.spec_parse import parse_spec
 from kthena_components.core.spec_rules import check_spec, scale_budget
-from tests.support.specs import ENGINE_RAY, PREFILL_DECODE, REMOVED, Args, Case, changed
+from tests.support.specs import (
+    ENGINE_RAY,
+    PREFILL_DECODE,
+    REMOVED,
+    TEMPLATES_PLAIN,
+    Args,
+    Case,
+    changed,
+)
 from tests.support.strategies import law
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
@@ -140,6 +148,13 @@ REFUSED = {
         "ServingGroupRecreate; each role that rolls would recreate its whole group. Write "
         "ServingGroupRollingUpdate, or recovery_policy: RoleRecreate. [recovery-and-rollout]",
     ),
+    "template-with-its-own-scheduler": Case(
+        TEMPLATES_PLAIN,
+        {"roles[1].worker_template.spec.schedulerName": "default-scheduler"},
+        "roles[1].worker_template.spec.schedulerName: is 'default-scheduler', but all pods get the "
+        "serving's scheduler_name, which is 'volcano'. Remove it, or write it as the serving's "
+        "scheduler_name. [template-scheduler]",
+    ),
     "nothing-to-expose": Case(
         PREFILL_DECODE,
         {"expose": {}},
@@ -166,6 +181,10 @@ def test_fields_that_do_not_go_together_are_refused(case: Case) -> None:
 
 
 ACCEPTED: dict[str, tuple[Args, Args]] = {
+    "template-with-the-same-scheduler": (
+        TEMPLATES_PLAIN,
+        {"roles[0].entry_template.spec.schedulerName": "volcano"},
+    ),
     "gang-policy-without-minima": (ENGINE_RAY, {"gang_policy": {}}),
     "optional-role": (PREFILL_DECODE, {"gang_policy.min_role_replicas": {"decode": 0}}),
     "soft-topology-without-a-cap": (

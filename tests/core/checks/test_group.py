@@ -57,6 +57,10 @@ def test_a_leader_that_waits_for_other_pods_is_refused(size: str, pods: int, see
 def test_a_size_that_is_not_known_is_told() -> None:
     (finding,) = ray_cluster_size_equals_group(serving(engine(LATE)))
     assert finding.level is Level.UNKNOWN
+    assert str(finding) == (
+        "entry.spec.containers[0].command: engine 'e' was not checked, because it is an output "
+        "that only the deployment knows. [ray-cluster-size-equals-group]"
+    )
 
 
 @pytest.mark.parametrize(
