@@ -28,6 +28,7 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(unpacked: Path) -
     top = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
     assert top == {"kthena_components"}
     assert (unpacked / "kthena_components" / "py.typed").exists()
+    assert (unpacked / "kthena_components" / "core" / "models" / "table.json").exists()
     made = {path.relative_to(unpacked) for path in unpacked.rglob("kthena_components/**/*.py")}
     assert made == {p.relative_to(ROOT) for p in ROOT.glob("kthena_components/**/*.py")}
 

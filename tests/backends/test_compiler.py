@@ -27,7 +27,9 @@ def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
 @pytest.mark.parametrize("example", sorted(set(ALL) - {"guide"}))
 def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> None:
-    assert compile_serving(changed(ALL[example], {"backend": backend})).findings == ()
+    findings = compile_serving(changed(ALL[example], {"backend": backend})).findings
+    # 94 layers over 4 stages are worth a look, and right.
+    assert {finding.rule for finding in findings} <= {"pp-within-layers"}
 
 
 @pytest.mark.parametrize("backend", sorted(BACKENDS))

@@ -49,7 +49,7 @@ def container(name: str = "main", gpus: object = 8, **fields: Any) -> Args:
 
 def vllm(*args: str, **fields: Any) -> Args:
     """Give a container that starts vLLM by its image, with these arguments."""
-    return container(args=["--model", "org/m", *args], **fields)
+    return container(args=["--model", "Qwen/Qwen3-32B", *args], **fields)
 
 
 def pod(*containers: object, name: str = "chat", **spec: Any) -> Args:

@@ -53,9 +53,9 @@ def test_a_pod_is_judged_where_its_containers_stand() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["vllm", "serve", "org/m", "--tensor-parallel-size", "16"],
+        ["vllm", "serve", "Qwen/Qwen3-32B", "--tensor-parallel-size", "16"],
         ["python3", "-m", "vllm.entrypoints.openai.api_server", "--tensor-parallel-size=16"],
-        ["sh", "-c", "exec vllm serve org/m --tensor-parallel-size 16"],
+        ["sh", "-c", "exec vllm serve Qwen/Qwen3-32B --tensor-parallel-size 16"],
     ],
     ids=["words", "module", "script"],
 )
@@ -75,7 +75,7 @@ def test_a_flag_that_the_engine_refuses_is_refused_once() -> None:
 
 def test_a_variable_with_a_literal_value_is_read() -> None:
     env = [{"name": "TP", "value": "16"}]
-    args = ["--model", "org/m", "--tensor-parallel-size", "$(TP)"]
+    args = ["--model", "Qwen/Qwen3-32B", "--tensor-parallel-size", "$(TP)"]
     assert refusals(DEPLOYMENT, workload(container(args=args, env=env))) == TP_16
 
 
@@ -217,7 +217,7 @@ def test_a_pod_that_only_joins_an_engine_is_not_judged_alone(worker: Args) -> No
 
 
 def test_a_ray_head_that_does_not_say_its_size_is_not_guessed() -> None:
-    script = "ray start --head; vllm serve org/m -tp 16 --distributed-executor-backend ray"
+    script = "ray start --head; vllm serve Qwen/Qwen3-32B -tp 16 --distributed-executor-backend ray"
     head = workload(container(command=["sh", "-c", script]))
     assert refusals(STATEFUL_SET, head) == ""
     assert advice(STATEFUL_SET, head) == (

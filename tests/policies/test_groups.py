@@ -49,13 +49,18 @@ def with_gpus(stateful_set: Args, limit: object, request: object = None) -> Args
     return result
 
 
+UNEVEN = {"[pp-within-layers]"}
+
+
 @pytest.mark.parametrize("example", ALL)
 def test_what_we_emit_is_let_by(example: str) -> None:
     bodies = emitted(ALL[example])
     assert group_refusals([in_stack(body) for body in bodies]) == []
     for body in bodies:
         token = in_stack(body).resource_type
-        assert refusals(token, body) == advice(token, body) == ""
+        assert refusals(token, body) == ""
+        # The prefill engines split 94 layers over 4 stages: worth a look, and no more.
+        assert {line.rpartition(" ")[2] for line in advice(token, body).splitlines()} <= UNEVEN
 
 
 def test_workers_with_other_gpus_are_refused_where_they_stand() -> None:

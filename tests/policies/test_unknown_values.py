@@ -2,6 +2,7 @@
 
 import pytest
 
+from kthena_components.core.checks.models import MODEL_RULES
 from tests.policies.objects import (
     DEPLOYMENT,
     GPU,
@@ -86,10 +87,13 @@ UNREAD: dict[str, tuple[Args, str, str]] = {
 
 
 @pytest.mark.parametrize("case", UNREAD)
-def test_an_engine_that_cannot_be_read_gives_one_line_of_advice(case: str) -> None:
+def test_an_engine_that_cannot_be_read_gives_a_line_of_advice_for_each_rule(case: str) -> None:
     unread, path, because = UNREAD[case]
     assert refusals(DEPLOYMENT, workload(unread)) == ""
-    assert advice(DEPLOYMENT, workload(unread)) == not_checked(path, because)
+    first, *others = advice(DEPLOYMENT, workload(unread)).splitlines()
+    assert first == not_checked(path, because)
+    said = first.removesuffix("[world-size-equals-gpus]")
+    assert set(others) <= {f"{said}[{rule}]" for rule in MODEL_RULES}
 
 
 @pytest.mark.parametrize("case", UNREAD)
@@ -153,7 +157,7 @@ def test_what_is_known_is_judged_beside_what_is_not() -> None:
 
 
 def test_an_unknown_image_does_not_matter_behind_a_command() -> None:
-    command = ["vllm", "serve", "org/m", FLAG, "16"]
+    command = ["vllm", "serve", "Qwen/Qwen3-32B", FLAG, "16"]
     wrong = workload(container(command=command, image=UNKNOWN))
     assert "starts tensor 16 × pipeline 1 = 16 ranks" in refusals(DEPLOYMENT, wrong)
     assert silent(DEPLOYMENT, workload(container(command=[*command, FLAG, "8"], image=UNKNOWN)))

@@ -12,6 +12,14 @@ from kthena_components.core.checks.gpus import (
     world_size_equals_gpus,
 )
 from kthena_components.core.checks.group import gang_covers_engine, ray_cluster_size_equals_group
+from kthena_components.core.checks.models import (
+    ffn_divisible,
+    fp8_block_multiple,
+    moe_expert_shape,
+    pp_within_layers,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
 from kthena_components.core.checks.names import name_fits
 from kthena_components.core.facts import ServingFacts
 from kthena_components.core.findings import Finding
@@ -25,6 +33,12 @@ CHECKS: tuple[Check, ...] = (
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
     gang_covers_engine,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+    pp_within_layers,
+    moe_expert_shape,
+    ffn_divisible,
+    fp8_block_multiple,
     name_fits,
 )
 

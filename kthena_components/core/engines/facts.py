@@ -61,6 +61,8 @@ class CommandFacts:
     expert: MaybeBool | MaybeInt = False
     """vLLM: whether experts are spread over all ranks (a switch). SGLang and TensorRT-LLM: over
     how many ranks (a size). False: not asked for. `expert_size` is the same for all engines."""
+    redundant_experts: MaybeInt = 0
+    """Copies of experts that are spread together with the experts themselves (SGLang)."""
     attention_data: MaybeInt = 1
     """SGLang's attention data parallelism. It lives inside the tensor group: no GPUs of its own."""
     nnodes: MaybeInt | None = None

@@ -12,10 +12,14 @@ from kthena_components.core.engines.launch import Commands, Launch, Refusal, por
 from kthena_components.core.engines.options import Kind, Option, build_dialect
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.words import Scope
+from kthena_components.core.known import MaybeBool, MaybeInt, Unknown
 
 INIT_PORT = 20000
 """Where the pods of one engine meet. Any free port: `--dist-init-addr` has no default."""
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - SGLang's default is the pod's own loopback
+
+_NO_EXCHANGE = frozenset({"none", "allgather"})
+"""Values of --moe-a2a-backend that leave the experts as --ep-size says."""
 
 
 def _size(name: str, field: str, *others: str, least: int = 1, counted: bool = True) -> Option:
@@ -32,6 +36,8 @@ _READ = (
     _size("--dp-size", "data", "--data-parallel-size"),
     _size("--ep-size", "expert", "--expert-parallel-size", "--ep"),
     _size("--attn-dp-size", "attention_data", "--attention-data-parallel-size", counted=False),
+    _size("--ep-num-redundant-experts", "redundant_experts", least=0, counted=False),
+    Option("--moe-a2a-backend", Kind.TEXT, "exchange"),
     _size("--dcp-size", "decode_context", "--decode-context-parallel-size", counted=False),
     _counted("--enable-dp-attention", "dp_attention", kind=Kind.SWITCH),
     _size("--nnodes", "nnodes"),
@@ -60,11 +66,11 @@ _VALUED = """
     --cp-strategy --dcp-comm-backend --decode-attention-backend --decode-log-interval --device
     --disaggregation-bootstrap-port --disaggregation-mode --disaggregation-transfer-backend
     --dist-timeout --download-dir --dtype --dwdp-size --ep-dispatch-algorithm
-    --ep-num-redundant-experts --eplb-algorithm --expert-balancedness-report-mode
+    --eplb-algorithm --expert-balancedness-report-mode
     --expert-distribution-recorder-buffer-size --expert-distribution-recorder-mode --kv-cache-dtype
     --load-balance-method --load-format --model-checksum --model-config-parser --model-impl
     --model-loader-extra-config --modelexpress-config --modelopt-checkpoint-restore-path
-    --modelopt-checkpoint-save-path --modelopt-export-path --modelopt-quant --moe-a2a-backend
+    --modelopt-checkpoint-save-path --modelopt-export-path --modelopt-quant
     --moe-data-parallel-size --moe-dense-tp-size --moe-dp-size --moe-runner-backend --nccl-port
     --pp-async-batch-depth --pp-max-micro-batch-size --quantization --revision --served-model-name
     --tokenizer-mode --tokenizer-path --tool-call-parser
@@ -110,7 +116,18 @@ def read_sglang(words: Sequence[str], scope: Scope, *, positional: bool = False)
     if reading.values.get("dp_attention"):
         width = facts.data if facts.attention_data == 1 else facts.attention_data
         facts = replace(facts, attention_data=width, data=1)
-    return facts
+    return replace(facts, expert=_expert(reading, facts))
+
+
+def _expert(reading: Reading, facts: CommandFacts) -> MaybeBool | MaybeInt:
+    """Give the ranks that share the experts: with an exchange backend all ranks of a tensor group.
+
+    Source: sglang/srt/server_args.py `_handle_a2a_moe`, whatever --ep-size says.
+    """
+    exchange = reading.values.get("exchange", "none")
+    if isinstance(exchange, Unknown):
+        return exchange
+    return facts.expert if exchange in _NO_EXCHANGE else facts.tensor
 
 
 def write_sglang(launch: Launch) -> Commands:

@@ -18,7 +18,7 @@ def test_names_are_unique() -> None:
 
 @each_check
 def test_a_name_is_in_kebab_case(check: Check) -> None:
-    assert re.fullmatch(r"[a-z]+(?:-[a-z]+)*", rule_name(check))
+    assert re.fullmatch(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", rule_name(check))
 
 
 @each_check

@@ -105,6 +105,26 @@ def test_the_mode_is_unknown_when_headless_is() -> None:
     assert read("vllm serve M $(MORE)").data_mode == Unknown("$(MORE) may hold any flag")
 
 
+@pytest.mark.parametrize(
+    ("flags", "ranks"),
+    [
+        ("", 1),
+        ("--ep-size 4", 4),
+        ("--moe-a2a-backend none --ep-size 4", 4),
+        ("--moe-a2a-backend deepep", 8),
+        ("--moe-a2a-backend deepep --ep-size 4", 8),
+    ],
+)
+def test_an_exchange_backend_spreads_experts_over_the_tensor_group(flags: str, ranks: int) -> None:
+    assert read(f"sglang serve M --tp-size 8 {flags}").expert_size == ranks
+
+
+def test_redundant_experts_are_read() -> None:
+    flags = "--tp-size 8 --ep-size 8 --ep-num-redundant-experts 32"
+    assert read(f"sglang serve M {flags}").redundant_experts == 32
+    assert read("sglang serve M --tp-size 8").redundant_experts == 0
+
+
 def test_old_attention_data_parallelism_of_sglang_takes_no_gpus() -> None:
     facts = read("sglang serve M --tp-size 8 --dp-size 8 --enable-dp-attention")
 

@@ -1,0 +1,11 @@
+"""The shapes of models: what a parallel size must fit. A table of known ones, and config.json.
+
+Nothing here judges a shape: the rules that compare one with an engine's sizes are in
+`core/checks`.
+"""
+
+from kthena_components.core.models.config import shape_from_config
+from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.models.table import all_names, find_model, known_models
+
+__all__ = ["ModelShape", "all_names", "find_model", "known_models", "shape_from_config"]

@@ -1,0 +1,58 @@
+"""The table of models, one row for each shape, found by any of its names.
+
+A name is a Hugging Face id. Case does not count, and the organisation may be left out. A path in
+the file system, and a copy under another organisation, may hold anything: neither is in the table.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from kthena_components.core.known import Unknown
+from kthena_components.core.models.shape import ModelShape
+
+_LONGEST = 60
+"""Characters of a name that a message shows."""
+
+
+def find_model(name: str) -> ModelShape | Unknown:
+    """Find the shape of a model by its name."""
+    shape = _index().get(name.casefold())
+    if shape is None:
+        return Unknown(f"'{name[:_LONGEST]}' is not in the table of models")
+    return shape
+
+
+def known_models() -> Iterable[ModelShape]:
+    """Give every shape once, under its first name."""
+    return tuple(shape for _, shape in _rows())
+
+
+@cache
+def all_names() -> tuple[str, ...]:
+    """Give every full name, the first one of each row before its others."""
+    return tuple(name for names, _ in _rows() for name in names)
+
+
+@cache
+def _index() -> Mapping[str, ModelShape]:
+    """Give the shapes by folded name; a short name that two organisations use is left out."""
+    full = {name.casefold(): shape for names, shape in _rows() for name in names}
+    short: dict[str, ModelShape | None] = {}
+    for name, shape in full.items():
+        key = name.rpartition("/")[2]
+        short[key] = shape if short.get(key, shape) is shape else None
+    return {**{key: shape for key, shape in short.items() if shape is not None}, **full}
+
+
+@cache
+def _rows() -> tuple[tuple[tuple[str, ...], ModelShape], ...]:
+    text = resources.files(__package__).joinpath("table.json").read_text(encoding="utf-8")
+    return tuple(_row(dict(row)) for row in json.loads(text))
+
+
+def _row(row: dict[str, Any]) -> tuple[tuple[str, ...], ModelShape]:
+    names = tuple(row.pop("names"))
+    return names, ModelShape(name=names[0], **row)

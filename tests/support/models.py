@@ -1,0 +1,55 @@
+"""Engines by their command lines alone, and what the rules about models' shapes say of them."""
+
+from kthena_components.core.checks.models import (
+    ffn_divisible,
+    fp8_block_multiple,
+    moe_expert_shape,
+    pp_within_layers,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
+from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
+from kthena_components.core.findings import Finding
+from tests.support.specs import gpu_template
+
+RULES = (
+    tp_divides_heads,
+    tp_divides_kv_heads,
+    pp_within_layers,
+    moe_expert_shape,
+    ffn_divisible,
+    fp8_block_multiple,
+)
+SGLANG = "python3 -m sglang.launch_server --model-path"
+QWEN, PHI, LLAMA = "Qwen/Qwen3-32B", "microsoft/phi-4", "meta-llama/Llama-3.1-405B-Instruct"
+DEEPSEEK, FP8 = "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-235B-A22B-FP8"
+
+
+def serving(command: str) -> ServingFacts:
+    """Give a serving of one engine that starts like this."""
+    engine = EngineFacts(
+        path="e",
+        name="decode",
+        pods=1,
+        replicas=1,
+        entry=read_pod(gpu_template(command), "entry", command_path="here"),
+        worker=None,
+    )
+    return ServingFacts(path="", name="s", engines=(engine,))
+
+
+def findings(command: str) -> list[Finding]:
+    facts = serving(command)
+    return [finding for rule in RULES for finding in rule(facts)]
+
+
+def told(command: str) -> list[str]:
+    """Give what is said, without the place and the engine, which are always the same."""
+    start = "here: engine 'decode' "
+    lines = [str(finding) for finding in findings(command)]
+    assert all(line.startswith(start) for line in lines)
+    return [line.removeprefix(start) for line in lines]
+
+
+def rules(command: str) -> list[str]:
+    return [finding.rule for finding in findings(command)]
