@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tabulate import tabulate
-
 from kthena_components.core.checks.gpus import ranks_of
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import (
@@ -148,6 +146,8 @@ def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
         plans: the servings of a stack.
         style: a table format of tabulate, such as `simple` or `github`.
     """
+    from tabulate import tabulate  # noqa: PLC0415 - a program of components shows no table
+
     rows = [row for plan in plans for row in shape(plan)]
     cells = [
         [

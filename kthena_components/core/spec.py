@@ -121,7 +121,7 @@ class EngineSpec(Spec):
     image: Text
     model: Text
     launcher: Annotated[Launcher, _WORD] = Launcher.NATIVE
-    parallelism: ParallelismSpec = ParallelismSpec()
+    parallelism: ParallelismSpec = Field(default_factory=ParallelismSpec)
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
     extra_args: list[str] = []
 
@@ -222,7 +222,7 @@ class ModelServingSpec(GroupSpec):
     replicas: Count = 1
     backend: Word = "native"
     kthena_version: Annotated[KthenaVersion, _WORD] = KthenaVersion.V1_0
-    rollout_strategy: RolloutStrategySpec = RolloutStrategySpec()
+    rollout_strategy: RolloutStrategySpec = Field(default_factory=RolloutStrategySpec)
     recovery_policy: Annotated[RecoveryPolicy, _WORD] | None = None
     restart_grace_period_seconds: Count | None = None
     expose: ExposeSpec | None = None
