@@ -55,7 +55,9 @@ def test_what_we_emit_is_let_by(example: str) -> None:
     assert group_refusals([in_stack(body) for body in bodies]) == []
     for body in bodies:
         token = in_stack(body).resource_type
-        assert refusals(token, body) == advice(token, body) == ""
+        assert refusals(token, body) == ""
+        # The guide's image moves with its tag, which is worth a look.
+        assert advice(token, body) == "" or example == "guide"
 
 
 def test_workers_with_other_gpus_are_refused_where_they_stand() -> None:
