@@ -1,21 +1,19 @@
-"""Shared memory, tokens and images of an engine's pods."""
+"""Shared memory and tokens of an engine's pods; images are in test_pods_images.py."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
-from kthena_components.core.checks import Check, run_checks
-from kthena_components.core.checks.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.checks import Check
+from kthena_components.core.checks.pods import hf_token_from_secret, shm_present
 from kthena_components.core.container_facts import SHM_PATH
 from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
 from kthena_components.core.findings import SpecError
 from tests.support.specs import ENGINE_RAY, REMOVED, Args, changed, gpu_template
-from tests.support.strategies import LATE, law
+from tests.support.strategies import LATE
 
 TOKEN = "hf_" + "aB3" * 11
 VARIABLES = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HUGGING_FACE_TOKEN"]
@@ -240,73 +238,6 @@ def test_a_token_of_an_engine_is_refused_where_the_user_wrote_it(
     assert TOKEN not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "image",
-    ["a/b:v1", "localhost:5000/a/b:1", "b@sha256:0a", "b:latest@sha256:0a"],
-    ids=["tag", "port", "digest", "latest-with-digest"],
-)
-def test_a_pinned_image_is_right(image: str) -> None:
-    assert judged(image_pinned, {f"{POD}.image": image}) == []
-
-
-@pytest.mark.parametrize(
-    ("image", "stated"),
-    [
-        ("vllm/vllm-openai:latest", "the tag latest"),
-        ("localhost:5000/b", "no tag, which means latest"),
-    ],
-    ids=["latest", "port-is-no-tag"],
-)
-def test_an_image_that_moves_is_worth_a_look(image: str, stated: str) -> None:
-    assert judged(image_pinned, {f"{POD}.image": image}) == [
-        (
-            f"t.spec.containers[0].image: engine 'e' runs '{image}', which has {stated}, and a "
-            "restarted pod may run another version. Write the tag of a release, or a digest. "
-            "[image-pinned]"
-        )
-    ]
-
-
-def pair(entry: str, worker: str) -> list[str]:
-    """Judge an engine whose entry and worker run these images."""
-    templates = (gpu_template("vllm serve m -tp 8 -pp 2"), gpu_template("ray start --address=x"))
-    images = ({f"{POD}.image": entry}, {f"{POD}.image": worker})
-    return said(image_pinned, *(changed(t, i) for t, i in zip(templates, images, strict=True)))
-
-
-@pytest.mark.parametrize(
-    ("entry", "worker"),
-    [
-        ("a:v1", "a:v1"),
-        ("docker.io/a/b:v1", "a/b:v1"),
-        ("a:v1@sha256:0a", "mirror/a@sha256:0a"),
-    ],
-    ids=["same", "docker-hub", "digest"],
-)
-def test_entry_and_workers_of_one_build_are_right(entry: str, worker: str) -> None:
-    assert pair(entry, worker) == []
-
-
-def test_entry_and_workers_of_two_versions_are_refused() -> None:
-    assert pair("vllm/vllm-openai:v0.10.1", "vllm/vllm-openai:v0.10.2") == [
-        (
-            "w.spec.containers[0].image: engine 'e' runs 'vllm/vllm-openai:v0.10.2' in its workers "
-            "and 'vllm/vllm-openai:v0.10.1' in its entry, and two versions never form one engine. "
-            "Write 'vllm/vllm-openai:v0.10.1' in both. [image-pinned]"
-        )
-    ]
-
-
-@pytest.mark.parametrize(("entry", "worker"), [(LATE, "a:v1"), ("a:v1", LATE), (LATE, LATE)])
-def test_an_image_that_is_not_known_is_told_once(entry: str, worker: str) -> None:
-    assert pair(entry, worker) == [
-        (
-            "t.spec.containers[0].image: engine 'e' was not checked, because the image is known "
-            "only after the deployment. [image-pinned]"
-        )
-    ]
-
-
 def deployment(template: object) -> Args:
     spec = {"template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "c"}, "spec": spec}
@@ -326,39 +257,3 @@ def test_a_manifest_of_anyone_is_judged(changes: Args, rule: str) -> None:
     assert judge_manifest(deployment(right)) == []
     (finding,) = judge_manifest(deployment(changed(right, changes)))
     assert finding.rule == rule
-
-
-NAMES = st.sampled_from(
-    ["name", "image", "env", "value", "valueFrom", "secretKeyRef", "configMapKeyRef", "args",
-     "command", "volumeMounts", "mountPath", "volumes", "emptyDir", "medium", "hostPath", "path",
-     "resources", "limits", "nvidia.com/gpu"]
-)  # fmt: skip
-TEXTS = st.sampled_from(
-    [*VARIABLES, LATE, "/dev/shm", "Memory", TOKEN, "vllm serve m -tp 2 --nnodes 0", "a:b@c", ""]  # noqa: S108
-)
-JSON: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=2), inner),
-    max_leaves=12,
-)
-FIELDS = st.sampled_from(
-    [POD, "spec", "spec.volumes", "spec.initContainers", "spec.hostIPC", MOUNT]
-    + [f"{POD}.{f}" for f in ("image", "env", "command", "args", "volumeMounts", "name")]
-)
-
-
-@pytest.mark.property
-@law
-@given(JSON, JSON, st.dictionaries(FIELDS, JSON, min_size=1, max_size=1))
-def test_no_rule_raises_whatever_a_template_is(entry: object, worker: object, damage: Args) -> None:
-    for command in ("vllm serve m -tp 8 --nnodes 2", "python -m sglang.launch_server --tp 8"):
-        right = gpu_template(command)
-        damaged = changed(right, damage)
-        for first, second in ((entry, worker), (damaged, right), (right, damaged), (right, entry)):
-            said(run_checks_of, first, second)
-        judge_manifest(deployment(damaged))
-
-
-def run_checks_of(facts: ServingFacts) -> Any:
-    """Judge by every rule, as one check."""
-    return iter(run_checks(facts))
