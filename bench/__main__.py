@@ -26,13 +26,15 @@ class Effort:
     up: int
     """Servings of the update."""
     repeats: int
-    """Runs of each command."""
+    """Runs of each command that count."""
+    warm: int
+    """Runs of each command before those."""
     imports: int
     """Runs of each import, and of the compilation."""
 
 
-FULL: Final = Effort(sizes=(1, 100, 300), up=100, repeats=5, imports=11)
-QUICK: Final = Effort(sizes=(1, 20), up=1, repeats=1, imports=1)
+FULL: Final = Effort(sizes=(1, 100, 300), up=100, repeats=5, warm=1, imports=11)
+QUICK: Final = Effort(sizes=(1, 20), up=1, repeats=1, warm=0, imports=1)
 TOP: Final = 5
 
 
@@ -58,7 +60,7 @@ def measure(effort: Effort) -> Report:
     _say("compilation")
     compiled = {b: measure_compile(b, max(effort.sizes), effort.imports) for b in BACKENDS}
     _say("commands of the dev stack")
-    commands = measure_commands(effort.repeats)
+    commands = measure_commands(effort.repeats, effort.warm)
     return Report(
         programs=[compare(case, _say) for case in _cases(effort)],
         imports=imports,
@@ -69,10 +71,11 @@ def measure(effort: Effort) -> Report:
 
 
 def _cases(effort: Effort) -> Iterator[Case]:
+    runs = {"repeats": effort.repeats, "warm": effort.warm}
     for backend in BACKENDS:
         for size in effort.sizes:
-            yield Case(command="preview", backend=backend, servings=size, repeats=effort.repeats)
-        yield Case(command="up", backend=backend, servings=effort.up, repeats=effort.repeats)
+            yield Case(command="preview", backend=backend, servings=size, **runs)
+        yield Case(command="up", backend=backend, servings=effort.up, **runs)
 
 
 def _parser() -> argparse.ArgumentParser:

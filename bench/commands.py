@@ -13,17 +13,17 @@ from bench.engine import COMMANDS, ROOT, Engine
 PARTS: Final = ("start", "program", "rest", "seconds")
 
 
-def measure_commands(repeats: int) -> dict[str, dict[str, float]]:
+def measure_commands(repeats: int, warm: int) -> dict[str, dict[str, float]]:
     """Give the median seconds of each command, and of its parts, on an empty stack."""
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())["name"]
     config = ROOT / "stacks" / "Pulumi.dev.yaml"
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Path(folder), project, config)
-        return {command: _parts(engine, command, repeats) for command in COMMANDS}
+        return {command: _parts(engine, command, repeats, warm) for command in COMMANDS}
 
 
-def _parts(engine: Engine, command: str, repeats: int) -> dict[str, float]:
-    runs = [engine.run(command, "stack") for _ in range(repeats + 1)][1:]
+def _parts(engine: Engine, command: str, repeats: int, warm: int) -> dict[str, float]:
+    runs = [engine.run(command, "stack") for _ in range(warm + repeats)][warm:]
     rows: list[Mapping[str, float]] = [
         {
             "start": run.start,

@@ -22,6 +22,8 @@ class Case:
     backend: str
     servings: int
     repeats: int
+    warm: int
+    """Runs before those that count: the first one compiles modules and fills the disk's cache."""
 
     def __str__(self) -> str:
         """Name the case for people."""
@@ -63,12 +65,12 @@ def compare(case: Case, progress: Progress) -> Comparison:
         engine.run("preview", "record", **job)
         runs: dict[str, list[Run]] = {program: [] for program in PROGRAMS}
         left: dict[str, Any] = {}
-        for turn in range(case.repeats + 1):
+        for turn in range(case.warm + case.repeats):
             for program in PROGRAMS if turn % 2 else reversed(PROGRAMS):
                 run = engine.run(case.command, program, **job)
                 left[program] = engine.resources() if case.command == "up" else None
                 progress(f"{case}: {program} {run.seconds:.2f} s")
-                if turn:  # the first one compiles modules and fills the disk's cache
+                if turn >= case.warm:
                     runs[program].append(run)
         same = left["raw"] == left["package"] if case.command == "up" else None
         resources = sum("type" in event for event in json.loads(recording.read_text())) + 1

@@ -45,11 +45,6 @@ MAKERS: Mapping[str, Callable[..., Any]] = {
     "custom": _Custom,
     "provider": _Provider,
 }
-BARE: Mapping[str, Callable[..., Any]] = {
-    "component": pulumi.ComponentResource,
-    "custom": pulumi.CustomResource,
-    "provider": _Provider,
-}
 
 
 def record(program: Callable[[], object], path: Path) -> None:
@@ -60,7 +55,7 @@ def record(program: Callable[[], object], path: Path) -> None:
     path.write_text(json.dumps(events))
 
 
-def replay(path: Path, makers: Mapping[str, Callable[..., Any]] = MAKERS) -> None:
+def replay(path: Path) -> None:
     """Register what was recorded: the raw program that the package is measured against."""
     made: list[Any] = []
     for event in json.loads(path.read_text()):
@@ -68,7 +63,7 @@ def replay(path: Path, makers: Mapping[str, Callable[..., Any]] = MAKERS) -> Non
             made[event["of"]].register_outputs(event["outputs"])
         else:
             opts = {key: _restored(value, made) for key, value in event["opts"].items()}
-            make, props = makers[event["class"]], event["props"]
+            make, props = MAKERS[event["class"]], event["props"]
             made.append(make(event["type"], event["name"], props, pulumi.ResourceOptions(**opts)))
 
 

@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kthena_components.core import naming
+from kthena_components.core.container_facts import ContainerFacts, as_list, as_map
 from kthena_components.core.known import MaybeInt
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.pod_facts import (
     DeviceFacts,
     PodFacts,
     as_count,
-    as_list,
-    as_map,
     read_pod,
     read_pods,
 )
 
 __all__ = [
+    "ContainerFacts",
     "DeviceFacts",
     "EngineFacts",
     "GangFacts",
@@ -108,6 +108,7 @@ def _engine_of(role: RolePlan) -> EngineFacts:
         overrides = {
             "gpus_path": f"{prefix}resources.gpus_per_pod",
             "command_path": f"{prefix}engine.parallelism",
+            "role_path": role.path,
         }
     worker = role.worker if role.worker_replicas else None
     return EngineFacts(

@@ -3,12 +3,19 @@
 A reader never raises: whatever a manifest contains, a fact is a value, or unknown with a reason.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.container_facts import (
+    ContainerFacts,
+    as_list,
+    as_map,
+    read_container,
+    written_for_role,
+)
 from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
@@ -54,6 +61,10 @@ class PodFacts:
     """Container that the command is in. None: there is no command."""
     gap: Unknown | None = None
     """Why there may be a command all the same, which could not be read."""
+    own: ContainerFacts | None = None
+    """The container that the command is in."""
+    others: tuple[ContainerFacts, ...] = ()
+    """The other containers, init containers too, except those that start engines of their own."""
 
     @property
     def gpus(self) -> MaybeInt:
@@ -87,6 +98,7 @@ def read_pod(
     *,
     gpus_path: str | None = None,
     command_path: str | None = None,
+    role_path: str | None = None,
 ) -> PodFacts:
     """Read a pod template, or anything else that stands where one should be.
 
@@ -96,8 +108,13 @@ def read_pod(
         env: variables that will be injected into every container.
         gpus_path: what to call the place of the GPU count instead.
         command_path: what to call the place of the command line instead.
+        role_path: where the role stands whose engine the package wrote this template for.
     """
     pod = read_pods(template, path, env)[0]
+    if role_path is not None:
+        own = pod.own and written_for_role(pod.own, role_path, engine=True)
+        others = (written_for_role(c, role_path, engine=False) for c in pod.others)
+        pod = replace(pod, own=own, others=tuple(others))
     return replace(
         pod,
         devices=tuple(replace(device, path=gpus_path or device.path) for device in pod.devices),
@@ -112,16 +129,36 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     items, at = as_map(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_late, (template, spec, items, *as_list(items)))):
         return [_hidden(at)]
-    found = [_container(as_map(c), f"{at}[{i}]", env or {}) for i, c in enumerate(as_list(items))]
+    spec = as_map(spec)
+    found = [
+        _container(as_map(c), spec, f"{at}[{i}]", env or {}) for i, c in enumerate(as_list(items))
+    ]
     starts = [c for c in found if c.command and c.command.engine]
     starts = starts or [c for c in found if c.command][:1]
     others = {id(container) for container in starts[1:]}
     devices = tuple(d for c in found if id(c) not in others for d in c.devices)
+    engines = {id(container) for container in starts}
+    beside = tuple(c.own for c in found if c.own and id(c) not in engines)
+    beside += tuple(_init_containers(spec, join_path(path, "spec.initContainers")))
     if starts:
-        return [replace(starts[0], devices=devices), *starts[1:]]
+        return [replace(starts[0], devices=devices, others=beside), *starts[1:]]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
-    return [PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at, gap=gap)]
+    return [
+        PodFacts(
+            devices=devices,
+            command=None,
+            gpus_path=gpus_at,
+            command_path=at,
+            gap=gap,
+            others=beside,
+        )
+    ]
+
+
+def _init_containers(spec: Mapping[str, Any], path: str) -> Iterator[ContainerFacts]:
+    for index, container in enumerate(as_list(spec.get("initContainers"))):
+        yield read_container(as_map(container), spec, f"{path}[{index}]")
 
 
 def _hidden(path: str) -> PodFacts:
@@ -131,7 +168,9 @@ def _hidden(path: str) -> PodFacts:
     return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
 
 
-def _container(container: Mapping[str, Any], path: str, env: Mapping[str, str]) -> PodFacts:
+def _container(
+    container: Mapping[str, Any], spec: Mapping[str, Any], path: str, env: Mapping[str, str]
+) -> PodFacts:
     """Read one container as if it were alone in its pod."""
     argv = _argv(container)
     command = _command(tuple(argv), tuple(_env(container, env).items()))
@@ -147,6 +186,7 @@ def _container(container: Mapping[str, Any], path: str, env: Mapping[str, str]) 
         command_path=f"{path}.{'args' if 'args' in container else 'command'}",
         container=None if command is None else name,
         gap=gap,
+        own=read_container(container, spec, path),
     )
 
 
@@ -233,16 +273,6 @@ def _env(container: Mapping[str, Any], injected: Mapping[str, str]) -> dict[str,
                 str(value) if literal else Unknown(f"the value of {name} is not in the manifest")
             )
     return {**found, **injected}
-
-
-def as_map(value: object) -> Mapping[str, Any]:
-    """Give a mapping, empty for whatever is not one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def as_list(value: object) -> Sequence[Any]:
-    """Give a list, empty for whatever is not one."""
-    return value if isinstance(value, list | tuple) else []
 
 
 def as_count(value: object, what: str, default: int) -> MaybeInt:

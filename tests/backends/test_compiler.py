@@ -35,13 +35,45 @@ def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> Non
 @pytest.mark.parametrize("backend", sorted(BACKENDS))
 def test_what_was_filled_in_is_told(backend: str) -> None:
     findings = compile_serving(changed(GUIDE, {"backend": backend})).findings
-    assert [str(finding) for finding in findings] == [
+    told = [finding for finding in findings if finding.rule == "requests-mirrored"]
+    assert [str(finding) for finding in told] == [
         f"roles[0].{role}_template: container '{container}': memory 1124Gi, nvidia.com/gpu 8 had "
         "limits without requests; requests now equal the limits, because Volcano and Kthena count "
         "requests only. [requests-mirrored]"
         for role, container in (("entry", "leader"), ("worker", "worker"))
     ]
-    assert {finding.level for finding in findings} == {Level.ADVISORY}
+    assert {finding.level for finding in told} == {Level.ADVISORY}
+
+
+def test_the_guide_is_told_what_its_image_leaves_open() -> None:
+    pod = "roles[0].entry_template.spec.containers[0]"
+    findings = compile_serving(GUIDE).findings
+    assert [str(f) for f in findings if f.rule != "requests-mirrored"] == [
+        (
+            f"{pod}.command: engine 'llama-405b' has 16 ranks in a copy and 8 GPUs in a pod, but "
+            "joins its pods with Ray and does not state the executor, which vLLM refuses since "
+            "0.12. Add --distributed-executor-backend ray. [executor-stated]"
+        ),
+        (
+            f"{pod}.image: engine 'llama-405b' was not checked, because the tag latest states no "
+            "version of vLLM, and its image has no Ray since 0.18. [ray-in-image]"
+        ),
+        (
+            f"{pod}.image: engine 'llama-405b' runs 'vllm/vllm-openai:latest', which has the tag "
+            "latest, and a restarted pod may run another version. Write the tag of a release, or a "
+            "digest. [image-pinned]"
+        ),
+    ]
+
+
+def test_an_image_that_only_the_deployment_knows_is_told_and_no_more() -> None:
+    args = changed(NATIVE_8B, {"roles[0].engine.image": LATE})
+    assert [str(finding) for finding in compile_serving(args).findings] == [
+        (
+            "roles[0].engine.image: engine 'server' was not checked, because the image is known "
+            "only after the deployment. [image-pinned]"
+        )
+    ]
 
 
 def test_what_an_overlay_leaves_out_is_told_once_and_at_the_overlay() -> None:
@@ -72,7 +104,7 @@ def test_a_refusal_counts_its_problems_below_the_subject() -> None:
 @pytest.mark.parametrize("field", ["image", "model"])
 def test_free_text_may_come_from_an_output(field: str) -> None:
     compiled = compile_serving(changed(NATIVE_8B, {f"roles[0].engine.{field}": LATE}))
-    assert compiled.findings == ()
+    assert {finding.rule for finding in compiled.findings} <= {"image-pinned"}
     (stateful_set,) = of_kind(compiled, "StatefulSet")
     assert LATE in json.dumps(stateful_set.body, ensure_ascii=False)
 

@@ -44,7 +44,8 @@ _numbers = count()
 def container(name: str = "main", gpus: object = 8, **fields: Any) -> Args:
     """Give a container of a vLLM image; `gpus=None` leaves out the resources."""
     resources = {} if gpus is None else {"resources": {"limits": {GPU: gpus}}}
-    return {"name": name, "image": VLLM_IMAGE, **resources, **fields}
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108 - NCCL's shared memory
+    return {"name": name, "image": VLLM_IMAGE, "volumeMounts": mounts, **resources, **fields}
 
 
 def vllm(*args: str, **fields: Any) -> Args:
@@ -54,7 +55,9 @@ def vllm(*args: str, **fields: Any) -> Args:
 
 def pod(*containers: object, name: str = "chat", **spec: Any) -> Args:
     """Give a Pod, which is a pod template as well."""
-    return {"metadata": {"name": name}, "spec": {"containers": list(containers), **spec}}
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    spec = {"containers": list(containers), "volumes": volumes, **spec}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 def workload(*containers: object, name: str = "chat", replicas: int = 1, **spec: Any) -> Args:

@@ -9,6 +9,7 @@ from tests.policies.objects import (
     advice,
     container,
     model_serving,
+    pod,
     refusals,
     silent,
 )
@@ -19,14 +20,15 @@ WORKER = "spec.template.roles[0].workerTemplate.spec.containers[0]"
 BOTH = {"limits": {GPU: 8}, "requests": {GPU: 8}}
 
 
+ENTRY_SCRIPT = f"{GUIDE_ENTRY} --distributed-executor-backend ray"
+
+
 def guide(workers: int = 1) -> Args:
     """Give Kthena's multi-node guide with tensor 8 × pipeline 2, its requests stated."""
-    leader = container("leader", resources=BOTH, command=["sh", "-c", GUIDE_ENTRY])
+    leader = container("leader", resources=BOTH, command=["sh", "-c", ENTRY_SCRIPT])
     join = ["ray", "start", "--address=$(ENTRY_ADDRESS):6379", "--block"]
     worker = container("worker", resources=copy.deepcopy(BOTH), command=join)
-    return model_serving(
-        {"spec": {"containers": [leader]}}, {"spec": {"containers": [worker]}}, workers
-    )
+    return model_serving({"spec": pod(leader)["spec"]}, {"spec": pod(worker)["spec"]}, workers)
 
 
 def test_an_engine_over_as_many_pods_as_it_needs_is_let_by() -> None:

@@ -53,13 +53,15 @@ def template(name: str = "app", image: str = "nginx:1.29", **container: Any) -> 
 def gpu_template(command: str, gpus: int = 8, **container: Any) -> Args:
     """Give a pod template whose one container starts a command on some GPUs."""
     devices = {"nvidia.com/gpu": str(gpus)}
-    return template(
+    pod = template(
         "engine",
         "vllm/vllm-openai:v0.10.1",
         command=["sh", "-c", command],
         resources={"limits": devices, "requests": devices},
+        volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's memory
         **container,
     )
+    return changed(pod, {"spec.volumes[0]": {"name": "dshm", "emptyDir": {"medium": "Memory"}}})
 
 
 def _guide_template(name: str, command: str, **more: Any) -> Args:

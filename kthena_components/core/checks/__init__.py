@@ -5,6 +5,7 @@ Its docstring is its documentation, its name is its rule's name.
 
 from collections.abc import Callable, Iterator
 
+from kthena_components.core.checks.engine_start import executor_stated, ray_in_image
 from kthena_components.core.checks.gpus import (
     gpu_requests_equal_limits,
     leader_worker_same_gpus,
@@ -12,6 +13,7 @@ from kthena_components.core.checks.gpus import (
     world_size_equals_gpus,
 )
 from kthena_components.core.checks.group import gang_covers_engine, ray_cluster_size_equals_group
+from kthena_components.core.checks.layouts import data_parallel_layout, sglang_layout
 from kthena_components.core.checks.models import (
     ffn_divisible,
     fp8_block_multiple,
@@ -21,6 +23,8 @@ from kthena_components.core.checks.models import (
     tp_divides_kv_heads,
 )
 from kthena_components.core.checks.names import name_fits
+from kthena_components.core.checks.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.checks.twins import leader_worker_same_parallelism
 from kthena_components.core.facts import ServingFacts
 from kthena_components.core.findings import Finding
 
@@ -39,6 +43,14 @@ CHECKS: tuple[Check, ...] = (
     moe_expert_shape,
     ffn_divisible,
     fp8_block_multiple,
+    executor_stated,
+    ray_in_image,
+    data_parallel_layout,
+    sglang_layout,
+    leader_worker_same_parallelism,
+    shm_present,
+    hf_token_from_secret,
+    image_pinned,
     name_fits,
 )
 

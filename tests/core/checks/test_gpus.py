@@ -9,14 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kthena_components.backends.compiler import compile_serving
-from kthena_components.core.checks import run_checks
-from kthena_components.core.checks.models import MODEL_RULES
+from kthena_components.core.checks import CHECKS
 from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.known import MaybeInt, Unknown
 from tests.support.specs import ENGINE_RAY, Args, changed, gpu_template
 from tests.support.strategies import LATE, law
 
+GPU_CHECKS = [check for check in CHECKS if check.__module__.endswith(".gpus")]
 SPLIT = (
     "so one tensor group would fill a part of a pod, and a pod would hold parts of two groups. "
     "Set tensor to {}. [nodes-whole]"
@@ -40,9 +40,9 @@ def engine(
 
 
 def findings(facts: EngineFacts) -> list[Finding]:
-    """Judge one engine that Volcano places. Its model is unknown, and nothing here is about it."""
-    serving = ServingFacts(path="", name="s", engines=(facts,), gang_expected=True)
-    return [finding for finding in run_checks(serving) if finding.rule not in MODEL_RULES]
+    """Judge one engine that Volcano places, by the rules about GPUs."""
+    judged = ServingFacts(path="", name="s", engines=(facts,), gang_expected=True)
+    return [finding for check in GPU_CHECKS for finding in check(judged)]
 
 
 def said(facts: EngineFacts) -> list[str]:
