@@ -29,6 +29,7 @@ KIND = "LLMInferenceService"
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
+_UNSPREAD = Unknown("without a worker it is not known what data is worth")
 _LONGEST = 10_000
 
 
@@ -84,9 +85,13 @@ def _pod(workload: LlmWorkload, field: str, at: str, *, based: bool) -> PodFacts
         )
         devices = [gap]
     own = engine.get("command") is not None
+    command = pod.command
+    if command and not own and not workload.many and workload.states("data"):
+        command = replace(command, data=_UNSPREAD)
     return fill_requests(
         replace(
             pod,
+            command=command,
             devices=tuple(devices),
             gpus_path=pod.gpus_path.replace(old, new, 1),
             command_path=pod.command_path.replace(old, new, 1) if own else f"{at}.parallelism",
@@ -106,8 +111,6 @@ def _command(workload: LlmWorkload, engine: Mapping[str, Any]) -> dict[str, Any]
             "dataLocal": "--data-parallel-size-local",
         }
     words = [word for name, flag in flags.items() for word in _flag(workload, name, flag)]
-    if not workload.many and workload.states("data"):
-        words += ["--data-parallel-size", _LATE]
     return {"command": ["vllm", "serve", "/mnt/models", *words, *_additional(engine)]}
 
 

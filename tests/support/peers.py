@@ -146,3 +146,84 @@ MODEL_INFER: Manifest = {
         },
     },
 }
+
+ISVC: Manifest = {
+    "apiVersion": "serving.kserve.io/v1beta1",
+    "kind": "InferenceService",
+    "metadata": {
+        "name": "huggingface-llama3",
+        "annotations": {
+            "serving.kserve.io/deploymentMode": "Standard",
+            "serving.kserve.io/autoscalerClass": "none",
+        },
+    },
+    "spec": {
+        "predictor": {
+            "model": {
+                "modelFormat": {"name": "huggingface"},
+                "runtime": "kserve-huggingfaceserver-multinode",
+                "storageUri": "pvc://llama-3-8b-pvc/hf/8b_instruction_tuned",
+            },
+            "workerSpec": {"pipelineParallelSize": 2, "tensorParallelSize": 1},
+        }
+    },
+}
+"""The guide's service: 2 stages of 1 GPU each."""
+
+
+def isvc(
+    tensor: object,
+    pipeline: object,
+    worker: object = None,
+    head: object = None,
+    changes: dict[str, Any] | None = None,
+) -> Manifest:
+    """Give a service of many nodes; the GPUs are those that are requested."""
+    spec: Manifest = {"tensorParallelSize": tensor, "pipelineParallelSize": pipeline}
+    if worker is not None:
+        resources = {"requests": {GPU: worker}}
+        spec["containers"] = [{"name": "worker-container", "resources": resources}]
+    manifest = changed(ISVC, {"spec/predictor/workerSpec": spec})
+    if head is not None:
+        manifest["spec"]["predictor"]["model"]["resources"] = {"requests": {GPU: head}}
+    return changed(manifest, changes)
+
+
+RUNTIME: Manifest = {
+    "apiVersion": "serving.kserve.io/v1alpha1",
+    "kind": "ClusterServingRuntime",
+    "metadata": {"name": "kserve-huggingfaceserver-multinode"},
+    "spec": {
+        "containers": [
+            {
+                "name": "kserve-container",
+                "command": ["bash", "-c"],
+                "args": [
+                    (
+                        "python3 -m huggingfaceserver --tensor-parallel-size=${TENSOR_PARALLEL_SIZE} "
+                        "--pipeline-parallel-size=${PIPELINE_PARALLEL_SIZE}"
+                    )
+                ],
+                "resources": {"requests": {"cpu": "2", "memory": "6Gi"}},
+            }
+        ],
+        "workerSpec": {
+            "tensorParallelSize": 1,
+            "pipelineParallelSize": 1,
+            "containers": [{"name": "worker-container"}],
+        },
+    },
+}
+
+
+def llm(parallelism: object, count: object = "8", **spec: Any) -> Manifest:
+    """Give an LLMInferenceService whose pods all have as many GPUs."""
+    pod = {"containers": [{"name": "main", "resources": gpus(count, both=False)}]}
+    if spec.pop("worker", False):
+        spec["worker"] = pod
+    return {
+        "apiVersion": "serving.kserve.io/v1alpha2",
+        "kind": "LLMInferenceService",
+        "metadata": {"name": "deepseek"},
+        "spec": {"parallelism": parallelism, "template": pod, **spec},
+    }

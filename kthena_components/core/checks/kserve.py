@@ -65,10 +65,11 @@ def kserve_multinode(view: MultiNode) -> Iterator[Finding]:
     """
     if gap := gap_of(view.holder.get("workerSpec")):
         yield not_checked(view.path, gap, _RULE)
-    yield from _one_worker(view)
+    else:
+        yield from _one_worker(view)
+        yield from _sizes(view)
     yield from _sizes_in_env(view)
     yield from _gpu_types(view)
-    yield from _sizes(view)
     if not view.is_service:
         return
     if view.holder.get("model") is not None:

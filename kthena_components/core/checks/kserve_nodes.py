@@ -66,13 +66,12 @@ def _misplaced(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
     if not isinstance(total, int):
         return
     if nodes.held > total:
-        yield _finding(
-            at,
-            f"{_ranks(view)}, but KServe makes {_pods(nodes)}: {nodes.held} GPUs reserved for "
-            f"{total}",
-            f"request {_share(view, nodes.worker_gpus)} GPUs in the head and in the worker "
-            "container",
-        )
+        reserved = f"{nodes.held} GPUs reserved for {total}"
+        remedy = f"request {_share(view, nodes.worker_gpus)} GPUs in the head and in the worker "
+        if nodes.pods == 1:
+            at, remedy = f"{view.head.path}.resources", f"request {total} GPUs in the head "
+        seen = f"{_ranks(view)}, but KServe makes {_pods(nodes)}: {reserved}"
+        yield _finding(at, seen, f"{remedy}container")
     elif nodes.pods == 1 and total > 1:
         seen = f"is given, but KServe makes the head alone, with {count_of(total, 'GPU')}"
         unused = f"; the worker's request of {worker} is not used" if worker else ""

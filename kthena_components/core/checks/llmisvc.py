@@ -144,7 +144,8 @@ def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
     pods = max(data // local, 1)
     seen = (
         f"is {data}, and dataLocal {local} does not divide it: KServe makes {data} ÷ {local} = "
-        f"{count_of(pods, 'pod')} with {pods * local} ranks, and the engine waits for {data}"
+        f"{count_of(pods, 'pod')} for {pods * local} copies of the model, and "
+        f"the engine waits for {data}"
     )
     lower, upper = data // local * local, (data // local + 1) * local
     remedy = f"write {lower} or {upper}" if lower else f"write dataLocal: {data}"
