@@ -200,7 +200,8 @@ RUNTIME: Manifest = {
                 "command": ["bash", "-c"],
                 "args": [
                     (
-                        "python3 -m huggingfaceserver --tensor-parallel-size=${TENSOR_PARALLEL_SIZE} "
+                        "python3 -m huggingfaceserver "
+                        "--tensor-parallel-size=${TENSOR_PARALLEL_SIZE} "
                         "--pipeline-parallel-size=${PIPELINE_PARALLEL_SIZE}"
                     )
                 ],

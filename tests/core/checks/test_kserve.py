@@ -49,8 +49,8 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             {f"{P}/workerSpec/containers": [{}, {}]},
             (
-                f"{AT}.workerSpec.containers: has 2 containers, but KServe takes one worker container. "
-                "Keep worker-container only"
+                f"{AT}.workerSpec.containers: has 2 containers, but KServe takes one worker "
+                "container. Keep worker-container only"
             ),
         ),
         (
@@ -70,9 +70,9 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             {f"{P}/workerSpec/containers": [MIG]},
             (
-                f"{AT}.workerSpec.containers[0].resources.requests: names nvidia.com/mig-1g.5gb, which "
-                "is neither cpu, memory nor storage, nor a GPU type that KServe knows. Add it to the "
-                f"annotation {TYPES}, or remove it"
+                f"{AT}.workerSpec.containers[0].resources.requests: names nvidia.com/mig-1g.5gb, "
+                "which is neither cpu, memory nor storage, nor a GPU type that KServe knows. Add "
+                f"it to the annotation {TYPES}, or remove it"
             ),
         ),
         (
@@ -85,17 +85,17 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             {f"{P}/model/storageUri": GONE},
             (
-                f"{AT}.model.storageUri: is missing, but the pods of an engine load the model from one "
-                "volume or image. Write pvc://claim/path, with a claim that is ReadWriteMany, or "
-                "oci://image"
+                f"{AT}.model.storageUri: is missing, but the pods of an engine load the model from "
+                "one volume or image. Write pvc://claim/path, with a claim that is ReadWriteMany, "
+                "or oci://image"
             ),
         ),
         (
             {f"{P}/model/storageUri": "hf://org/llama"},
             (
-                f"{AT}.model.storageUri: is 'hf://org/llama', but with many nodes the model comes by "
-                "pvc:// or oci:// alone. Write pvc://claim/path, with a claim that is ReadWriteMany, "
-                "or oci://image"
+                f"{AT}.model.storageUri: is 'hf://org/llama', but with many nodes the model comes "
+                "by pvc:// or oci:// alone. Write pvc://claim/path, with a claim that is "
+                "ReadWriteMany, or oci://image"
             ),
         ),
         (
@@ -124,15 +124,15 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             {f"{P}/minReplicas": 2},
             (
-                f"{AT}.minReplicas: is 2, but only one head has the workers; the others serve nothing. "
-                "Write 1, and one InferenceService for each engine"
+                f"{AT}.minReplicas: is 2, but only one head has the workers; the others serve "
+                "nothing. Write 1, and one InferenceService for each engine"
             ),
         ),
         (
             {"metadata/name": "9b"},
             (
-                "metadata.name: is '9b', but must be lower-case letters, digits and dashes, a letter "
-                "first. Rename it"
+                "metadata.name: is '9b', but must be lower-case letters, digits and dashes, a "
+                "letter first. Rename it"
             ),
         ),
         (
@@ -200,7 +200,7 @@ def test_a_runtime_is_judged_like_a_service(kind: str) -> None:
         ),
         (
             "spec.containers[0].resources.limits: names rdma/ib, which is neither cpu, memory nor "
-            f"storage, nor a GPU type that KServe knows. Add it to the annotation {TYPES}, or remove "
-            f"it. [{RULE}]"
+            f"storage, nor a GPU type that KServe knows. Add it to the annotation {TYPES}, or "
+            f"remove it. [{RULE}]"
         ),
     ]

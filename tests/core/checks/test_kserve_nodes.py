@@ -18,29 +18,30 @@ WORKER, HEAD = f"{SERVICE}.containers[0].resources", "spec.predictor.model.resou
 
 
 @pytest.mark.parametrize(
-    ("total", "worker", "head", "pods", "worker_gets", "head_gets"),
+    ("total", "worker", "head", "expected"),
     [
-        (2, None, None, 2, 1, 1),
-        (16, 8, None, 2, 8, 8),
-        (16, 8, 8, 2, 8, 8),
-        (8, 2, None, 4, 2, 2),
-        (8, 3, None, 3, 3, 2),
-        (8, 3, 2, 3, 3, 2),
-        (8, None, 4, 5, 1, 4),
-        (16, None, 8, 9, 1, 8),
-        (8, None, 8, 1, 1, 8),
-        (8, 3, 8, 1, 0, 8),
-        (8, 8, None, 1, 0, 8),
-        (4, 8, None, 1, 0, 4),
-        (16, 4, 8, 4, 4, 8),
+        (2, None, None, (2, 1, 1)),
+        (16, 8, None, (2, 8, 8)),
+        (16, 8, 8, (2, 8, 8)),
+        (8, 2, None, (4, 2, 2)),
+        (8, 3, None, (3, 3, 2)),
+        (8, 3, 2, (3, 3, 2)),
+        (8, None, 4, (5, 1, 4)),
+        (16, None, 8, (9, 1, 8)),
+        (8, None, 8, (1, 1, 8)),
+        (8, 3, 8, (1, 0, 8)),
+        (8, 8, None, (1, 0, 8)),
+        (4, 8, None, (1, 0, 4)),
+        (16, 4, 8, (4, 4, 8)),
     ],
 )
 def test_gpus_are_dealt_out_as_kserve_does(
-    total: int, worker: int | None, head: int | None, pods: int, worker_gets: int, head_gets: int
+    total: int, worker: int | None, head: int | None, expected: tuple[int, int, int]
 ) -> None:
-    expected = RayNodes(pods=pods, worker_gpus=worker_gets, head_gpus=head_gets)
-    assert compute_ray_nodes(total, worker, head) == expected
-    assert compute_ray_nodes(total, worker or 0, head or 0) == expected
+    pods, worker_gets, head_gets = expected
+    nodes = RayNodes(pods=pods, worker_gpus=worker_gets, head_gpus=head_gets)
+    assert compute_ray_nodes(total, worker, head) == nodes
+    assert compute_ray_nodes(total, worker or 0, head or 0) == nodes
 
 
 @pytest.mark.parametrize(
@@ -91,26 +92,26 @@ def test_pods_that_were_meant_pass(
             (8, 2),
             (4, 8),
             (
-                f"{WORKER}: tensor 8 × pipeline 2 = 16 ranks, but KServe makes 4 pods, a head with 8 "
-                "GPUs and 3 workers of 4 GPUs: 20 GPUs reserved for 16. Request 4 GPUs in the head and "
-                "in the worker container"
+                f"{WORKER}: tensor 8 × pipeline 2 = 16 ranks, but KServe makes 4 pods, a head with "
+                "8 GPUs and 3 workers of 4 GPUs: 20 GPUs reserved for 16. Request 4 GPUs in the "
+                "head and in the worker container"
             ),
         ),
         (
             (4, 1),
             (None, 8),
             (
-                f"{HEAD}: tensor 4 × pipeline 1 = 4 ranks, but KServe makes 1 pod, a head with 8 GPUs: "
-                "8 GPUs reserved for 4. Request 4 GPUs in the head container"
+                f"{HEAD}: tensor 4 × pipeline 1 = 4 ranks, but KServe makes 1 pod, a head with 8 "
+                "GPUs: 8 GPUs reserved for 4. Request 4 GPUs in the head container"
             ),
         ),
         (
             (8, 2),
             (8, 4),
             (
-                f"{HEAD}: tensor 8 × pipeline 2 = 16 ranks, but a head with 4 GPUs and 1 worker × 8 "
-                "hold 12, and KServe deploys nothing. Request 8 GPUs in the head and in the worker "
-                "container"
+                f"{HEAD}: tensor 8 × pipeline 2 = 16 ranks, but a head with 4 GPUs and 1 worker × "
+                "8 hold 12, and KServe deploys nothing. Request 8 GPUs in the head and in the "
+                "worker container"
             ),
         ),
         (
@@ -126,8 +127,8 @@ def test_pods_that_were_meant_pass(
             (8, 1),
             (3, None),
             (
-                f"{WORKER}: for tensor 8 × pipeline 1 = 8 KServe makes 3 pods, a head with 2 GPUs and "
-                "2 workers of 3 GPUs, which is uneven. Request 2 GPUs in each"
+                f"{WORKER}: for tensor 8 × pipeline 1 = 8 KServe makes 3 pods, a head with 2 GPUs "
+                "and 2 workers of 3 GPUs, which is uneven. Request 2 GPUs in each"
             ),
         ),
         (
@@ -151,8 +152,8 @@ def test_pods_that_were_meant_pass(
             (None, None),
             (
                 f"{WORKER}: has no GPU request, nor has the head: for tensor 8 × pipeline 2 = 16 "
-                "KServe makes 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 GPUs in "
-                "the head and in the worker container"
+                "KServe makes 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 GPUs "
+                "in the head and in the worker container"
             ),
         ),
     ],
@@ -210,8 +211,8 @@ def test_without_ray_requests_are_replaced() -> None:
     assert said_by(RULE, RUNTIME, changes) == [
         (
             "spec.containers[0].resources: asks for 4 GPUs, but without Ray (executor-backend mp) "
-            "KServe gives each of 2 pods the tensor size, 8. Write 8, or set tensorParallelSize to 4. "
-            f"[{RULE}]"
+            "KServe gives each of 2 pods the tensor size, 8. Write 8, or set tensorParallelSize to "
+            f"4. [{RULE}]"
         )
     ]
     assert said_by(RULE, RUNTIME, {**changes, "spec/containers/0/resources": gpus(8)}) == []
