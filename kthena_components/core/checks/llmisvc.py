@@ -1,6 +1,6 @@
 """Whether the parallelism of an LLMInferenceService is taken, and acted on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,7 @@ def judge_llm_inference_service(manifest: Mapping[str, Any], path: str = "") -> 
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    found = (f for workload in read_workloads(manifest) for f in kserve_llm_parallelism(workload))
+    found = (f for one in read_workloads(manifest) for rule in RULES for f in rule(one))
     return [finding.under(path) for finding in dict.fromkeys(found)]
 
 
@@ -159,3 +159,6 @@ def _shown(workload: LlmWorkload, name: str) -> object:
 
 def _refused(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
+
+
+RULES: tuple[Callable[[LlmWorkload], Iterator[Finding]], ...] = (kserve_llm_parallelism,)
