@@ -3,14 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.backends import kthena, workloads
+from kthena_components.backends import kserve, kthena, llmisvc, lws, matrixinfer, workloads
 from kthena_components.core.checks import run_checks
+from kthena_components.core.checks.kserve import judge_inference_service
 from kthena_components.core.checks.kthena_admission import judge_model_serving
+from kthena_components.core.checks.llmisvc import judge_llm_inference_service
+from kthena_components.core.checks.lws import judge_leader_worker_set
 from kthena_components.core.facts import ServingFacts
 from kthena_components.core.findings import Finding
 
 READERS: tuple[Callable[[Mapping[str, Any], str], ServingFacts | None], ...] = (
     kthena.read,
+    lws.read,
+    matrixinfer.read,
+    kserve.read,
+    llmisvc.read,
     workloads.read,
 )
 
@@ -32,4 +39,10 @@ def judge_manifest(body: Mapping[str, Any], path: str = "") -> list[Finding]:
     findings = run_checks(facts)
     if kthena.is_model_serving(body):
         findings += judge_model_serving(body, path=path)
+    if lws.is_leader_worker_set(body):
+        findings += judge_leader_worker_set(body, path=path)
+    if kserve.is_kserve(body):
+        findings += judge_inference_service(body, path=path)
+    if llmisvc.is_llm_inference_service(body):
+        findings += judge_llm_inference_service(body, path=path)
     return findings

@@ -38,14 +38,15 @@ _JOINS = CommandFacts(ray_role="worker")
 """The command of a pod that joins an engine. Its sizes are the entry's, and judged there."""
 
 
-def _kind(body: Mapping[str, Any]) -> tuple[str, str]:
+def group_kind(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Give the API group and the kind of an object; the version does not matter."""
     version = str(body.get("apiVersion", ""))
     return (version.split("/", maxsplit=1)[0] if "/" in version else ""), str(body.get("kind", ""))
 
 
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     """Read the facts of one workload; None for anything else."""
-    group, kind = _kind(body)
+    group, kind = group_kind(body)
     spec = body.get("spec")
     template: object = body
     at = path
@@ -54,7 +55,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         at = join_path(path, "spec.template")
     elif (group, kind) != ("", "Pod"):
         return None
-    name, labels = _name(body), _labels(template)
+    name, labels = name_of(body), _labels(template)
     role = labels.get(naming.ROLE)
     engines = tuple(
         _engine(role if _is_name(role) else name, pod, template, at, as_map(spec))
@@ -71,7 +72,8 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     )
 
 
-def _name(body: Mapping[str, Any]) -> str:
+def name_of(body: Mapping[str, Any]) -> str:
+    """Give what an object calls itself, or its kind when it has no name yet."""
     metadata = as_map(body.get("metadata"))
     given = (metadata.get(key) for key in ("name", "generateName"))
     return next((name for name in given if _is_name(name)), str(body.get("kind", "")))
@@ -98,16 +100,13 @@ def _pods(template: object, path: str) -> list[PodFacts]:
 
     Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
     """
-    return [
-        replace(
-            pod,
-            devices=tuple(
-                replace(device, request=device.limit) if device.request is None else device
-                for device in pod.devices
-            ),
-        )
-        for pod in read_pods(template, path)
-    ]
+    return [fill_requests(pod) for pod in read_pods(template, path)]
+
+
+def fill_requests(pod: PodFacts) -> PodFacts:
+    """Give the facts of a pod whose requests were filled from its limits."""
+    devices = (replace(d, request=d.limit) if d.request is None else d for d in pod.devices)
+    return replace(pod, devices=tuple(devices))
 
 
 def _is_serving(pod: PodFacts) -> bool:
@@ -206,7 +205,7 @@ class _Group:
         """Take in one StatefulSet or PodGroup."""
         labels = as_map(as_map(body.get("metadata")).get("labels"))
         self.serving = str(labels.get(naming.NAME, ""))
-        if _kind(body) == ("scheduling.volcano.sh", "PodGroup"):
+        if group_kind(body) == ("scheduling.volcano.sh", "PodGroup"):
             self.gang = volcano.read_gang(body, path)
             return
         key = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
@@ -275,7 +274,7 @@ def _group_key(body: Mapping[str, Any]) -> tuple[str, str] | None:
     metadata = as_map(body.get("metadata"))
     name = as_map(metadata.get("labels")).get(naming.GROUP_NAME)
     kinds = {("apps", "StatefulSet"), ("scheduling.volcano.sh", "PodGroup")}
-    if not _is_name(name) or _kind(body) not in kinds:
+    if not _is_name(name) or group_kind(body) not in kinds:
         return None
     return str(metadata.get("namespace", "")), name
 
