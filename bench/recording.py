@@ -82,7 +82,8 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
         provider = isinstance(self, pulumi.ProviderResource)
         own = "custom" if custom else "component"
         event = {"class": "provider" if provider else own, "type": t, "name": name}
-        opts = {key: value for key, value in vars(given["opts"]).items() if value is not None}
+        stated = vars(given["opts"] or pulumi.ResourceOptions())
+        opts = {key: value for key, value in stated.items() if value is not None}
         events.append(
             event | {"props": _plain(given["props"], numbers), "opts": _plain(opts, numbers)}
         )

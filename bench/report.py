@@ -142,7 +142,8 @@ def _table(headers: Sequence[str], rows: Any) -> str:
 def _number(cell: Any) -> str:
     if not isinstance(cell, float):
         return str(cell)
-    return f"{cell:.0f}" if abs(cell) >= 100 else f"{cell:.2f}"  # noqa: PLR2004 - for the eye
+    size = abs(cell)
+    return f"{cell:.{0 if size >= 100 else 1 if size >= 10 else 2}f}"  # noqa: PLR2004 - for the eye
 
 
 def _is_number(cell: str) -> bool:

@@ -219,10 +219,18 @@ def test_an_entry_is_made_after_all_workers_of_its_group() -> None:
         assert workers <= set(made[f"StatefulSet/split-0-{key}"].after)
 
 
-@pytest.mark.parametrize(("replicas", "awaited"), [(4, 4), (5, 1)], ids=["few", "many"])
-def test_up_waits_for_few_entries_at_a_time(replicas: int, awaited: int) -> None:
-    made = manifests(NATIVE_8B, {"roles[0].replicas": replicas}).values()
-    assert len([m for m in made if m.timeout_seconds is not None]) == awaited
+@pytest.mark.parametrize(
+    ("replicas", "awaited"), [(4, [0, 1, 2, 3]), (5, [4])], ids=["few", "many"]
+)
+def test_up_waits_for_few_entries_at_a_time(replicas: int, awaited: list[int]) -> None:
+    made = manifests(NATIVE_8B, {"roles[0].replicas": replicas})
+    waited_for = [key for key, manifest in made.items() if manifest.timeout_seconds is not None]
+    assert waited_for == [f"StatefulSet/small-0-server-{instance}" for instance in awaited]
+
+
+def test_the_entry_that_is_waited_for_is_made_last() -> None:
+    *others, last = manifests(NATIVE_8B, {"roles[0].replicas": 5}).values()
+    assert {other.key for other in others if other.kind == "StatefulSet"} <= set(last.after)
 
 
 def test_what_is_not_waited_for_is_there_when_its_pods_exist() -> None:

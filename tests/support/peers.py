@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 from kthena_components.backends.readers import judge_manifest
+from kthena_components.core.checks.models import MODEL_RULES
 from kthena_components.core.findings import Level
 
 Manifest = dict[str, Any]
@@ -46,9 +47,14 @@ def changed(manifest: Manifest, changes: dict[str, Any] | None = None) -> Manife
     return result
 
 
+ELSEWHERE = MODEL_RULES | {"shm-present", "image-pinned", "executor-stated", "ray-in-image"}
+"""Rules that any pod meets, whatever made it: they have tests of their own."""
+
+
 def told(manifest: Manifest, changes: dict[str, Any] | None = None) -> list[str]:
-    """Give all findings on a changed manifest as text."""
-    return [str(finding) for finding in judge_manifest(changed(manifest, changes))]
+    """Give the findings on a changed manifest as text, but for those about single containers."""
+    found = judge_manifest(changed(manifest, changes))
+    return [str(finding) for finding in found if finding.rule not in ELSEWHERE]
 
 
 def refused(manifest: Manifest, changes: dict[str, Any] | None = None) -> list[str]:

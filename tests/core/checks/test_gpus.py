@@ -92,6 +92,11 @@ WRONG = {
         "starts tensor 1 × pipeline 3 = 3 ranks, but its 2 pods × 1 GPU hold 2",
         "Set pipeline to 2, or give the engine 3 pods",
     ),
+    "one-gpu": (
+        engine("-pp 3", 1),
+        "starts tensor 1 × pipeline 3 = 3 ranks, but its pod has 1 GPU",
+        "Set pipeline to 1, or give the engine 3 pods, or give each pod 3 GPUs",
+    ),
     "no-gpus": (
         engine("-tp 8", 0),
         "starts tensor 8 × pipeline 1 = 8 ranks, but its pod has 0 GPUs",
@@ -116,11 +121,6 @@ WRONG = {
         engine("-tp 4 -dp 4 -dpn 0", pods=2),
         "starts tensor 4 × pipeline 1 × 2 pods = 8 ranks, but its 2 pods × 8 GPUs hold 16",
         "Set pipeline to 2, or set tensor to 8, or give each pod 4 GPUs",
-    ),
-    "uneven-pods": (
-        engine("-tp 8 -pp 2", pods=2, worker_gpus=4),
-        "starts tensor 8 × pipeline 2 = 16 ranks, but its 2 pods (entry 8, workers 4 GPUs) hold 12",
-        "Give each pod 8 GPUs",
     ),
     "neither-size-divides": (
         engine("-tp 5 -pp 3", 4, pods=2),

@@ -1,0 +1,70 @@
+"""What is made of the measurements, on made-up ones."""
+
+from bench.engine import Run
+from bench.programs import Case, Comparison
+from bench.report import Report
+
+
+def run(seconds: float) -> Run:
+    return Run(seconds=seconds + 1, start=0.5, program=seconds, cpu=seconds, memory=100)
+
+
+def comparison(servings: int, raw: list[float], package: list[float]) -> Comparison:
+    case = Case(command="preview", backend="native", servings=servings, repeats=3, warm=0)
+    return Comparison(
+        case=case,
+        resources=servings,
+        same=None,
+        raw=[run(seconds) for seconds in raw],
+        package=[run(seconds) for seconds in package],
+    )
+
+
+def report(*programs: Comparison, package_import: float = 250) -> Report:
+    return Report(
+        programs=programs,
+        imports={"pulumi": 150, "kthena_components": package_import},
+        modules=[("pydantic", 20)],
+        compile={"native": 600},
+        commands={"up": {"start": 1, "program": 2, "rest": 3, "seconds": 6}},
+    )
+
+
+LINEAR = [comparison(n, [n / 10], [n / 10 + 0.1]) for n in (1, 100, 300)]
+
+
+def test_a_ratio_compares_runs_that_stood_next_to_each_other() -> None:
+    found = comparison(1, raw=[1, 10, 10], package=[1, 10, 10.0001])
+    assert round(found.ratio("program"), 2) == 1
+
+
+def test_linear_growth_is_one() -> None:
+    assert {round(ratio, 2) for ratio in report(*LINEAR).data()["growth"].values()} == {1}
+
+
+def test_quadratic_growth_is_more() -> None:
+    grown = [comparison(size, [size**2], [size**2]) for size in (1, 100, 300)]
+    assert report(*grown).data()["growth"]["native package"] > 3
+
+
+def test_budgets_are_judged_at_the_largest_size() -> None:
+    text = report(*LINEAR).text()
+    assert "program ≤ 1.1 × raw, preview of 300 on native" in text
+    assert "missed" not in text
+
+
+def test_a_missed_budget_is_said() -> None:
+    missed = report(comparison(300, [10], [12]), package_import=260).text()
+    assert missed.count("missed") == 3
+
+
+def test_every_measurement_has_its_row() -> None:
+    rows = {tuple(cell.strip() for cell in line.split("|")) for line in lines(report(*LINEAR))}
+    starts = {row[1:4] for row in rows}
+    assert {("preview", "native", "1"), ("preview", "native", "300")} <= starts
+    assert ("kthena_components", "250", "100") in starts
+    assert ("up", "1", "2") in starts
+
+
+def lines(made: Report) -> list[str]:
+    return made.text().splitlines()
