@@ -23,7 +23,7 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.backends.readers import judge_manifest, read_manifest
+from kthena_components.backends.readers import has_rules, judge_manifest
 from kthena_components.backends.workloads import read_group
 from kthena_components.core.checks import run_checks
 from kthena_components.core.findings import Finding, Level
@@ -76,7 +76,7 @@ def is_judged(resource_type: str) -> bool:
     """
     if not resource_type.startswith(f"{KUBERNETES}:"):
         return resource_type in COMPONENTS
-    return read_manifest(_identity(resource_type)) is not None
+    return has_rules(_identity(resource_type))
 
 
 def _identity(resource_type: str) -> Body:
