@@ -16,7 +16,14 @@ from kthena_components.core.checks.kthena_reading import (
     text,
     whole,
 )
-from kthena_components.core.checks.volcano_reading import Rule, advise, gap_in, items, spec_of
+from kthena_components.core.checks.volcano_reading import (
+    Rule,
+    advise,
+    gap_in,
+    items,
+    pairs,
+    spec_of,
+)
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.known import Unknown
 from kthena_components.core.quantity import parse_quantity
@@ -149,7 +156,7 @@ def task_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         yield not_checked(_TASKS, gap, rule)
         return
     total = 0
-    for task, stated in mapping(minima).items():
+    for task, stated in pairs(minima):
         least = whole(stated)
         if not isinstance(task, str) or not task:
             seen = f"{show(task)} is not the name of a task"

@@ -68,6 +68,11 @@ def items(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
+def pairs(value: object) -> Iterator[tuple[object, Any]]:
+    """List what a map holds; in YAML a key may be anything."""
+    yield from mapping(value).items()
+
+
 def gap_in(*values: object) -> Unknown | None:
     """Say why values cannot be judged, if they or what they hold directly is not known."""
     for value in values:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from kthena_components.core.checks.kthena_reading import first_gap, not_checked, show
 from kthena_components.core.checks.volcano_reading import Topology, TopologyRule
 from kthena_components.core.findings import Finding
+from kthena_components.core.known import Unknown
 
 
 def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
@@ -22,12 +23,12 @@ def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go; run on 1.14.1: placed over both racks.
     """
-    fields = topology.fields
-    gap = first_gap(topology.mode, topology.tier, topology.tier_name)
-    stated = fields.get("highestTierAllowed") is not None or topology.tier_name is not None
-    if gap and topology.mode != "soft":
-        yield not_checked(topology.path, gap, "topology-cap-stated")
-    elif topology.mode == "hard" and not stated:
+    stated = topology.fields.get("highestTierAllowed") is not None
+    if stated or topology.tier_name is not None:
+        return
+    if isinstance(topology.mode, Unknown):
+        yield not_checked(topology.path, topology.mode, "topology-cap-stated")
+    elif topology.mode == "hard":
         yield Finding(
             path=topology.path,
             seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
@@ -67,8 +68,10 @@ def topology_cap_reachable(topology: Topology) -> Iterator[Finding]:
     Level: mandatory.
     Source: run on Volcano 1.14.1: a group with cap 0 is never placed.
     """
-    tier = topology.tier
-    if topology.mode == "hard" and isinstance(tier, int) and tier == 0:
+    tier, mode = topology.tier, topology.mode
+    if gap := first_gap(tier, mode if tier == 0 else None) if mode != "soft" else None:
+        yield not_checked(f"{topology.path}.highestTierAllowed", gap, "topology-cap-reachable")
+    elif mode == "hard" and tier == 0:
         yield Finding(
             path=f"{topology.path}.highestTierAllowed",
             seen="is 0, below the closest tier, so Volcano never places these pods",
