@@ -11,18 +11,12 @@ from kthena_components.core.checks.volcano_objects import (
     TOPOLOGY_RULES,
     judge_volcano_object,
 )
-from kthena_components.core.findings import Level
 from tests.core.checks.volcano_samples import (
     HARD,
     JOB,
-    LATE,
-    OTHER,
     POD_GROUP,
     QUEUE,
-    TREE,
     lines,
-    places,
-    with_value,
 )
 from tests.support.specs import REMOVED, Args, changed
 
@@ -271,43 +265,6 @@ def test_a_manifest_is_judged_by_its_group_and_kind() -> None:
     assert [has_rules(body) for body in (POD_GROUP, QUEUE, JOB, foreign)] == [True] * 3 + [False]
     (finding,) = judge_manifest(changed(POD_GROUP, {TOPOLOGY: {}}), "docs[1]")
     assert finding.path == "docs[1].spec.networkTopology"
-
-
-@pytest.mark.parametrize(
-    "body", [POD_GROUP, QUEUE, JOB, *TREE], ids=lambda b: str(b["metadata"]["name"])
-)
-def test_an_unknown_value_anywhere_refuses_nothing(body: Args) -> None:
-    for place in places(body):
-        if place[0] in {"spec", "metadata"}:
-            found = judge_volcano_object(with_value(body, place, LATE))
-            assert [str(f) for f in found if f.level is Level.MANDATORY] == [], place
-
-
-@pytest.mark.parametrize(
-    ("body", "path", "rule"),
-    [
-        (POD_GROUP, f"{TOPOLOGY}.highestTierAllowed", "topology-cap-reachable"),
-        (POD_GROUP, f"{SUB}.matchLabelKeys", "subgroup-match-label-keys"),
-        (POD_GROUP, f"{SUB}.name", "subgroup-names-unique"),
-        (POD_GROUP, "spec.minMember", "subgroup-minimum"),
-        (POD_GROUP, "spec.minTaskMember", "task-minimum"),
-        (POD_GROUP, "spec.minResources.pods", "min-resources-within-minimum"),
-        (POD_GROUP, "spec.queue", "volcano-name"),
-        (QUEUE, "spec.weight", "queue-weight"),
-        (QUEUE, "spec.deserved", "queue-quantities"),
-        (JOB, "spec.minAvailable", "job-minimum"),
-        (JOB, "spec.tasks[0].replicas", "job-partitions"),
-    ],
-)
-def test_what_is_not_known_yet_is_told(body: Args, path: str, rule: str) -> None:
-    found = judge_volcano_object(changed(body, {path: LATE}))
-    assert {finding.level for finding in found} == {Level.UNKNOWN}
-    assert {finding.seen for finding in found if finding.rule == rule} == {OTHER}
-
-
-def test_a_topology_of_unknown_mode_is_told() -> None:
-    (_, finding) = judge_volcano_object(changed(POD_GROUP, {TOPOLOGY: {"mode": LATE}}))
-    assert str(finding) == f"{TOPOLOGY}: {OTHER}. [topology-cap-stated]"
 
 
 def test_each_rule_says_what_passes_what_fails_its_level_and_its_source() -> None:
