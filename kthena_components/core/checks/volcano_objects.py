@@ -23,6 +23,7 @@ from kthena_components.core.checks.volcano_reading import (
     identity,
     name_problem,
     spec_of,
+    tidy,
     topologies,
 )
 from kthena_components.core.checks.volcano_schema import volcano_schema
@@ -73,7 +74,7 @@ def judge_volcano_object(manifest: Mapping[str, Any], path: str = "") -> list[Fi
     for finding in _found(manifest):
         once = (finding.rule, finding.path) if finding.level is Level.UNKNOWN else finding
         found.setdefault(once, finding)
-    return [finding.under(path) for finding in found.values()]
+    return [tidy(finding).under(path) for finding in found.values()]
 
 
 def _found(manifest: Mapping[str, Any]) -> Iterator[Finding]:

@@ -4,8 +4,9 @@ Nothing in a manifest makes a reader raise. A value that is not known yet is Unk
 wrong kind is None, and the rules between fields then keep silent: the shape speaks of it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.checks.kthena_reading import count, gap_of, mapping, not_checked, text
@@ -20,6 +21,8 @@ JOB = ("batch.volcano.sh", "Job")
 MODEL_SERVING = ("workload.serving.volcano.sh", "ModelServing")
 
 NAME_LIMIT = 253
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_LONGEST = 1600
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,18 @@ def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
             remedy=f"write '{dns_name(name[:40]) or 'research'}'",
             rule=rule,
         )
+
+
+def tidy(finding: Finding) -> Finding:
+    """Put a finding into one line of bearable length, whatever names it repeats."""
+    seen, remedy = (_CONTROL.sub("?", part) for part in (finding.seen, finding.remedy))
+    if seen == finding.seen and remedy == finding.remedy and len(seen) + len(remedy) <= _LONGEST:
+        return finding
+    return replace(finding, seen=_cut(seen), remedy=_cut(remedy))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST // 2 else f"{text[: _LONGEST // 2]}…"
 
 
 def advise(path: str, seen: str, remedy: str, rule: str) -> Finding:

@@ -26,8 +26,11 @@ from kthena_components.core.checks.stack_objects import (
 from kthena_components.core.checks.stack_reading import Stack, read_stack
 from kthena_components.core.checks.stack_subgroups import subgroup_has_pods
 from kthena_components.core.checks.stack_topology import hypernode_tree, topology_tier_exists
+from kthena_components.core.checks.volcano_reading import tidy
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.known import Unknown
 
+_ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
 StackRule = Callable[[Stack], Iterator[Finding]]
 
 STACK_RULES: tuple[StackRule, ...] = (
@@ -50,7 +53,11 @@ STACK_RULES: tuple[StackRule, ...] = (
 
 
 def judge_stack(
-    manifests: Sequence[Mapping[str, Any]], paths: Sequence[str] = (), *, budget: int | None = None
+    manifests: Sequence[Mapping[str, Any]],
+    paths: Sequence[str] = (),
+    *,
+    budget: int | None = None,
+    complete: bool = True,
 ) -> list[Finding]:
     """Judge all objects of one cluster together, in time linear in their number.
 
@@ -58,8 +65,12 @@ def judge_stack(
         manifests: The objects as they would be applied. What is not a map is passed over.
         paths: Where each of them stands, in the caller's coordinates; none if left out.
         budget: How many accelerators the stack may ask for; no limit if left out.
+        complete: Whether all pods of each PodGroup here are here too. If not, too few of them are
+            told as not checked.
     """
     stack = read_stack(manifests, paths)
+    if not complete:
+        stack.unsure = _ELSEWHERE
     found: dict[object, Finding] = {}
     rules = [rule(stack) for rule in STACK_RULES]
     rules += [] if budget is None else [gpu_budget(stack, budget)]
@@ -67,4 +78,4 @@ def judge_stack(
         for finding in findings:
             once = (finding.rule, finding.path) if finding.level is Level.UNKNOWN else finding
             found.setdefault(once, finding)
-    return list(found.values())
+    return [tidy(finding) for finding in found.values()]

@@ -49,13 +49,14 @@ def is_said(findings: Sequence[Finding]) -> None:
         assert len(str(finding)) < 2000
 
 
-def with_identity(group: str, kind: str, body: Args) -> Args:
+def with_identity(identity: tuple[str, str], body: Args) -> Args:
     """Give an object of a kind that holds anything."""
+    group, kind = identity
     return {**body, "apiVersion": f"{group}/v1" if group else "v1", "kind": kind}
 
 
 ANY_OBJECTS = st.builds(
-    lambda identity, body: with_identity(*identity, body),
+    with_identity,
     st.sampled_from(KINDS),
     st.fixed_dictionaries(
         {}, optional=dict.fromkeys(("metadata", "spec", "data", "status"), json_trees())

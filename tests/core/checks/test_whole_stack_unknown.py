@@ -61,6 +61,17 @@ def test_a_gang_without_pods_in_the_stack_is_not_checked() -> None:
     ]
 
 
+def test_a_part_of_a_gang_is_not_taken_for_the_whole() -> None:
+    part = [POD_GROUP, pods("chat-a", 1)]
+    assert {finding.level for finding in judge_stack(part)} >= {Level.MANDATORY}
+    found = judge_stack(part, ["g"], complete=False)
+    assert {f.level for f in found} <= {Level.UNKNOWN, Level.ADVISORY}
+    assert (
+        "U g.spec.minMember: not checked, because pods that are not in this stack may belong to the gang. [gang-has-pods]"
+        in lines(found)
+    )
+
+
 @pytest.mark.parametrize("place", ["labels", "annotations"])
 def test_a_name_where_volcano_does_not_look_is_worth_a_look(place: str) -> None:
     body = pods("x", 1)
