@@ -116,7 +116,9 @@ def _lasting(resource: Mapping[str, Any]) -> dict[str, Any]:
     if resource["custom"]:
         passing.add("outputs")
     kept = {key: value for key, value in resource.items() if key not in passing}
-    return kept | {"provider": str(resource.get("provider", "")).rpartition("::")[0]}
+    provider = str(resource.get("provider", "")).rpartition("::")[0]
+    # Pulumi's SDK gathers dependencies in a set, so their order is no one's choice.
+    return kept | {"provider": provider, "dependencies": sorted(resource.get("dependencies", []))}
 
 
 def _cli() -> str:

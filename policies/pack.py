@@ -23,17 +23,23 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.backends.readers import judge_manifest, read_manifest
+from kthena_components.backends.readers import has_rules, judge_manifest
 from kthena_components.backends.workloads import read_group
 from kthena_components.core.checks import run_checks
+from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.report import read_shape
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
 """Components that register what they deploy as rows (core/report.py)."""
-GROUPED = frozenset({"PodGroup", "StatefulSet"})
-"""Kinds that make up a ServingGroup without a controller."""
+TOGETHER = frozenset(
+    {
+        *("PodGroup", "Queue", "HyperNode", "ModelServing", "Service", "Secret"),
+        *("Pod", "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job"),
+    }
+)
+"""Kinds that the rules for a whole stack compare."""
 
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
@@ -76,7 +82,7 @@ def is_judged(resource_type: str) -> bool:
     """
     if not resource_type.startswith(f"{KUBERNETES}:"):
         return resource_type in COMPONENTS
-    return read_manifest(_identity(resource_type)) is not None
+    return has_rules(_identity(resource_type))
 
 
 def _identity(resource_type: str) -> Body:
@@ -128,7 +134,7 @@ def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
 
 
 def validate_groups(args: StackValidationArgs, report: ReportViolation) -> None:
-    """Report on engines whose entry and workers are objects of their own."""
+    """Report on what no object shows by itself: engines of several objects, gangs, references."""
     for bodies in _clusters(args):
         for finding in _safely(partial(_judge_groups, bodies)):
             owner = _owner(finding, bodies)
@@ -150,6 +156,8 @@ def _judge_groups(bodies: Mapping[str, Body]) -> Iterator[Finding]:
     """Judge what no object shows by itself, each finding below the URN of the object to change."""
     groups = read_group(bodies.values(), list(bodies))
     findings = [finding for facts in groups for finding in run_checks(facts)]
+    # Pods of a gang may belong to another stack, such as those of a Role that is used by itself.
+    findings += judge_stack(list(bodies.values()), list(bodies), complete=False)
     if not findings:
         return
     alone = (finding for body in bodies.values() for finding in judge_manifest(body))
@@ -162,7 +170,7 @@ def _clusters(args: StackValidationArgs) -> Iterable[dict[str, Body]]:
     clusters: dict[str, dict[str, Body]] = {}
     for resource in args.resources:
         identity = _identity(resource.resource_type)
-        if identity["kind"] in GROUPED:
+        if identity["kind"] in TOGETHER and resource.resource_type.startswith(KUBERNETES):
             cluster = resource.provider.urn if resource.provider else ""
             body = {**plain(resource.props), **identity}
             clusters.setdefault(cluster, {})[resource.urn] = body

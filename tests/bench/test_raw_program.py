@@ -22,6 +22,7 @@ def requests(recorded: Recorded) -> dict[str, Any]:
     for item in recorded.resources:
         item.request.ClearField("sourcePosition")
         item.request.ClearField("stackTrace")
+        item.request.dependencies.sort()  # gathered in a set
     return {item.urn: (str(item.request), item.outputs) for item in recorded.resources}
 
 

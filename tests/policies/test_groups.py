@@ -28,6 +28,7 @@ UNLIKE = (
     "each worker 4, and an engine deals its ranks out evenly. Write 8 in both, or 4 in both. "
     "[leader-worker-same-gpus]"
 )
+LATER = "not checked, because the value is known only after the deployment"
 GANG = (
     "spec.minMember: the gang needs 1 pod to start, but its engines have 2 that must start "
     "together. Write minMember 2. [gang-covers-engine]"
@@ -180,7 +181,25 @@ def test_a_group_that_cannot_be_judged_says_so_and_stops_nothing(
         "not checked, because replicas is not known yet. [world-size-equals-gpus]\n"
         "default/chat-0: spec.minMember: was not checked, because replicas is not known yet. "
         "[gang-covers-engine]\n"
+        f"default/chat-0: spec.minMember: {LATER}. [gang-has-pods]\n"
+        f"default/chat-0: spec.subGroupPolicy[0]: {LATER}. [subgroup-has-pods]\n"
     )
+
+
+def test_what_objects_refer_to_is_judged_in_the_stack() -> None:
+    gang = native()["gang"]
+    gang["spec"]["networkTopology"] = {"mode": "hard", "highestTierAllowed": 2}
+    rack = {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "a"}}}]}
+    api = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode"}
+    node = {**api, "metadata": {"name": "rack-1"}, "spec": rack}
+    (found,) = group_refusals([in_stack(gang), in_stack(node)])
+    said = (
+        "spec.networkTopology.highestTierAllowed: is 2, but the highest tier of the HyperNodes in "
+        "this stack is 1; above it Volcano takes the whole cluster, so the constraint is void. "
+        "Write at most 1. [topology-tier-exists]"
+    )
+    assert found == ("default/chat-0", said)
+    assert group_refusals([in_stack(gang), in_stack(node, "another-cluster")]) == []
 
 
 def test_a_native_launch_over_workers_is_judged_as_a_group_too() -> None:

@@ -1,0 +1,130 @@
+"""HyperNodes: what Volcano's webhook lets in and its scheduler then ignores.
+
+The docstring of each rule is its documentation. The tree of all HyperNodes is judged in
+whole_stack.py, by the rules of core/topology.py.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.checks.hypernode_reading import SELECTORS, read_hyper_node
+from kthena_components.core.checks.kthena_reading import LATE, gap_of, mapping, not_checked
+from kthena_components.core.checks.volcano_reading import Rule, gap_in, items, spec_of
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.topology import DISCOVERY_LABEL
+from kthena_components.core.topology_spec import check_name, check_node_name, check_regex
+
+
+def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A HyperNode has a tier and members, each with a type and one selector that Volcano heeds.
+
+    A member of type HyperNode is found by exactMatch alone; an empty labelMatch selects nothing; a
+    member without a selector passes the API server and is then ignored.
+
+    Pass: type Node, selector exactMatch gpu-1.
+    Fail: type HyperNode, selector labelMatch; a member without a selector; two selectors.
+    Level: mandatory; advisory for members of several kinds.
+    Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate, pkg/controllers/hypernode.
+    """
+    _, problems = read_hyper_node(manifest)
+    for problem in problems:
+        if problem.level is Level.UNKNOWN:
+            continue
+        if _is_late(manifest, problem.path):
+            yield not_checked(problem.path, LATE, problem.rule)
+        elif problem.path != "metadata.name" or not _generates(manifest):
+            yield problem
+
+
+def _generates(manifest: Mapping[str, Any]) -> bool:
+    metadata = mapping(manifest.get("metadata"))
+    return metadata.get("generateName") is not None
+
+
+def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
+    """Tell whether what a problem is about, or what holds it, is not known yet."""
+    field, _, rest = path.partition(".")
+    holder = manifest.get(field)
+    if gap_of(holder):
+        return True
+    if not rest.startswith("members["):
+        return bool(gap_in(mapping(holder).get(rest)))
+    members = items(mapping(holder).get("members"))
+    member = members[int(rest.removeprefix("members[").partition("]")[0])]
+    selector = mapping(member).get("selector")
+    chosen = [mapping(selector).get(key) for key in SELECTORS] if not gap_of(selector) else []
+    labels = [mapping(one).get("matchLabels") for one in chosen if not gap_of(one)]
+    return bool(gap_in(member, selector, *chosen, *labels))
+
+
+def hypernode_names(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The names in a HyperNode are names that nodes and HyperNodes can have.
+
+    Pass: rack-1.
+    Fail: Rack_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
+    """
+    name = mapping(manifest.get("metadata")).get("name")
+    if isinstance(name, str):
+        yield from _told(check_name(name, "metadata.name"))
+    for path, kind, selector in _members(manifest):
+        exact = mapping(selector.get("exactMatch")).get("name")
+        check = check_name if kind == "HyperNode" else check_node_name
+        if isinstance(exact, str):
+            yield from _told(check(exact, f"{path}.exactMatch.name"))
+
+
+def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A node pattern reaches from ^ to $, since Volcano finds it anywhere in a node's name.
+
+    Pass: ^gpu-[1-4]$.
+    Fail: gpu-1, which is in gpu-10 too.
+    Level: mandatory; advisory for a pattern that only Python cannot read.
+    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go (regexp.MatchString).
+    """
+    for path, kind, selector in _members(manifest):
+        pattern = mapping(selector.get("regexMatch")).get("pattern")
+        if kind == "Node" and isinstance(pattern, str):
+            yield from _told(check_regex(pattern[:10_000], f"{path}.regexMatch.pattern"))
+
+
+def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A HyperNode that somebody wrote does not carry the label of those that Volcano discovers.
+
+    Pass: no label volcano.sh/network-topology-source.
+    Fail: volcano.sh/network-topology-source: label.
+    Level: advisory. What `kubectl get` prints carries it rightly.
+    Source: Volcano v1.14 pkg/controllers/hypernode.
+    """
+    if DISCOVERY_LABEL in mapping(mapping(manifest.get("metadata")).get("labels")):
+        yield Finding(
+            path="metadata.labels",
+            rule="hypernode-discovery-label",
+            level=Level.ADVISORY,
+            seen=f"'{DISCOVERY_LABEL}' marks what Volcano's discovery made, and discovery deletes "
+            "a HyperNode with this label that it does not find itself",
+            remedy="remove the label",
+        )
+
+
+def _members(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
+    for i, item in enumerate(items(spec_of(manifest).get("members"))):
+        member = mapping(item)
+        yield f"spec.members[{i}].selector", member.get("type"), mapping(member.get("selector"))
+
+
+def _told(found: Iterator[Finding]) -> Iterator[Finding]:
+    """Give findings, with those that refuse a late value as things that were not checked."""
+    for finding in found:
+        late = finding.rule == "known-when-planned"
+        yield not_checked(finding.path, LATE, "hypernode-late-value") if late else replace(finding)
+
+
+HYPER_NODE_RULES: tuple[Rule, ...] = (
+    hypernode_shape,
+    hypernode_names,
+    hypernode_node_regex,
+    hypernode_discovery_label,
+)

@@ -1,0 +1,86 @@
+"""Whether Volcano will do what one of its objects says: PodGroup, Queue, HyperNode and Job.
+
+Volcano's admission checks little, and its scheduler then drops what it cannot use, or waits for
+ever, and says neither. Each function of RULES is one rule with its documentation as docstring.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.checks.kthena_reading import mapping
+from kthena_components.core.checks.volcano_gang import GANG_RULES
+from kthena_components.core.checks.volcano_hypernode import HYPER_NODE_RULES
+from kthena_components.core.checks.volcano_job import JOB_RULES
+from kthena_components.core.checks.volcano_queue import QUEUE_RULES
+from kthena_components.core.checks.volcano_reading import (
+    HYPER_NODE,
+    JOB,
+    MODEL_SERVING,
+    POD_GROUP,
+    QUEUE,
+    Rule,
+    TopologyRule,
+    identity,
+    name_problem,
+    spec_of,
+    tidy,
+    topologies,
+)
+from kthena_components.core.checks.volcano_schema import volcano_schema
+from kthena_components.core.checks.volcano_topology import TOPOLOGY_RULES
+from kthena_components.core.findings import Finding, Level
+
+__all__ = ["RULES", "TOPOLOGY_RULES", "is_volcano_object", "judge_volcano_object"]
+
+
+def volcano_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The names of PodGroups, Queues, Jobs and what they refer to are DNS-1123 subdomains.
+
+    Pass: queue research.
+    Fail: queue Research_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
+    """
+    what = f"the name of a {identity(manifest)[1]}"
+    yield from name_problem(mapping(manifest.get("metadata")).get("name"), "metadata.name", what)
+    queue = spec_of(manifest).get("queue")
+    if queue != "":
+        yield from name_problem(queue, "spec.queue", "the name of a Queue")
+
+
+RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
+    POD_GROUP: (volcano_schema, volcano_name, *GANG_RULES),
+    QUEUE: (volcano_schema, volcano_name, *QUEUE_RULES),
+    HYPER_NODE: (volcano_schema, *HYPER_NODE_RULES),
+    JOB: (volcano_schema, volcano_name, *JOB_RULES),
+    MODEL_SERVING: (),
+}
+"""The rules of each kind. TOPOLOGY_RULES hold for every topology that an object has."""
+
+
+def is_volcano_object(manifest: object) -> bool:
+    """Tell whether there are rules here for a manifest; every version of its group counts."""
+    return identity(manifest) in RULES
+
+
+def judge_volcano_object(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge one object by every rule of its kind; a kind without rules gives nothing.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    found: dict[object, Finding] = {}
+    for finding in _found(manifest):
+        once = (finding.rule, finding.path) if finding.level is Level.UNKNOWN else finding
+        found.setdefault(once, finding)
+    return [tidy(finding).under(path) for finding in found.values()]
+
+
+def _found(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    for rule in RULES.get(identity(manifest), ()):
+        yield from rule(manifest)
+    for topology in topologies(manifest):
+        judges: tuple[TopologyRule, ...] = TOPOLOGY_RULES
+        for judge in judges:
+            yield from judge(topology)
