@@ -103,7 +103,7 @@ def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     if not wanted(version, kind):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
     check_aliases(piece, node)
-    return Document(body=loader.construct_document(node), line=line, node=node, shift=before)
+    return Document(body=loader.build(node), line=line, node=node, shift=before)
 
 
 def identity(node: yaml.Node) -> tuple[object, object]:

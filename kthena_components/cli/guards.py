@@ -12,7 +12,7 @@ import yaml
 
 from kthena_components.cli.loader import Loader
 
-MOST_DEPTH = 500
+MOST_DEPTH = 250
 """Levels of maps and lists in a document."""
 MOST_NODES = 1_000_000
 """Parts of a document that uses aliases, each counted as often as it is used."""
@@ -72,6 +72,7 @@ def check_aliases(text: str, root: yaml.Node) -> None:
     if not (_ALIAS.search(text) and _ANCHOR.search(text)):
         return
     sizes: dict[yaml.Node, int] = {}
+    heights: dict[yaml.Node, int] = {}
     path: dict[yaml.Node, Iterator[yaml.Node]] = {root: _parts(root)}
     while path:
         node = next(reversed(path))
@@ -79,6 +80,9 @@ def check_aliases(text: str, root: yaml.Node) -> None:
         if part is None:
             del path[node]
             sizes[node] = 1 + sum(sizes[each] for each in _parts(node))
+            heights[node] = 1 + max((heights[each] for each in _parts(node)), default=-1)
+            if heights[node] > MOST_DEPTH:
+                raise _too_deep(node.start_mark)
             if sizes[node] > MOST_NODES:
                 seen = f"stands for more than {MOST_NODES:,} values by its aliases, the limit"
                 raise LimitError(f"{seen} of a document", node.start_mark)

@@ -82,7 +82,7 @@ def _levels(asked: str, stated: object) -> Levels:
         if rule != DEFAULT and rule not in known:
             meant = suggest(rule, known)
             raise LevelsError(f"{asked}: there is no rule '{rule}'; {meant}")
-        if weight not in set(Weight):
+        if not isinstance(weight, str) or weight not in set(Weight):
             shown = json.dumps(weight)
             raise LevelsError(f"{asked}: '{rule}' is {shown}; known: {', '.join(Weight)}")
         weights[rule] = Weight(weight)

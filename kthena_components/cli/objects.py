@@ -12,6 +12,7 @@ from kthena_components.backends.readers import read_manifest
 from kthena_components.cli.documents import Document
 
 _LIST = "List"
+_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +79,24 @@ def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
 def _line_of(node: yaml.Node | None, path: str, line: int) -> int:
     """Walk down as far as the path leads. A key may have dots in it, so the longest is tried."""
     while node is not None and path:
-        index, bracket, rest = path.removeprefix("[").partition("]")
+        found: yaml.Node | None = None
         if isinstance(node, yaml.SequenceNode):
-            known = path.startswith("[") and bracket and index.isdecimal()
-            node = node.value[int(index)] if known and int(index) < len(node.value) else None
-            line, path = (node.start_mark.line if node else line), rest.removeprefix(".")
-            continue
-        begun = [
-            (name, value)
-            for name, value in (node.value if isinstance(node, yaml.MappingNode) else ())
-            if isinstance(name, yaml.ScalarNode) and _begins(path, name.value)
-        ]
-        name, node = max(begun, key=lambda part: len(part[0].value), default=(None, None))
-        if name is not None:
-            line, path = name.start_mark.line, path[len(name.value) :].removeprefix(".")
+            index, _, path = path.removeprefix("[").partition("]")
+            if index.isdecimal() and len(index) <= _DIGITS and int(index) < len(node.value):
+                found = node.value[int(index)]
+                line = found.start_mark.line
+        elif isinstance(node, yaml.MappingNode):
+            longest = 0
+            for name, value in node.value:
+                length = len(name.value)
+                if longest < length and _begins(path, name.value):
+                    longest, found, line = length, value, name.start_mark.line
+            path = path[longest:]
+        node, path = found, path.removeprefix(".")
     return line
 
 
-def _begins(path: str, key: str) -> bool:
-    return bool(key) and path.startswith(key) and path[len(key) : len(key) + 1] in {"", ".", "["}
+def _begins(path: str, key: object) -> bool:
+    if not (isinstance(key, str) and path.startswith(key)):
+        return False
+    return path[len(key) : len(key) + 1] in {"", ".", "["}
