@@ -16,7 +16,7 @@ from kthena_components.cli.guards import check_aliases, check_depth, check_json_
 from kthena_components.cli.loader import Loader
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|\Z)", re.MULTILINE)
-_DIRECTIVES = re.compile(r"(?:%.*|#.*|\s*)(?:\n(?:%.*|#.*|\s*))*")
+_DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
 _BLANK = re.compile(r"\s*")
 
 Wanted = Callable[[object, object], bool]
@@ -87,12 +87,14 @@ def _pieces(text: str) -> Iterator[tuple[str, int]]:
     """Cut a text at its document markers; give each part with the number of lines before it."""
     start = line = 0
     for marker in _MARKER.finditer(text):
+        begins = marker[0] == "---"
         # Directives such as %YAML belong to the document that the marker begins.
-        if marker.start() == start or _DIRECTIVES.fullmatch(text, start, marker.start()):
+        if begins and _DIRECTIVES.fullmatch(text, start, marker.start()):
             continue
+        cut = marker.start() if begins else marker.end()
         yield text[start : marker.start()], line
-        line += text.count("\n", start, marker.start())
-        start = marker.start()
+        line += text.count("\n", start, cut)
+        start = cut
     yield text[start:], line
 
 

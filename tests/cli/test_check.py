@@ -65,7 +65,9 @@ def test_nothing_but_mandatory_findings_fails(
 
 def test_each_document_of_a_file_is_judged_at_its_own_lines(run: Command, write: Write) -> None:
     write("all.yaml", f"# made by helm\n---\n{pod('a')}---\n# nothing\n---\n{pod('b')}...\n")
-    found = [line.split(": ")[:3] for line in run("all.yaml").lines[:-1]]
+    done = run("all.yaml")
+    assert done.err == ""
+    found = [line.split(": ")[:3] for line in done.lines[:-1]]
     assert found == [
         ["all.yaml:9", "mandatory", "Pod a"],
         ["all.yaml:21", "mandatory", "Pod b"],
