@@ -62,6 +62,10 @@ format: venv ## Format the code and apply safe fixes
 goldens: venv ## Write the golden files anew
 	@$(RUN) -m tests.support.goldens --update
 
+.PHONY: policies-docs
+policies-docs: venv ## Write docs/policies.md anew from the rules' docstrings
+	@$(RUN) -m kthena_components.cli.docs > docs/policies.md
+
 .PHONY: lock
 lock: venv ## Pin requirements.in in requirements.lock, with hashes and for Python 3.11 and newer
 	@$(RUN) -m pip install --quiet uv
@@ -102,4 +106,4 @@ clean: ## Remove what make wrote here; .state/ stays, it knows what is deployed
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -19,6 +19,7 @@ PURE = [
     "kthena_components.core",
     "kthena_components.core.report",
     "kthena_components.backends.readers",
+    "kthena_components.cli.main",
 ]
 
 each_source = pytest.mark.parametrize(

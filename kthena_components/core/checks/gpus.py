@@ -15,6 +15,9 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     Fewer leave GPUs idle; more wait for ever for devices that do not exist. Context parallel
     counts as well; SGLang's attention DP does not, it lives inside TP.
 
+    Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
+    Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
+
     Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
     """
     for engine in facts.engines:
@@ -96,6 +99,9 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
     Otherwise ranks of one tensor group sit on parts of two pods, and SGLang refuses to start
     when (TP × PP) is no multiple of its nodes.
 
+    Pass: tensor 16 on 2 pods of 8 GPUs; tensor 4 on pods of 8.
+    Fail: tensor 6 on pods of 8 GPUs: the second group has 2 ranks in one pod and 4 in the next.
+
     Source: sglang/srt/server_args.py; vllm/executor/ray_utils.py warns about split nodes.
     """
     for engine in facts.engines:
@@ -133,6 +139,9 @@ def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
 def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
     """Entry and workers of one engine hold the same GPUs: ranks are dealt out evenly.
 
+    Pass: 8 GPUs in the entry pod, 8 in each worker.
+    Fail: 4 GPUs in the entry pod, 8 in each worker.
+
     Source: vllm/config/parallel.py, local world size = world size / nodes.
     """
     for engine in facts.engines:
@@ -154,6 +163,9 @@ def gpu_requests_equal_limits(facts: ServingFacts) -> Iterator[Finding]:
 
     A request without a limit is refused too. A limit without a request is legal in a Pod, where
     the API server copies it, but counts as nothing inside a custom resource.
+
+    Pass: limits nvidia.com/gpu 8, requests nvidia.com/gpu 8.
+    Fail: limits nvidia.com/gpu 8, requests nvidia.com/gpu 4.
 
     Source: kubernetes pkg/apis/core/validation ValidateContainerResourceRequirements.
     """

@@ -12,6 +12,9 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
 
     With a larger number it waits for ever; with a smaller one vLLM starts before all are there.
 
+    Pass: --ray_cluster_size=2 for an entry and 1 worker.
+    Fail: --ray_cluster_size=3 for an entry and 1 worker.
+
     Source: vllm examples/online_serving/multi-node-serving.sh.
     """
     for engine in facts.engines:
@@ -40,6 +43,9 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     """The gang holds whole engines: all pods of at least the minimum of each role.
 
     A gang of fewer pods than an engine starts engines that can never work and hold their GPUs.
+
+    Pass: minMember 4 for 2 engines of 2 pods each.
+    Fail: minMember 3 for 2 engines of 2 pods each.
 
     Source: Kthena v1.0.0 podgroupmanager/manager.go, minMember = Σ (1 + workers) × minimum.
     """

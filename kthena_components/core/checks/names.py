@@ -11,6 +11,9 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
 
     A StatefulSet's pods carry its name and a revision of 11 characters in one label value.
 
+    Pass: a StatefulSet's name of 52 characters.
+    Fail: a StatefulSet's name of 53 characters.
+
     Source: RFC 1035; kubernetes pkg/controller/history (controller-revision-hash).
     """
     longest: dict[str, tuple[int, Finding]] = {}

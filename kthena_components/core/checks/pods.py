@@ -16,7 +16,7 @@ def shm_present(facts: ServingFacts) -> Iterator[Finding]:
     Without a volume there, the container runtime gives 64 MiB. Advisory, because small models get
     by with it and a runtime may be set up to give more: nothing is certain to fail.
 
-    Pass: an emptyDir with medium Memory mounted at /dev/shm, the node's own /dev/shm, or hostIPC.
+    Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own one, or hostIPC.
     Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
     Level: advisory.
     Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory.
@@ -71,8 +71,8 @@ def hf_token_from_secret(facts: ServingFacts) -> Iterator[Finding]:
     huggingface_hub are judged by their name, everything else by the form of a token. No message
     holds the token.
 
-    Pass: HF_TOKEN with valueFrom.secretKeyRef.
-    Fail: HF_TOKEN with a value, or from a ConfigMap; a command line with hf_ and a token's letters.
+    Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef.
+    Fail: HF_TOKEN with a value or from a ConfigMap; a command line with hf_ and 34 more letters.
     Level: mandatory.
     Source: huggingface_hub/constants.py; Kubernetes documentation, Good practices for Secrets.
     """

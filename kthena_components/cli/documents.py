@@ -1,0 +1,146 @@
+"""From text to documents: YAML and JSON that anybody wrote, with limits that are named.
+
+A document that cannot be read is named with its line, and the ones after it are read all the same.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from kthena_components.cli.files import Unreadable
+from kthena_components.cli.guards import check_aliases, check_depth, check_json_depth
+from kthena_components.cli.loader import Loader
+
+_MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|\Z)", re.MULTILINE)
+_DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
+_BLANK = re.compile(r"\s*")
+
+Wanted = Callable[[object, object], bool]
+"""Whether an object of some apiVersion and kind is worth reading as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document of a file."""
+
+    body: Any
+    line: int
+    """Its first line in the file."""
+    node: yaml.Node | None = None
+    """Where each of its parts stands; None in JSON."""
+    shift: int = 0
+    """Lines of the file before the text that the node's own lines count in."""
+
+
+def read_documents(text: str, file: str, wanted: Wanted) -> Iterator[Document | Unreadable]:
+    """Read the documents of a file. Of what is not wanted, only apiVersion and kind are read."""
+    if file.endswith(".json") or text.lstrip()[:1] in {"{", "["}:
+        documents = list(_read_json(text, file))
+        # YAML may begin with a bracket as well, in a file that has another name.
+        if file.endswith(".json") or not any(isinstance(d, Unreadable) for d in documents):
+            yield from documents
+            return
+    yield from _read_yaml(text, file, wanted)
+
+
+def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
+    decoder = json.JSONDecoder()
+    at, line = len(text) - len(text.lstrip()), 1
+    counted = 0
+    while at < len(text):
+        line += text.count("\n", counted, at)
+        counted = at
+        try:
+            body, end = decoder.raw_decode(text, at)
+            check_json_depth(text[at:end], body)
+        except json.JSONDecodeError as error:
+            because = f"is not JSON: {error.msg}"
+            yield Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
+            return
+        except (RecursionError, ValueError) as error:
+            yield Unreadable(file=file, because=_reason(error), line=line)
+            return
+        yield Document(body=body, line=line)
+        blank = _BLANK.match(text, end)
+        at = blank.end() if blank else end
+
+
+def _read_yaml(text: str, file: str, wanted: Wanted) -> Iterator[Document | Unreadable]:
+    for piece, before in _pieces(text):
+        try:
+            check_depth(piece)
+            loader = Loader(piece)
+            try:
+                while loader.check_node():
+                    yield _document(loader, piece, before, wanted)
+            finally:
+                loader.dispose()
+        except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
+            yield _unreadable(error, piece, before, file)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, int]]:
+    """Cut a text at its document markers; give each part with the number of lines before it."""
+    start = line = 0
+    for marker in _MARKER.finditer(text):
+        begins = marker[0] == "---"
+        # Directives such as %YAML belong to the document that the marker begins.
+        if begins and _DIRECTIVES.fullmatch(text, start, marker.start()):
+            continue
+        cut = marker.start() if begins else marker.end()
+        yield text[start : marker.start()], line
+        line += text.count("\n", start, cut)
+        start = cut
+    yield text[start:], line
+
+
+def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
+    node = loader.get_node()
+    line = before + node.start_mark.line + 1
+    version, kind = identity(node)
+    if not wanted(version, kind):
+        return Document(body={"apiVersion": version, "kind": kind}, line=line)
+    check_aliases(piece, node)
+    return Document(body=loader.build(node), line=line, node=node, shift=before)
+
+
+def identity(node: yaml.Node) -> tuple[object, object]:
+    """Read apiVersion and kind without reading the rest."""
+    found: dict[object, object] = {}
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if isinstance(key, yaml.ScalarNode) and isinstance(value, yaml.ScalarNode):
+            found[key.value] = value.value
+    return found.get("apiVersion"), found.get("kind")
+
+
+def _unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadable:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is not None:
+        line, column = before + mark.line + 1, mark.column + 1
+    elif isinstance(error, yaml.reader.ReaderError):
+        read = piece.encode()[: error.position].decode(errors="ignore")
+        line, column = before + read.count("\n") + 1, len(read) - (read.rfind("\n") + 1) + 1
+    else:
+        skipped = len(piece) - len(piece.lstrip())
+        line, column = before + piece.count("\n", 0, skipped) + 1, None
+    return Unreadable(file=file, because=_reason(error), line=line, column=column)
+
+
+def _reason(error: Exception) -> str:
+    """Say in one line why something is not read."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"is not YAML: character U+{_code(error.character):04X} is not allowed"
+    if isinstance(error, yaml.MarkedYAMLError):
+        told = " ".join(part for part in (error.context, error.problem) if part)
+        return f"is not YAML that can be read: {' '.join(told.split())}"
+    if isinstance(error, RecursionError):
+        return "is nested too deeply to be read"
+    return " ".join(str(error).split()) or f"cannot be read: {type(error).__name__}"
+
+
+def _code(character: object) -> int:
+    return character if isinstance(character, int) else ord(str(character)[:1] or "\0")

@@ -1,0 +1,112 @@
+"""The command `kthena-components`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from kthena_components.cli.check import Summary, check
+from kthena_components.cli.files import Unreadable
+from kthena_components.cli.levels import Levels, LevelsError, read_levels
+from kthena_components.cli.reports import (
+    GithubReport,
+    JsonReport,
+    MarkdownReport,
+    Report,
+    TextReport,
+    Write,
+    one_line,
+)
+from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
+from kthena_components.cli.sarif import SarifReport
+
+CLEAN, FOUND, WRONG = 0, 1, 2
+FORMATS: dict[str, Callable[[Write], Report]] = {
+    "text": TextReport,
+    "json": JsonReport,
+    "sarif": SarifReport,
+    "markdown": MarkdownReport,
+    "github": GithubReport,
+}
+_EXITS = """exit status:
+  0  nothing mandatory was found
+  1  at least one mandatory finding
+  2  wrong use, or something could not be read; the rest is checked all the same,
+     and 2 is given even where there are mandatory findings"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and give its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    parser, checking = _parsers()
+    asked = parser.parse_args(arguments)
+    try:
+        return _check(asked, checking)
+    except BrokenPipeError:
+        # Who read has gone; Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WRONG
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    parser = argparse.ArgumentParser(
+        prog="kthena-components", description="Checks for multi-node LLM serving on Kubernetes."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    checking = commands.add_parser(
+        "check",
+        help="judge manifests in files, without a cluster",
+        description="Judge Kubernetes manifests: whether the ranks that an engine starts are the "
+        "GPUs that its pods request, and whether the cluster would take the object.",
+        epilog=_EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    checking.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="a file of YAML or JSON, a folder of them, or - for standard input",
+    )
+    checking.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    checking.add_argument(
+        "--level",
+        metavar="dev|staging|prod|FILE",
+        help="how much each rule weighs; FILE is JSON that maps a rule, or * for all others, to "
+        "mandatory, advisory or disabled",
+    )
+    checking.add_argument("--rules", action="store_true", help="list every rule")
+    checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
+    return parser, checking
+
+
+def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    try:
+        levels = read_levels(asked.level)
+        told = explain(find_rule(asked.explain)) if asked.explain is not None else None
+    except (LevelsError, UnknownRuleError) as error:
+        parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
+    if asked.rules:
+        told = list_rules()
+    if told is not None:
+        sys.stdout.write(f"{told}\n")
+        return CLEAN
+    if not asked.paths:
+        parser.error("give a file, a folder, or - for standard input")
+    return _run(asked.paths, levels, FORMATS[asked.format](sys.stdout.write))
+
+
+def _run(paths: Sequence[str], levels: Levels, report: Report) -> int:
+    summary = Summary()
+    for result in check(paths, levels, summary):
+        if isinstance(result, Unreadable):
+            sys.stderr.write(f"{one_line(str(result))}\n")
+            report.skip(result)
+        else:
+            report.add(result)
+    report.close(summary)
+    sys.stdout.flush()
+    if summary.unreadable:
+        return WRONG
+    return FOUND if summary.mandatory else CLEAN

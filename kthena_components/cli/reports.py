@@ -1,0 +1,170 @@
+"""How results are written. Each format is a class that is told one result after another."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kthena_components.cli.check import Result, Summary
+from kthena_components.cli.files import Unreadable
+from kthena_components.core.findings import Level
+
+Write = Callable[[str], object]
+
+WORDS = {Level.MANDATORY: "mandatory", Level.ADVISORY: "advisory", Level.UNKNOWN: "not checked"}
+_COMMANDS = {Level.MANDATORY: "error", Level.ADVISORY: "warning", Level.UNKNOWN: "notice"}
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029))
+_ESCAPES = {code: f"\\x{code:02x}" for code in _CONTROLS}
+
+
+class Report(Protocol):
+    """What a format does."""
+
+    def add(self, result: Result) -> None:
+        """Take in one result."""
+
+    def skip(self, unreadable: Unreadable) -> None:
+        """Take in something that could not be read; standard error names it in any case."""
+
+    def close(self, summary: Summary) -> None:
+        """Write what is left."""
+
+
+def one_line(text: str) -> str:
+    """Take from a text what could begin a new line or move a terminal's cursor."""
+    return text.translate(_ESCAPES)
+
+
+@dataclass(slots=True)
+class TextReport:
+    """One line for each finding, which editors can jump to, and a line that counts."""
+
+    write: Write
+
+    def add(self, result: Result) -> None:
+        """Write the line."""
+        level = WORDS[result.finding.level]
+        line = f"{result.file}:{result.line}: {level}: {result.subject}: {result.finding}"
+        self.write(f"{one_line(line)}\n")
+
+    def skip(self, unreadable: Unreadable) -> None:
+        """Leave it to standard error."""
+
+    def close(self, summary: Summary) -> None:
+        """Write the counts."""
+        self.write(f"{summary}\n")
+
+
+@dataclass(slots=True)
+class GithubReport:
+    """Workflow commands of GitHub Actions, which become annotations, and a line that counts.
+
+    Source: docs.github.com, Workflow commands for GitHub Actions; escapes as in actions/toolkit
+    packages/core/src/command.ts.
+    """
+
+    write: Write
+
+    def add(self, result: Result) -> None:
+        """Write the command."""
+        finding = result.finding
+        stated = {"file": result.file, "line": result.line, "title": finding.rule}
+        self._command(_COMMANDS[finding.level], stated, f"{result.subject}: {finding}")
+
+    def skip(self, unreadable: Unreadable) -> None:
+        """Write an error at the place."""
+        stated = {"file": unreadable.file, "line": unreadable.line, "col": unreadable.column}
+        self._command("error", {**stated, "title": "unreadable"}, str(unreadable))
+
+    def close(self, summary: Summary) -> None:
+        """Write the counts."""
+        self.write(f"{summary}\n")
+
+    def _command(self, name: str, stated: Mapping[str, object], text: str) -> None:
+        properties = ",".join(
+            f"{key}={_property(str(value))}" for key, value in stated.items() if value is not None
+        )
+        self.write(f"::{name} {properties}::{_data(text)}\n")
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+@dataclass(slots=True)
+class JsonReport:
+    """A list of objects, one for each finding."""
+
+    write: Write
+    begun: bool = False
+
+    def add(self, result: Result) -> None:
+        """Write one object."""
+        finding = result.finding
+        row = {
+            "file": result.file,
+            "line": result.line,
+            "kind": result.kind,
+            "namespace": result.namespace,
+            "name": result.name,
+            "level": finding.level.value,
+            "rule": finding.rule,
+            "path": finding.path,
+            "seen": finding.seen,
+            "remedy": finding.remedy,
+            "message": str(finding),
+        }
+        self.write(f"{',' if self.begun else '['}\n  {json.dumps(row, ensure_ascii=False)}")
+        self.begun = True
+
+    def skip(self, unreadable: Unreadable) -> None:
+        """Leave it to standard error."""
+
+    def close(self, summary: Summary) -> None:  # noqa: ARG002 - it is counted by who reads it
+        """Close the list."""
+        self.write("\n]\n" if self.begun else "[]\n")
+
+
+@dataclass(slots=True)
+class MarkdownReport:
+    """A table for a comment on a pull request, below a line that counts."""
+
+    write: Write
+    rows: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        """Keep one row."""
+        cells = (
+            WORDS[result.finding.level],
+            f"{result.file}:{result.line}",
+            result.subject,
+            str(result.finding),
+        )
+        self.rows.append(f"| {' | '.join(map(_cell, cells))} |\n")
+
+    def skip(self, unreadable: Unreadable) -> None:
+        """Keep one line."""
+        self.skipped.append(f"- {_cell(str(unreadable))}\n")
+
+    def close(self, summary: Summary) -> None:
+        """Write the counts, then the table, then what could not be read."""
+        self.write(f"**{summary}**\n")
+        if self.rows:
+            self.write("\n| level | where | object | finding |\n|---|---|---|---|\n")
+            self.write("".join(self.rows))
+        if self.skipped:
+            self.write("\nCould not be read:\n\n")
+            self.write("".join(self.skipped))
+
+
+def _cell(text: str) -> str:
+    """Write a text so that Markdown and HTML take nothing in it for their own."""
+    plain = one_line(text.replace("\\", "\\\\")).replace("&", "&amp;").replace("<", "&lt;")
+    for mark in "|*_`[]~#@":
+        plain = plain.replace(mark, f"\\{mark}" if mark != "@" else "&#64;")
+    return plain

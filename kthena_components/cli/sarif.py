@@ -1,0 +1,80 @@
+"""SARIF 2.1.0, which code scanning of GitHub and GitLab reads.
+
+Source: docs.oasis-open.org/sarif/sarif/v2.1.0.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from kthena_components.cli.check import Result, Summary
+from kthena_components.cli.files import Unreadable
+from kthena_components.cli.rules import explain
+from kthena_components.core.checks.catalogue import RuleDoc, all_rules
+from kthena_components.core.findings import Level
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Level.MANDATORY: "error", Level.ADVISORY: "warning", Level.UNKNOWN: "note"}
+
+
+@dataclass(slots=True)
+class SarifReport:
+    """One run with all rules, their help, and a result for each finding."""
+
+    write: Callable[[str], object]
+    results: list[dict[str, Any]] = field(default_factory=list)
+    notifications: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        """Keep one result."""
+        finding = result.finding
+        self.results.append(
+            {
+                "ruleId": finding.rule,
+                "level": _LEVELS[finding.level],
+                "message": {"text": f"{result.subject}: {finding}"},
+                "locations": [_location(result.file, result.line)],
+            }
+        )
+
+    def skip(self, unreadable: Unreadable) -> None:
+        """Keep a notification."""
+        line, column = unreadable.line, unreadable.column
+        self.notifications.append(
+            {
+                "level": "error",
+                "message": {"text": str(unreadable)},
+                "locations": [_location(unreadable.file, line or 1, column)],
+            }
+        )
+
+    def close(self, summary: Summary) -> None:
+        """Write the log."""
+        driver = {"name": "kthena-components", "rules": [_rule(rule) for rule in all_rules()]}
+        invocation = {
+            "executionSuccessful": not summary.unreadable,
+            "toolExecutionNotifications": self.notifications,
+        }
+        run = {"tool": {"driver": driver}, "invocations": [invocation], "results": self.results}
+        log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+        self.write(f"{json.dumps(log, indent=2, ensure_ascii=False)}\n")
+
+
+def _rule(rule: RuleDoc) -> dict[str, Any]:
+    return {
+        "id": rule.name,
+        "shortDescription": {"text": rule.summary},
+        "help": {"text": explain(rule)},
+        "defaultConfiguration": {"level": _LEVELS[rule.level]},
+    }
+
+
+def _location(file: str, line: int, column: int | None = None) -> dict[str, Any]:
+    uri = quote(PurePath(file).as_posix(), errors="surrogateescape")
+    if uri.startswith("/"):
+        uri = f"file://{uri}"
+    region = {"startLine": line} | ({} if column is None else {"startColumn": column})
+    return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}

@@ -1,0 +1,160 @@
+"""What rules there are, read from the docstrings of the functions that are the rules.
+
+A rule's docstring begins with one sentence that says what holds. Paragraphs may follow. Then
+sections, each of which ends at the next one or at a blank line:
+
+- `Pass:` and `Fail:` are short examples with numbers, as many as one likes;
+- `Level:` is the level of its findings, mandatory where it is not stated;
+- `Source:` says where the rule is from.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from kthena_components.core.checks import CHECKS, rule_name
+from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
+from kthena_components.core.checks.kthena_admission import RULES as KTHENA_RULES
+from kthena_components.core.checks.llmisvc import RULES as LLM_RULES
+from kthena_components.core.checks.lws import RULES as LWS_RULES
+from kthena_components.core.checks.stack_objects import gpu_budget
+from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
+from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
+from kthena_components.core.checks.whole_stack import STACK_RULES
+from kthena_components.core.findings import Level
+from kthena_components.core.role_rules import ROLE_RULES, template_scheduler
+from kthena_components.core.spec_rules import RULES as SPEC_RULES
+
+ANY_MANIFEST, MODEL_SERVING, INPUT = (
+    "any serving",
+    "Kthena ModelServing",
+    "input of components",
+)
+LWS, KSERVE, VOLCANO, WHOLE = (
+    "LeaderWorkerSet and DisaggregatedSet",
+    "KServe",
+    "Volcano objects",
+    "all objects of a cluster",
+)
+"""What rules judge."""
+
+_SECTION = re.compile(r"(Pass|Fail|Level|Source): *(.*)")
+_NAMES = {
+    "topology_cap": ("topology-cap-stated",),
+    "hypernode_names": ("hypernode-name", "hypernode-node-name"),
+    "hypernode_tree": (
+        "hypernode-two-parents",
+        "hypernode-cycle",
+        "hypernode-tier-order",
+        "hypernode-tier-name",
+        "hypernode-leaf-tiers",
+        "hypernode-node-twice",
+        "hypernode-unknown-child",
+    ),
+    "volcano_fields": ("volcano-scheduler",),
+    "rollout_budget": ("rollout-budget", "rollout-partition"),
+    "one_way_to_pods": ("template-or-engine", "engine-only-field"),
+    "template_containers": ("template-containers", "container-image"),
+    "engine_launch": (
+        "engine-launch",
+        "data-parallel-layout",
+        "sglang-data-multi-node",
+        "counted-flag",
+    ),
+}
+"""The names that findings carry, where a function's own name is not the only one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A case in a few words."""
+
+    passes: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleDoc:
+    """The documentation of one rule."""
+
+    name: str
+    judges: str
+    """What the rule is about: one of the words above."""
+    summary: str
+    """What holds, in one sentence."""
+    body: str
+    """Further paragraphs, with blank lines between them."""
+    level: Level
+    sources: tuple[str, ...]
+    examples: tuple[Example, ...]
+
+
+@cache
+def all_rules() -> tuple[RuleDoc, ...]:
+    """List every rule once: those about anybody's servings first, those about our input last."""
+    listed = (
+        *_documented(CHECKS, ANY_MANIFEST),
+        *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
+        *_documented(LWS_RULES, LWS),
+        *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
+        *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
+        *_documented((*STACK_RULES, gpu_budget), WHOLE),
+        *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
+    )
+    return tuple({rule.name: rule for rule in reversed(listed)}.values())[::-1]
+
+
+def rule_names() -> frozenset[str]:
+    """Give the names of all rules."""
+    return frozenset(rule.name for rule in all_rules())
+
+
+def _documented(
+    rules: Iterable[Callable[..., Any]], judges: str, prefix: str = ""
+) -> list[RuleDoc]:
+    return [
+        read_docstring(inspect.getdoc(rule) or "", name=f"{prefix}{name}", judges=judges)
+        for rule in rules
+        for name in (_NAMES.get(rule.__name__) if not prefix else None) or (rule_name(rule),)
+    ]
+
+
+def read_docstring(text: str, *, name: str, judges: str) -> RuleDoc:
+    """Read a rule's documentation from its docstring."""
+    summary, *lines = text.splitlines() or [""]
+    told: list[str] = []
+    sections: list[tuple[str, list[str]]] = []
+    inside = False
+    for line in lines:
+        begun = _SECTION.fullmatch(line)
+        if begun:
+            sections.append((begun[1], [begun[2]]))
+        elif line and inside:
+            sections[-1][1].append(line)
+        else:
+            told.append(line)
+        inside = bool(begun) or (inside and bool(line))
+    stated = [(kind, " ".join(parts).strip()) for kind, parts in sections]
+    return RuleDoc(
+        name=name,
+        judges=judges,
+        summary=summary,
+        body=re.sub(r"\n{3,}", "\n\n", "\n".join(told)).strip(),
+        level=next((_level(at) for kind, at in stated if kind == "Level"), Level.MANDATORY),
+        sources=tuple(at for kind, at in stated if kind == "Source"),
+        examples=tuple(
+            Example(passes=kind == "Pass", text=at)
+            for kind, at in stated
+            if kind in {"Pass", "Fail"}
+        ),
+    )
+
+
+def _level(text: str) -> Level:
+    """Take the level from a line that may say more: `advisory, where no gang is asked for`."""
+    word = re.split(r"[^a-z]", text, maxsplit=1)[0]
+    return Level.UNKNOWN if word == "not" else Level(word)

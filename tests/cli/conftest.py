@@ -1,0 +1,74 @@
+"""How the tests run the command: in this process, with its words and its exit status."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kthena_components.cli.main import main
+from kthena_components.core import checks
+
+FEW = {
+    "world-size-equals-gpus",
+    "nodes-whole",
+    "leader-worker-same-gpus",
+    "gpu-requests-equal-limits",
+    "ray-cluster-size-equals-group",
+    "gang-covers-engine",
+    "name-fits",
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run of the command gave."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Run `check` with arguments, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> Ran:
+        try:
+            status = main(["check", *arguments])
+        except SystemExit as left:
+            status = int(left.code or 0)
+        told = capsys.readouterr()
+        return Ran(status, told.out, told.err)
+
+    return command
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file into the folder in which the command runs."""
+
+    def file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return file
+
+
+@pytest.fixture(autouse=True)
+def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge by the rules that these manifests are about: the others have tests of their own."""
+    few = tuple(check for check in checks.CHECKS if checks.rule_name(check) in FEW)
+    monkeypatch.setattr(checks, "CHECKS", few)

@@ -1,0 +1,177 @@
+"""What is read and judged, where findings are shown, and how the command ends."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+import kthena_components
+from kthena_components.backends.readers import judge_manifest
+from tests.cli.conftest import Command
+from tests.support.manifests import (
+    ADVISED,
+    COMMAND,
+    RIGHT,
+    SENTENCE,
+    SUBJECT,
+    UNKNOWN,
+    WRONG,
+    pod,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+Write = Callable[[str, str | bytes], Path]
+
+
+def test_a_wrong_product_is_refused_with_the_words_of_the_pack(run: Command, write: Write) -> None:
+    write("llama.yaml", WRONG)
+    done = run("llama.yaml")
+    assert done.lines == [
+        f"llama.yaml:16: mandatory: {SUBJECT}: {COMMAND}: {SENTENCE}",
+        "1 object checked in 1 file: 1 mandatory, 0 advisory, 0 not checked",
+    ]
+    assert (done.status, done.err) == (1, "")
+    assert [str(f) for f in judge_manifest(yaml.safe_load(WRONG))] == [f"{COMMAND}: {SENTENCE}"]
+    # The README shows what the policy pack says of the same numbers.
+    assert SENTENCE in (ROOT / "README.md").read_text()
+
+
+def test_a_right_one_is_clean(run: Command, write: Write) -> None:
+    write("llama.yaml", RIGHT)
+    done = run("llama.yaml")
+    assert (done.status, done.err) == (0, "")
+    assert done.lines == ["1 object checked in 1 file: 0 mandatory, 0 advisory, 0 not checked"]
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "counts"),
+    [(ADVISED, "advisory", "2 advisory, 0 not"), (UNKNOWN, "not checked", "0 advisory, 1 not")],
+    ids=["advisory", "unknown"],
+)
+def test_nothing_but_mandatory_findings_fails(
+    run: Command, write: Write, text: str, level: str, counts: str
+) -> None:
+    write("a.yaml", text)
+    done = run("a.yaml")
+    assert f": {level}: " in done.lines[0]
+    assert counts in done.lines[-1]
+    assert done.status == 0
+
+
+def test_each_document_of_a_file_is_judged_at_its_own_lines(run: Command, write: Write) -> None:
+    write("all.yaml", f"# made by helm\n---\n{pod('a')}---\n# nothing\n---\n{pod('b')}...\n")
+    done = run("all.yaml")
+    assert done.err == ""
+    found = [line.split(": ")[:3] for line in done.lines[:-1]]
+    assert found == [
+        ["all.yaml:9", "mandatory", "Pod a"],
+        ["all.yaml:21", "mandatory", "Pod b"],
+    ]
+
+
+@pytest.mark.parametrize("kind", ["List", "PodList"])
+def test_the_items_of_a_list_are_judged_one_by_one(run: Command, write: Write, kind: str) -> None:
+    items = [yaml.safe_load(pod(name)) for name in "ab"]
+    version = "v1"
+    if kind == "PodList":
+        items = [{k: v for k, v in item.items() if k in {"metadata", "spec"}} for item in items]
+    listed = {"apiVersion": version, "kind": kind, "items": [*items, 7, None]}
+    text = yaml.safe_dump(listed, sort_keys=False)
+    write("all.yaml", text)
+    done = run("all.yaml")
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if "args:" in line]
+    assert [line.split(": ")[0] for line in done.lines[:-1]] == [f"all.yaml:{n}" for n in lines]
+    assert [line.split(": ")[2] for line in done.lines[:-1]] == ["Pod a", "Pod b"]
+    assert done.lines[-1].startswith("2 objects checked in 1 file:")
+
+
+def test_json_is_read_one_document_after_another(run: Command, write: Write) -> None:
+    text = "\n".join(json.dumps(yaml.safe_load(pod(name)), indent=1) for name in "ab")
+    write("pods.json", text)
+    second = text.splitlines().index("}") + 2
+    assert [line.split(": ")[0] for line in run("pods.json").lines[:-1]] == [
+        "pods.json:1",
+        f"pods.json:{second}",
+    ]
+
+
+def test_yaml_may_begin_with_a_bracket(run: Command, write: Write) -> None:
+    write("flow.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}")
+    done = run("flow.yaml")
+    assert (done.status, done.lines[-1][:28]) == (0, "1 object checked in 1 file: ")
+
+
+def test_standard_input_is_read(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(WRONG.encode())))
+    done = run("-")
+    assert done.lines[0].startswith(f"<stdin>:16: mandatory: {SUBJECT}: ")
+    assert done.status == 1
+
+
+def test_folders_are_read_whole_and_in_order_but_hidden_ones(run: Command, write: Write) -> None:
+    names = ["m/b.yml", "m/a.yaml", "m/sub/c.json", "m/.git/d.yaml", "m/e.txt", "m/F.YAML"]
+    for name in names:
+        text = pod("x")
+        write(name, json.dumps(yaml.safe_load(text)) if name.endswith("json") else text)
+    found = [line.split(":")[0] for line in run("m").lines[:-1]]
+    assert found == ["m/F.YAML", "m/a.yaml", "m/b.yml", "m/sub/c.json"]
+
+
+def test_a_folder_without_manifests_is_no_clean_one(run: Command, write: Write) -> None:
+    write("m/readme.txt", "")
+    done = run("m")
+    assert done.err == "m: holds no file that ends in .yaml or .yml or .json\n"
+    assert done.status == 2
+
+
+def test_what_is_no_object_is_passed_over(run: Command, write: Write) -> None:
+    write("values.yaml", "a: 1\n---\n- 1\n---\ntext\n---\n\n---\nkind: Pod\n---\n!!python/name:x\n")
+    done = run("values.yaml")
+    assert (done.status, done.err) == (0, "")
+    assert done.lines[-1].startswith("0 objects checked in 1 file:")
+
+
+def test_kinds_without_rules_are_counted_apart(run: Command, write: Write) -> None:
+    write("a.yaml", "apiVersion: v1\nkind: Service\n---\napiVersion: v1\nkind: Secret\n")
+    assert "0 objects checked in 1 file (2 more without rules):" in run("a.yaml").out
+
+
+def test_a_rule_that_fails_hides_nothing_else(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(body: dict[str, dict[str, str]]) -> list[object]:
+        raise KeyError(body["metadata"]["name"])
+
+    monkeypatch.setattr("kthena_components.cli.check.judge_manifest", judge)
+    write("a.yaml", pod("a"))
+    done = run("a.yaml")
+    assert "a rule failed with KeyError: 'a'. [rule-fault]" in done.lines[0]
+    assert done.status == 0
+
+
+def test_texts_of_manifests_cannot_begin_a_line_of_their_own(run: Command, write: Write) -> None:
+    write("a.yaml", pod('"x\\n::error::pwned\\e[31m"'))
+    done = run("a.yaml")
+    assert done.lines[0].startswith("a.yaml:7: mandatory: Pod x\\x0a::error::pwned\\x1b[31m: ")
+    assert len(done.lines) == 2
+
+
+def test_the_module_runs_without_the_engine_of_pulumi(write: Write) -> None:
+    path = write("a.yaml", WRONG)
+    program = (
+        "import sys; from kthena_components.cli.main import main\n"
+        f"status = main(['check', {str(path)!r}])\n"
+        "sys.exit(9 if any(name.startswith('pulumi') for name in sys.modules) else status)"
+    )
+    root = Path(kthena_components.__file__).parent.parent
+    for command in (["-c", program], ["-m", "kthena_components", "check", str(path)]):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=root, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (1, "")
+        assert SENTENCE in done.stdout

@@ -1,0 +1,54 @@
+"""The rules as users read them."""
+
+from pathlib import Path
+
+import pytest
+
+from kthena_components.cli.docs import render
+from kthena_components.cli.rules import find_rule
+from kthena_components.core.checks.catalogue import all_rules
+from tests.cli.conftest import Command
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_every_rule_is_listed_in_a_line(run: Command) -> None:
+    done = run("--rules")
+    assert [line.split()[0] for line in done.lines] == ["rule", *(r.name for r in all_rules())]
+    assert done.status == 0
+
+
+def test_a_rule_is_explained(run: Command) -> None:
+    done = run("--explain", "leader-worker-same-gpus")
+    assert done.lines == [
+        f"leader-worker-same-gpus: {find_rule('leader-worker-same-gpus').summary}",
+        "",
+        "level: mandatory",
+        "judges: any serving",
+        "pass: 8 GPUs in the entry pod, 8 in each worker.",
+        "fail: 4 GPUs in the entry pod, 8 in each worker.",
+        "source: vllm/config/parallel.py, local world size = world size / nodes.",
+    ]
+    assert done.status == 0
+
+
+def test_a_rule_that_is_not_there_is_named_with_the_nearest(run: Command) -> None:
+    done = run("--explain", "node-whole")
+    told = "there is no rule 'node-whole'; write 'nodes-whole'"
+    assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--format", "xml", "."), ("--no-such",)])
+def test_wrong_use_has_a_status_of_its_own(run: Command, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert "usage: kthena-components " in done.err
+
+
+def test_help_tells_the_exit_status(run: Command) -> None:
+    assert "and 2 is given even where there are mandatory findings" in run("--help").out
+
+
+def test_the_page_of_rules_is_current() -> None:
+    """`make policies-docs` writes it."""
+    assert (ROOT / "docs" / "policies.md").read_text() == render()

@@ -1,0 +1,161 @@
+"""What cannot be read is named with its place and its limit, and the rest is checked."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kthena_components.cli import files, guards
+from tests.cli.conftest import Command
+from tests.support.manifests import SUBJECT, WRONG, pod
+
+Write = Callable[[str, str | bytes], Path]
+HEAD = "apiVersion: v1\nkind: Pod\n"
+BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
+
+CASES = {
+    "a syntax error": (
+        f"{HEAD}spec: [1, 2\nmetadata: {{}}\n",
+        ":4:9: is not YAML that can be read: ",
+    ),
+    "an unknown tag": (
+        f"{HEAD}spec: !python/object/apply:os.system [exit]\n",
+        ":3:7: is not YAML that can be read: could not determine a constructor for the tag",
+    ),
+    "a tag of Python": (
+        f"{HEAD}spec: !!python/object/apply:os.system [exit]\n",
+        ":3:7: is not YAML that can be read: could not determine a constructor",
+    ),
+    "invalid UTF-8": (
+        f"{HEAD}metadata: ".encode() + b"\xff\n",
+        ":3:11: is not UTF-8: byte 0xff cannot be decoded",
+    ),
+    "a control character": (f"{HEAD}metadata: \x07\n", ":3:11: is not YAML: character U+0007"),
+    "an anchor in itself": (
+        f"{HEAD}spec: &a\n  containers: [*a]\n",
+        ":3:7: contains itself, by an alias inside its own anchor",
+    ),
+    "an alias bomb": (
+        f"{HEAD}a0: &a0 [x]\n{BOMB}",
+        ": stands for more than 1,000,000 values by its aliases, the limit of a document",
+    ),
+    "a merge bomb": (
+        f"{HEAD}a0: &a0 {{x: 1}}\n"
+        + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 9)),
+        ": stands for more than 1,000,000 values by its aliases, the limit of a document",
+    ),
+    "a chain of aliases": (
+        f"{HEAD}a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600)),
+        ": is nested more deeply than 250 levels, the limit",
+    ),
+    "deep brackets": (
+        f"{HEAD}spec: {'[' * 100_000}\n",
+        ":3:256: is nested more deeply than 250 levels, the limit",
+    ),
+    "deep dashes": (
+        f"{HEAD}spec:\n{'- ' * 100_000}a\n",
+        ":4:499: is nested more deeply than 250 levels, the limit",
+    ),
+    "deep columns": (
+        HEAD + "\n".join(f"{' ' * n}a:" for n in range(600)),
+        ": is nested more deeply than 250 levels, the limit",
+    ),
+    "a map as a key": (f"{HEAD}spec: {{? {{a: 1}} : 2}}\n", "found a map or a list as a key"),
+    "an odd timestamp": (f"{HEAD}spec: !!timestamp never\n", ": "),
+    "a number beyond all bounds": (f"{HEAD}spec: {'9' * 5000}\n", ": Exceeds the limit (4300"),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), CASES.values(), ids=CASES)
+def test_a_file_is_named_with_its_fault_and_the_others_are_checked(
+    run: Command, write: Write, content: str | bytes, told: str
+) -> None:
+    write("a.yaml", content)
+    write("b.yaml", WRONG)
+    done = run("a.yaml", "b.yaml")
+    assert done.err.startswith("a.yaml:")
+    assert told in done.err
+    assert done.err.count("\n") == 1
+    assert done.lines[0].startswith(f"b.yaml:16: mandatory: {SUBJECT}: ")
+    assert done.lines[-1].endswith(": 1 mandatory, 0 advisory, 0 not checked, 1 unreadable")
+    assert done.status == 2
+
+
+def test_the_documents_around_a_wrong_one_are_checked(run: Command, write: Write) -> None:
+    write("a.yaml", f"{pod('a')}---\na: [\n---\n%TAG ! x\n---\n{pod('b')}")
+    done = run("a.yaml")
+    assert [line.split(": ")[0] for line in done.lines[:-1]] == ["a.yaml:7", "a.yaml:21"]
+    assert done.err.startswith("a.yaml:12:1: is not YAML that can be read: while parsing a flow ")
+    assert done.status == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"a": 1,\n]', "a.json:2:1: is not JSON: "),
+        ("[" * 100_000, "a.json:1: is nested too deeply to be read"),
+        ("[" * 600 + "]" * 600, "a.json:1: is nested more deeply than 250 levels, the limit"),
+        ("9" * 5000, "a.json:1: Exceeds the limit (4300"),
+    ],
+    ids=["syntax", "very deep", "deep", "long number"],
+)
+def test_json_that_cannot_be_read_is_named(
+    run: Command, write: Write, text: str, told: str
+) -> None:
+    write("a.json", text)
+    done = run("a.json")
+    assert done.err.startswith(told)
+    assert done.status == 2
+
+
+def test_a_file_beyond_the_limit_is_not_read(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 2**20)
+    write("a.yaml", " " * (2**20 + 1))
+    assert run("a.yaml").err == "a.yaml: is larger than the limit of 1 MiB a file\n"
+
+
+def test_a_file_that_is_not_there_is_named(run: Command, write: Write) -> None:
+    write("b.yaml", WRONG)
+    done = run("a.yaml", "a\0b", "b.yaml")
+    assert done.err.splitlines() == [
+        "a.yaml: cannot be read: No such file or directory",
+        "a\\x00b: cannot be read: embedded null byte",
+    ]
+    assert "1 object checked in 1 file: 1 mandatory" in done.lines[-1]
+    assert done.status == 2
+
+
+def test_standard_input_is_named(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a: [")))
+    assert run("-").err.startswith("<stdin>:2:1: is not YAML ")
+
+
+def test_a_file_of_another_unicode_is_read(run: Command, write: Write) -> None:
+    write("a.yaml", WRONG.encode("utf-16"))
+    write("b.yaml", WRONG.encode("utf-8-sig"))
+    assert "2 objects checked in 2 files: 2 mandatory" in run("a.yaml", "b.yaml").out
+
+
+def test_a_document_at_the_limit_of_depth_is_read(run: Command, write: Write) -> None:
+    # The map itself is one level.
+    inside = guards.MOST_DEPTH - 1
+    write("a.yaml", f"{HEAD}spec: {'[' * inside}{']' * inside}\n")
+    assert run("a.yaml").status == 0
+
+
+def test_aliases_and_merges_within_the_limit_are_read(run: Command, write: Write) -> None:
+    text = WRONG.replace(
+        "                  requests: {nvidia.com/gpu: 8}",
+        "                  requests: {<<: *gpus}",
+    ).replace("limits: {nvidia", "limits: &gpus {nvidia", 1)
+    write("a.yaml", text)
+    assert "1 mandatory, 0 advisory" in run("a.yaml").lines[-1]
+
+
+def test_scalars_are_read_as_kubernetes_reads_them(run: Command, write: Write) -> None:
+    text = WRONG.replace("name: llama", "name: 22:30").replace("serving\n", "2026-01-01\n", 1)
+    write("a.yaml", text)
+    assert "ModelServing 2026-01-01/22:30: " in run("a.yaml").lines[0]
