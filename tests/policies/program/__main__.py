@@ -24,8 +24,10 @@ def template(name: str, command: list[Any]) -> dict[str, Any]:
         "image": "vllm/vllm-openai:v0.10.1",
         "command": command,
         "resources": RESOURCES,
+        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's
     }
-    return {"spec": {"containers": [engine]}}
+    memory = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+    return {"spec": {"containers": [engine], "volumes": [memory]}}
 
 
 serve = ["vllm", "serve", "meta-llama/Llama-3.1-70B-Instruct", "--tensor-parallel-size", size]
@@ -41,7 +43,7 @@ kubernetes.apps.v1.Deployment(
 )
 leader = (
     f"{JOIN} leader --ray_cluster_size=$(GROUP_SIZE); vllm serve meta-llama/Llama-3.1-405B-Instruct"
-    " --tensor-parallel-size 8 --pipeline-parallel-size 2"
+    " --tensor-parallel-size 8 --pipeline-parallel-size 2 --distributed-executor-backend ray"
 )
 role = {
     "name": "decode",
