@@ -40,14 +40,9 @@ _REFUSED = Unknown("KServe deploys nothing where requests hold fewer GPUs than t
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
 
 
-def is_kserve(body: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest is an InferenceService or a runtime, in any served version."""
-    return group_kind(body) in KINDS
-
-
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     """Read the facts of an InferenceService or a (Cluster)ServingRuntime; None for the others."""
-    if not is_kserve(body):
+    if group_kind(body) not in KINDS:
         return None
     view = read_multi_node(body)
     if view is not None:

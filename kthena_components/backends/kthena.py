@@ -10,6 +10,7 @@ from typing import Any
 from kthena_components.backends import services, volcano
 from kthena_components.backends.base import WAIT_FOR, Manifest
 from kthena_components.backends.kthena_limits import since
+from kthena_components.backends.workloads import group_kind
 from kthena_components.core import naming
 from kthena_components.core.facts import (
     EngineFacts,
@@ -28,6 +29,7 @@ from kthena_components.core.spec import KthenaVersion, RolloutType
 GROUP = "workload.serving.volcano.sh"
 API_VERSION = f"{GROUP}/v1alpha1"
 KIND = "ModelServing"
+MODEL_SERVING = (GROUP, KIND)
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
@@ -123,14 +125,9 @@ def _template(template: Template) -> Template:
     return {**({"metadata": kept} if kept else {}), "spec": filled}
 
 
-def is_model_serving(body: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest is a ModelServing, in any served version."""
-    return str(body.get("apiVersion", "")).startswith(f"{GROUP}/") and body.get("kind") == KIND
-
-
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     """Read the facts of a ModelServing; None for anything else."""
-    if not is_model_serving(body):
+    if group_kind(body) != MODEL_SERVING:
         return None
     base = f"{path}.spec" if path else "spec"
     spec = as_map(body.get("spec"))

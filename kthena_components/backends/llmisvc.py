@@ -25,7 +25,7 @@ from kthena_components.core.facts import (
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, Unknown, is_late
 
-KIND = "LLMInferenceService"
+KINDS = frozenset({(GROUP, "LLMInferenceService")})
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
@@ -33,14 +33,9 @@ _UNSPREAD = Unknown("without a worker it is not known what data is worth")
 _LONGEST = 10_000
 
 
-def is_llm_inference_service(body: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest is an LLMInferenceService, in any served version."""
-    return group_kind(body) == (GROUP, KIND)
-
-
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     """Read the facts of an LLMInferenceService; None for anything else."""
-    if not is_llm_inference_service(body):
+    if group_kind(body) not in KINDS:
         return None
     based = bool(as_list(as_map(body.get("spec")).get("baseRefs")))
     engines = tuple(

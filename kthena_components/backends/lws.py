@@ -29,14 +29,9 @@ _QUEUE = "scheduling.volcano.sh/queue-name"
 _SHAPELESS = Unknown("the size of the group is below 1")
 
 
-def is_leader_worker_set(body: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest is one of the two kinds, in any served version."""
-    return group_kind(body) in KINDS
-
-
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     """Read the facts of a LeaderWorkerSet or a DisaggregatedSet; None for anything else."""
-    if not is_leader_worker_set(body):
+    if group_kind(body) not in KINDS:
         return None
     base, spec = join_path(path, "spec"), body.get("spec")
     annotations = as_map(as_map(body.get("metadata")).get("annotations"))

@@ -12,20 +12,16 @@ from kthena_components.backends import kthena
 from kthena_components.backends.workloads import group_kind
 from kthena_components.core.facts import ServingFacts, as_map
 
-KIND = "ModelInfer"
-GROUPS = frozenset({"workload.matrixinfer.ai", "workload.volcano.sh", kthena.GROUP})
-"""The API group that it began in, and those that its last examples and owners name."""
-
-
-def is_model_infer(body: Mapping[str, Any]) -> bool:
-    """Tell whether a manifest is a ModelInfer, in any served version."""
-    group, kind = group_kind(body)
-    return kind == KIND and group in GROUPS
+KINDS = frozenset(
+    (group, "ModelInfer")
+    for group in ("workload.matrixinfer.ai", "workload.volcano.sh", kthena.GROUP)
+)
+"""By the API group that it began in, and those that its last examples and owners name."""
 
 
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     """Read the facts of a ModelInfer; None for anything else."""
-    facts = kthena.read(as_model_serving(body), path) if is_model_infer(body) else None
+    facts = kthena.read(as_model_serving(body), path) if group_kind(body) in KINDS else None
     if facts is None or facts.gang is None:
         return facts
     at = f"{facts.path}.template.gangSchedule"

@@ -30,6 +30,9 @@ TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
     "batch": {"Job"},
 }
+KINDS = frozenset(
+    {("", "Pod"), *((group, kind) for group in TEMPLATED for kind in TEMPLATED[group])}
+)
 NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
 ELSEWHERE = Unknown("the engine is started by another object")
 _LONGEST_SIZE = 6

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.backends.readers import read_manifest
+from kthena_components.backends.readers import has_rules
 from kthena_components.cli.documents import Document
 
 _LIST = "List"
@@ -41,7 +41,7 @@ def is_judged(version: object, kind: object) -> bool:
 
 @lru_cache(maxsize=1024)
 def _has_reader(version: str, kind: str) -> bool:
-    return read_manifest({"apiVersion": version, "kind": kind}) is not None
+    return has_rules({"apiVersion": version, "kind": kind})
 
 
 def objects_of(document: Document) -> Iterator[KubeObject]:

@@ -30,7 +30,7 @@ from kthena_components.core.checks.volcano_schema import volcano_schema
 from kthena_components.core.checks.volcano_topology import TOPOLOGY_RULES
 from kthena_components.core.findings import Finding, Level
 
-__all__ = ["RULES", "TOPOLOGY_RULES", "is_volcano_object", "judge_volcano_object"]
+__all__ = ["RULES", "TOPOLOGY_RULES", "judge_volcano_object"]
 
 
 def volcano_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -56,11 +56,6 @@ RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     MODEL_SERVING: (),
 }
 """The rules of each kind. TOPOLOGY_RULES hold for every topology that an object has."""
-
-
-def is_volcano_object(manifest: object) -> bool:
-    """Tell whether there are rules here for a manifest; every version of its group counts."""
-    return identity(manifest) in RULES
 
 
 def judge_volcano_object(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
