@@ -67,7 +67,7 @@ def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
 
 @cache
 def _base(name: str) -> list[dict[str, Any]]:
-    return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))  # noqa: S506
+    return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
 
 
 def read_cases(rule: str) -> Iterator[Case]:
@@ -79,5 +79,6 @@ def read_cases(rule: str) -> Iterator[Case]:
     base = stated.pop("base", "")
     for kind, cases in stated.items():
         for number, case in enumerate(cases if isinstance(cases, list) else [cases]):
-            assert kind in KINDS and case.keys() <= _FIELDS, f"{path.name}: {kind}: {case}"
+            assert kind in KINDS, f"{path.name}: {kind}"
+            assert case.keys() <= _FIELDS, f"{path.name}: {kind}: {case}"
             yield Case(rule=rule, kind=kind, number=number, **{"base": base, **case})
