@@ -49,7 +49,7 @@ _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
-    documents = _base(base)
+    documents = read_base(base)
     if len(documents) > 1:
         bodies = changed({"stack": documents}, {f"stack{at}": v for at, v in changes.items()})
         alone = [
@@ -66,7 +66,8 @@ def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
 
 
 @cache
-def _base(name: str) -> list[dict[str, Any]]:
+def read_base(name: str) -> list[dict[str, Any]]:
+    """Read the documents of a base."""
     return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
 
 

@@ -134,23 +134,14 @@ def ray_serve_gpus(cluster: Cluster, served: list[Served], path: str) -> Iterato
     if gap := first_gap(*values, least, most):
         yield not_checked(path, gap, _RULE)
         return
-    low = sum(_times(one.ranks, one.low) for one in served)
-    high = sum(_times(one.ranks, one.high) for one in served)
     if not (isinstance(least, int) and isinstance(most, int)):
         return
+    low = sum(_times(one.ranks, one.low) for one in served)
+    high = sum(_times(one.ranks, one.high) for one in served)
     if most == 0 and all(one.ranks == 1 for one in served):
         return  # Engines on CPUs.
-    held = ", ".join(pods_text(group) for group in cluster.with_gpus)
-    has = f"{count_of(most, 'GPU')}{f' ({held})' if held else ''}"
     if low > most:
-        yield Finding(
-            path=path,
-            seen=f"starts {_shown(served)} = {count_of(low, 'rank')}, but the cluster holds at "
-            f"most {has}, and Ray waits for the others for ever",
-            remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
-            f"groups {low} GPUs",
-            rule=_RULE,
-        )
+        yield _too_few(cluster, served, path, low, most)
     elif high < least:
         yield Finding(
             path=path,
@@ -160,6 +151,19 @@ def ray_serve_gpus(cluster: Cluster, served: list[Served], path: str) -> Iterato
             rule=_RULE,
             level=Level.ADVISORY,
         )
+
+
+def _too_few(cluster: Cluster, served: list[Served], path: str, low: int, most: int) -> Finding:
+    held = ", ".join(pods_text(group) for group in cluster.with_gpus)
+    has = f"{count_of(most, 'GPU')}{f' ({held})' if held else ''}"
+    return Finding(
+        path=path,
+        seen=f"starts {_shown(served)} = {count_of(low, 'rank')}, but the cluster holds at "
+        f"most {has}, and Ray waits for the others for ever",
+        remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
+        f"groups {low} GPUs",
+        rule=_RULE,
+    )
 
 
 def _times(ranks: MaybeInt, replicas: MaybeInt) -> int:
