@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bench.engine import ROOT, Engine
 
@@ -50,7 +50,11 @@ def compare_packs(
     with tempfile.TemporaryDirectory() as folder:
         engine, recording = Engine(Path(folder)), Path(folder) / "recording.json"
         packs = {"empty": _empty(Path(folder)), "ours": OURS}
-        job = {"backend": "kthena", "servings": servings, "recording": str(recording)}
+        job: dict[str, Any] = {
+            "backend": "kthena",
+            "servings": servings,
+            "recording": str(recording),
+        }
         engine.run("preview", "record", **job)
         taken: dict[str, list[float]] = {name: [] for name in packs}
         for turn in range(warm + repeats):
