@@ -3,7 +3,6 @@
 Pure: a text comes in, a value or the reason why there is none goes out.
 """
 
-import re
 from functools import lru_cache
 from typing import Any
 
@@ -84,11 +83,6 @@ def go_text(value: object) -> str:
 
 
 def _with_exponent(number: float) -> str:
-    digits, _, power = f"{number:.16e}".partition("e")
-    shortest = re.sub(r"\.?0+$", "", digits)
-    for places in range(17):
-        tried = f"{number:.{places}e}"
-        if float(tried) == number:
-            shortest, _, power = tried.partition("e")
-            break
-    return f"{shortest}e{power}"
+    """Write a float with as few digits as lead back to it."""
+    tries = (f"{number:.{places}e}" for places in range(17))
+    return next((text for text in tries if float(text) == number), f"{number:.16e}")

@@ -2,10 +2,10 @@
 
 from kthena_components.backends.readers import judge_manifest
 from kthena_components.core.findings import Level
-from tests.rules.cases import read_base
+from tests.rules.cases import documents
 from tests.support.peers import LATE
 
-DEPLOYMENT = read_base("deployment")[0]
+DEPLOYMENT = documents("deployment")[0]
 
 
 def cron_job(args: object) -> dict[str, object]:

@@ -8,12 +8,12 @@ from kthena_components.backends import modelbooster
 from kthena_components.backends.readers import read_manifest
 from kthena_components.core.facts import EngineFacts
 from kthena_components.core.findings import Level
-from tests.rules.cases import judge, read_base
+from tests.rules.cases import documents, judge
 from tests.support.peers import GPU, LATE
 from tests.support.specs import REMOVED, changed
 
 WORKER = "spec.backend.workers[0]"
-BODY = read_base("booster")[0]
+BODY = documents("booster")[0]
 Changes = dict[str, Any]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.backends.readers import SYSTEMS, judge_manifest
-from tests.rules.cases import read_base
+from tests.rules.cases import documents
 from tests.support.peers import (
     ISVC,
     LWS_SGLANG,
@@ -32,7 +32,7 @@ GOOD = (
     isvc(8, 2, changes={"spec/predictor/model/resources": gpus(8)}),
     RUNTIME,
     llm({"tensor": 8}),
-    *(read_base(name)[0] for name in ("raycluster", "rayservice", "booster", "release")),
+    *(documents(name)[0] for name in ("raycluster", "rayservice", "booster", "release")),
     llm({"tensor": 1, "data": 16, "dataLocal": 8}, worker=True, prefill={"parallelism": {}}),
 )
 fuzz = settings(max_examples=150, deadline=None)

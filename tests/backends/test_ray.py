@@ -9,18 +9,18 @@ from kthena_components.backends.readers import judge_manifest, read_manifest
 from kthena_components.core.facts import EngineFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.known import Unknown
-from tests.rules.cases import judge, read_base
+from tests.rules.cases import documents, judge
 from tests.support.peers import GPU, LATE
 from tests.support.specs import changed
 
 HEAD = "spec.headGroupSpec.template.spec.containers[0]"
 GROUPS = "spec.workerGroupSpecs"
-ONE_GROUP = read_base("raycluster")[0]["spec"]["workerGroupSpecs"][:1]
+ONE_GROUP = documents("raycluster")[0]["spec"]["workerGroupSpecs"][:1]
 Changes = dict[str, Any]
 
 
 def engine(changes: Changes | None = None, base: str = "raycluster") -> EngineFacts:
-    facts = read_manifest(changed(read_base(base)[0], changes))
+    facts = read_manifest(changed(documents(base)[0], changes))
     assert facts is not None
     (found,) = facts.engines
     return found
@@ -63,6 +63,8 @@ def test_one_worker_too_many_is_found() -> None:
         ({f"{GROUPS}[0].suspend": True}, 2),
         ({GROUPS: []}, 1),
         ({f"{GROUPS}[0].replicas": LATE}, Unknown("replicas is not known yet")),
+        ({GROUPS: LATE}, Unknown("the groups of workers are not known yet")),
+        ({f"{GROUPS}[0]": LATE}, Unknown("the groups of workers are not known yet")),
         (
             {"spec.enableInTreeAutoscaling": LATE},
             Unknown("enableInTreeAutoscaling is not known yet"),
@@ -109,13 +111,13 @@ def test_unknown_containers_of_the_head_are_said() -> None:
 
 
 def test_a_cluster_that_starts_no_engine_is_for_other_work() -> None:
-    facts = read_manifest(changed(read_base("raycluster")[0], {f"{HEAD}.args": ["sleep 1"]}))
+    facts = read_manifest(changed(documents("raycluster")[0], {f"{HEAD}.args": ["sleep 1"]}))
     assert facts is not None
     assert facts.engines == ()
 
 
 def test_a_job_has_its_cluster_too() -> None:
-    cluster = read_base("raycluster")[0]
+    cluster = documents("raycluster")[0]
     job = {**cluster, "kind": "RayJob", "spec": {"rayClusterSpec": cluster["spec"]}}
     assert not [f for f in judge_manifest(job) if f.level is Level.MANDATORY]
     wrong = changed(job, {"spec.rayClusterSpec.workerGroupSpecs[0].replicas": 3})
@@ -125,7 +127,7 @@ def test_a_job_has_its_cluster_too() -> None:
 
 def test_paths_begin_where_the_caller_says() -> None:
     wrong = changed(
-        read_base("raycluster")[0],
+        documents("raycluster")[0],
         {f"{GROUPS}[0].replicas": 2, f"{GROUPS}[0].rayStartParams": {"num-gpus": "9"}},
     )
     paths = {found.path for found in judge_manifest(wrong, "[3]")}
@@ -197,4 +199,4 @@ def test_limits_without_requests_are_enough() -> None:
 
 @pytest.mark.parametrize(("api", "kind"), [("ray.io/v1", "RayCron"), ("v1", "RayCluster")])
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    assert ray.read({**read_base("raycluster")[0], "apiVersion": api, "kind": kind}) is None
+    assert ray.read({**documents("raycluster")[0], "apiVersion": api, "kind": kind}) is None

@@ -11,12 +11,12 @@ from kthena_components.core.facts import EngineFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.known import Unknown
 from tests.policies.objects import advice, refusals, silent
-from tests.rules.cases import judge, read_base
+from tests.rules.cases import documents, judge
 from tests.support.peers import LATE
 from tests.support.specs import REMOVED, changed
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
-BODY = read_base("release")[0]
+BODY = documents("release")[0]
 VALUES = BODY["values"]
 MODEL = "values.servingEngineSpec.modelSpec[0]"
 Changes = dict[str, Any]

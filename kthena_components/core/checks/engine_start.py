@@ -160,13 +160,13 @@ def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
 
     After Ray has sorted the workers, each takes the KV cache layout of another stage, and the
     engine ends with a KeyError. Ray's new executor, the default since 0.21, does not. An engine
-    whose image states no version of vLLM is not judged. VLLM_USE_RAY_V2_EXECUTOR_BACKEND=1, which
-    late 0.20 releases know, is not looked at.
+    whose image states no version of vLLM is not judged. VLLM_USE_RAY_V2_EXECUTOR_BACKEND, which
+    turns the new executor on before that, is not looked at.
 
     Pass: pipeline 3 with v0.19.1; pipeline 4 with v0.11.0 or v0.21.0; pipeline 8 with --nnodes.
     Fail: pipeline 4 with the executor ray and vllm/vllm-openai:v0.19.1.
     Level: advisory.
-    Source: vllm-project/vllm#30128, #41287, fixed by #36836; kaito-project/kaito#2121, #2279.
+    Source: vllm-project/vllm#23691, #30128, #41287, fixed by #36836; kaito-project/kaito#2121, #2279.
     """
     for engine in facts.engines:
         command, image = engine.entry.command, _image(engine)

@@ -16,6 +16,7 @@ from kthena_components.core.pod_facts import MAX_COUNT, text_of
 
 OVERWRITE = "ray.io/overwrite-container-cmd"
 """With this annotation KubeRay leaves the container's command as it is."""
+_NOT_YET = Unknown("the groups of workers are not known yet")
 _SHELL = ("/bin/bash", "-lc", "--")
 
 
@@ -85,24 +86,26 @@ def read_cluster(spec: object, path: str) -> Cluster | None:
         return None
     at = join_path(path, "headGroupSpec")
     pod = _pod(head, f"{at}.template", "ray start --head")
-    scaled = fields.get("enableInTreeAutoscaling")
+    scaled, listed = fields.get("enableInTreeAutoscaling"), fields.get("workerGroupSpecs")
+    groups = [listed] if is_late(listed) else as_list(listed)
     return Cluster(
         path=path,
         head=Group(path=at, name="head", fields=as_map(head), pod=pod, low=1, high=1),
         workers=tuple(
-            _workers(as_map(item), join_path(path, f"workerGroupSpecs[{index}]"), scaled)
-            for index, item in enumerate(as_list(fields.get("workerGroupSpecs")))
+            _workers(item, join_path(path, f"workerGroupSpecs[{index}]"), scaled)
+            for index, item in enumerate(groups)
         ),
     )
 
 
-def _workers(group: Mapping[str, Any], path: str, scaled: object) -> Group:
-    name = group.get("groupName")
-    low, high = _range(group, scaled)
+def _workers(group: object, path: str, scaled: object) -> Group:
+    fields = as_map(group)
+    name = fields.get("groupName")
+    low, high = (_NOT_YET, _NOT_YET) if is_late(group) else _range(fields, scaled)
     return Group(
         path=path,
         name=name if isinstance(name, str) and not is_late(name) else "?",
-        fields=group,
+        fields=fields,
         pod=_pod(group, f"{path}.template", "ray start --address=head"),
         low=low,
         high=high,
