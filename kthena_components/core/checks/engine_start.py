@@ -166,7 +166,8 @@ def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
     Pass: pipeline 3 with v0.19.1; pipeline 4 with v0.11.0 or v0.21.0; pipeline 8 with --nnodes.
     Fail: pipeline 4 with the executor ray and vllm/vllm-openai:v0.19.1.
     Level: advisory.
-    Source: vllm-project/vllm#23691, #30128, #41287, fixed by #36836; kaito-project/kaito#2121, #2279.
+    Source: vllm-project/vllm#23691, #30128, #41287, fixed by #36836; kaito-project/kaito#2121,
+    kaito-project/kaito#2279.
     """
     for engine in facts.engines:
         command, image = engine.entry.command, _image(engine)
