@@ -92,11 +92,27 @@ def _pod(component: Component, path: str) -> PodFacts:
         return fill_requests(read_pod(template, f"{at}.podTemplate"))
     main = join_path(path, component.main_path)
     pod = fill_requests(read_pod(template, ""))
-    pod = relocated(pod, "spec.containers[0]", main)
+    pod = relocated(_env_placed(pod, component, at), "spec.containers[0]", main)
     pod = relocated(pod, "spec.containers", f"{at}.extraPodSpec.containers")
     if mapping(component.fields.get("resources")):
         old, new = f"{main}.resources", f"{at}.resources"
         pod = relocated(pod, old, new)
+    return pod
+
+
+def _env_placed(pod: PodFacts, component: Component, at: str) -> PodFacts:
+    """Name the places of variables that the component or the graph adds to the container."""
+    own = len(
+        as_list(
+            mapping(as_map(component.fields.get("extraPodSpec")).get("mainContainer")).get("env")
+        )
+    )
+    envs = as_list(component.fields.get("envs"))
+    spec = at.removesuffix(component.path) + "spec"
+    for index in range(own, own + len(envs) + len(component.shared)):
+        added = index - own
+        new = f"{at}.envs[{added}]" if added < len(envs) else f"{spec}.envs[{added - len(envs)}]"
+        pod = relocated(pod, f"spec.containers[0].env[{index}]", new)
     return pod
 
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.backends.readers import SYSTEMS, judge_manifest
+from tests.support import groups
 from tests.support.peers import (
     ISVC,
     LWS_SGLANG,
@@ -32,6 +33,7 @@ GOOD = (
     RUNTIME,
     llm({"tensor": 8}),
     llm({"tensor": 1, "data": 16, "dataLocal": 8}, worker=True, prefill={"parallelism": {}}),
+    *groups.GOOD,
 )
 fuzz = settings(max_examples=150, deadline=None)
 

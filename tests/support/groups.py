@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kthena_components.core.container_facts import SHM_PATH
 from tests.support.peers import GPU, Manifest, gpus
 
 SGLANG = [
@@ -18,7 +19,7 @@ def pod(name: str, command: list[str] | None = None, count: object = None, **spe
         container["command"] = command
     if count is not None:
         container["resources"] = gpus(count)
-        container["volumeMounts"] = [{"name": "dshm", "mountPath": "/dev/shm"}]
+        container["volumeMounts"] = [{"name": "dshm", "mountPath": SHM_PATH}]
         spec.setdefault("volumes", [{"name": "dshm", "emptyDir": {"medium": "Memory"}}])
     return {"spec": {"containers": [container], **spec}}
 
@@ -244,8 +245,65 @@ DYNAMO_ONE: Manifest = {
         **service("4", TENSOR, "4"),
     },
 }
+GROVE_RICH: Manifest = {
+    "apiVersion": "grove.io/v1alpha1",
+    "kind": "PodCliqueSet",
+    "metadata": {"name": "rich"},
+    "spec": {
+        "template": {
+            "cliqueStartupType": "CliqueStartupTypeInOrder",
+            "cliques": [
+                clique(
+                    "alone",
+                    "vllm serve m -tp 8",
+                    2,
+                    8,
+                    minAvailable=1,
+                    autoScalingConfig={"minReplicas": 1, "maxReplicas": 4},
+                ),
+                clique("ranks", "vllm serve m -tp 8 -pp 2 --nnodes 2 --node-rank $RANK", 2, 8),
+            ],
+            "podCliqueScalingGroups": [
+                {
+                    "name": "pair",
+                    "cliqueNames": ["ranks"],
+                    "minAvailable": 1,
+                    "scaleConfig": {"minReplicas": 1, "maxReplicas": 3},
+                }
+            ],
+        }
+    },
+}
+DYNAMO_RICH: Manifest = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {
+        "name": "rich",
+        "annotations": {"nvidia.com/vllm-distributed-executor-backend": "ray"},
+    },
+    "spec": {
+        "envs": [{"name": "A", "value": "b"}],
+        "priorityClassName": "high",
+        "topologyConstraint": {"packDomain": "zone"},
+        "restart": {"id": "1", "strategy": {"type": "Sequential", "order": ["picker", "decode"]}},
+        "services": {
+            "picker": {"componentType": "epp", "replicas": 1},
+            "decode": service(
+                "8",
+                *(TENSOR, "16"),
+                nodes=2,
+                minAvailable=1,
+                topologyConstraint={"packDomain": "rack"},
+                gpuMemoryService={"enabled": True},
+                envs=[{"name": "B", "value": "c"}],
+                annotations={},
+                sharedMemory={"size": "16Gi"},
+            ),
+        },
+    },
+}
 GOOD = (
     *(RBG, RBG_SHARED, RBG_OLD, RBG_COMPONENTS, RBG_SET),
-    *(GROVE, DYNAMO, DYNAMO_BETA, DYNAMO_ONE),
+    *(GROVE, GROVE_RICH, DYNAMO, DYNAMO_RICH, DYNAMO_BETA, DYNAMO_ONE),
 )
 """Correct manifests of every kind."""

@@ -214,7 +214,7 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
             holder = mapping(item.fields.get("experimental"))
             at = f"{item.path}.experimental.gpuMemoryService"
         given = holder.get("gpuMemoryService")
-        off = item.alpha and mapping(given).get("enabled") in {None, False}
+        off = item.alpha and mapping(given).get("enabled") in (None, False)
         if given is None or (off and gap_of(given) is None):
             continue
         gpus = read_pod(template_of(item), item.path).gpus

@@ -17,6 +17,7 @@ from kthena_components.core.checks.kthena_reading import (
     text,
 )
 from kthena_components.core.checks.volcano_reading import items
+from kthena_components.core.container_facts import SHM_PATH
 from kthena_components.core.known import MaybeInt, MaybeText
 from kthena_components.core.patches import HIDDEN
 
@@ -226,7 +227,7 @@ def _mounted(container: Any) -> Any:
     mounts = mapping(container).get("volumeMounts")
     if gap_of(container) or not isinstance(container, Mapping) or gap_of(mounts):
         return HIDDEN if gap_of(container) else container
-    mount = {"name": "dshm", "mountPath": "/dev/shm"}  # noqa: S108 - where the operator mounts it
+    mount = {"name": "dshm", "mountPath": SHM_PATH}
     return {**container, "volumeMounts": [*items(mounts), mount]}
 
 

@@ -42,7 +42,7 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
         seen = f'is "true", as is {_INSTANCE}, and a group has 1 of the two'
         yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _RULE)
         return
-    if asked is not None and asked not in {"true", "false"}:
+    if asked is not None and asked not in ("true", "false"):
         seen = f'is {show(asked)}, and only "true" makes a gang'
         yield from refuse(f"{at}.{_GANG}", seen, 'write "true"', _RULE, Level.ADVISORY)
     gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
