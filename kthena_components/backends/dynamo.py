@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.backends.grove import relocated
+from kthena_components.backends.parts import relocated
 from kthena_components.backends.workloads import fill_requests, group_kind, is_serving, name_of
 from kthena_components.core.checks.dynamo_reading import (
     COMPONENT,
@@ -102,11 +102,8 @@ def _pod(component: Component, path: str) -> PodFacts:
 
 def _env_placed(pod: PodFacts, component: Component, at: str) -> PodFacts:
     """Name the places of variables that the component or the graph adds to the container."""
-    own = len(
-        as_list(
-            mapping(as_map(component.fields.get("extraPodSpec")).get("mainContainer")).get("env")
-        )
-    )
+    main = as_map(as_map(component.fields.get("extraPodSpec")).get("mainContainer"))
+    own = len(as_list(main.get("env")))
     envs = as_list(component.fields.get("envs"))
     spec = at.removesuffix(component.path) + "spec"
     for index in range(own, own + len(envs) + len(component.shared)):

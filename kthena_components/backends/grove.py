@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.backends.parts import Part, engines_of
+from kthena_components.backends.parts import Part, engines_of, relocated
 from kthena_components.backends.workloads import fill_requests, group_kind, name_of
 from kthena_components.core.checks.grove_reading import (
     SET,
@@ -95,28 +95,3 @@ def _pod(clique: Clique, path: str, env: Mapping[str, str]) -> PodFacts:
     spec = HIDDEN if gap_of(clique.pod) else clique.pod
     pod = fill_requests(read_pod({"spec": spec}, "", env))
     return relocated(pod, "spec.", f"{at}.")
-
-
-def relocated(pod: PodFacts, old: str, new: str) -> PodFacts:
-    """Give the facts of a pod with the beginning of every path replaced."""
-
-    def moved(path: str) -> str:
-        return path.replace(old, new, 1)
-
-    containers = [
-        replace(
-            own,
-            path=moved(own.path),
-            image_path=moved(own.image_path),
-            tokens=tuple(replace(token, path=moved(token.path)) for token in own.tokens),
-        )
-        for own in (*((pod.own,) if pod.own else ()), *pod.others)
-    ]
-    return replace(
-        pod,
-        gpus_path=moved(pod.gpus_path),
-        command_path=moved(pod.command_path),
-        devices=tuple(replace(device, path=moved(device.path)) for device in pod.devices),
-        own=containers[0] if pod.own else None,
-        others=tuple(containers[1:] if pod.own else containers),
-    )
