@@ -28,7 +28,7 @@ from kthena_components.core.checks.kthena_reading import (
     whole,
 )
 from kthena_components.core.checks.volcano_reading import items
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.known import Unknown
 from kthena_components.core.pod_facts import read_pod
 
@@ -159,7 +159,7 @@ def _domains(graph: Graph) -> Iterator[Finding]:
         return
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
     if stated and own is None:
-        seen = f"is not given, but {len(stated)} components have a topologyConstraint"
+        seen = f"is not given beside {count_of(len(stated), 'component')} with one"
         yield from refuse(at, seen, "write one with the widest domain", _PLACEMENT)
     elif own is not None and not stated and mapping(own).get("packDomain") in (None, ""):
         seen = f"states no packDomain, and nor do the {len(parts)} components"
@@ -195,7 +195,7 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     known = sorted(name for name in names if isinstance(name, str))
     order = [name if isinstance(name, str) else show(name) for name in items(given)]
     if order and (len(order) != len(set(order)) or set(order) != set(known)):
-        seen = f"is {listed(order)}, but the {len(known)} components are {listed(known)}"
+        seen = f"is {listed(order)}, and the graph holds {len(known)}: {listed(known)}"
         yield from refuse(at, seen, "name each of them once", _RESTART)
 
 

@@ -33,7 +33,7 @@ from kthena_components.core.checks.kthena_reading import (
     text,
 )
 from kthena_components.core.checks.volcano_reading import items
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 
 _COUNTS, _STARTUP, _PODS = "grove-counts", "grove-startup", "grove-pods"
 _STARTUPS = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", EXPLICIT)
@@ -142,12 +142,12 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
                 seen = f"is {show(name)}, the clique itself: it would wait for ever"
                 yield from refuse(f"{at}[{index}]", seen, "remove it", _STARTUP)
             elif name not in names:
-                seen = f"is {show(name)}, but the {len(names)} cliques are {listed(sorted(names))}"
+                seen = f"is {show(name)}, and the set holds {len(names)}: {listed(sorted(names))}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _STARTUP)
         if isinstance(clique.name, str):
             edges[clique.name] = [name for name in wanted if name != clique.name]
     if circle := cycle_in(edges):
-        seen = f"has {len(circle) - 1} cliques that wait for one another: "
+        seen = f"holds a circle of {count_of(len(circle) - 1, 'clique')}: "
         seen += " → ".join(show(name).strip("'") for name in circle[:8])
         remedy = "remove one of these startsAfter"
         yield from refuse(f"{TEMPLATE}.cliques", seen, remedy, _STARTUP)
@@ -203,7 +203,9 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
             return
         if isinstance(name, str) and name:
             if first and name != first:
-                seen = f"is {show(name)}, but another clique has {show(first)}, and all have 1"
+                seen = (
+                    f"is {show(name)}, but another clique has {show(first)}, and all have the same"
+                )
                 yield from refuse(at, seen, f"write {show(first)} in all", _PODS)
                 return
             first = name

@@ -85,7 +85,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     ]
     for path, name in places:
         if not isinstance(name, str) or name not in names:
-            seen = f"is {show(name)}, but the {len(names)} cliques are {listed(names)}"
+            seen = f"is {show(name)}, and the set holds {len(names)}: {listed(names)}"
             yield from refuse(path, seen, "name one of them", _GROUPS)
     yield from unique(places, _GROUPS, "entries")
     grouped = view.grouped

@@ -27,7 +27,7 @@ from kthena_components.core.checks.rbg_reading import (
     read_rbg,
 )
 from kthena_components.core.checks.rbg_templates import rbg_templates
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import Unknown
 
 _SHAPE, _ROLLOUT, _DEPENDENCIES = "rbg-shape", "rbg-rollout", "rbg-dependencies"
@@ -174,10 +174,10 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
             edges[role.name] = wanted
         for index, name in enumerate(listed_all):
             if isinstance(name, str) and name not in names and not hidden:
-                seen = f"is {show(name)}, but the {len(names)} roles are {listed(sorted(names))}"
+                seen = f"is {show(name)}, and the group holds {len(names)}: {listed(sorted(names))}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
     if circle := cycle_in(edges):
-        seen = f"has {len(circle) - 1} roles that wait for one another: "
+        seen = f"holds a circle of {count_of(len(circle) - 1, 'role')}: "
         seen += " → ".join(show(name).strip("'") for name in circle[:8])
         remedy = "remove one of these dependencies"
         yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)

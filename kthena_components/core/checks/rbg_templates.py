@@ -77,7 +77,7 @@ def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
     if gap := gap_of(name):
         yield not_checked(f"{at}.name", gap, _RULE)
     elif isinstance(name, str) and known is not None and name not in known:
-        seen = f"is {show(name)}, but the {len(known)} templates are {listed(known)}"
+        seen = f"is {show(name)}, and roleTemplates holds {len(known)}: {listed(known)}"
         yield from refuse(f"{at}.name", seen, "name one of roleTemplates", _RULE)
     kind = text(mapping(role.fields.get("workload")).get("kind"))
     if isinstance(kind, str) and kind in _WITHOUT:
