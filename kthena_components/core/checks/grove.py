@@ -15,7 +15,7 @@ from kthena_components.core.checks.admission import (
     refuse,
     unique,
 )
-from kthena_components.core.checks.grove_groups import grove_names, grove_scaling_groups
+from kthena_components.core.checks.grove_groups import grove_gang, grove_names, grove_scaling_groups
 from kthena_components.core.checks.grove_reading import (
     EXPLICIT,
     TEMPLATE,
@@ -223,4 +223,5 @@ RULES: tuple[Callable[[CliqueSet], Iterator[Finding]], ...] = (
     grove_scaling_groups,
     grove_startup,
     grove_pods,
+    grove_gang,
 )

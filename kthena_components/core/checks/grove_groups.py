@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from kthena_components.core.checks.admission import listed, refuse, subdomain, unique
-from kthena_components.core.checks.grove_reading import TEMPLATE, CliqueSet
-from kthena_components.core.checks.kthena_reading import first_gap, not_checked, show
-from kthena_components.core.findings import Finding
+from kthena_components.core.checks.grove_reading import TEMPLATE, Clique, CliqueSet
+from kthena_components.core.checks.kthena_reading import count, first_gap, gap_of, not_checked, show
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.patches import HIDDEN
+from kthena_components.core.pod_facts import read_pod
 
-_NAMES, _GROUPS = "grove-names", "grove-scaling-groups"
+_NAMES, _GROUPS, _GANG = "grove-names", "grove-scaling-groups", "grove-gang"
 NAME_SUM = 45
 """Characters that the names of a pod's set, scaling group and clique may have together."""
 
@@ -94,3 +96,37 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
             seen = "is given, but the clique is in 1 scaling group, which is scaled as a whole"
             at, remedy = f"{clique.at}.autoScalingConfig", "write scaleConfig in the scaling group"
             yield from refuse(at, seen, remedy, _GROUPS)
+
+
+def grove_gang(view: CliqueSet) -> Iterator[Finding]:
+    """The gang waits for all pods of a clique whose pods belong to one engine.
+
+    Grove places minAvailable pods of a clique together. Where they are ranks of one engine, fewer
+    than all hold their GPUs and serve nothing. A clique that states no minAvailable waits for all.
+
+    Pass: 3 workers of one engine with minAvailable 3, or with none.
+    Fail: 3 workers of one engine (--nnodes 4) with minAvailable 1.
+    Level: advisory.
+    Source: ai-dynamo/grove operator/api/core/v1alpha1/podclique.go, MinAvailable.
+    """
+    for clique in view.cliques:
+        minimum, pods = count(clique.spec.get("minAvailable")), count(clique.replicas)
+        if minimum is None or not _joins(clique):
+            continue
+        at = f"{clique.at}.minAvailable"
+        if gap := first_gap(minimum, pods):
+            yield not_checked(at, gap, _GANG)
+        elif isinstance(minimum, int) and isinstance(pods, int) and 0 < minimum < pods:
+            seen = f"is {minimum} of {pods} pods, and one engine needs all of them"
+            yield from refuse(at, seen, f"write {pods}, or remove it", _GANG, Level.ADVISORY)
+
+
+def _joins(clique: Clique) -> bool:
+    """Tell whether the pods of a clique are parts of one engine, by their command."""
+    spec = HIDDEN if gap_of(clique.pod) else clique.pod
+    command = read_pod({"spec": spec}, clique.at).command
+    if command is None:
+        return False
+    if command.engine is None:
+        return command.ray_role == "worker"
+    return command.headless is True or command.nnodes not in (None, 1)
