@@ -26,7 +26,7 @@ def patched(template: object, *patches: object) -> object:
             continue
         if not isinstance(template, Mapping) or not isinstance(patch, Mapping):
             return HIDDEN
-        if not (_is_plain(patch) and _is_plain(template)):
+        if not (_is_plain(patch) and _is_plain(template)) or _hides(template, patch):
             return HIDDEN
         template = lay_over(template, patch)
     return template
@@ -44,6 +44,22 @@ def _is_plain(value: Mapping[Any, Any], depth: int = 0) -> bool:
         if key in MERGE_KEYS and not _is_named(item, MERGE_KEYS[key], depth):
             return False
     return True
+
+
+def _hides(base: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+    """Tell whether something that is not known yet stands where a patch merges."""
+    for key, change in patch.items():
+        old = base.get(key)
+        if is_late(old) and isinstance(change, Mapping | list | tuple):
+            return True
+        if isinstance(old, Mapping) and isinstance(change, Mapping) and _hides(old, change):
+            return True
+        if key in MERGE_KEYS and isinstance(old, list | tuple) and isinstance(change, list | tuple):
+            named = {item[MERGE_KEYS[key]]: item for item in old}
+            pairs = ((named.get(item[MERGE_KEYS[key]]), item) for item in change)
+            if any(found is not None and _hides(found, item) for found, item in pairs):
+                return True
+    return False
 
 
 def _is_named(items: object, key: str, depth: int) -> bool:

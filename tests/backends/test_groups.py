@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from kthena_components.backends import dynamo, grove, rbg
+from kthena_components.backends.readers import judge_manifest
+from kthena_components.core.findings import Level
 from kthena_components.core.known import Unknown
 from tests.support import groups
 from tests.support.groups import DATA, DYNAMO, DYNAMO_BETA, GROVE, PIPELINE, RBG, TENSOR, service
 from tests.support.peers import GONE, LATE, Manifest, changed, gpus, refused, said_by, told
+from tests.toughness.corpus import places, put
 
 READERS = {
     "RoleBasedGroup": rbg.read,
@@ -293,3 +296,14 @@ def test_any_version_of_the_group_and_no_other_group(manifest: Manifest) -> None
     group = manifest["apiVersion"].partition("/")[0]
     assert told({**manifest, "apiVersion": f"{group}/v9"}) == told(manifest)
     assert told({**manifest, "apiVersion": "example.com/v1"}) == []
+
+
+@pytest.mark.parametrize("manifest", groups.GOOD)
+def test_a_value_that_is_not_known_refuses_nothing(manifest: Manifest) -> None:
+    for place in places(manifest):
+        if place[0] not in {"apiVersion", "kind"}:
+            assert [
+                str(finding)
+                for finding in judge_manifest(put(manifest, place, LATE))
+                if finding.level is Level.MANDATORY
+            ] == []

@@ -185,7 +185,7 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     names = [item.name for item in graph.components]
     if given is None:
         return
-    if gap := first_gap(given, strategy.get("type"), *items(given), *names):
+    if gap := first_gap(graph.listed, given, strategy.get("type"), *items(given), *names):
         yield not_checked(at, gap, _RESTART)
         return
     if str(text(strategy.get("type"), "")).lower() == "parallel" and items(given):

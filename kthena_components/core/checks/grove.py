@@ -119,7 +119,7 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
     if gap_of(kind):
         return
     for clique in after:
-        if kind != EXPLICIT:
+        if kind != EXPLICIT and gap_of(clique.spec.get("startsAfter")) is None:
             seen = f"is given, but cliqueStartupType is {show(kind)}, so it has no effect"
             at, remedy = f"{clique.at}.startsAfter", f"write cliqueStartupType: {EXPLICIT}"
             yield from refuse(at, seen, remedy, _STARTUP, Level.ADVISORY)

@@ -92,7 +92,10 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     yield from unique(places, _GROUPS, "entries")
     grouped = view.grouped
     for clique in view.cliques:
-        if clique.name in grouped and clique.spec.get("autoScalingConfig") is not None:
+        scaling = clique.spec.get("autoScalingConfig")
+        if clique.name in grouped and (gap := gap_of(scaling)):
+            yield not_checked(f"{clique.at}.autoScalingConfig", gap, _GROUPS)
+        elif clique.name in grouped and scaling is not None:
             seen = "is given, but the clique is in 1 scaling group, which is scaled as a whole"
             at, remedy = f"{clique.at}.autoScalingConfig", "write scaleConfig in the scaling group"
             yield from refuse(at, seen, remedy, _GROUPS)
