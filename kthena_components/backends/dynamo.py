@@ -102,6 +102,8 @@ def _pod(component: Component, path: str) -> PodFacts:
 
 def _env_placed(pod: PodFacts, component: Component, at: str) -> PodFacts:
     """Name the places of variables that the component or the graph adds to the container."""
+    if pod.own is None or not pod.own.tokens:
+        return pod
     main = as_map(as_map(component.fields.get("extraPodSpec")).get("mainContainer"))
     own = len(as_list(main.get("env")))
     envs = as_list(component.fields.get("envs"))

@@ -48,15 +48,13 @@ def _hidden(path: str, name: str) -> Iterator[EngineFacts]:
 
 
 def _engines(view: CliqueSet, path: str) -> Iterator[EngineFacts]:
-    taken: set[str] = set()
+    alone = {clique.name: clique for clique in view.cliques if isinstance(clique.name, str)}
     for group in view.groups:
-        members = [clique for clique in view.cliques if clique.name in group.cliques]
-        members = [clique for clique in members if clique.path not in taken]
-        taken.update(clique.path for clique in members)
+        names = [name for name in group.cliques if isinstance(name, str)]
+        members = [alone.pop(name) for name in dict.fromkeys(names) if name in alone]
         yield from _of_group(group, members, path)
-    for clique in view.cliques:
-        if clique.path not in taken:
-            yield from engines_of([_part(clique, path, {})])
+    for clique in alone.values():
+        yield from engines_of([_part(clique, path, {})])
 
 
 def _of_group(group: ScalingGroup, members: list[Clique], path: str) -> Iterator[EngineFacts]:

@@ -34,7 +34,10 @@ def engines_of(parts: Iterable[Part], replicas: MaybeInt = 1) -> tuple[EngineFac
         replicas: how many such groups there are.
     """
     serving = [part for part in parts if is_serving(part.pod)]
-    joins = [_follows(part, serving) for part in serving]
+    started = [part for part in serving if part.pod.command and part.pod.command.engine]
+    starts = {part.path for part in started}
+    first = {part.path for part in started if _is_first(part.pod.command)}
+    joins = [_follows(part, starts, first) for part in serving]
     followers = [part for part, follows in zip(serving, joins, strict=True) if follows]
     leaders = [part for part, follows in zip(serving, joins, strict=True) if not follows]
     if not followers and (len(leaders) == 1 or all(part.pod.command for part in leaders)):
@@ -44,17 +47,20 @@ def engines_of(parts: Iterable[Part], replicas: MaybeInt = 1) -> tuple[EngineFac
     return tuple(_unknown(part, replicas) for part in leaders)
 
 
-def _follows(part: Part, serving: Sequence[Part]) -> bool:
-    """Tell whether a template's pods join an engine that another template starts."""
-    others = [p for p in serving if p is not part and p.pod.command and p.pod.command.engine]
+def _follows(part: Part, starts: set[str], first: set[str]) -> bool:
+    """Tell whether a template's pods join an engine that another template starts.
+
+    Args:
+        part: the template.
+        starts: where templates stand that start engines.
+        first: where templates stand that start the first of several ranks.
+    """
     command = part.pod.command
-    if command is None or not others:
+    if command is None or not starts or starts == {part.path}:
         return False
     if command.engine is None:
         return command.ray_role == "worker"
-    return command.headless is True or (
-        _is_ranked(command) and any(_is_first(p.pod.command) for p in others)
-    )
+    return command.headless is True or (_is_ranked(command) and first not in (set(), {part.path}))
 
 
 def _is_ranked(command: CommandFacts) -> bool:

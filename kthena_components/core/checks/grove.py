@@ -130,9 +130,10 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
 def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
     edges: dict[str, list[str]] = {}
+    hidden = view.gap
     for clique in after:
         given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
-        if gap := first_gap(given, *items(given), view.gap):
+        if gap := first_gap(given, *items(given), hidden):
             yield not_checked(at, gap, _STARTUP)
             return
         wanted = [name for name in items(given) if isinstance(name, str)]

@@ -77,6 +77,8 @@ class RbgView:
     annotations: Mapping[str, Any]
     annotations_path: str
     roles: tuple[RbgRole, ...]
+    shared: Mapping[str, tuple[str, object]]
+    """The shared templates by name: where each stands, and what it holds."""
 
 
 def read_rbg(manifest: object) -> RbgView:
@@ -100,7 +102,17 @@ def read_rbg(manifest: object) -> RbgView:
         annotations=annotations,
         annotations_path=at,
         roles=tuple(_roles(spec, path)),
+        shared=_shared(spec, path),
     )
+
+
+def _shared(spec: Mapping[str, Any], path: str) -> dict[str, tuple[str, object]]:
+    found: dict[str, tuple[str, object]] = {}
+    for index, item in enumerate(items(spec.get("roleTemplates"))):
+        name, at = text(mapping(item).get("name")), f"{path}.roleTemplates[{index}].template"
+        if isinstance(name, str):
+            found.setdefault(name, (at, mapping(item).get("template")))
+    return found
 
 
 def _roles(spec: Mapping[str, Any], path: str) -> Iterator[RbgRole]:
@@ -164,8 +176,5 @@ def template_of(view: RbgView, role: RbgRole, field: str = "") -> RbgTemplate:
 def _referred(view: RbgView, reference: Mapping[str, Any], path: str) -> tuple[str, object]:
     """Find the template that a role names. What is not there is not known, and not empty."""
     name = text(reference.get("name"))
-    for index, item in enumerate(items(view.spec.get("roleTemplates"))):
-        entry = mapping(item)
-        if isinstance(name, str) and entry.get("name") == name:
-            return f"{view.path}.roleTemplates[{index}].template", entry.get("template")
-    return path, HIDDEN
+    hidden = path, HIDDEN
+    return view.shared.get(name, hidden) if isinstance(name, str) else hidden
