@@ -92,7 +92,7 @@ def _labels(template: object) -> Mapping[str, Any]:
 
 def _names(body: Mapping[str, Any], kind: str, path: str, *, ours: bool) -> tuple[NameFacts, ...]:
     name = as_map(body.get("metadata")).get("name")
-    if kind != "StatefulSet" or not isinstance(name, str) or is_late(name):
+    if kind != "StatefulSet" or not isinstance(name, str):
         return ()
     at, limit = join_path(path, "metadata.name"), naming.STATEFUL_SET_NAME
     return (NameFacts(path=at, name=name, limit=limit, what="StatefulSet", made=ours),)

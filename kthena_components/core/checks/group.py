@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.checks.wording import first_unknown, unjudged
 from kthena_components.core.facts import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import Unknown
@@ -20,15 +21,10 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
     for engine in facts.engines:
         command = engine.entry.command
         size = command.ray_cluster_size if command else None
-        if size is None or isinstance(engine.pods, Unknown):
+        if size is None:
             continue
-        if isinstance(size, Unknown):
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"engine '{engine.name}' was not checked, because {size.because}",
-                rule="ray-cluster-size-equals-group",
-                level=Level.UNKNOWN,
-            )
+        if unknown := first_unknown(size, engine.pods):
+            yield from unjudged(engine, unknown, "ray-cluster-size-equals-group")
         elif size != engine.pods:
             yield Finding(
                 path=engine.entry.command_path,
