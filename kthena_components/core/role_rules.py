@@ -9,7 +9,8 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.engines import counted_flags, unsupported
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.known import is_late
 from kthena_components.core.pods import ENGINE_CONTAINER, launch_of
 from kthena_components.core.quantity import is_accelerator
 from kthena_components.core.spec import ResourcesSpec, RoleSpec
@@ -125,7 +126,15 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
     """A template names no other scheduler than its serving does: the serving's is used."""
     for field in ("entry_template", "worker_template", "overlay"):
         stated = ((getattr(role, field) or {}).get("spec") or {}).get("schedulerName")
-        if stated is not None and stated != scheduler:
+        if is_late(stated):
+            yield Finding(
+                path=f"{field}.spec.schedulerName",
+                rule="template-scheduler",
+                seen="was not checked, because it is an output that only the deployment knows; all "
+                f"pods get the serving's scheduler_name, which is '{scheduler}'",
+                level=Level.UNKNOWN,
+            )
+        elif stated is not None and stated != scheduler:
             yield Finding(
                 path=f"{field}.spec.schedulerName",
                 rule="template-scheduler",

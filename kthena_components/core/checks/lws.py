@@ -204,6 +204,8 @@ def _gang(group: Group, view: Sets) -> str | Unknown:
         for key in annotations:
             if key_text(key).startswith(_VOLCANO):
                 return f"the annotation {key_text(key)}"
+        # Of a map that is not known yet, each field is not known.
+        unknown = unknown or gap_of(annotations.get(_VOLCANO[0]))
     for field in ("leaderTemplate", "workerTemplate"):
         spec = mapping(mapping(group.template.get(field)).get("spec"))
         name = spec.get("schedulerName")

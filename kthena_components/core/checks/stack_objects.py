@@ -149,13 +149,14 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
         if name in {None, ""} or namespace is None:
             continue
         service = services.get((str(namespace), str(name)))
-        if late := first_gap(name, namespace) or (gap if service is None else None):
+        address = service.spec.get("clusterIP") if service else None
+        if late := first_gap(name, namespace, address) or (gap if service is None else None):
             yield not_checked(path, late, rule)
         elif service is None:
             seen = f"is {show(name)}, but this stack has no Service of that name in namespace "
             seen += f"{show(namespace)}, and it is what gives the pods their names in DNS"
             yield advise(path, seen, "add the headless Service", rule)
-        elif service.spec.get("clusterIP") is None or service.spec["clusterIP"] == "":
+        elif address is None or address == "":
             seen = f"is {show(name)}, a Service with an address of its own, which gives the pods "
             yield advise(path, f"{seen}no names in DNS", "write clusterIP: None there", rule)
 

@@ -5,7 +5,6 @@ whole_stack.py, by the rules of core/topology.py.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.checks.hypernode_reading import SELECTORS, read_hyper_node
@@ -68,12 +67,14 @@ def hypernode_names(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """
     name = mapping(manifest.get("metadata")).get("name")
     if isinstance(name, str):
-        yield from _told(check_name(name, "metadata.name"))
+        yield from _told(check_name(name, "metadata.name"), "hypernode-name")
     for path, kind, selector in _members(manifest):
         exact = mapping(selector.get("exactMatch")).get("name")
-        check = check_name if kind == "HyperNode" else check_node_name
+        check, rule = check_node_name, "hypernode-node-name"
+        if kind == "HyperNode":
+            check, rule = check_name, "hypernode-name"
         if isinstance(exact, str):
-            yield from _told(check(exact, f"{path}.exactMatch.name"))
+            yield from _told(check(exact, f"{path}.exactMatch.name"), rule)
 
 
 def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -87,7 +88,8 @@ def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     for path, kind, selector in _members(manifest):
         pattern = mapping(selector.get("regexMatch")).get("pattern")
         if kind == "Node" and isinstance(pattern, str):
-            yield from _told(check_regex(pattern[:10_000], f"{path}.regexMatch.pattern"))
+            found = check_regex(pattern[:10_000], f"{path}.regexMatch.pattern")
+            yield from _told(found, "hypernode-node-regex")
 
 
 def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -98,7 +100,10 @@ def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: advisory. What `kubectl get` prints carries it rightly.
     Source: Volcano v1.14 pkg/controllers/hypernode.
     """
-    if DISCOVERY_LABEL in mapping(mapping(manifest.get("metadata")).get("labels")):
+    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
+    if DISCOVERY_LABEL not in labels and (gap := gap_of(labels.get(DISCOVERY_LABEL))):
+        yield not_checked("metadata.labels", gap, "hypernode-discovery-label")
+    elif DISCOVERY_LABEL in labels:
         yield Finding(
             path="metadata.labels",
             rule="hypernode-discovery-label",
@@ -115,11 +120,11 @@ def _members(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, Mapping
         yield f"spec.members[{i}].selector", member.get("type"), mapping(member.get("selector"))
 
 
-def _told(found: Iterator[Finding]) -> Iterator[Finding]:
-    """Give findings, with those that refuse a late value as things that were not checked."""
+def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
+    """Give findings, with those about a late value as things that the rule did not check."""
     for finding in found:
-        late = finding.rule == "known-when-planned"
-        yield not_checked(finding.path, LATE, "hypernode-late-value") if late else replace(finding)
+        late = finding.rule in {"known-when-planned", "hypernode-late-value"}
+        yield not_checked(finding.path, LATE, rule) if late else finding
 
 
 HYPER_NODE_RULES: tuple[Rule, ...] = (
