@@ -1,7 +1,7 @@
 """HyperNodes: what Volcano's webhook lets in and its scheduler then ignores.
 
 The docstring of each rule is its documentation. The tree of all HyperNodes is judged in
-whole_stack.py, by the rules of core/topology.py.
+whole_stack.py, by the rules of core/topology_tree.py.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,10 +57,10 @@ def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
     return bool(gap_in(member, selector, *chosen, *labels))
 
 
-def hypernode_names(manifest: Mapping[str, Any]) -> Iterator[Finding]:
-    """The names in a HyperNode are names that nodes and HyperNodes can have.
+def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The name of a HyperNode, and of each child, is a DNS-1123 subdomain of 253 characters.
 
-    Pass: rack-1.
+    Pass: rack-1, and a member of type HyperNode named rack-1.
     Fail: Rack_1.
     Level: mandatory.
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
@@ -68,13 +68,27 @@ def hypernode_names(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     name = mapping(manifest.get("metadata")).get("name")
     if isinstance(name, str):
         yield from _told(check_name(name, "metadata.name"), "hypernode-name")
+    for path, child in _named(manifest, "HyperNode"):
+        yield from _told(check_name(child, path), "hypernode-name")
+
+
+def hypernode_node_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A member of type Node has a name that a node can have.
+
+    Pass: gpu-1.example.com.
+    Fail: GPU_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
+    """
+    for path, node in _named(manifest, "Node"):
+        yield from _told(check_node_name(node, path), "hypernode-node-name")
+
+
+def _named(manifest: Mapping[str, Any], wanted: str) -> Iterator[tuple[str, str]]:
     for path, kind, selector in _members(manifest):
         exact = mapping(selector.get("exactMatch")).get("name")
-        check, rule = check_node_name, "hypernode-node-name"
-        if kind == "HyperNode":
-            check, rule = check_name, "hypernode-name"
-        if isinstance(exact, str):
-            yield from _told(check(exact, f"{path}.exactMatch.name"), rule)
+        if isinstance(exact, str) and (kind == "HyperNode") is (wanted == "HyperNode"):
+            yield f"{path}.exactMatch.name", exact
 
 
 def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -129,7 +143,8 @@ def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
 
 HYPER_NODE_RULES: tuple[Rule, ...] = (
     hypernode_shape,
-    hypernode_names,
+    hypernode_name,
+    hypernode_node_name,
     hypernode_node_regex,
     hypernode_discovery_label,
 )

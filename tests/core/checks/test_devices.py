@@ -72,8 +72,9 @@ def test_entry_and_workers_hold_the_same_gpus() -> None:
 def test_requests_of_gpus_equal_their_limits(resources: Args, stated: str, remedy: str) -> None:
     assert said(resources) == [
         (
-            "entry.spec.containers[0].resources: engine 'e', container 'engine' states nvidia.com/gpu "
-            f"with {stated}, and Kubernetes wants both equal. {remedy}. [gpu-requests-equal-limits]"
+            "entry.spec.containers[0].resources: engine 'e', container 'engine' states "
+            f"nvidia.com/gpu with {stated}, and Kubernetes wants both equal. {remedy}. "
+            "[gpu-requests-equal-limits]"
         )
     ]
 
