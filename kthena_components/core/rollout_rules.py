@@ -18,7 +18,8 @@ def scale_budget(budget: int | str, of: int, *, up: bool) -> int | None:
     """Turn a count or a percentage into a count; None when it is neither.
 
     Percentages round down for max_unavailable and up for partition, as Kthena does.
-    Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go GetMaxUnavailable.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go GetMaxUnavailable and
+    controller/model_serving_controller.go getPartition.
     """
     if isinstance(budget, int):
         return budget if budget >= 0 else None

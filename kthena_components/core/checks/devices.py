@@ -12,7 +12,7 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: 8 GPUs in the entry pod, 8 in each worker.
     Fail: 4 GPUs in the entry pod, 8 in each worker.
-
+    Level: mandatory.
     Source: vllm/config/parallel.py, local world size = world size / nodes.
     """
     for engine in facts.engines:
@@ -39,8 +39,9 @@ def gpu_requests_equal_limits(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: limits nvidia.com/gpu 8, requests nvidia.com/gpu 8.
     Fail: limits nvidia.com/gpu 8, requests nvidia.com/gpu 4.
-
-    Source: kubernetes pkg/apis/core/validation ValidateContainerResourceRequirements.
+    Level: mandatory; advisory for a limit without a request.
+    Source: kubernetes pkg/apis/core/validation/validation.go
+    ValidateContainerResourceRequirements.
     """
     for engine in facts.engines:
         for pod in (engine.entry, engine.worker):

@@ -17,7 +17,7 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
-
+    Level: mandatory.
     Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
     """
     for engine in facts.engines:
@@ -101,7 +101,7 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: tensor 16 on 2 pods of 8 GPUs; tensor 4 on pods of 8.
     Fail: tensor 6 on pods of 8 GPUs: the second group has 2 ranks in one pod and 4 in the next.
-
+    Level: mandatory.
     Source: sglang/srt/server_args.py; vllm/executor/ray_utils.py warns about split nodes.
     """
     for engine in facts.engines:

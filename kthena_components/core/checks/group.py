@@ -15,7 +15,7 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --ray_cluster_size=2 for an entry and 1 worker.
     Fail: --ray_cluster_size=3 for an entry and 1 worker.
-
+    Level: mandatory.
     Source: vllm examples/online_serving/multi-node-serving.sh.
     """
     for engine in facts.engines:
@@ -42,8 +42,9 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each.
-
-    Source: Kthena v1.0.0 podgroupmanager/manager.go, minMember = Σ (1 + workers) × minimum.
+    Level: mandatory; advisory where nothing schedules the pods as a gang.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go
+    calculateRequirements: minMember = Σ (1 + workers) × minimum.
     """
     multi = [e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1]
     if facts.gang is None:

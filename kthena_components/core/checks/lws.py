@@ -176,7 +176,7 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
     Pass: startupPolicy LeaderCreated with the annotation scheduling.volcano.sh/queue-name.
     Fail: startupPolicy LeaderReady with schedulerName volcano.
     Level: advisory.
-    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; KEP-666.
+    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; keps/407-gang-scheduling.
     """
     for group in view.groups:
         at, policy = f"{group.path}.startupPolicy", group.spec.get("startupPolicy")

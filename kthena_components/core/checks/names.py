@@ -14,8 +14,9 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: a StatefulSet's name of 52 characters.
     Fail: a StatefulSet's name of 53 characters.
-
-    Source: RFC 1035; kubernetes pkg/controller/history (controller-revision-hash).
+    Level: mandatory.
+    Source: RFC 1035; kubernetes pkg/controller/history/controller_history.go ControllerRevisionName
+    and pkg/controller/statefulset/stateful_set_utils.go setPodRevision.
     """
     longest: dict[str, tuple[int, Finding]] = {}
     for item in facts.names:

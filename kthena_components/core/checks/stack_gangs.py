@@ -36,7 +36,7 @@ def gang_has_pods(stack: Stack) -> Iterator[Finding]:
     Pass: minMember 2, a StatefulSet of 2 replicas with its name.
     Fail: minMember 3, a StatefulSet of 2 replicas with its name.
     Level: mandatory; not checked where no pod of the stack carries the name.
-    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go.
+    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
     rule = "gang-has-pods"
     for entry, pods in _gangs(stack):
@@ -70,7 +70,8 @@ def pod_group_exists(stack: Stack) -> Iterator[Finding]:
     Pass: a PodGroup chat-0 and pods that name chat-0.
     Fail: none; what is not in the stack may be in the cluster.
     Level: not checked.
-    Source: Volcano v1.14 pkg/scheduler/cache: pods without their PodGroup are not scheduled.
+    Source: Volcano v1.14 pkg/scheduler/cache/event_handlers.go: pods without their PodGroup are not
+    scheduled.
     """
     known = stack.named(POD_GROUP)
     for (namespace, name), pods in stack.gangs.items():

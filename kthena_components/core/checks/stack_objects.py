@@ -65,7 +65,8 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
     Fail: a queue whose status is Closed: Volcano's webhook refuses the PodGroup.
     Level: mandatory for a closed queue; not checked for one that is not in the stack.
-    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
+    checkQueueState.
     """
     queues = stack.named(QUEUE)
     for entry, path, name in _queues_named(stack):
@@ -108,7 +109,7 @@ def queue_cycle(stack: Stack) -> Iterator[Finding]:
     Pass: night below research.
     Fail: night below research and research below night.
     Level: mandatory.
-    Source: Volcano v1.14 pkg/scheduler/plugins/capacity/capacity.go.
+    Source: Volcano v1.14 pkg/scheduler/plugins/capacity/capacity.go updateAncestors.
     """
     queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
     parents = {name: text(entry.spec.get("parent")) for name, entry in queues.items()}
@@ -170,7 +171,8 @@ def secret_key_exists(stack: Stack) -> Iterator[Finding]:
     Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
     Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
     Level: mandatory, except for optional keys.
-    Source: Kubernetes documentation, Secrets; kubelet pkg/kubelet/kubelet_pods.go.
+    Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
+    makeEnvironmentVariables.
     """
     secrets = stack.named(_SECRET)
     for pods in stack.pods:

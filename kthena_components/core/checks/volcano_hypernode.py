@@ -24,7 +24,8 @@ def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: type Node, selector exactMatch gpu-1.
     Fail: type HyperNode, selector labelMatch; a member without a selector; two selectors.
     Level: mandatory; advisory for members of several kinds.
-    Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate, pkg/controllers/hypernode.
+    Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go, the CEL
+    rules of topology.volcano.sh_hypernodes.yaml, pkg/scheduler/api/hyper_node_info.go GetMembers.
     """
     _, problems = read_hyper_node(manifest)
     for problem in problems:
@@ -97,7 +98,7 @@ def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: ^gpu-[1-4]$.
     Fail: gpu-1, which is in gpu-10 too.
     Level: mandatory; advisory for a pattern that only Python cannot read.
-    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go (regexp.MatchString).
+    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers (regexp.MatchString).
     """
     for path, kind, selector in _members(manifest):
         pattern = mapping(selector.get("regexMatch")).get("pattern")
@@ -112,7 +113,7 @@ def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: no label volcano.sh/network-topology-source.
     Fail: volcano.sh/network-topology-source: label.
     Level: advisory. What `kubectl get` prints carries it rightly.
-    Source: Volcano v1.14 pkg/controllers/hypernode.
+    Source: Volcano v1.14 pkg/controllers/hypernode/hypernode_controller.go and api/types.go.
     """
     labels = mapping(mapping(manifest.get("metadata")).get("labels"))
     if DISCOVERY_LABEL not in labels and (gap := gap_of(labels.get(DISCOVERY_LABEL))):
