@@ -35,6 +35,7 @@ KINDS = frozenset(
 )
 NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
 ELSEWHERE = Unknown("the engine is started by another object")
+NO_SCHEDULER = Unknown("the scheduler is not known yet")
 _LONGEST_SIZE = 6
 """Digits of a GROUP_SIZE that is looked at."""
 _JOINS = CommandFacts(ray_role="worker")
@@ -70,7 +71,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         path=path,
         name=name,
         engines=engines,
-        gang_expected=scheduler == "volcano" or is_late(scheduler),
+        gang_expected=NO_SCHEDULER if is_late(scheduler) else scheduler == "volcano",
         names=_names(body, kind, path, ours=role is not None),
     )
 

@@ -48,9 +48,10 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     """
     multi = [e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1]
     if facts.gang is None:
-        if facts.gang_expected:
-            return
-        for engine in multi:
+        for engine in () if facts.gang_expected is True else multi:
+            if isinstance(facts.gang_expected, Unknown):
+                yield from unjudged(engine, facts.gang_expected, "gang-covers-engine", engine.path)
+                continue
             yield Finding(
                 path=engine.path,
                 seen=f"engine '{engine.name}' has {engine.pods} pods that must start together, "

@@ -76,12 +76,11 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
             yield not_checked(entry.at(path), name, "queue-exists")
             continue
         queue = queues.get(("", str(name)))
-        if queue is None:
-            gap = Unknown(f"the queue {show(name)} is not in this stack")
+        state = mapping(queue.manifest.get("status")).get("state") if queue else None
+        missing = Unknown(f"the queue {show(name)} is not in this stack")
+        if gap := gap_of(state) if queue else missing:
             yield not_checked(entry.at(path), gap, "queue-exists")
-            continue
-        state = mapping(queue.manifest.get("status")).get("state")
-        if state in ("Closed", "Closing"):
+        elif state in ("Closed", "Closing"):
             yield Finding(
                 path=entry.at(path),
                 seen=f"is {show(name)}, a queue whose state is {state}, and Volcano takes nothing "
