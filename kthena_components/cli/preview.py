@@ -8,19 +8,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from kthena_components.core.checks.catalogue import rule_names
 from kthena_components.core.container_facts import as_list, as_map
-from kthena_components.core.findings import Level
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 _URN_PARTS = 4
 _RULE = re.compile(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
 _NOT_CHECKED = re.compile(r"\bnot checked, because\b")
+_WAIVED = re.compile(r"\bWaived until \d{4}-\d\d-\d\d: ")
 _COLOURS = re.compile(r"<\{%.*?%\}>|\x1b\[[0-9;]*m")
-_SEVERITIES = {"error": Level.MANDATORY, "warning": Level.ADVISORY}
 _OPS = {
     "create": "create", "update": "update", "delete": "delete", "same": "same",
     "replace": "replace", "create-replacement": "replace", "delete-replaced": "replace",
@@ -28,6 +28,15 @@ _OPS = {
 }  # fmt: skip
 _NO_REASON = "preview failed"
 """What the engine adds when a policy or the program has said why."""
+
+
+class Weight(StrEnum):
+    """How much a finding weighs in a review."""
+
+    MANDATORY = "mandatory"
+    ADVISORY = "advisory"
+    WAIVED = "waived"
+    UNKNOWN = "not checked"
 
 
 class PreviewError(ValueError):
@@ -67,9 +76,14 @@ class Step:
         return self.type.rpartition(":")[2]
 
     @property
-    def title(self) -> str:
-        """Name it: `StatefulSet default/llama-8b-0-serve-0`."""
-        return title_of(self.urn)
+    def is_ours(self) -> bool:
+        """Whether a component of this package made it."""
+        return any(kind.startswith("kthena:") for kind in self.types[:-1])
+
+    @property
+    def name(self) -> str:
+        """Pulumi's name for it."""
+        return self.urn.split("::", _URN_PARTS - 1)[-1]
 
 
 def title_of(urn: str) -> str:
@@ -84,11 +98,13 @@ def title_of(urn: str) -> str:
 class Said:
     """A finding as a policy, the program or the review told it."""
 
-    level: Level
+    weight: Weight
     rule: str
     text: str
     """The whole sentence, with the rule's name in brackets where it has one."""
     urn: str = ""
+    more: int = 0
+    """Other resources of which the same is said."""
 
     @property
     def sentence(self) -> str:
@@ -113,6 +129,8 @@ class Preview:
     ended: bool = False
     """Whether the engine came to its end and says so."""
     failed: bool = False
+    refusals: int = 0
+    """Errors of the program that are findings: it registered nothing after them."""
     errors: int = 0
     """Errors that are no findings: the log of the preview tells them."""
 
@@ -195,7 +213,7 @@ def _take_step(
         old=as_map(old.get("inputs")),
         new=as_map(new.get("inputs")),
         outputs=as_map(old.get("outputs")),
-        paths=tuple(map(_text, as_map(data.get("detailedDiff")))),
+        paths=_paths(op, as_map(data.get("detailedDiff"))),
     )
     known = preview.steps.get(urn)
     if known is not None:  # a replacement comes in parts, and each shows another side of it
@@ -209,6 +227,12 @@ def _take_step(
     preview.steps[urn] = step
 
 
+def _paths(op: str, diff: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the fields that change; of a replacement those that ask for it."""
+    asking = [path for path, how in diff.items() if "replace" in _text(as_map(how).get("kind"))]
+    return tuple(asking if op == "replace" and asking else diff)
+
+
 def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
     severity = _text(told.get("severity"))
     if severity == "debug" or told.get("ephemeral"):
@@ -218,11 +242,12 @@ def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
     for line in map(str.strip, message.splitlines()):
         named = _RULE.search(line)
         if named and (named[1] in rule_names() or named[1] == "rule-fault"):
-            level = _SEVERITIES.get(severity, Level.ADVISORY)
-            _say(preview, line, level, named[1], _text(told.get("urn")))
+            weight = Weight.MANDATORY if severity == "error" else Weight.ADVISORY
+            _say(preview, line, weight, named[1], _text(told.get("urn")))
             found += 1
     if severity == "error":
         preview.failed = True
+        preview.refusals += found > 0
         preview.errors += not found and message.removeprefix("error: ").strip() != _NO_REASON
 
 
@@ -231,17 +256,18 @@ def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:
     # The engine puts the policy's description into the first line.
     text = " ".join(line.strip() for line in (lines[1:] or lines))
     named = _RULE.search(text)
-    level = Level.ADVISORY
-    if told.get("enforcementLevel") == "mandatory":
-        level = Level.MANDATORY
+    stops = told.get("enforcementLevel") == "mandatory"
+    weight = Weight.MANDATORY if stops else Weight.ADVISORY
     rule = named[1] if named else _text(told.get("policyName"))
-    _say(preview, text, level, rule, _text(told.get("resourceUrn")))
+    _say(preview, text, weight, rule, _text(told.get("resourceUrn")))
 
 
-def _say(preview: Preview, text: str, level: Level, rule: str, urn: str) -> None:
-    if level is not Level.MANDATORY and _NOT_CHECKED.search(text):
-        level = Level.UNKNOWN
-    preview.said.append(Said(level=level, rule=rule, text=text, urn=urn))
+def _say(preview: Preview, text: str, weight: Weight, rule: str, urn: str) -> None:
+    if weight is not Weight.MANDATORY:
+        # Neither policies nor diagnostics have a level for these: the words tell them apart.
+        weight = Weight.UNKNOWN if _NOT_CHECKED.search(text) else weight
+        weight = Weight.WAIVED if _WAIVED.search(text) else weight
+    preview.said.append(Said(weight=weight, rule=rule, text=text, urn=urn))
 
 
 def _text(value: object) -> str:
