@@ -105,8 +105,8 @@ def test_a_gang_policy_is_kept() -> None:
     found = said(SERVING, {MINIMUM: 2, COMMAND: "vllm serve n"})
     assert found == [
         (
-            "spec.template.gangPolicy.minRoleReplicas: changes from {serve: 1} to {serve: 2}, but it "
-            "is immutable. Keep it, or let the ModelServing be replaced. [kthena-gang-fixed]"
+            "spec.template.gangPolicy.minRoleReplicas: changes from {serve: 1} to {serve: 2}, but "
+            "it is immutable. Keep it, or let the ModelServing be replaced. [kthena-gang-fixed]"
         )
     ]
     found = said(SERVING, {f"{TEMPLATE}/gangPolicy": GONE, COMMAND: "vllm serve n"})
