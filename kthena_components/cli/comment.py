@@ -4,11 +4,11 @@ Nothing is shown of a resource but its name, its counts, the names of fields and
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tabulate import tabulate
 
-from kthena_components.cli.effects import Effect, Happening, happenings, shown_paths
+from kthena_components.cli.effects import Effect, Happening, happenings, natural, shown_paths
 from kthena_components.cli.preview import Preview, Said, Weight, title_of
 from kthena_components.cli.reports import cell_text
 from kthena_components.cli.shapes import Gpus, Pair, Row, between, deployed, gpus_of, pairs_of
@@ -76,16 +76,22 @@ def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
 
 
 def _once(said: Iterable[Said]) -> list[Said]:
-    """Keep the first of findings that say the same of several resources, and count the others."""
+    """Keep one of the findings that say the same of several resources, and count the others.
+
+    The one kept is the nearest to what the user wrote: the program's, the component's. The order
+    is always the same, because the engine's own is not.
+    """
     found: dict[tuple[Weight, str, str], list[Said]] = {}
     for item in said:
         found.setdefault((item.weight, item.rule, item.sentence), []).append(item)
-    order = list(Weight)
-    kept = [
-        Said(weight=first.weight, rule=first.rule, text=first.text, urn=first.urn, more=more)
-        for first, more in ((items[0], _others(items)) for items in found.values())
-    ]
-    return sorted(kept, key=lambda item: order.index(item.weight))
+    ordered = [sorted(items, key=_nearness) for items in found.values()]
+    kept = [replace(items[0], more=_others(items)) for items in ordered]
+    weights = list(Weight)
+    return sorted(kept, key=lambda item: (weights.index(item.weight), item.urn, item.text))
+
+
+def _nearness(item: Said) -> tuple[int, str, str]:
+    return item.urn.count("$") + bool(item.urn), item.urn, item.text
 
 
 def _others(items: Sequence[Said]) -> int:
@@ -206,7 +212,10 @@ def _effects(found: Sequence[Happening]) -> Iterator[str]:
         return
     lines: list[str] = []
     for effect in Effect:
-        items = [item for item in found if item.effect is effect]
+        items = sorted(
+            (item for item in found if item.effect is effect),
+            key=lambda item: (item.step.kind, natural(item.step.name)),
+        )
         grouped: dict[tuple[str, str], list[Happening]] = {}
         for item in items:
             grouped.setdefault((item.step.kind, item.words), []).append(item)

@@ -123,12 +123,23 @@ def _has_pods(step: Step) -> bool:
 
 def shown_paths(paths: Iterable[str]) -> str:
     """Name a few fields as code, and count the rest."""
-    every = list(dict.fromkeys(paths))
+    every = sorted(set(paths), key=natural)
     # Hashes and awaited counts only follow what has changed; they are told where nothing else is.
     listed = [path for path in every if not _FOLLOWS.search(path)] or every
     shown = [f"`{re.sub(r'[`|]|[^ -~]', '', path)[:120]}`" for path in listed[:_SHOWN]]
     more = [f"{len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else []
     return " and ".join([", ".join(shown), *more])
+
+
+def natural(text: str) -> list[tuple[int, str]]:
+    """Order texts so that [8] comes before [10]."""
+    parts = re.findall(r"\d{1,9}|[^\d]+|\d", text)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _step_in(path: str, key: str) -> str:
+    """Write a field of a map as Pulumi does: `a.b`, and `a["b.c"]` where a dot is in it."""
+    return f"{path}.{key}".lstrip(".") if re.fullmatch(r"[\w-]+", key) else f'{path}["{key}"]'
 
 
 def _changed(step: Step) -> Iterator[str]:
@@ -142,7 +153,7 @@ def _changed(step: Step) -> Iterator[str]:
         path, old, new = parts.popleft()
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             keys = [key for key in {**old, **new} if isinstance(key, str)]
-            parts += [(f"{path}.{k}".lstrip("."), old.get(k), new.get(k)) for k in keys]
+            parts += [(_step_in(path, k), old.get(k), new.get(k)) for k in keys]
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             pairs = zip(old, new, strict=True)
             parts += [(f"{path}[{i}]", a, b) for i, (a, b) in enumerate(pairs)]

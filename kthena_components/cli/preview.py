@@ -229,8 +229,13 @@ def _take_step(
 
 def _paths(op: str, diff: Mapping[str, Any]) -> tuple[str, ...]:
     """Give the fields that change; of a replacement those that ask for it."""
-    asking = [path for path, how in diff.items() if "replace" in _text(as_map(how).get("kind"))]
+    asking = [path for path, how in diff.items() if "replace" in _kind(as_map(how))]
     return tuple(asking if op == "replace" and asking else diff)
+
+
+def _kind(how: Mapping[str, Any]) -> str:
+    """Give what is said of a field: `kind` in --json, `diffKind` in the events."""
+    return _text(how.get("kind")) or _text(how.get("diffKind"))
 
 
 def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:

@@ -91,7 +91,7 @@ def _event(item: Body) -> Body:
         "urn": item["urn"],
         "old": _state(item["old"]),
         "new": _state(item["new"]),
-        "detailedDiff": _diff(item),
+        "detailedDiff": _diff(item, "diffKind"),
     }
     return {"resourcePreEvent": {"metadata": metadata}}
 
@@ -100,5 +100,5 @@ def _state(inputs: Body | None) -> Body | None:
     return None if inputs is None else {"inputs": inputs, "outputs": inputs}
 
 
-def _diff(item: Body) -> Body | None:
-    return {path: {"kind": kind} for path, kind in item["diff"].items()} or None
+def _diff(item: Body, word: str = "kind") -> Body | None:
+    return {path: {word: kind} for path, kind in item["diff"].items()} or None

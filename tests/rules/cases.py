@@ -10,6 +10,7 @@ import yaml
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
+from kthena_components.core.checks.changes import judge_change
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
@@ -17,7 +18,7 @@ from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
-_FIELDS = {"base", "set", "says", "level", "none"}
+_FIELDS = {"before", "base", "set", "says", "level", "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,8 @@ class Case:
     number: int
     """Its place among the cases of its kind."""
     base: str
+    before: dict[str, Any] | None = None
+    """Fields of the base as they were, for a rule about an update."""
     set: dict[str, Any] = field(default_factory=dict)
     says: str | None = None
     level: str = "mandatory"
@@ -36,6 +39,9 @@ class Case:
 
     def findings(self) -> list[Finding]:
         """Judge the input, and give what this rule has to say."""
+        if self.before is not None:
+            found = judge_update(self.base, self.before, self.set)
+            return [finding for finding in found if finding.rule == self.rule]
         return [finding for finding in judge(self.base, self.set) if finding.rule == self.rule]
 
 
@@ -69,6 +75,12 @@ def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
 def documents(name: str) -> list[dict[str, Any]]:
     """Read the documents of a base."""
     return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
+
+
+def judge_update(base: str, before: dict[str, Any], changes: dict[str, Any]) -> list[Finding]:
+    """Judge what an update would make of a base that was different before."""
+    (body,) = yaml.load_all((HERE / "bases" / f"{base}.yaml").read_text(), _Loader)
+    return judge_change(changed(body, before), changed(body, changes))
 
 
 def read_cases(rule: str) -> Iterator[Case]:
