@@ -90,16 +90,14 @@ def between(before: str | None, after: str | None) -> str:
 
 
 def pairs_of(preview: Preview) -> list[Pair]:
-    """Pair the rows of a preview, those of each resource in the order of the program."""
+    """Pair the rows of a preview, by serving: the order of the engine changes from run to run."""
     before: dict[Key, Row] = {}
     after: dict[Key, Row] = {}
     for step in preview.steps.values():
         _add(before, _rows(step, step.old))
         _add(after, _rows(step, step.new))
-    return [
-        Pair(before=before.get(key), after=after.get(key))
-        for key in dict.fromkeys([*after, *before])
-    ]
+    keys = sorted(dict.fromkeys([*after, *before]), key=lambda key: key[:2])
+    return [Pair(before=before.get(key), after=after.get(key)) for key in keys]
 
 
 def deployed(preview: Preview) -> list[Row]:

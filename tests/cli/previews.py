@@ -28,8 +28,8 @@ def row(**changes: Any) -> Body:
 def serving(before: Iterable[Body] | None, after: Iterable[Body] | None) -> Body:
     """Give the step of a component with its rows."""
     op = "create" if before is None else "delete" if after is None else "update"
-    states = [None if rows is None else {"shape": list(rows)} for rows in (before, after)]
-    return step(op, SERVING, *states)
+    old, new = (None if rows is None else {"shape": list(rows)} for rows in (before, after))
+    return step(op, SERVING, old, new)
 
 
 def step(
