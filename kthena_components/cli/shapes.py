@@ -21,6 +21,8 @@ _GROUPS = {
     "ModelServing": "replicas",
     "ModelInfer": "replicas",
     "DisaggregatedSet": "slices",
+    "PodCliqueSet": "replicas",
+    "RoleBasedGroupSet": "replicas",
 }
 """The field of `spec` that says how often all engines of a kind exist."""
 _SIZES = ("tensor", "pipeline", "data", "context")
