@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.backends import kserve, kthena, llmisvc, lws, matrixinfer, workloads
+from kthena_components.backends import kaito, kserve, kthena, llmisvc, lws, matrixinfer, workloads
 from kthena_components.core.checks import run_checks
+from kthena_components.core.checks.kaito import judge_kaito
 from kthena_components.core.checks.kserve import judge_inference_service
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.checks.llmisvc import judge_llm_inference_service
@@ -45,6 +46,7 @@ SYSTEMS: tuple[System, ...] = (
     System(kinds=matrixinfer.KINDS, read=matrixinfer.read),
     System(kinds=kserve.KINDS, read=kserve.read, judge=judge_inference_service),
     System(kinds=llmisvc.KINDS, read=llmisvc.read, judge=judge_llm_inference_service),
+    System(kinds=kaito.KINDS, read=kaito.read, judge=judge_kaito),
     System(kinds=workloads.KINDS, read=workloads.read),
     System(
         kinds=frozenset(VOLCANO_RULES) - {kthena.MODEL_SERVING},

@@ -58,13 +58,8 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         at = join_path(path, "spec.template")
     elif (group, kind) != ("", "Pod"):
         return None
-    name, labels = name_of(body), _labels(template)
-    role = labels.get(naming.ROLE)
-    engines = tuple(
-        _engine(role if _is_name(role) else name, pod, template, at, as_map(spec))
-        for pod in _pods(template, at)
-        if _is_serving(pod)
-    )
+    name, role = name_of(body), _labels(template).get(naming.ROLE)
+    engines = read_template(template, at, role if _is_name(role) else name, as_map(spec))
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
         path=path,
@@ -72,6 +67,17 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         engines=engines,
         gang_expected=scheduler == "volcano" or is_late(scheduler),
         names=_names(body, kind, path, ours=role is not None),
+    )
+
+
+def read_template(
+    template: object, path: str, name: str, spec: Mapping[str, Any]
+) -> tuple[EngineFacts, ...]:
+    """Read the engines of a pod template, of which something makes as many pods as spec says."""
+    return tuple(
+        _engine(name, pod, template, path, spec)
+        for pod in _pods(template, path)
+        if _is_serving(pod)
     )
 
 

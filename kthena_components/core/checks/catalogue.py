@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from kthena_components.core.checks import CHECKS, rule_name
+from kthena_components.core.checks.kaito import RULES as KAITO_RULES
 from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
 from kthena_components.core.checks.kthena_admission import RULES as KTHENA_RULES
 from kthena_components.core.checks.llmisvc import RULES as LLM_RULES
@@ -40,6 +41,7 @@ LWS, KSERVE, VOLCANO, WHOLE = (
     "Volcano objects",
     "all objects of a cluster",
 )
+KAITO = "KAITO"
 """What rules judge."""
 
 _SECTION = re.compile(r"(Pass|Fail|Level|Source): *(.*)")
@@ -101,6 +103,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
         *_documented(LWS_RULES, LWS),
         *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
+        *_documented(KAITO_RULES, KAITO),
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
         *_documented((*STACK_RULES, gpu_budget), WHOLE),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
