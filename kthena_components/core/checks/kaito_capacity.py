@@ -174,15 +174,15 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     if left >= needed:
         return
     tokens = max(int(left * GIB / each), 0)
-    holds = f"{left:.1f} GiB" if left > 0 else "nothing"
-    room = f"requests of {tokens} of the model's {shape.context} tokens" if tokens else "no request"
+    holds = "nothing is left to the KV cache"
+    if tokens:
+        holds = f"{left:.1f} GiB are left to the KV cache: requests of {tokens} tokens, and not "
+        holds += f"of the model's {shape.context}"
     yield Finding(
         path=sized.model.instance_path,
         seen=f"makes KAITO start {_shape(deployment)} on {count_of(deployment.nodes, 'node')} of "
-        f"{_node(sized)}: of the fullest GPU about {weights:.1f} GiB are weights, and {holds} is "
-        f"left to the KV cache of {room}",
-        remedy="choose an instance type with more memory for each GPU, or leave room for shorter "
-        "requests only",
+        f"{_node(sized)}: of the fullest GPU about {weights:.1f} GiB are weights, and {holds}",
+        remedy="choose an instance type with more memory for each GPU",
         rule=CAPACITY,
         level=Level.ADVISORY,
     )

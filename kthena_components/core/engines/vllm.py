@@ -80,7 +80,7 @@ _VALUED = """
     --additional-config --afd-config --all2all-backend --allowed-local-media-path
     --api-server-count --attention-backend --attention-config --block-size --chat-template
     --chat-template-content-format --code-revision --cohere-format --compilation-config
-    --config-format --convert --cp-kv-cache-interleave-size --cpu-offload-gb
+    --config-format --convert --cp-kv-cache-interleave-size
     --data-parallel-supervisor-port --dbo-decode-token-threshold --dbo-prefill-token-threshold
     --dcp-kv-cache-interleave-size --default-chat-template-kwargs --default-mm-loras --device
     --disable-access-log-for-endpoints --distributed-timeout-seconds --download-dir

@@ -62,7 +62,7 @@ def _expert_weights(shape: ModelShape) -> float:
     if bits is None or not all(sizes):
         return 0.0
     numbers = (size or 0 for size in sizes)
-    layers = max(shape.layers - shape.dense_layers, 0)
+    layers = max(shape.layers - shape.dense_layers + shape.draft_layers, 0)
     return layers * _MATRICES * math.prod(numbers) * bits / 8 / GIB
 
 
@@ -104,5 +104,7 @@ def overhead(shape: ModelShape, weights: float) -> float:
     Args:
         shape: the model.
         weights: GiB of weights on the same GPU.
+
+    A model of which it is not known whether it has experts counts as one with them.
     """
-    return _EXPERTS if shape.experts else max(_BASE + _SHARE * weights, _LEAST)
+    return max(_BASE + _SHARE * weights, _LEAST) if shape.experts == 0 else _EXPERTS

@@ -38,6 +38,8 @@ class ModelShape:
     keep a state of fixed size."""
     dense_layers: int = 0
     """Layers without experts in a model with experts."""
+    draft_layers: int = 0
+    """Layers beside `layers` that only draft tokens; the size of the weights counts them."""
     context: int | None = None
     """Tokens of the longest request that the model was made for."""
     dtype: str | None = None
