@@ -201,11 +201,13 @@ def kaito_parallelism(view: View) -> Iterator[Finding]:
     Source: kaito-project/kaito pkg/model/interface.go configureParallelism; kaito#755.
     """
     for model in view.models:
-        sized = size_of(model)
+        sized, runtime = size_of(model), model.runtime
         if isinstance(sized, Unknown):
             if isinstance(model.instance, Unknown) or isinstance(model.preset, Unknown):
                 yield not_checked(_where(model), sized, PARALLELISM)
-        elif sized is not None and model.runtime != TRANSFORMERS:
+        elif sized is not None and isinstance(runtime, Unknown):
+            yield not_checked(model.resource_path, runtime, PARALLELISM)
+        elif sized is not None and runtime != TRANSFORMERS:
             yield from _divides(sized)
 
 
@@ -214,14 +216,15 @@ def _divides(sized: Sized) -> Iterator[Finding]:
     if deployment is None:
         return
     facts, at = _as_facts(sized, deployment), sized.model.instance_path
-    for rule in (tp_divides_heads, tp_divides_kv_heads, pp_within_layers):
-        for found in rule(facts):
-            if found.level is Level.MANDATORY:
-                seen = f"makes KAITO start {_shape(deployment)}, where {found.seen}"
-                remedy = f"choose an instance type with {_counts(sized)}"
-                if rule is pp_within_layers:
-                    remedy = "choose an instance type with more GPU memory, for fewer nodes"
-                yield replace(found, path=at, seen=seen, remedy=remedy, rule=PARALLELISM)
+    heads = (*tp_divides_heads(facts), *tp_divides_kv_heads(facts))
+    stages = pp_within_layers(facts)
+    fewer = "choose an instance type with more GPU memory, for fewer nodes"
+    # Where the heads do not fit, neither do the KV heads, and the remedy is one.
+    told = [(f, f"choose an instance type with {_counts(sized)}") for f in heads[:1]]
+    for found, remedy in (*told, *((f, fewer) for f in stages)):
+        if found.level is Level.MANDATORY:
+            seen = f"makes KAITO start {_shape(deployment)}, where {found.seen}"
+            yield replace(found, path=at, seen=seen, remedy=remedy, rule=PARALLELISM)
 
 
 def _as_facts(sized: Sized, deployment: Deployment) -> ServingFacts:

@@ -115,8 +115,9 @@ def _models(kind: str, body: Mapping[str, Any], spec: Mapping[str, Any]) -> Iter
                 yield _model(body, "", key, annotations)
     elif kind == INFERENCE_SET:
         template = mapping(spec.get("template"))
-        inner = mapping(mapping(template.get("metadata")).get("annotations"))
-        yield _model(template, "spec.template.", "inference", inner or annotations)
+        if template.get("metadata") is not None:
+            annotations = mapping(mapping(template.get("metadata")).get("annotations"))
+        yield _model(template, "spec.template.", "inference", annotations)
     elif kind == SEVERAL_ROLES:
         roles = spec.get("roles")
         for index, role in enumerate(roles if isinstance(roles, list | tuple) else ()):
