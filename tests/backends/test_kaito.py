@@ -162,6 +162,15 @@ def test_what_kaito_generates_is_judged_as_a_stateful_set() -> None:
     assert "tensor 2 × pipeline 3 = 6 ranks, but its 2 pods × 2 GPUs hold 4" in found
 
 
+def test_a_message_shows_little_of_a_long_value() -> None:
+    long = "x" * 100_000
+    changes = {"inference/config": long, "resource/instanceType": long, "metadata/name": "w"}
+    found = judge_manifest(changed(PRESET, {**changes, "inference/preset/name": long}))
+    found += judge_manifest(changed(PRESET, {"inference/config": long}))
+    assert found
+    assert all(len(str(finding)) < 600 for finding in found)
+
+
 def judge(body: dict[str, Any]) -> None:
     for finding in judge_manifest(body):
         assert str(finding)

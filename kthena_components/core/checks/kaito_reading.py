@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.checks.kaito_presets import find_preset
-from kthena_components.core.checks.kthena_reading import count, first_gap, mapping, text
+from kthena_components.core.checks.kthena_reading import count, first_gap, mapping, show, text
 from kthena_components.core.findings import Finding
 from kthena_components.core.hardware import Instance, find_instance
 from kthena_components.core.known import MaybeInt, MaybeText, Unknown
@@ -21,11 +21,7 @@ from kthena_components.core.models import ModelShape
 
 GROUP = "kaito.sh"
 WORKSPACE, INFERENCE_SET, SEVERAL_ROLES = "Workspace", "InferenceSet", "MultiRoleInference"
-RUNTIME, BYPASS, LOCAL = (
-    f"{GROUP}/runtime",
-    f"{GROUP}/bypass-resource-checks",
-    f"{GROUP}/use-local-weights",
-)
+RUNTIME, LOCAL = f"{GROUP}/runtime", f"{GROUP}/use-local-weights"
 """Annotations of KAITO (api/v1beta1/labels.go)."""
 VLLM, TRANSFORMERS = "vllm", "transformers"
 
@@ -190,7 +186,9 @@ def _tokens(model: Model) -> MaybeInt:
         return CONTEXT
     if isinstance(model.config, Unknown):
         return model.config
-    return Unknown(f"the ConfigMap '{model.config}' may state max-model-len, and is not at hand")
+    return Unknown(
+        f"the ConfigMap {show(model.config)} may state max-model-len, and is not at hand"
+    )
 
 
 def refused(path: str, seen: str, remedy: str, rule: str) -> Finding:

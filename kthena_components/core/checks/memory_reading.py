@@ -25,6 +25,8 @@ _FREE = 0.9
 """TensorRT-LLM's default share of what the weights leave."""
 _AUTO = 16
 """Tokens of one block: the least that an engine which chooses its length needs."""
+_LONGEST = 40
+"""Characters of a method's name that a message shows."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 _ONLINE = {"fp8": 0.5, "bitsandbytes": 0.25}
 """What is left at least of weights in bf16 that the engine quantises while it loads them."""
@@ -130,7 +132,9 @@ def _weights_of(command: CommandFacts, shape: ModelShape) -> float | Unknown:
         return shape.weights_gib
     part = _ONLINE.get(str(method)) if shape.dtype == "bf16" else None
     if part is None:
-        return Unknown(f"the table of models has no weights of {shape.name} in '{method}'")
+        return Unknown(
+            f"the table of models has no weights of {shape.name} in '{str(method)[:_LONGEST]}'"
+        )
     return shape.weights_gib * part
 
 
