@@ -1,4 +1,4 @@
-"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, ReplicaSet, DaemonSet, Job.
+"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
 
 These may be ours or anyone's. One object shows one pod template; how many pods make one engine is
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
@@ -28,7 +28,7 @@ from kthena_components.core.known import MaybeInt, Unknown, is_late
 
 TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
-    "batch": {"Job"},
+    "batch": {"Job", "CronJob"},
 }
 KINDS = frozenset(
     {("", "Pod"), *((group, kind) for group in TEMPLATED for kind in TEMPLATED[group])}
@@ -53,32 +53,36 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     spec = body.get("spec")
     template: object = body
     at = path
+    if kind == "CronJob":
+        spec, path = _job_of(spec, path)
     if kind in TEMPLATED.get(group, ()):
         template = spec if is_late(spec) else as_map(spec).get("template")
         at = join_path(path, "spec.template")
     elif (group, kind) != ("", "Pod"):
         return None
     name, role = name_of(body), _labels(template).get(naming.ROLE)
-    engines = read_template(template, at, role if _is_name(role) else name, as_map(spec))
+    engines = read_template(template, at, role if _is_name(role) else name, spec)
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
         path=path,
         name=name,
-        engines=engines,
+        engines=tuple(engines),
         gang_expected=scheduler == "volcano" or is_late(scheduler),
         names=_names(body, kind, path, ours=role is not None),
     )
 
 
-def read_template(
-    template: object, path: str, name: str, spec: Mapping[str, Any]
-) -> tuple[EngineFacts, ...]:
+def read_template(template: object, path: str, name: str, spec: object) -> list[EngineFacts]:
     """Read the engines of a pod template, of which something makes as many pods as spec says."""
-    return tuple(
-        _engine(name, pod, template, path, spec)
-        for pod in _pods(template, path)
-        if _is_serving(pod)
-    )
+    pods = filter(_is_serving, _pods(template, path))
+    return [_engine(name, pod, template, path, as_map(spec)) for pod in pods]
+
+
+def _job_of(spec: object, path: str) -> tuple[object, str]:
+    """Give the spec of the Jobs that a CronJob makes, and what stands before it."""
+    template = spec if is_late(spec) else as_map(spec).get("jobTemplate")
+    inner = template if is_late(template) else as_map(template).get("spec")
+    return inner, join_path(path, "spec.jobTemplate")
 
 
 def name_of(body: Mapping[str, Any]) -> str:

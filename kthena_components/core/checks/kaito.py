@@ -118,7 +118,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
     Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
     Level: mandatory.
     Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
-        validateCreateWithInference.
+    validateCreateWithInference.
     """
     for model in view.models:
         name, at = model.instance, model.instance_path

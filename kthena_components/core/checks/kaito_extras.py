@@ -39,7 +39,7 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
     Fail: llama-3.1-8b-instruct without one.
     Level: mandatory.
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go;
-        presets/workspace/models/supported_models.yaml downloadAuthRequired.
+    presets/workspace/models/supported_models.yaml downloadAuthRequired.
     """
     for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
         shape = find_preset(model.preset) if isinstance(model.preset, str) else None
@@ -66,7 +66,7 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
     Fail: 11 adapters; a strength of "1.5"; two adapters of one name.
     Level: mandatory; advisory for a strength with vLLM.
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/model/interface.go
-        Validate.
+    Validate.
     """
     for model in view.models:
         listed, at = model.inference.get("adapters"), f"{model.inference_path}.adapters"

@@ -33,7 +33,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     Fail: 756 GiB over tensor 8, 94.5 GiB on each GPU of 80 GiB.
     Level: mandatory.
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory;
-        sglang/srt/server_args.py --mem-fraction-static.
+    sglang/srt/server_args.py --mem-fraction-static.
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown):
@@ -60,7 +60,7 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
     Fail: 7.9 GiB left over tensor 2, of which 5.6 GiB is overhead, 20.0 GiB needed.
     Level: advisory.
     Source: vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory; KAITO's node estimator
-        and llm-d-benchmark's capacity planner for the overhead.
+    and llm-d-benchmark's capacity planner for the overhead.
     """
     for engine, placed in placed_engines(facts):
         if isinstance(placed, Unknown) or placed.weights > placed.budget:
