@@ -74,7 +74,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
 
 def read_template(template: object, path: str, name: str, spec: object) -> list[EngineFacts]:
     """Read the engines of a pod template, of which something makes as many pods as spec says."""
-    pods = filter(_is_serving, _pods(template, path))
+    pods = filter(is_serving, _pods(template, path))
     return [_engine(name, pod, template, path, as_map(spec)) for pod in pods]
 
 
@@ -122,7 +122,7 @@ def fill_requests(pod: PodFacts) -> PodFacts:
     return replace(pod, devices=tuple(devices))
 
 
-def _is_serving(pod: PodFacts) -> bool:
+def is_serving(pod: PodFacts) -> bool:
     """Tell whether there is anything to say about a pod: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
@@ -133,7 +133,7 @@ def _engine(
     name: str, pod: PodFacts, template: object, path: str, spec: Mapping[str, Any]
 ) -> EngineFacts:
     joins = _joins(pod.command, _labels(template))
-    pods = ELSEWHERE if joins else _pods_of(as_map(template), pod.command)
+    pods = ELSEWHERE if joins else pods_of(as_map(template), pod.command)
     return EngineFacts(
         path=path,
         name=name,
@@ -157,7 +157,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
     return alone or (command.headless is True and command.nnodes is None)
 
 
-def _pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
+def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
     """Say how many pods make one engine, as far as they are told."""
     size = _group_size(template)
     if command is None or isinstance(size, int):
