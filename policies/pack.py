@@ -24,7 +24,7 @@ from pulumi_policy import (
 )
 
 from kthena_components.backends.readers import has_rules, judge_manifest
-from kthena_components.backends.workloads import read_group
+from kthena_components.backends.serving_groups import read_group
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level

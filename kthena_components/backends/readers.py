@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.backends import (
     dynamo,
     grove,
+    kaito,
     kserve,
     kthena,
     llmisvc,
@@ -25,6 +26,7 @@ from kthena_components.backends import (
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.dynamo import judge_dynamo
 from kthena_components.core.checks.grove import judge_pod_clique_set
+from kthena_components.core.checks.kaito import judge_kaito
 from kthena_components.core.checks.kserve import judge_inference_service
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.checks.llmisvc import judge_llm_inference_service
@@ -62,6 +64,7 @@ SYSTEMS: tuple[System, ...] = (
     System(kinds=matrixinfer.KINDS, read=matrixinfer.read),
     System(kinds=kserve.KINDS, read=kserve.read, judge=judge_inference_service),
     System(kinds=llmisvc.KINDS, read=llmisvc.read, judge=judge_llm_inference_service),
+    System(kinds=kaito.KINDS, read=kaito.read, judge=judge_kaito),
     System(kinds=modelbooster.KINDS, read=modelbooster.read, judge=judge_model_booster),
     System(kinds=ray.KINDS, read=ray.read, judge=ray.judge),
     System(kinds=vllm_stack.KINDS, read=vllm_stack.read, judge=vllm_stack.judge),

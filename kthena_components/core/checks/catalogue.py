@@ -20,6 +20,7 @@ from kthena_components.core.checks import CHECKS, rule_name
 from kthena_components.core.checks.changes import CHANGE_RULES
 from kthena_components.core.checks.dynamo import RULES as DYNAMO_RULES
 from kthena_components.core.checks.grove import RULES as GROVE_RULES
+from kthena_components.core.checks.kaito import RULES as KAITO_RULES
 from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
 from kthena_components.core.checks.kthena_admission import RULES as KTHENA_RULES
 from kthena_components.core.checks.llmisvc import RULES as LLM_RULES
@@ -52,6 +53,7 @@ LWS, KSERVE, VOLCANO, WHOLE = (
     "all objects of a cluster",
 )
 CHANGES = "an update, before and after"
+KAITO = "KAITO"
 RAY, BOOSTER, VLLM_STACK = "KubeRay", "Kthena ModelBooster", "releases of vllm-stack"
 RBG, GROVE, DYNAMO = ("RoleBasedGroup", "Grove PodCliqueSet", "NVIDIA Dynamo")
 """What rules judge."""
@@ -96,6 +98,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
         *_documented(LWS_RULES, LWS),
         *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
+        *_documented(KAITO_RULES, KAITO),
         *_documented((*RAY_RULES, ray_serve_gpus), RAY),
         *_documented(BOOSTER_RULES, BOOSTER),
         *_documented(VLLM_STACK_RULES, VLLM_STACK),
