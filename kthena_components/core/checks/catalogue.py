@@ -21,10 +21,9 @@ from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
 from kthena_components.core.checks.kthena_admission import RULES as KTHENA_RULES
 from kthena_components.core.checks.llmisvc import RULES as LLM_RULES
 from kthena_components.core.checks.lws import RULES as LWS_RULES
-from kthena_components.core.checks.stack_objects import gpu_budget
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
-from kthena_components.core.checks.whole_stack import STACK_RULES
+from kthena_components.core.checks.whole_stack import ASKED_RULES, STACK_RULES
 from kthena_components.core.findings import Level
 from kthena_components.core.role_rules import ROLE_RULES, template_scheduler
 from kthena_components.core.spec_rules import RULES as SPEC_RULES
@@ -102,7 +101,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(LWS_RULES, LWS),
         *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
-        *_documented((*STACK_RULES, gpu_budget), WHOLE),
+        *_documented((*STACK_RULES, *ASKED_RULES), WHOLE),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
     )
     return tuple({rule.name: rule for rule in reversed(listed)}.values())[::-1]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.checks.stack_objects import gpu_budget
+from kthena_components.core.checks.stack_gpus import gpu_budget
 from kthena_components.core.checks.whole_stack import STACK_RULES, judge_stack
 from kthena_components.core.findings import Level
 from tests.core.checks.stack_samples import ENV, GANG_TOPOLOGY, TEMPLATE, said
