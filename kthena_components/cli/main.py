@@ -1,6 +1,7 @@
 """The command `kthena-components`."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from kthena_components.cli.together import Asked
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 _DIGITS = 9
+_OBJECTS = 50_000
 FORMATS: dict[str, Callable[[Write], Report]] = {
     "text": TextReport,
     "json": JsonReport,
@@ -115,6 +117,9 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return CLEAN
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
+    # Most of what is made is let go with its document, and nothing of it is in a cycle: looking for
+    # cycles as often as usual takes a tenth of the time.
+    gc.set_threshold(_OBJECTS, 20, 20)
     of_all = Asked(
         whole=asked.whole,
         budget=asked.gpu_budget,

@@ -23,6 +23,7 @@ from kthena_components.core.container_facts import as_map
 from kthena_components.core.findings import Finding, Level
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
+_ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed"})
 _OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
 """An object's number in the paths that rules are given, which no file name can be taken for."""
 
@@ -191,17 +192,25 @@ class Together:
         try:
             groups = join_parts(one.part for one in kept if one.part is not None)
             found = [finding for facts in groups for finding in run_checks(facts)]
-            return found + judge_stack(
-                [one.body for one in kept],
-                [f"{_OPEN}{number}{_CLOSE}" for number in numbers],
-                held={i: one.held for i, one in enumerate(kept) if one.held is not None},
-                budget=self.asked.budget,
-                gpu_types=self.asked.gpu_types,
-                complete=self.asked.whole,
+            return found + self._sure(
+                judge_stack(
+                    [one.body for one in kept],
+                    [f"{_OPEN}{number}{_CLOSE}" for number in numbers],
+                    held={i: one.held for i, one in enumerate(kept) if one.held is not None},
+                    budget=self.asked.budget,
+                    gpu_types=self.asked.gpu_types,
+                    complete=self.asked.whole,
+                )
             )
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
             seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
             return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)]
+
+    def _sure(self, findings: list[Finding]) -> list[Finding]:
+        """Leave out what was not checked because it is not here, and may be in the cluster."""
+        if self.asked.whole:
+            return findings
+        return [f for f in findings if f.level is not Level.UNKNOWN or f.rule in _ASKED]
 
     def _named(self, text: str) -> str:
         """Write for the number of an object where it stands."""

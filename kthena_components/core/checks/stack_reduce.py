@@ -90,7 +90,7 @@ _CONTENT: dict[Kind, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 def _pruned(value: Any) -> Any:
     """Copy what holds pod specs, and of these what is compared."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if isinstance(value.get("containers"), list):
             value = {key: value[key] for key in value if key in _POD}
         return {_kept(key): _field(key, inside) for key, inside in value.items()}
@@ -151,8 +151,9 @@ def _short(value: Any) -> Any:
 
 def _kept(value: Any) -> Any:
     """Copy a value, each text once for all objects."""
-    if isinstance(value, str):
-        return sys.intern(value) if type(value) is str else value
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is str:
+        return sys.intern(value)
+    if kind is dict:
         return {_kept(key): _kept(item) for key, item in value.items()}
-    return [_kept(item) for item in value] if isinstance(value, list) else value
+    return [_kept(item) for item in value] if kind is list else value
