@@ -9,15 +9,17 @@ from typing import Any
 import yaml
 
 from kthena_components.backends.compiler import compile_serving
-from kthena_components.backends.readers import judge_manifest
+from kthena_components.backends.readers import judge_manifest, read_held
 from kthena_components.core.checks.whole_stack import judge_stack
-from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
 from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
-_FIELDS = {"base", "set", "says", "level", "none"}
+_FIELDS = {"base", "set", "budget", "gpu_types", "says", "level", "by", "none"}
+_OF_ALL = ("base", "budget", "gpu_types")
+"""Fields that a file may give once, for all its cases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,33 +32,38 @@ class Case:
     """Its place among the cases of its kind."""
     base: str
     set: dict[str, Any] = field(default_factory=dict)
+    budget: int | None = None
+    gpu_types: list[str] = field(default_factory=list)
     says: str | None = None
-    level: str = "mandatory"
+    level: str | None = None
+    by: str | None = None
     none: str | None = None
 
     def findings(self) -> list[Finding]:
-        """Judge the input, and give what this rule has to say."""
-        return [finding for finding in judge(self.base, self.set) if finding.rule == self.rule]
+        """Judge the input by every rule there is."""
+        return judge(self.base, self.set, budget=self.budget, gpu_types=self.gpu_types)
+
+    @property
+    def weight(self) -> Level:
+        """The level that a finding must have."""
+        usual = Level.UNKNOWN if self.kind == "unknown" else Level.MANDATORY
+        return usual if self.level is None else Level(self.level)
 
 
 class _Loader(yaml.SafeLoader):
     """YAML with the two values that no file can write."""
 
 
-_Loader.add_constructor("!unknown", lambda _loader, _node: f"{LATE_OPEN}7{LATE_CLOSE}")
+_Loader.add_constructor("!unknown", lambda _, node: f"{node.value}{LATE_OPEN}7{LATE_CLOSE}")
 _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 
-def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
+def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
     documents = _base(base)
     if len(documents) > 1:
-        bodies = changed({"stack": documents}, {f"stack{at}": v for at, v in changes.items()})
-        alone = [
-            f for i, body in enumerate(bodies["stack"]) for f in judge_manifest(body, f"[{i}]")
-        ]
-        return [*alone, *judge_stack(bodies["stack"], [f"[{i}]" for i in range(len(documents))])]
-    body = changed(documents[0], changes)
+        return _judge_stack(changed(documents, changes), **asked)
+    body = changed(next(iter(documents.values())), changes)
     if "apiVersion" in body:
         return judge_manifest(body)
     try:
@@ -65,9 +72,21 @@ def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
         return list(error.findings)
 
 
+def _judge_stack(documents: dict[str, Any], **asked: Any) -> list[Finding]:
+    alone = [f for name, body in documents.items() for f in judge_manifest(body, name)]
+    bodies = list(documents.values())
+    held = {i: held for i, body in enumerate(bodies) if (held := read_held(body))}
+    return [*alone, *judge_stack(bodies, list(documents), held=held, **asked)]
+
+
 @cache
-def _base(name: str) -> list[dict[str, Any]]:
-    return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
+def _base(name: str) -> dict[str, dict[str, Any]]:
+    """Read the documents of a base by their names."""
+    text = (HERE / "bases" / f"{name}.yaml").read_text()
+    documents = list(yaml.load_all(text, _Loader))
+    named = {body.get("metadata", body)["name"]: body for body in documents}
+    assert len(named) == len(documents), f"{name}: each document needs a name of its own"
+    return named
 
 
 def read_cases(rule: str) -> Iterator[Case]:
@@ -76,9 +95,9 @@ def read_cases(rule: str) -> Iterator[Case]:
     if not path.exists():
         return
     stated = yaml.load(path.read_text(), _Loader)  # noqa: S506 - safe, with two more tags
-    base = stated.pop("base", "")
+    of_all = {name: stated.pop(name) for name in _OF_ALL if name in stated}
     for kind, cases in stated.items():
         for number, case in enumerate(cases if isinstance(cases, list) else [cases]):
             assert kind in KINDS, f"{path.name}: {kind}"
             assert case.keys() <= _FIELDS, f"{path.name}: {kind}: {case}"
-            yield Case(rule=rule, kind=kind, number=number, **{"base": base, **case})
+            yield Case(rule=rule, kind=kind, number=number, **{"base": "", **of_all, **case})
