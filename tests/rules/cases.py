@@ -60,10 +60,10 @@ _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
-    documents = _base(base)
-    if len(documents) > 1:
-        return _judge_stack(changed(documents, changes), **asked)
-    body = changed(next(iter(documents.values())), changes)
+    named = {body.get("metadata", body)["name"]: body for body in documents(base)}
+    if len(named) > 1:
+        return _judge_stack(changed(named, changes), **asked)
+    body = changed(documents(base)[0], changes)
     if "apiVersion" in body:
         return judge_manifest(body)
     try:
@@ -72,21 +72,17 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
         return list(error.findings)
 
 
-def _judge_stack(documents: dict[str, Any], **asked: Any) -> list[Finding]:
-    alone = [f for name, body in documents.items() for f in judge_manifest(body, name)]
-    bodies = list(documents.values())
+def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
+    alone = [f for name, body in named.items() for f in judge_manifest(body, name)]
+    bodies = list(named.values())
     held = {i: held for i, body in enumerate(bodies) if (held := read_held(body))}
-    return [*alone, *judge_stack(bodies, list(documents), held=held, **asked)]
+    return [*alone, *judge_stack(bodies, list(named), held=held, **asked)]
 
 
 @cache
-def _base(name: str) -> dict[str, dict[str, Any]]:
-    """Read the documents of a base by their names."""
-    text = (HERE / "bases" / f"{name}.yaml").read_text()
-    documents = list(yaml.load_all(text, _Loader))
-    named = {body.get("metadata", body)["name"]: body for body in documents}
-    assert len(named) == len(documents), f"{name}: each document needs a name of its own"
-    return named
+def documents(name: str) -> list[dict[str, Any]]:
+    """Read the documents of a base."""
+    return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
 
 
 def read_cases(rule: str) -> Iterator[Case]:
