@@ -1,4 +1,4 @@
-"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, ReplicaSet, DaemonSet, Job.
+"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
 
 These may be ours or anyone's. One object shows one pod template; how many pods make one engine is
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
@@ -25,7 +25,7 @@ from kthena_components.core.known import MaybeInt, Unknown, is_late
 
 TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
-    "batch": {"Job"},
+    "batch": {"Job", "CronJob"},
 }
 KINDS = frozenset(
     {("", "Pod"), *((group, kind) for group in TEMPLATED for kind in TEMPLATED[group])}
@@ -50,6 +50,8 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     spec = body.get("spec")
     template: object = body
     at = path
+    if kind == "CronJob":
+        spec, path = _job_of(spec, path)
     if kind in TEMPLATED.get(group, ()):
         template = spec if is_late(spec) else as_map(spec).get("template")
         at = join_path(path, "spec.template")
@@ -60,7 +62,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     engines = tuple(
         _engine(role if is_name(role) else name, pod, template, at, as_map(spec))
         for pod in pods_of_template(template, at)
-        if _is_serving(pod)
+        if is_serving(pod)
     )
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
@@ -70,6 +72,13 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         gang_expected=scheduler == "volcano" or is_late(scheduler),
         names=_names(body, kind, path, ours=role is not None),
     )
+
+
+def _job_of(spec: object, path: str) -> tuple[object, str]:
+    """Give the spec of the Jobs that a CronJob makes, and what stands before it."""
+    template = spec if is_late(spec) else as_map(spec).get("jobTemplate")
+    inner = template if is_late(template) else as_map(template).get("spec")
+    return inner, join_path(path, "spec.jobTemplate")
 
 
 def name_of(body: Mapping[str, Any]) -> str:
@@ -110,7 +119,7 @@ def fill_requests(pod: PodFacts) -> PodFacts:
     return replace(pod, devices=tuple(devices))
 
 
-def _is_serving(pod: PodFacts) -> bool:
+def is_serving(pod: PodFacts) -> bool:
     """Tell whether there is anything to say about a pod: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
@@ -121,7 +130,7 @@ def _engine(
     name: str, pod: PodFacts, template: object, path: str, spec: Mapping[str, Any]
 ) -> EngineFacts:
     joins = _joins(pod.command, _labels(template))
-    pods = ELSEWHERE if joins else _pods_of(as_map(template), pod.command)
+    pods = ELSEWHERE if joins else pods_of(as_map(template), pod.command)
     return EngineFacts(
         path=path,
         name=name,
@@ -145,7 +154,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
     return alone or (command.headless is True and command.nnodes is None)
 
 
-def _pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
+def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
     """Say how many pods make one engine, as far as they are told."""
     size = group_size(template)
     if command is None or isinstance(size, int):

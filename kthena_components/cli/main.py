@@ -80,6 +80,14 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="how much each rule weighs; FILE is JSON that maps a rule, or * for all others, to "
         "mandatory, advisory or disabled",
     )
+    _together(checking)
+    checking.add_argument("--rules", action="store_true", help="list every rule")
+    checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
+    return parser, checking
+
+
+def _together(checking: argparse.ArgumentParser) -> None:
+    """Add what is said of all objects."""
     checking.add_argument(
         "--whole",
         action="store_true",
@@ -99,9 +107,6 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="resources (nvidia.com/gpu) and products (NVIDIA-H100-80GB-HBM3) of accelerators that "
         "pods may ask for",
     )
-    checking.add_argument("--rules", action="store_true", help="list every rule")
-    checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
-    return parser, checking
 
 
 def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

@@ -60,10 +60,11 @@ _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
-    named = {body.get("metadata", body)["name"]: body for body in documents(base)}
-    if len(named) > 1:
+    found = documents(base)
+    if len(found) > 1:
+        named = {body.get("metadata", body)["name"]: body for body in found}
         return _judge_stack(changed(named, changes), **asked)
-    body = changed(documents(base)[0], changes)
+    body = changed(found[0], changes)
     if "apiVersion" in body:
         return judge_manifest(body)
     try:

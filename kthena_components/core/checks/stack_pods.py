@@ -35,6 +35,8 @@ EACH_POD = frozenset(
     }
 )
 """Labels that a controller adds when it makes the pod: no manifest shows them."""
+_RAY = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
+"""Where each kind of KubeRay keeps its cluster."""
 _NODES = Unknown("a DaemonSet has as many pods as there are nodes")
 _NO_COUNT = Unknown("the number of pods is not a count")
 
@@ -122,6 +124,26 @@ def _copies(entry: Entry, key: str = "replicas") -> Iterator[Pods]:
 
 def _batch(entry: Entry) -> Iterator[Pods]:
     yield from _copies(entry, "parallelism")
+
+
+def _schedule(entry: Entry) -> Iterator[Pods]:
+    job, at = mapping(mapping(entry.spec.get("jobTemplate")).get("spec")), "spec.jobTemplate.spec"
+    yield _pods(entry, f"{at}.template", job.get("template"), _count(job.get("parallelism"), 1))
+
+
+def _ray(entry: Entry) -> Iterator[Pods]:
+    inner = _RAY.get(entry.kind, "")
+    cluster, at = (
+        mapping(entry.spec.get(inner)) if inner else entry.spec,
+        f"spec.{inner}".strip("."),
+    )
+    head = mapping(cluster.get("headGroupSpec"))
+    yield _pods(entry, f"{at}.headGroupSpec.template", head.get("template"), 1, by_controller=True)
+    for i, item in enumerate(items(cluster.get("workerGroupSpecs"))):
+        group, place = mapping(item), f"{at}.workerGroupSpecs[{i}].template"
+        hosts = _times(_count(group.get("replicas"), 1), _count(group.get("numOfHosts"), 1))
+        made = group.get("template")
+        yield _pods(entry, place, made, hosts, by_controller=True, spread=hosts != 0)
 
 
 def _tasks(entry: Entry) -> Iterator[Pods]:
@@ -212,6 +234,8 @@ MAKERS: Mapping[Kind, Callable[[Entry], Iterator[Pods]]] = {
     ("apps", "ReplicaSet"): _copies,
     ("apps", "DaemonSet"): _daemons,
     ("batch", "Job"): _batch,
+    ("batch", "CronJob"): _schedule,
+    **{("ray.io", kind): _ray for kind in _RAY},
     JOB: _tasks,
     MODEL_SERVING: _roles,
     **dict.fromkeys(MODEL_INFERS, _roles),

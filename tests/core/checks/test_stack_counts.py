@@ -37,6 +37,24 @@ ISVC: Args = {
     "metadata": {"name": "i"},
     "spec": {"predictor": {"minReplicas": 3, **POD["spec"]}},
 }
+RAY: Args = {
+    "apiVersion": "ray.io/v1",
+    "kind": "RayService",
+    "metadata": {"name": "r"},
+    "spec": {
+        "rayClusterConfig": {
+            "headGroupSpec": {"template": POD},
+            "workerGroupSpecs": [{"replicas": 2, "numOfHosts": 2, "template": POD}],
+        }
+    },
+}
+CLIQUE: Args = {"name": "c", "spec": {"roleName": "c", "replicas": 2, "podSpec": POD["spec"]}}
+CLIQUES: Args = {
+    "apiVersion": "grove.io/v1alpha1",
+    "kind": "PodCliqueSet",
+    "metadata": {"name": "g"},
+    "spec": {"replicas": 3, "template": {"cliques": [CLIQUE]}},
+}
 RUNTIME: Args = {**ISVC, "apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime",
                  "spec": POD["spec"]}  # fmt: skip
 
@@ -59,6 +77,8 @@ def used(body: Args) -> str:
         (changed(LWS, {"spec.leaderWorkerTemplate.size": 1}), 16),
         (SETS, 96),
         (ISVC, 24),
+        (RAY, 40),
+        (CLIQUES, 48),
         (changed(ISVC, {"spec.predictor.minReplicas": 1}), 8),
     ],
 )
