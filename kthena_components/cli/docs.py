@@ -3,7 +3,7 @@
 import sys
 from itertools import groupby
 
-from kthena_components.core.checks.catalogue import ANY_MANIFEST, INPUT, RuleDoc, all_rules
+from kthena_components.core.checks.catalogue import ANY_MANIFEST, INPUT, WHOLE, RuleDoc, all_rules
 
 _HEAD = """# Rules
 
@@ -14,6 +14,7 @@ prints the same text, and `--level` changes how much a rule weighs.
 """
 _TITLES = {
     ANY_MANIFEST: "Any serving, whoever wrote it",
+    WHOLE: "All objects of a cluster",
     INPUT: "What components and stacks are given",
 }
 

@@ -5,13 +5,13 @@ from itertools import chain
 import pytest
 
 from kthena_components.core.checks.catalogue import all_rules
-from tests.rules.cases import HERE, KINDS, Case, read_cases
+from tests.rules.cases import HERE, KINDS, Case, documents, read_cases
 
 RULES = sorted(rule.name for rule in all_rules())
 CASES = list(chain.from_iterable(read_cases(rule) for rule in RULES))
 
 
-@pytest.mark.parametrize("rule", sorted({case.rule for case in CASES}))
+@pytest.mark.parametrize("rule", RULES)
 def test_a_rule_has_cases_of_every_kind(rule: str) -> None:
     assert {case.kind for case in CASES if case.rule == rule} == set(KINDS)
 
@@ -35,11 +35,17 @@ def test_no_file_is_of_a_rule_that_does_not_exist() -> None:
     assert {path.stem for path in (HERE / "cases").glob("*.yaml")} <= set(RULES)
 
 
-@pytest.mark.parametrize("rule", sorted({case.rule for case in CASES}))
+@pytest.mark.parametrize("rule", RULES)
 def test_pass_is_silent_and_fail_is_not(rule: str) -> None:
     cases = [case for case in CASES if case.rule == rule]
     assert all(case.says is None for case in cases if case.kind == "pass")
     assert all(case.says is not None or case.none for case in cases if case.kind == "fail")
+
+
+def test_the_documents_of_a_base_have_names_of_their_own() -> None:
+    for base in {case.base for case in CASES if case.base}:
+        names = [str(body.get("metadata", body).get("name")) for body in documents(base)]
+        assert sorted(names) == sorted(set(names)), base
 
 
 def test_every_base_is_used() -> None:

@@ -57,9 +57,9 @@ def surge_needs_spare_gpus(stack: Stack, budget: int) -> Iterator[Finding]:
     Pass: a budget of 24, two replicas of 8 GPUs, maxSurge 1.
     Fail: a budget of 16, two replicas of 8 GPUs, maxSurge 1.
     Level: mandatory where maxUnavailable is 0, else advisory. It holds only where a budget is
-        given, and the stack is within it.
+    given, and the stack is within it.
     Source: kubernetes pkg/controller/deployment/util (ResolveFenceposts); kubernetes-sigs/lws
-        pull request 779; kserve pkg/controller/v1beta1 (multi-node: 0% and 100%).
+    pull request 779; kserve pkg/controller/v1beta1 (multi-node: 0% and 100%).
     """
     used, _ = gpus_asked(stack)
     if used > budget:

@@ -42,8 +42,8 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
     Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target.
     Level: mandatory.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
-        documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
-        matrixinfer-ai/matrixinfer config/crd (no scale subresource).
+    documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
+    matrixinfer-ai/matrixinfer config/crd (no scale subresource).
     """
     first: dict[tuple[Kind, Key], Entry] = {}
     for target in _targets(stack):

@@ -49,9 +49,9 @@ def secret_key_exists(stack: Stack) -> Iterator[Finding]:
     Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
     Fail: a secret volume whose items name the key config, which its Secret does not have.
     Level: mandatory, except for optional keys; advisory for a Secret without keys in envFrom, and
-        for one in imagePullSecrets that holds no login of a registry.
-    Source: Kubernetes documentation, Secrets; kubelet pkg/kubelet/kubelet_pods.go and
-        pkg/volume/secret/secret.go; pkg/credentialprovider/secrets/secrets.go.
+    for one in imagePullSecrets that holds no login of a registry.
+    Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
+    makeEnvironmentVariables; pkg/volume/secret/secret.go; pkg/credentialprovider/secrets.
     """
     secrets = stack.named(SECRET)
     for pods in stack.pods if secrets else ():

@@ -46,9 +46,9 @@ def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
     Pass: a claim with ReadWriteMany, an engine of 2 pods.
     Fail: a claim with ReadWriteOnce, an engine of 2 pods.
     Level: mandatory for engines of several pods and for ReadWriteOncePod; advisory for replicas,
-        which may be on one node by chance.
+    which may be on one node by chance.
     Source: Kubernetes documentation, Persistent Volumes, Access Modes; KServe
-        docs/samples/multinode: the claim must be ReadWriteMany.
+    docs/samples/multinode: the claim must be ReadWriteMany.
     """
     claims = stack.named(CLAIM)
     for (entry, name), users in _users(stack).items() if claims else ():
