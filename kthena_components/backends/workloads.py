@@ -72,7 +72,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
 
 def read_template(template: object, path: str, name: str, spec: object) -> list[EngineFacts]:
     """Read the engines of a pod template, of which something makes as many pods as spec says."""
-    pods = filter(is_serving, pods_in(template, path))
+    pods = filter(is_serving, pods_of_template(template, path))
     return [_engine(name, pod, template, path, as_map(spec)) for pod in pods]
 
 
@@ -91,7 +91,7 @@ def name_of(body: Mapping[str, Any]) -> str:
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Tell whether a value is a text that names something, and is known."""
+    """Tell whether a value is a text that is known and not empty."""
     return isinstance(value, str) and value != "" and not is_late(value)
 
 
@@ -107,7 +107,7 @@ def _names(body: Mapping[str, Any], kind: str, path: str, *, ours: bool) -> tupl
     return (NameFacts(path=at, name=name, limit=limit, what="StatefulSet", made=ours),)
 
 
-def pods_in(template: object, path: str) -> list[PodFacts]:
+def pods_of_template(template: object, path: str) -> list[PodFacts]:
     """Read a pod template of a workload, where the API server fills requests from limits.
 
     Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.

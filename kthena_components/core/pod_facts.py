@@ -30,6 +30,8 @@ _ANY = "accelerators"
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _LONG_INT = 10_000
 """Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
+_REMEMBERED = 8_192
+"""Characters of a command line whose facts are remembered, with the line itself."""
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ from pod to pod: facts are about all pods of a template."""
 
@@ -170,7 +172,8 @@ def _container(
 ) -> PodFacts:
     """Read one container as if it were alone in its pod."""
     argv = _argv(container)
-    command = _command(tuple(argv), tuple(_env(container, env).items()))
+    read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
+    command = read(tuple(argv), tuple(_env(container, env).items()))
     name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")

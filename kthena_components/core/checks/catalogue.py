@@ -29,12 +29,11 @@ from kthena_components.core.checks.modelbooster import RULES as BOOSTER_RULES
 from kthena_components.core.checks.ray import RULES as RAY_RULES
 from kthena_components.core.checks.ray_serve import ray_serve_gpus
 from kthena_components.core.checks.rbg import RULES as RBG_RULES
-from kthena_components.core.checks.stack_objects import gpu_budget
 from kthena_components.core.checks.stack_topology import hypernode_tree
 from kthena_components.core.checks.vllm_stack import RULES as VLLM_STACK_RULES
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
-from kthena_components.core.checks.whole_stack import STACK_RULES
+from kthena_components.core.checks.whole_stack import ASKED_RULES, STACK_RULES
 from kthena_components.core.findings import Level
 from kthena_components.core.role_rules import ROLE_RULES
 from kthena_components.core.spec_rules import RULES as SPEC_RULES
@@ -107,7 +106,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(DYNAMO_RULES, DYNAMO),
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
         *_documented(TREE_RULES, WHOLE),
-        *_documented((*alone, gpu_budget), WHOLE),
+        *_documented((*alone, *ASKED_RULES), WHOLE),
         *_documented(chain(*CHANGE_RULES.values()), CHANGES),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
     )
