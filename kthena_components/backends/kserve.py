@@ -31,6 +31,7 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import MaybeInt, Unknown, is_late
+from kthena_components.core.surroundings import carried, stated_shape
 
 KINDS = frozenset({(GROUP, SERVICE), *((GROUP, kind) for kind in RUNTIMES)})
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
@@ -46,7 +47,9 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         return None
     view = read_multi_node(body)
     if view is not None:
-        engines: tuple[EngineFacts, ...] = (_many(view, name_of(body), path),)
+        many, shape = _many(view, name_of(body), path), stated_shape(body.get("metadata"))
+        entry = replace(many.entry, shape=shape)
+        engines: tuple[EngineFacts, ...] = (replace(many, entry=entry),)
     elif group_kind(body)[1] == SERVICE:
         engines = tuple(_one(body, join_path(path, "spec.predictor")))
     else:
@@ -108,7 +111,8 @@ def _one(body: Mapping[str, Any], base: str) -> Iterator[EngineFacts]:
 def _pods(predictor: Mapping[str, Any], base: str) -> Iterator[PodFacts]:
     for key in ("model", "huggingface"):
         if predictor.get(key) is not None:
-            pod_spec = {"containers": [_model(as_map(predictor[key]), key)]}
+            container = _model(as_map(predictor[key]), key)
+            pod_spec = {**carried(predictor, "volumes"), "containers": [container]}
             for pod in read_pods({"spec": pod_spec}, ""):
                 moved = _moved(pod, "spec.containers[0]", f"{base}.{key}")
                 yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")

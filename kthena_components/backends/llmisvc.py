@@ -24,6 +24,7 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, Unknown, is_late
+from kthena_components.core.surroundings import carried
 
 KINDS = frozenset({(GROUP, "LLMInferenceService")})
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
@@ -71,7 +72,7 @@ def _pod(workload: LlmWorkload, field: str, at: str, *, based: bool) -> PodFacts
     containers = as_list(as_map(spec).get("containers"))
     engine = as_map(containers[0]) if containers else {}
     started = [{**engine, "name": "main", **_command(workload, engine)}, *containers[1:]]
-    pod = read_pod({"spec": {"containers": started}}, "")
+    pod = read_pod({"spec": {**carried(as_map(spec), "volumes"), "containers": started}}, "")
     old, new = "spec.containers", f"{at}.{field}.containers"
     devices = [replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices]
     if not devices and (based or not containers):

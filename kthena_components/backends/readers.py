@@ -18,6 +18,7 @@ from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
 from kthena_components.core.facts import ServingFacts
 from kthena_components.core.findings import Finding
+from kthena_components.core.surroundings import NOWHERE, Surroundings, place
 
 Body = Mapping[str, Any]
 Kind = tuple[str, str]
@@ -66,11 +67,19 @@ def has_rules(body: Body) -> bool:
     return workloads.group_kind(body) in _BY_KIND
 
 
-def judge_manifest(body: Body, path: str = "") -> list[Finding]:
-    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing."""
+def judge_manifest(
+    body: Body, path: str = "", *, around: Surroundings = NOWHERE
+) -> list[Finding]:
+    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing.
+
+    Args:
+        body: The object as it would be applied.
+        path: Where it stands in the caller's input; a prefix of every path.
+        around: What is known beside it: ConfigMaps, and shapes of models.
+    """
     system = _BY_KIND.get(workloads.group_kind(body))
     if system is None:
         return []
-    facts = system.read(body, path)
+    facts = system.read(place(body, around), path)
     findings = [] if facts is None else run_checks(facts)
     return findings if system.judge is None else [*findings, *system.judge(body, path)]

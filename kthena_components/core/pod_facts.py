@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from kthena_components.core import naming
 from kthena_components.core.container_facts import (
     ContainerFacts,
     as_list,
@@ -16,11 +15,21 @@ from kthena_components.core.container_facts import (
     read_container,
     written_for_role,
 )
-from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
+from kthena_components.core.container_inputs import MissingKey, read_inputs
+from kthena_components.core.engines import (
+    CommandFacts,
+    Files,
+    Hidden,
+    image_entrypoint,
+    read_command,
+    unread_script,
+)
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
+from kthena_components.core.models import ModelShape
 from kthena_components.core.quantity import is_accelerator, parse_quantity
 from kthena_components.core.spec_parse import show_value
+from kthena_components.core.surroundings import around_of, stated_shape
 
 MAX_COUNT = 2**31 - 1
 """Counts are 32 bit in Kubernetes. What is larger is a mistake, and is not computed with."""
@@ -29,8 +38,6 @@ _ANY = "accelerators"
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _LONG_INT = 10_000
 """Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
-_PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
-"""Variables that differ from pod to pod: facts are about all pods of a template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,10 @@ class PodFacts:
     """The container that the command is in."""
     others: tuple[ContainerFacts, ...] = ()
     """The other containers, init containers too, except those that start engines of their own."""
+    shape: ModelShape | Unknown | None = None
+    """Shape of the model, where the object or the caller states it. None: look it up by name."""
+    missing: tuple[MissingKey, ...] = ()
+    """Keys that the pod's containers take from ConfigMaps which do not have them."""
 
     @property
     def gpus(self) -> MaybeInt:
@@ -129,9 +140,10 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     items, at = as_map(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_late, (template, spec, items, *as_list(items)))):
         return [_hidden(at)]
-    spec = as_map(spec)
+    spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
     found = [
-        _container(as_map(c), spec, f"{at}[{i}]", env or {}) for i, c in enumerate(as_list(items))
+        _shaped(_container(as_map(c), spec, f"{at}[{i}]", env or {}), spec, stated)
+        for i, c in enumerate(as_list(items))
     ]
     starts = [c for c in found if c.command and c.command.engine]
     starts = starts or [c for c in found if c.command][:1]
@@ -140,8 +152,10 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     engines = {id(container) for container in starts}
     beside = tuple(c.own for c in found if c.own and id(c) not in engines)
     beside += tuple(_init_containers(spec, join_path(path, "spec.initContainers")))
+    missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
-        return [replace(starts[0], devices=devices, others=beside), *starts[1:]]
+        first = replace(starts[0], devices=devices, others=beside, missing=missing)
+        return [first, *starts[1:]]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
     return [
@@ -152,6 +166,7 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
             command_path=at,
             gap=gap,
             others=beside,
+            missing=missing,
         )
     ]
 
@@ -172,13 +187,15 @@ def _container(
     container: Mapping[str, Any], spec: Mapping[str, Any], path: str, env: Mapping[str, str]
 ) -> PodFacts:
     """Read one container as if it were alone in its pod."""
-    argv = _argv(container)
-    command = _command(tuple(argv), tuple(_env(container, env).items()))
+    argv, given = tuple(_argv(container)), read_inputs(container, spec, path, env)
+    command = _command(argv, tuple(given.env.items()), given.hidden, given.files)
     name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
     elif command is None and argv and is_late(container.get("image")):
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
+    elif command is None and given.files:
+        gap = unread_script(argv, given.files)
     return PodFacts(
         devices=tuple(_devices(container, f"{path}.resources")),
         command=command,
@@ -187,15 +204,30 @@ def _container(
         container=None if command is None else name,
         gap=gap,
         own=read_container(container, spec, path),
+        missing=given.missing,
     )
+
+
+def _shaped(
+    pod: PodFacts, spec: Mapping[str, Any], stated: ModelShape | Unknown | None
+) -> PodFacts:
+    """Add the shape of the model: the pod's own word, the object's, or the caller's by name."""
+    around, model = around_of(spec), pod.command and pod.command.model
+    shape = stated or around.shape
+    if shape is None and isinstance(model, str):
+        shape = around.shapes.get(model.casefold())
+    return pod if shape is None else replace(pod, shape=shape)
 
 
 @lru_cache(maxsize=1024)
 def _command(
-    argv: tuple[str, ...], env: tuple[tuple[str, str | Unknown], ...]
+    argv: tuple[str, ...],
+    env: tuple[tuple[str, str | Unknown], ...],
+    hidden: Hidden,
+    files: Files,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all ask for its facts."""
-    return read_command(argv, dict(env))
+    return read_command(argv, dict(env), hidden=hidden, files=files)
 
 
 def _name(container: Mapping[str, Any]) -> str:
@@ -260,19 +292,6 @@ def _words(value: object) -> list[str]:
         # The whole list is not known: one word may be the model, another one any flag.
         return [_LATE, _LATE]
     return [text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
-
-
-def _env(container: Mapping[str, Any], injected: Mapping[str, str]) -> dict[str, str | Unknown]:
-    found: dict[str, str | Unknown] = {}
-    for item in as_list(container.get("env")):
-        entry = as_map(item)
-        name, value = entry.get("name"), entry.get("value")
-        if isinstance(name, str) and name not in _PLACES:
-            literal = isinstance(value, str) and not is_late(value)
-            found[name] = (
-                str(value) if literal else Unknown(f"the value of {name} is not in the manifest")
-            )
-    return {**found, **injected}
 
 
 def as_count(value: object, what: str, default: int) -> MaybeInt:

@@ -100,7 +100,7 @@ _VOCABULARY = 64
 def shardings(facts: ServingFacts) -> Iterator[Sharding]:
     """Give each engine whose model has a known shape, and which splits it."""
     for engine, command in _splitting(facts):
-        shape = _shape(command)
+        shape = _shape(engine, command)
         if isinstance(shape, ModelShape):
             yield Sharding(engine, command, shape)
 
@@ -111,7 +111,7 @@ def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
     An engine whose model and ranks cannot be read is left out: its ranks have been spoken of.
     """
     for engine, command in _splitting(facts):
-        shape, unread = _shape(command), isinstance(command.model, Unknown)
+        shape, unread = _shape(engine, command), isinstance(command.model, Unknown)
         if isinstance(shape, Unknown):
             if unread and isinstance(ranks_of(engine, command), Unknown):
                 continue
@@ -132,7 +132,9 @@ def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]
             yield engine, command
 
 
-def _shape(command: CommandFacts) -> ModelShape | Unknown:
+def _shape(engine: EngineFacts, command: CommandFacts) -> ModelShape | Unknown:
+    if engine.entry.shape is not None:
+        return engine.entry.shape
     if command.model is None:
         return Unknown("its command line names no model")
     return command.model if isinstance(command.model, Unknown) else find_model(command.model)

@@ -4,10 +4,11 @@ Reader and writer are inverse, so they stand together. Flags: vllm/engine/arg_ut
 vllm/entrypoints/openai/cli_args.py. How they are parsed: vllm/utils/argparse_utils.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kthena_components.core.engines.facts import CommandFacts
+from kthena_components.core.engines.files import as_flags, kaito_flag, vllm_flag
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash, script
 from kthena_components.core.engines.options import Kind, Option, build_dialect
 from kthena_components.core.engines.reading import Reading
@@ -68,7 +69,8 @@ _READ = (
     _json("--hf-overrides", "architectures", "architectures", Kind.MANY),
     _json("--kv-transfer-config", "kv_role", "kv_role", Kind.TEXT),
     _json("--speculative-config", "speculative_tokens", "num_speculative_tokens", Kind.SIZE),
-    Option("--config", Kind.TEXT, "config", ("--kaito-config-file",)),
+    Option("--config", Kind.TEXT, "config"),
+    Option("--kaito-config-file", Kind.TEXT, "kaito_config"),
 )
 
 # Read past, but known: they decide what an abbreviation can mean and which word is the model.
@@ -170,15 +172,25 @@ def read_vllm(
     """Read the arguments behind `vllm serve`, or those of a program that takes the same flags.
 
     A config file (`--config`) gives way to the command line, so that only what the command line
-    leaves open is unknown with one (vllm/utils/argparse_utils.py `_pull_args_from_config`).
+    leaves open is unknown where it is not at hand (vllm/utils/argparse_utils.py
+    `_pull_args_from_config`). KAITO puts its own file behind the command line, so that it wins.
     """
     dialect = KSERVE_DIALECT if engine == "huggingfaceserver" else DIALECT
     reading = Reading(dialect, scope).read(words)
     reading.take_model(positional=positional)
-    if "config" in reading.values:
-        reading.hide(f"the file of {reading.where['config']} is not at hand")
+    _read_files(reading)
     facts = reading.facts(engine)
     return replace(facts, data_mode=_data_mode(reading, facts))
+
+
+def _read_files(reading: Reading) -> None:
+    config = reading.config_file()
+    if config is not None:
+        reading.add_file(as_flags(config, vllm_flag))
+    kaito = reading.config_file("kaito_config", wins=True)
+    vllm = {} if kaito is None else kaito.get("vllm")
+    if isinstance(vllm, Mapping) and vllm:
+        reading.add_file(as_flags(vllm, kaito_flag), "kaito_config", wins=True)
 
 
 def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:

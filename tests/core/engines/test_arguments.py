@@ -70,7 +70,7 @@ FLAGS: list[tuple[str, str, Any]] = [
     (
         "python /vllm/inference_api.py --kaito-config-file x -tp 8",
         "pipeline",
-        Unknown("the file of --kaito-config-file x is not at hand"),
+        Unknown("the file of --kaito-config-file x is not at hand, and it wins"),
     ),
 ]
 
