@@ -5,6 +5,7 @@ Two policies call it, because a policy has one level. Nothing here raises: an ex
 the whole operation, whatever the level.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.report import read_shape
+from kthena_components.core.surroundings import Surroundings, gather, place
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
@@ -40,6 +42,9 @@ TOGETHER = frozenset(
     }
 )
 """Kinds that the rules for a whole stack compare."""
+
+CONFIG_MAP = re.compile(r'"configMap|"inference"')
+"""What an object says that may take something from a ConfigMap."""
 
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
@@ -135,9 +140,9 @@ def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
 
 def validate_groups(args: StackValidationArgs, report: ReportViolation) -> None:
     """Report on what no object shows by itself: engines of several objects, gangs, references."""
-    for bodies in _clusters(args):
-        for finding in _safely(partial(_judge_groups, bodies)):
-            owner = _owner(finding, bodies)
+    for bodies, others in _clusters(args):
+        for finding in _safely(partial(_judge_groups, bodies, others)):
+            owner = _owner(finding, [*bodies, *others])
             message = _text(finding).removeprefix(f"{owner}.")
             if finding.level is Level.MANDATORY:
                 report(message, owner or None)
@@ -152,28 +157,43 @@ def _owner(finding: Finding, urns: Iterable[str]) -> str:
     return max(owners, key=len, default="")
 
 
-def _judge_groups(bodies: Mapping[str, Body]) -> Iterator[Finding]:
-    """Judge what no object shows by itself, each finding below the URN of the object to change."""
-    groups = read_group(bodies.values(), list(bodies))
+def _judge_groups(bodies: Mapping[str, Body], others: Mapping[str, Body]) -> Iterator[Finding]:
+    """Judge what no object shows by itself, each finding below the URN of the object to change.
+
+    An object that takes something from a ConfigMap of the stack is judged once more with it.
+    """
+    around = Surroundings(config_maps=gather(others.values()))
+    known = {urn: place(body, around) for urn, body in bodies.items()}
+    groups = read_group(known.values(), list(known))
     findings = [finding for facts in groups for finding in run_checks(facts)]
     # Pods of a gang may belong to another stack, such as those of a Role that is used by itself.
     findings += judge_stack(list(bodies.values()), list(bodies), complete=False)
+    for urn, body in {**bodies, **others}.items() if around.config_maps else ():
+        if CONFIG_MAP.search(json.dumps(body, default=str)):
+            findings += judge_manifest(body, urn, around=around)
     if not findings:
         return
-    alone = (finding for body in bodies.values() for finding in judge_manifest(body))
-    said = {(finding.rule, finding.seen) for finding in alone}
+    every = [*bodies.values(), *others.values()]
+    said = {(f.rule, f.seen) for body in every for f in judge_manifest(body)}
     yield from (finding for finding in findings if (finding.rule, finding.seen) not in said)
 
 
-def _clusters(args: StackValidationArgs) -> Iterable[dict[str, Body]]:
-    """Give the objects that may belong to a group by their URN, those of each provider together."""
-    clusters: dict[str, dict[str, Body]] = {}
-    for resource in args.resources:
-        identity = _identity(resource.resource_type)
-        if identity["kind"] in TOGETHER and resource.resource_type.startswith(KUBERNETES):
+def _clusters(args: StackValidationArgs) -> Iterable[tuple[dict[str, Body], dict[str, Body]]]:
+    """Give the objects that are judged together by their URN, those of each provider by themselves.
+
+    First those that may belong to a group. Then, where there are ConfigMaps, these and all other
+    objects that have rules.
+    """
+    resources = [r for r in args.resources if r.resource_type.startswith(f"{KUBERNETES}:")]
+    kinds = [_identity(resource.resource_type)["kind"] for resource in resources]
+    clusters: dict[str, tuple[dict[str, Body], dict[str, Body]]] = {}
+    for resource, kind in zip(resources, kinds, strict=True):
+        beside = "ConfigMap" in kinds and (kind == "ConfigMap" or is_judged(resource.resource_type))
+        if kind in TOGETHER or beside:
             cluster = resource.provider.urn if resource.provider else ""
-            body = {**plain(resource.props), **identity}
-            clusters.setdefault(cluster, {})[resource.urn] = body
+            body = {**plain(resource.props), **_identity(resource.resource_type)}
+            pair = clusters.setdefault(cluster, ({}, {}))
+            pair[kind not in TOGETHER][resource.urn] = body
     return clusters.values()
 
 

@@ -149,9 +149,11 @@ def _or_runtime(pod: PodFacts, path: str) -> PodFacts:
 def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
     """Give the same pod in the coordinates of the object that it was read from."""
     devices = (replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices)
+    missing = (replace(key, path=key.path.replace(old, new, 1)) for key in pod.missing)
     return replace(
         pod,
         devices=tuple(devices),
+        missing=tuple(missing),
         gpus_path=pod.gpus_path.replace(old, new, 1),
         command_path=pod.command_path.replace(old, new, 1),
     )

@@ -89,6 +89,7 @@ def _pod(workload: LlmWorkload, field: str, at: str, *, based: bool) -> PodFacts
             pod,
             command=command,
             devices=tuple(devices),
+            missing=tuple(replace(k, path=k.path.replace(old, new, 1)) for k in pod.missing),
             gpus_path=pod.gpus_path.replace(old, new, 1),
             command_path=pod.command_path.replace(old, new, 1) if own else f"{at}.parallelism",
         )

@@ -67,9 +67,7 @@ def has_rules(body: Body) -> bool:
     return workloads.group_kind(body) in _BY_KIND
 
 
-def judge_manifest(
-    body: Body, path: str = "", *, around: Surroundings = NOWHERE
-) -> list[Finding]:
+def judge_manifest(body: Body, path: str = "", *, around: Surroundings = NOWHERE) -> list[Finding]:
     """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing.
 
     Args:

@@ -1,15 +1,18 @@
 """From paths to results, one file at a time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kthena_components.backends.readers import judge_manifest
 from kthena_components.cli.documents import read_documents
-from kthena_components.cli.files import Unreadable, find_files, read_text, shown_name
+from kthena_components.cli.files import Unreadable, find_files, shown_name
 from kthena_components.cli.levels import Levels
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
+from kthena_components.cli.surroundings import Texts, find_config_maps
 from kthena_components.core.container_facts import as_map
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.models import ModelShape
+from kthena_components.core.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +60,25 @@ class Summary:
         )
 
 
-def check(paths: Iterable[str], levels: Levels, summary: Summary) -> Iterator[Result | Unreadable]:
-    """Judge every object below some paths, and count in the summary what was looked at."""
-    for path in find_files(paths):
-        for result in [path] if isinstance(path, Unreadable) else _file(path, levels, summary):
+def check(
+    paths: Iterable[str],
+    levels: Levels,
+    summary: Summary,
+    shapes: Mapping[str, ModelShape] | None = None,
+) -> Iterator[Result | Unreadable]:
+    """Judge every object below some paths, and count in the summary what was looked at.
+
+    Args:
+        paths: Files, folders, or standard input. All ConfigMaps in them are known to all objects.
+        levels: How much each rule weighs.
+        summary: Where it is counted.
+        shapes: Shapes of models by name, in lower case.
+    """
+    files, texts = list(find_files(paths)), Texts()
+    found = find_config_maps((path for path in files if isinstance(path, str)), texts.read)
+    beside = _Beside(levels, summary, texts, Surroundings(config_maps=found, shapes=shapes or {}))
+    for path in files:
+        for result in [path] if isinstance(path, Unreadable) else _file(path, beside):
             if isinstance(result, Unreadable):
                 summary.unreadable += 1
             else:
@@ -68,8 +86,18 @@ def check(paths: Iterable[str], levels: Levels, summary: Summary) -> Iterator[Re
             yield result
 
 
-def _file(path: str, levels: Levels, summary: Summary) -> Iterator[Result | Unreadable]:
-    text, name = read_text(path), shown_name(path)
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What all files share."""
+
+    levels: Levels
+    summary: Summary
+    texts: Texts
+    around: Surroundings
+
+
+def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
+    text, name, summary = beside.texts.read(path), shown_name(path), beside.summary
     if isinstance(text, Unreadable):
         yield text
         return
@@ -83,14 +111,14 @@ def _file(path: str, levels: Levels, summary: Summary) -> Iterator[Result | Unre
                 summary.others += 1
                 continue
             summary.objects += 1
-            for finding in levels.apply(_judge(item)):
+            for finding in beside.levels.apply(_judge(item, beside.around)):
                 yield _result(name, item, finding)
 
 
-def _judge(item: KubeObject) -> list[Finding]:
+def _judge(item: KubeObject, around: Surroundings) -> list[Finding]:
     """Judge, and turn a fault of the rules themselves into one more thing that was not checked."""
     try:
-        return judge_manifest(item.body)
+        return judge_manifest(item.body, around=around)
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
         return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)]

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kthena_components.cli.check import Summary, check
 from kthena_components.cli.files import Unreadable
@@ -19,6 +19,8 @@ from kthena_components.cli.reports import (
 )
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
+from kthena_components.cli.surroundings import ModelConfigError, read_shapes
+from kthena_components.core.models import ModelShape
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 FORMATS: dict[str, Callable[[Write], Report]] = {
@@ -76,6 +78,14 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="how much each rule weighs; FILE is JSON that maps a rule, or * for all others, to "
         "mandatory, advisory or disabled",
     )
+    checking.add_argument(
+        "--model-config",
+        metavar="MODEL=PATH",
+        action="append",
+        default=[],
+        help="shape of a model that is not in the table of models: its config.json, or the folder "
+        "that holds it; may be given several times",
+    )
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
     return parser, checking
@@ -85,7 +95,8 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         levels = read_levels(asked.level)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
-    except (LevelsError, UnknownRuleError) as error:
+        shapes = read_shapes(asked.model_config)
+    except (LevelsError, ModelConfigError, UnknownRuleError) as error:
         parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
     if asked.rules:
         told = list_rules()
@@ -94,12 +105,15 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return CLEAN
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
-    return _run(asked.paths, levels, FORMATS[asked.format](sys.stdout.write))
+    report = FORMATS[asked.format](sys.stdout.write)
+    return _run(asked.paths, levels, shapes, report)
 
 
-def _run(paths: Sequence[str], levels: Levels, report: Report) -> int:
+def _run(
+    paths: Sequence[str], levels: Levels, shapes: Mapping[str, ModelShape], report: Report
+) -> int:
     summary = Summary()
-    for result in check(paths, levels, summary):
+    for result in check(paths, levels, summary, shapes):
         if isinstance(result, Unreadable):
             sys.stderr.write(f"{one_line(str(result))}\n")
             report.skip(result)

@@ -46,6 +46,12 @@ class Inputs:
             self.env.pop(name, None)
             self.env[name] = value
 
+    def hide(self, prefix: str, source: str) -> None:
+        """Note that something may set, or have set anew, variables that begin with a prefix."""
+        for name in [name for name in self.env if name.startswith(prefix)]:
+            self.set(name, Unknown(f"{name} may come from {source}"))
+        self.hidden = (*self.hidden, (prefix, source))
+
     def miss(self, path: str, found: ConfigMap, key: object) -> None:
         """Note a key that is not there, so that the container does not start."""
         if isinstance(key, str) and not is_late(key):
@@ -75,8 +81,15 @@ def read_inputs(
         given.env[name] = value
     for index, source in enumerate(as_list(container.get("envFrom"))):
         _env_from(given, source, around, f"{path}.envFrom[{index}]")
+    if is_late(container.get("envFrom")):
+        given.hide("", "envFrom, which is not known yet")
+    if is_late(container.get("env")):
+        given.hide("", "env, which is not known yet")
     for index, item in enumerate(as_list(container.get("env"))):
-        _env(given, as_map(item), around, f"{path}.env[{index}]")
+        if is_late(item) or is_late(as_map(item).get("name")):
+            given.hide("", "env, a part of which is not known yet")
+        else:
+            _env(given, as_map(item), around, f"{path}.env[{index}]")
     given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
     if container.get("volumeMounts"):
         _mounts(given, container, spec, path)
@@ -94,19 +107,17 @@ def _env_from(given: Inputs, source: object, around: Surroundings, path: str) ->
             if isinstance(key, str) and _VARIABLE.fullmatch(name):
                 given.set(name, _literal(found.text(key)))
         return
-    because = f"envFrom of {_source(source, found)}"
-    for name in [name for name in given.env if name.startswith(start)]:
-        given.set(name, Unknown(f"{name} may come from {because}"))
-    given.hidden = (*given.hidden, (start, because))
+    given.hide(start, f"envFrom, where {_why(source, found)}")
 
 
-def _source(source: object, found: ConfigMap | Unknown | None) -> str:
+def _why(source: object, found: ConfigMap | Unknown | None) -> str:
+    """Say why a source of variables is not known."""
     secret = as_map(as_map(source).get("secretRef")).get("name")
     if isinstance(secret, str) and not is_late(secret):
-        return f"Secret '{secret[:63]}', which is not read"
+        return f"Secret '{secret[:63]}' is not read"
     if isinstance(found, ConfigMap):
-        return f"{found.title}, which is not known yet"
-    return f"a ConfigMap: {found.because}" if found else "a source that is not known"
+        return f"{found.title} is not known yet"
+    return found.because if found else "a source is not known yet"
 
 
 def _env(given: Inputs, item: Mapping[str, Any], around: Surroundings, path: str) -> None:
@@ -157,9 +168,7 @@ def _mounts(
     given.files = tuple(found)
 
 
-def _part(
-    given: Inputs, whole: Mount, mount: Mapping[str, Any], at: str, where: str
-) -> Mount:
+def _part(given: Inputs, whole: Mount, mount: Mapping[str, Any], at: str, where: str) -> Mount:
     """Give what a mount shows of its volume: all of it, or what stands at its subPath."""
     inside = mount.get("subPath")
     expression = mount.get("subPathExpr")

@@ -69,8 +69,13 @@ class ConfigMaps:
         """Tell whether there is one."""
         return bool(self._found)
 
-    def add(self, body: Mapping[str, Any]) -> None:
-        """Take in an object; what is no ConfigMap with a name is passed over."""
+    def add(self, body: Mapping[str, Any], *, gap: Unknown | None = None) -> None:
+        """Take in an object; what is no ConfigMap with a name is passed over.
+
+        Args:
+            body: The object.
+            gap: Why it has more keys than it shows.
+        """
         metadata = body.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
         named = isinstance(name, str) and not is_late(name)
@@ -81,7 +86,7 @@ class ConfigMaps:
             name=str(name),
             data=data if isinstance(data, Mapping) else {},
             binary=frozenset(filter(_is_text, binary if isinstance(binary, Mapping) else ())),
-            gap=_LATE_DATA if is_late(data) or is_late(binary) else None,
+            gap=_LATE_DATA if is_late(data) or is_late(binary) else gap,
         )
         spaces, space = self._found.setdefault(str(name), {}), namespace_of(body)
         other = spaces.get(space, known)
@@ -123,8 +128,10 @@ class Surroundings:
     def find(self, reference: Mapping[str, Any]) -> ConfigMap | Unknown:
         """Find the ConfigMap that a reference names."""
         name = reference.get("name")
-        if not isinstance(name, str) or is_late(name):
-            return Unknown("the name of a ConfigMap is not known yet")
+        if is_late(name):
+            return Unknown("the name of its ConfigMap is not known yet")
+        if not isinstance(name, str) or not name:
+            return Unknown("it names no ConfigMap")
         found = self.config_maps.find(name, self.namespace)
         if isinstance(found, Unknown) and reference.get("optional") is True:
             return Unknown(f"{found.because}, and is optional")

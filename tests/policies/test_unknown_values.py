@@ -60,17 +60,17 @@ UNREAD: dict[str, tuple[Args, str, str]] = {
     "a-config-map": (
         vllm(FLAG, "$(TP)", env=[{"name": "TP", "valueFrom": {"configMapKeyRef": {"key": "tp"}}}]),
         ARGS,
-        "the value of TP is not in the manifest",
+        "the value of TP is not in the manifest: it names no ConfigMap",
     ),
     "all-variables": (
         vllm(FLAG, "$(TP)", env=UNKNOWN),
         ARGS,
-        "TP has no literal value in this container's env",
+        "TP may come from env, which is not known yet",
     ),
     "variables-of-a-config-map": (
         vllm(FLAG, "$(TP)", envFrom=[{"configMapRef": {"name": "sizes"}}]),
         ARGS,
-        "TP has no literal value in this container's env",
+        "TP may come from envFrom, where ConfigMap 'sizes' is not among the objects that are checked",
     ),
     "gpus": (vllm(FLAG, "8", gpus=UNKNOWN), ARGS, f"the amount of {GPU} is not known yet"),
     "limits": (

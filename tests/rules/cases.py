@@ -13,6 +13,7 @@ from kthena_components.backends.readers import judge_manifest
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, SpecError
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.surroundings import Surroundings, gather
 from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent
@@ -52,8 +53,11 @@ def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
     documents = _base(base)
     if len(documents) > 1:
         bodies = changed({"stack": documents}, {f"stack{at}": v for at, v in changes.items()})
+        around = Surroundings(config_maps=gather(bodies["stack"]))
         alone = [
-            f for i, body in enumerate(bodies["stack"]) for f in judge_manifest(body, f"[{i}]")
+            f
+            for i, body in enumerate(bodies["stack"])
+            for f in judge_manifest(body, f"[{i}]", around=around)
         ]
         return [*alone, *judge_stack(bodies["stack"], [f"[{i}]" for i in range(len(documents))])]
     body = changed(documents[0], changes)

@@ -108,7 +108,9 @@ def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
     elif start is not None:
         return None
     text = Scope({}, files=files).file(argv[at]) if at < len(argv) else None
-    return text if isinstance(text, Unknown) else None
+    if not isinstance(text, Unknown):
+        return None
+    return Unknown(f"the script {argv[at]} is not at hand: {text.because}")
 
 
 def _is_shell_script(text: str) -> bool:

@@ -94,9 +94,7 @@ class Reading:
         """Note that values may be stated out of sight."""
         self.hidden = self.hidden or Unknown(because)
 
-    def config_file(
-        self, name: str = "config", *, wins: bool = False
-    ) -> Mapping[Any, Any] | None:
+    def config_file(self, name: str = "config", *, wins: bool = False) -> Mapping[Any, Any] | None:
         """Give the map of the file that a flag names, None where the flag is not given.
 
         None too where the file cannot be read; then it hides what the command line leaves open,
