@@ -1,4 +1,4 @@
-"""What stands beside the objects that are judged: ConfigMaps in the same files, and model shapes."""
+"""What stands beside the objects that are judged: ConfigMaps in the same files, model shapes."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a container is given beside its command: variables, and files of ConfigMaps.
+"""What a container is given: its command, variables, and files of ConfigMaps.
 
 Whatever is not known stays so, with the reason. A Secret is never read.
 """
@@ -11,14 +11,16 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.container_facts import as_list, as_map
-from kthena_components.core.engines import Files, Hidden, Mount
-from kthena_components.core.known import MaybeText, Unknown, is_late
+from kthena_components.core.engines import Files, Hidden, Mount, image_entrypoint
+from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeText, Unknown, is_late
 from kthena_components.core.surroundings import ConfigMap, Surroundings, around_of
 
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ from pod to pod: facts are about all pods of a template."""
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
-_NO_FILES: Files = ()
+_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_LONG_INT = 10_000
+"""Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +42,9 @@ class Inputs:
     files: Files = ()
     missing: tuple[MissingKey, ...] = ()
 
-    def set(self, name: object, value: MaybeText) -> None:
+    def set(self, name: str, value: MaybeText) -> None:
         """Set a variable; one that was there before is set anew, behind the others."""
-        if isinstance(name, str) and name not in _PLACES:
+        if name not in _PLACES:
             self.env.pop(name, None)
             self.env[name] = value
 
@@ -79,8 +81,8 @@ def read_inputs(
     around, given = around_of(spec), Inputs()
     for name, value in injected.items():
         given.env[name] = value
-    for index, source in enumerate(as_list(container.get("envFrom"))):
-        _env_from(given, source, around, f"{path}.envFrom[{index}]")
+    for source in as_list(container.get("envFrom")):
+        _env_from(given, source, around)
     if is_late(container.get("envFrom")):
         given.hide("", "envFrom, which is not known yet")
     if is_late(container.get("env")):
@@ -96,16 +98,15 @@ def read_inputs(
     return given
 
 
-def _env_from(given: Inputs, source: object, around: Surroundings, path: str) -> None:
+def _env_from(given: Inputs, source: object, around: Surroundings) -> None:
     """Take in all keys of a ConfigMap; what cannot be read hides the variables it may set."""
     reference, prefix = as_map(source).get("configMapRef"), as_map(source).get("prefix")
     start = prefix if isinstance(prefix, str) and not is_late(prefix) else ""
     found = around.find(reference) if isinstance(reference, Mapping) else None
     if isinstance(found, ConfigMap) and found.gap is None and not is_late(prefix):
         for key in found.data:
-            name = f"{start}{key}"
-            if isinstance(key, str) and _VARIABLE.fullmatch(name):
-                given.set(name, _literal(found.text(key)))
+            if isinstance(key, str) and _VARIABLE.fullmatch(start + key):
+                given.set(start + key, _literal(found.text(key)))
         return
     given.hide(start, f"envFrom, where {_why(source, found)}")
 
@@ -122,6 +123,8 @@ def _why(source: object, found: ConfigMap | Unknown | None) -> str:
 
 def _env(given: Inputs, item: Mapping[str, Any], around: Surroundings, path: str) -> None:
     name, value = item.get("name"), item.get("value")
+    if not isinstance(name, str):
+        return
     reference = as_map(item.get("valueFrom")).get("configMapKeyRef")
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
         late = Unknown(f"the value of {name} is not in the manifest")
@@ -237,3 +240,27 @@ def _items(
         if not found.has(key) and source.get("optional") is not True:
             given.miss(f"{path}.volumeMounts", found, key)
         yield posixpath.normpath(at), found.text(key)
+
+
+def read_argv(container: Mapping[str, Any]) -> list[str]:
+    """Give a container's command and args in one list, or what its image starts."""
+    command = _words(container.get("command")) or [
+        *image_entrypoint(str(container.get("image", "")))
+    ]
+    return [*command, *_words(container.get("args"))]
+
+
+def _words(value: object) -> list[str]:
+    if is_late(value):
+        # The whole list is not known: one word may be the model, another one any flag.
+        return [_LATE, _LATE]
+    return [_text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
+
+
+def _text_of(value: object) -> str:
+    """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
+    if is_late(value) and LATE_OPEN not in str(value):
+        return _LATE
+    if isinstance(value, int) and value.bit_length() > _LONG_INT:
+        return hex(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -15,17 +15,16 @@ from kthena_components.core.container_facts import (
     read_container,
     written_for_role,
 )
-from kthena_components.core.container_inputs import MissingKey, read_inputs
+from kthena_components.core.container_inputs import MissingKey, read_argv, read_inputs
 from kthena_components.core.engines import (
     CommandFacts,
     Files,
     Hidden,
-    image_entrypoint,
     read_command,
     unread_script,
 )
 from kthena_components.core.findings import join_path
-from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
+from kthena_components.core.known import MaybeInt, Unknown, is_late
 from kthena_components.core.models import ModelShape
 from kthena_components.core.quantity import is_accelerator, parse_quantity
 from kthena_components.core.spec_parse import show_value
@@ -35,9 +34,6 @@ MAX_COUNT = 2**31 - 1
 """Counts are 32 bit in Kubernetes. What is larger is a mistake, and is not computed with."""
 _ANY = "accelerators"
 """Stands for the resource where it is not known which one it is."""
-_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
-_LONG_INT = 10_000
-"""Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +183,7 @@ def _container(
     container: Mapping[str, Any], spec: Mapping[str, Any], path: str, env: Mapping[str, str]
 ) -> PodFacts:
     """Read one container as if it were alone in its pod."""
-    argv, given = tuple(_argv(container)), read_inputs(container, spec, path, env)
+    argv, given = tuple(read_argv(container)), read_inputs(container, spec, path, env)
     command = _command(argv, tuple(given.env.items()), given.hidden, given.files)
     name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
@@ -280,20 +276,6 @@ def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
     return int(read)
 
 
-def _argv(container: Mapping[str, Any]) -> list[str]:
-    command = _words(container.get("command")) or [
-        *image_entrypoint(str(container.get("image", "")))
-    ]
-    return [*command, *_words(container.get("args"))]
-
-
-def _words(value: object) -> list[str]:
-    if is_late(value):
-        # The whole list is not known: one word may be the model, another one any flag.
-        return [_LATE, _LATE]
-    return [text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
-
-
 def as_count(value: object, what: str, default: int) -> MaybeInt:
     """Give a count; a missing one is the default, whatever is not one is unknown."""
     if value is None:
@@ -304,12 +286,3 @@ def as_count(value: object, what: str, default: int) -> MaybeInt:
     if 0 <= number <= MAX_COUNT and number == int(number):
         return int(number)
     return Unknown(f"{what} is {show_value(value)}, which is not a count")
-
-
-def text_of(value: object) -> str:
-    """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
-    if is_late(value) and LATE_OPEN not in str(value):
-        return _LATE
-    if isinstance(value, int) and value.bit_length() > _LONG_INT:
-        return hex(value)
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

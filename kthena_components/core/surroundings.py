@@ -28,7 +28,7 @@ class ConfigMap:
     """One ConfigMap."""
 
     name: str
-    data: Mapping[str, Any]
+    data: Mapping[Any, Any]
     binary: frozenset[str] = frozenset()
     """Keys of binaryData."""
     gap: Unknown | None = None

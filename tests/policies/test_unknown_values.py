@@ -29,6 +29,7 @@ def not_checked(path: str, because: str, name: str = "chat") -> str:
     return f"{path}: engine '{name}' was not checked, because {because}. [world-size-equals-gpus]"
 
 
+ABSENT = "ConfigMap 'sizes' is not among the objects that are checked"
 UNREAD: dict[str, tuple[Args, str, str]] = {
     "all-arguments": (container(args=UNKNOWN), ARGS, "<output> may hold any flag"),
     "one-argument": (vllm(UNKNOWN), ARGS, "<output> may hold any flag"),
@@ -70,7 +71,7 @@ UNREAD: dict[str, tuple[Args, str, str]] = {
     "variables-of-a-config-map": (
         vllm(FLAG, "$(TP)", envFrom=[{"configMapRef": {"name": "sizes"}}]),
         ARGS,
-        "TP may come from envFrom, where ConfigMap 'sizes' is not among the objects that are checked",
+        f"TP may come from envFrom, where {ABSENT}",
     ),
     "gpus": (vllm(FLAG, "8", gpus=UNKNOWN), ARGS, f"the amount of {GPU} is not known yet"),
     "limits": (

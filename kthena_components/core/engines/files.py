@@ -5,7 +5,7 @@ Nothing is read from a disk: the caller says what each mount of the container ho
 
 import json
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -72,22 +72,26 @@ def read_yaml(text: str) -> Mapping[Any, Any] | Unknown:
     if len(text) > _LONGEST:
         return Unknown(f"it has more than {_LONGEST} characters")
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                return Unknown("it has aliases, which are not followed here")
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST:
-                return Unknown(f"it is nested more deeply than {_DEEPEST} levels")
-        found = yaml.load(text, Loader=loader)  # noqa: S506 - one of the safe loaders
+        beyond = _beyond(yaml, yaml.parse(text, Loader=loader))
+        found = {} if beyond else yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader
     except Exception:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-        return Unknown("it is no YAML that can be read")
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        return Unknown("it holds no map")
-    return found
+        beyond, found = "it is no YAML that can be read", {}
+    if beyond is None and not isinstance(found, dict | None):
+        beyond = "it holds no map"
+    return Unknown(beyond) if beyond else found or {}
+
+
+def _beyond(yaml: Any, events: Iterable[Any]) -> str | None:
+    """Say which limit a file goes beyond, if any."""
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            return "it has aliases, which are not followed here"
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            return f"it is nested more deeply than {_DEEPEST} levels"
+    return None
 
 
 def as_flags(config: Mapping[Any, Any], write: Callable[[str, object], list[str]]) -> list[str]:

@@ -142,7 +142,7 @@ class _Search:
         if self.level > _MAX_LEVEL:
             return 0
         if start is None:
-            self.mounted(words[1 if words[:1] in (["exec"], ["source"], ["."]) else 0 :])
+            self.mounted(words[1 if words[:1] == ["exec"] else 0 :])
             return len(self.engines) - before
         arguments = words[start.arguments :]
         if start.program is Program.SHELL:

@@ -49,7 +49,7 @@ class Reading:
     """Each flag that states something, as written."""
     hidden: Unknown | None = None
     """Why a value that is not stated may be stated all the same, out of sight."""
-    _doubts: dict[str, Unknown] = field(default_factory=dict)
+    doubts: dict[str, Unknown] = field(default_factory=dict)
     _given: dict[str, dict[str, str]] = field(default_factory=dict)
     _guesses: int = 0
 
@@ -85,7 +85,7 @@ class Reading:
 
     def get(self, name: str, default: Any) -> Any:
         """Give a field's value, or its default when nothing can have stated it."""
-        for values in (self.values, self._doubts):
+        for values in (self.values, self.doubts):
             if name in values:
                 return values[name]
         return default if self.hidden is None else self.hidden
@@ -127,9 +127,9 @@ class Reading:
         file = Reading(self.dialect, Scope({}, {}, in_shell=True)).read(words)
         where = {key: f"{written} in {path}" for key, written in file.where.items()}
         first, last = (self, file) if wins else (file, self)
-        self._doubts = {**first._doubts, **last._doubts}
+        self.doubts = {**first.doubts, **last.doubts}
         if wins:
-            stated = {key: value for key, value in self.values.items() if key not in file._doubts}
+            stated = {key: value for key, value in self.values.items() if key not in file.doubts}
             self.values, self.where = {**stated, **file.values}, {**self.where, **where}
         else:
             self.values, self.where = {**file.values, **self.values}, {**where, **self.where}
@@ -240,7 +240,7 @@ class Reading:
         else:
             return
         self.flags += [(head, option) for option in meant if option.field]
-        self._doubts.update((option.field, unknown) for option in meant if option.field)
+        self.doubts.update((option.field, unknown) for option in meant if option.field)
 
     def _abbreviated(self, head: str, option: Option) -> None:
         full = option.name if not option.off else f"--no-{option.name[2:]}"

@@ -171,8 +171,7 @@ def read_vllm(
 ) -> CommandFacts:
     """Read the arguments behind `vllm serve`, or those of a program that takes the same flags.
 
-    A config file (`--config`) gives way to the command line, so that only what the command line
-    leaves open is unknown where it is not at hand (vllm/utils/argparse_utils.py
+    A config file gives way to the command line (vllm/utils/argparse_utils.py
     `_pull_args_from_config`). KAITO puts its own file behind the command line, so that it wins.
     """
     dialect = KSERVE_DIALECT if engine == "huggingfaceserver" else DIALECT

@@ -69,6 +69,8 @@ class Scope:
     """What is mounted in the container."""
     hidden: Hidden = ()
     """Where further variables may come from."""
+    sourced: int = 0
+    """Files that scripts have taken in."""
     absent: list[str] = field(default_factory=list)
     """What is said of files that are named and surely not there."""
     _gaps: list[tuple[str, str]] = field(default_factory=list)
