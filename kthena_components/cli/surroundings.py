@@ -15,7 +15,8 @@ from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.surroundings import ConfigMaps
 
 _HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
-_REFERS = re.compile(r"\bconfigMap|\binference\b")
+_REFERS = ("configMap", "inference")
+"""What a file says that may take something from a ConfigMap."""
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
 _CONFIG = "config.json"
 
@@ -49,7 +50,7 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
         text = read(path)
         if isinstance(text, Unreadable):
             continue
-        referred = referred or _REFERS.search(text) is not None
+        referred = referred or any(word in text for word in _REFERS)
         if "ConfigMap" in text and _HOLDS.search(text):
             holding.append(path)
     size = 0

@@ -18,6 +18,8 @@ from kthena_components.core.surroundings import ConfigMap, Surroundings, around_
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ from pod to pod: facts are about all pods of a template."""
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
+_MOST = 100
+"""Sources of variables, and mounts of ConfigMaps, that are read in one container."""
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _LONG_INT = 10_000
 """Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
@@ -81,17 +83,20 @@ def read_inputs(
     around, given = around_of(spec), Inputs()
     for name, value in injected.items():
         given.env[name] = value
-    for source in as_list(container.get("envFrom")):
+    sources, items = as_list(container.get("envFrom")), as_list(container.get("env"))
+    for source in sources[:_MOST]:
         _env_from(given, source, around)
+    if len(sources) > _MOST:
+        given.hide("", f"envFrom, of which {_MOST} sources are read")
     if is_late(container.get("envFrom")):
         given.hide("", "envFrom, which is not known yet")
     if is_late(container.get("env")):
         given.hide("", "env, which is not known yet")
-    for index, item in enumerate(as_list(container.get("env"))):
-        if is_late(item) or is_late(as_map(item).get("name")):
+    late = [i for i, item in enumerate(items) if is_late(item) or is_late(as_map(item).get("name"))]
+    for index, item in enumerate(items):
+        if index in late[-1:]:
             given.hide("", "env, a part of which is not known yet")
-        else:
-            _env(given, as_map(item), around, f"{path}.env[{index}]")
+        _env(given, as_map(item), around, f"{path}.env[{index}]")
     given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
     if container.get("volumeMounts"):
         _mounts(given, container, spec, path)
@@ -123,7 +128,7 @@ def _why(source: object, found: ConfigMap | Unknown | None) -> str:
 
 def _env(given: Inputs, item: Mapping[str, Any], around: Surroundings, path: str) -> None:
     name, value = item.get("name"), item.get("value")
-    if not isinstance(name, str):
+    if not isinstance(name, str) or is_late(name):
         return
     reference = as_map(item.get("valueFrom")).get("configMapKeyRef")
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
@@ -153,21 +158,27 @@ def _mounts(
 ) -> None:
     """Read what the container's mounts hold, where it comes from ConfigMaps."""
     volumes = {
-        volume["name"]: (volume, index)
-        for index, volume in enumerate(map(as_map, as_list(spec.get("volumes"))))
+        volume["name"]: volume
+        for volume in map(as_map, as_list(spec.get("volumes")))
         if isinstance(volume.get("name"), str) and ("configMap" in volume or "projected" in volume)
     }
     if not volumes:
         return
-    found = []
+    found: list[Mount] = []
+    whole: dict[str, Mount] = {}
     for index, mount in enumerate(map(as_map, as_list(container.get("volumeMounts")))):
         name, at = mount.get("name"), mount.get("mountPath")
-        held = volumes.get(name) if isinstance(name, str) else None
-        if held is None or not isinstance(at, str) or is_late(at) or not at.startswith("/"):
+        if not isinstance(name, str) or name not in volumes:
             continue
-        whole = _volume(given, held[0], around_of(spec), path)
+        if not isinstance(at, str) or is_late(at) or not at.startswith("/"):
+            continue
+        if name not in whole:
+            where = f"{path}.volumeMounts[{index}]"
+            whole[name] = _volume(given, volumes[name], around_of(spec), where)
         where = f"{path}.volumeMounts[{index}].subPath"
-        found.append(_part(given, whole, mount, posixpath.normpath(at), where))
+        found.append(_part(given, whole[name], mount, posixpath.normpath(at), where))
+        if len(found) == _MOST:
+            break
     given.files = tuple(found)
 
 
@@ -238,7 +249,7 @@ def _items(
         if not isinstance(key, str) or not isinstance(at, str) or is_late(key) or is_late(at):
             continue
         if not found.has(key) and source.get("optional") is not True:
-            given.miss(f"{path}.volumeMounts", found, key)
+            given.miss(path, found, key)
         yield posixpath.normpath(at), found.text(key)
 
 

@@ -38,7 +38,10 @@ spec:
         - {name: shm, emptyDir: {medium: Memory}}
         - {name: config, configMap: {name: engine}}
 """
-FOUND = "engine 'llama' starts tensor 8 × pipeline 2 = 16 ranks, but its pod has 8 GPUs"
+FOUND = (
+    "engine 'llama' starts tensor 8 × pipeline 2 = 16 ranks, as /c/config.yaml says, but its pod "
+    "has 8 GPUs"
+)
 SHAPE = {"num_attention_heads": 6, "num_hidden_layers": 4}
 UNKNOWN_MODEL = DEPLOYMENT.replace("meta-llama/Llama-3.3-70B-Instruct", "me/Own").replace(
     "--config, /c/config.yaml", "-tp, '8'"
@@ -125,8 +128,10 @@ def test_a_shape_can_be_given_for_a_model(run: Command, write: Write, path: str)
         ("me=list.json", "--model-config me: list.json holds no object"),
         (
             "me=few.json",
-            "--model-config me: few.json is not used: its config.json states no "
-            "num_attention_heads",
+            (
+                "--model-config me: few.json is not used: its config.json states no "
+                "num_attention_heads"
+            ),
         ),
     ],
 )

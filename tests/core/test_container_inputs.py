@@ -100,8 +100,8 @@ def test_what_a_controller_adds_is_seen_by_all() -> None:
         (env(A=key("tp")), "A", "ConfigMap 'sizes' has no key 'tp'"),
         (env(A=key("weights", "more")), "A", "key 'weights' of ConfigMap 'more' is binary"),
         (env(A=key(LATE)), "A", "the key of A in ConfigMap 'sizes' is not known yet"),
-        (env(A=key("TP", LATE)), "A", "the value of A is not in the manifest: "
-         "the name of its ConfigMap is not known yet"),
+        (env(A=key("TP", LATE)), "A", ("the value of A is not in the manifest: "
+         "the name of its ConfigMap is not known yet")),
         (env_from("none"), "TP", f"TP may come from envFrom, where {ABSENT}"),
         ({**env_from("sizes", "none")}, "TP", f"TP may come from envFrom, where {ABSENT}"),
         (
@@ -208,8 +208,8 @@ def test_a_key_becomes_a_file(source: Json, path: str, mount: Json) -> None:
         ({"configMap": {"name": "none", "optional": True}}, {}, f"{ABSENT}, and is optional"),
         ({"configMap": LATE}, {}, "it may come from something that is not read"),
         (WITH_SECRET, {}, "it may come from something that is not read"),
-        ({"configMap": {"name": "sizes", "items": LATE}}, {}, "the items of its volume are not "
-         "known yet"),
+        ({"configMap": {"name": "sizes", "items": LATE}}, {}, ("the items of its volume are not "
+         "known yet")),
         (SOURCE, {"subPathExpr": "$(X)"}, "the path inside its volume is not known"),
     ],
 )  # fmt: skip

@@ -60,7 +60,7 @@ def read_file(files: Files, path: str) -> MaybeText | Absent | None:
     return max(around, key=lambda mount: len(mount.path)).read(path) if around else None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def read_yaml(text: str) -> Mapping[Any, Any] | Unknown:
     """Read the map that a YAML file holds, as PyYAML's safe loader would; never raises.
 
