@@ -14,8 +14,8 @@ def config_map_key_exists(facts: ServingFacts) -> Iterator[Finding]:
     whose config file is missing ends at once. ConfigMaps that are not among the objects, or whose
     data is not known yet, are not judged here: the rules that need their values say so.
 
-    Pass: --config /etc/vllm/config.yaml on a volume of a ConfigMap with the key config.yaml.
-    Fail: the same with the key config.yml; configMapKeyRef key TP in a ConfigMap with the key tp.
+    Pass: --config /etc/vllm/tp8.yaml on a volume of a ConfigMap with the 1 key tp8.yaml.
+    Fail: the same with the 1 key tp8.yml; configMapKeyRef key TP8 in a ConfigMap with the key tp8.
     Level: advisory.
     Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables and
     pkg/volume/configmap/configmap.go MakePayload.
