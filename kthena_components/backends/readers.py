@@ -8,12 +8,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.backends import kserve, kthena, llmisvc, lws, matrixinfer, workloads
+from kthena_components.backends import (
+    kserve,
+    kthena,
+    llmisvc,
+    lws,
+    matrixinfer,
+    modelbooster,
+    ray,
+    vllm_stack,
+    workloads,
+)
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.kserve import judge_inference_service
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.checks.llmisvc import judge_llm_inference_service
 from kthena_components.core.checks.lws import judge_leader_worker_set
+from kthena_components.core.checks.modelbooster import judge_model_booster
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
 from kthena_components.core.facts import ServingFacts
@@ -46,6 +57,9 @@ SYSTEMS: tuple[System, ...] = (
     System(kinds=matrixinfer.KINDS, read=matrixinfer.read),
     System(kinds=kserve.KINDS, read=kserve.read, judge=judge_inference_service),
     System(kinds=llmisvc.KINDS, read=llmisvc.read, judge=judge_llm_inference_service),
+    System(kinds=modelbooster.KINDS, read=modelbooster.read, judge=judge_model_booster),
+    System(kinds=ray.KINDS, read=ray.read, judge=ray.judge),
+    System(kinds=vllm_stack.KINDS, read=vllm_stack.read, judge=vllm_stack.judge),
     System(kinds=workloads.KINDS, read=workloads.read),
     System(
         kinds=frozenset(VOLCANO_RULES) - {kthena.MODEL_SERVING},

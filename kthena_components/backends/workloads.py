@@ -1,4 +1,4 @@
-"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, ReplicaSet, DaemonSet, Job.
+"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
 
 These may be ours or anyone's. One object shows one pod template; how many pods make one engine is
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
@@ -28,7 +28,7 @@ from kthena_components.core.known import MaybeInt, Unknown, is_late
 
 TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
-    "batch": {"Job"},
+    "batch": {"Job", "CronJob"},
 }
 KINDS = frozenset(
     {("", "Pod"), *((group, kind) for group in TEMPLATED for kind in TEMPLATED[group])}
@@ -53,6 +53,8 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     spec = body.get("spec")
     template: object = body
     at = path
+    if kind == "CronJob":
+        spec, path = _job_of(spec, path)
     if kind in TEMPLATED.get(group, ()):
         template = spec if is_late(spec) else as_map(spec).get("template")
         at = join_path(path, "spec.template")
@@ -73,6 +75,13 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         gang_expected=scheduler == "volcano" or is_late(scheduler),
         names=_names(body, kind, path, ours=role is not None),
     )
+
+
+def _job_of(spec: object, path: str) -> tuple[object, str]:
+    """Give the spec of the Jobs that a CronJob makes, and what stands before it."""
+    template = spec if is_late(spec) else as_map(spec).get("jobTemplate")
+    inner = template if is_late(template) else as_map(template).get("spec")
+    return inner, join_path(path, "spec.jobTemplate")
 
 
 def name_of(body: Mapping[str, Any]) -> str:

@@ -265,10 +265,10 @@ def _words(value: object) -> list[str]:
     if is_late(value):
         # The whole list is not known: one word may be the model, another one any flag.
         return [_LATE, _LATE]
-    return [_text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
+    return [text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
 
 
-def _text_of(value: object) -> str:
+def text_of(value: object) -> str:
     """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
     if is_late(value) and LATE_OPEN not in str(value):
         return _LATE

@@ -24,12 +24,11 @@ def told(body: dict[str, Any], **data: str) -> list[str]:
 
 
 def test_a_file_that_is_not_there_is_told_at_the_command() -> None:
-    assert told(DEPLOYMENT, **{"level": "INFO", "config.yml": ""}) == [
-        (
-            f"{AT}.command: engine 'llama' does not start as it is written, because ConfigMap 'engine' "
-            "has no key that becomes /etc/vllm/config.yaml"
-        )
-    ]
+    (sentence,) = told(DEPLOYMENT, **{"level": "INFO", "config.yml": ""})
+    assert sentence == (
+        f"{AT}.command: engine 'llama' does not start as it is written, because ConfigMap "
+        "'engine' has no key that becomes /etc/vllm/config.yaml"
+    )
 
 
 def test_a_variable_whose_key_is_not_there_is_told_where_it_is_named() -> None:
