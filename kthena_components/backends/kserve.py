@@ -31,7 +31,7 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import MaybeInt, Unknown, is_late
-from kthena_components.core.surroundings import carried, stated_shape
+from kthena_components.core.surroundings import carried
 
 KINDS = frozenset({(GROUP, SERVICE), *((GROUP, kind) for kind in RUNTIMES)})
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
@@ -47,9 +47,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         return None
     view = read_multi_node(body)
     if view is not None:
-        many, shape = _many(view, name_of(body), path), stated_shape(body.get("metadata"))
-        entry = replace(many.entry, shape=shape)
-        engines: tuple[EngineFacts, ...] = (replace(many, entry=entry),)
+        engines: tuple[EngineFacts, ...] = (_many(view, name_of(body), path),)
     elif group_kind(body)[1] == SERVICE:
         engines = tuple(_one(body, join_path(path, "spec.predictor")))
     else:

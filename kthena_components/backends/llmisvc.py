@@ -24,7 +24,7 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, Unknown, is_late
-from kthena_components.core.surroundings import carried, stated_shape
+from kthena_components.core.surroundings import carried
 
 KINDS = frozenset({(GROUP, "LLMInferenceService")})
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
@@ -42,9 +42,6 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     engines = tuple(
         _engine(workload, name_of(body), path, based=based) for workload in read_workloads(body)
     )
-    shape = stated_shape(body.get("metadata"))
-    if shape is not None:  # its pods may be those of a preset, with no template here
-        engines = tuple(replace(e, entry=replace(e.entry, shape=shape)) for e in engines)
     return ServingFacts(path=join_path(path, "spec"), name=name_of(body), engines=engines)
 
 

@@ -5,7 +5,7 @@ module of rules in core/checks, and one row here.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.backends import (
@@ -27,9 +27,11 @@ from kthena_components.core.checks.lws import judge_leader_worker_set
 from kthena_components.core.checks.modelbooster import judge_model_booster
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
-from kthena_components.core.facts import ServingFacts
+from kthena_components.core.facts import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.surroundings import NOWHERE, Surroundings, place
+from kthena_components.core.known import Unknown
+from kthena_components.core.models import ModelShape
+from kthena_components.core.surroundings import NOWHERE, Surroundings, place, stated_shape
 
 Body = Mapping[str, Any]
 Kind = tuple[str, str]
@@ -70,10 +72,34 @@ SYSTEMS: tuple[System, ...] = (
 _BY_KIND = {kind: system for system in SYSTEMS for kind in system.kinds}
 
 
-def read_manifest(body: Body, path: str = "") -> ServingFacts | None:
-    """Read the facts of a manifest of any kind that is known; None for the others."""
+def read_manifest(
+    body: Body, path: str = "", *, around: Surroundings = NOWHERE
+) -> ServingFacts | None:
+    """Read the facts of a manifest of any kind that is known; None for the others.
+
+    Args:
+        body: The object as it would be applied.
+        path: Where it stands in the caller's input; a prefix of every path.
+        around: What is known beside it: ConfigMaps, and shapes of models.
+    """
     system = _BY_KIND.get(workloads.group_kind(body))
-    return system.read(body, path) if system else None
+    facts = system.read(place(body, around), path) if system else None
+    shape = stated_shape(body.get("metadata"))
+    if facts is None or (shape is None and not around.shapes):
+        return facts
+    return replace(facts, engines=tuple(_shaped(e, shape, around) for e in facts.engines))
+
+
+def _shaped(
+    engine: EngineFacts, shape: ModelShape | Unknown | None, around: Surroundings
+) -> EngineFacts:
+    """Add the shape of its model to an engine that has no pod template to say it."""
+    entry, command = engine.entry, engine.entry.command
+    if shape is None and command is not None and isinstance(command.model, str):
+        shape = around.shapes.get(command.model.casefold())
+    if shape is None or entry.shape is not None:
+        return engine
+    return replace(engine, entry=replace(entry, shape=shape))
 
 
 def has_rules(body: Body) -> bool:
@@ -92,6 +118,6 @@ def judge_manifest(body: Body, path: str = "", *, around: Surroundings = NOWHERE
     system = _BY_KIND.get(workloads.group_kind(body))
     if system is None:
         return []
-    facts = system.read(place(body, around), path)
+    facts = read_manifest(body, path, around=around)
     findings = [] if facts is None else run_checks(facts)
     return findings if system.judge is None else [*findings, *system.judge(body, path)]

@@ -81,8 +81,8 @@ def test_a_shape_that_cannot_be_read_says_why(text: str, because: str) -> None:
 
 def test_every_kind_with_pods_is_given_the_shape_of_its_object() -> None:
     for body in GOOD:
-        metadata = {**body["metadata"], "annotations": {MODEL_CONFIG: json.dumps(CONFIG)}}
-        facts = read_manifest(place({**body, "metadata": metadata}))
+        metadata = {**body.get("metadata", {}), "annotations": {MODEL_CONFIG: json.dumps(CONFIG)}}
+        facts = read_manifest({**body, "metadata": metadata})
         assert facts is None or all(e.entry.shape is not None for e in facts.engines), body["kind"]
 
 
