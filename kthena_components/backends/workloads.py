@@ -65,7 +65,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     engines = tuple(
         _engine(role if _is_name(role) else name, pod, template, at, as_map(spec))
         for pod in _pods(template, at)
-        if _is_serving(pod)
+        if is_serving(pod)
     )
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
@@ -121,7 +121,7 @@ def fill_requests(pod: PodFacts) -> PodFacts:
     return replace(pod, devices=tuple(devices))
 
 
-def _is_serving(pod: PodFacts) -> bool:
+def is_serving(pod: PodFacts) -> bool:
     """Tell whether there is anything to say about a pod: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
@@ -132,7 +132,7 @@ def _engine(
     name: str, pod: PodFacts, template: object, path: str, spec: Mapping[str, Any]
 ) -> EngineFacts:
     joins = _joins(pod.command, _labels(template))
-    pods = ELSEWHERE if joins else _pods_of(as_map(template), pod.command)
+    pods = ELSEWHERE if joins else pods_of(as_map(template), pod.command)
     return EngineFacts(
         path=path,
         name=name,
@@ -156,7 +156,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
     return alone or (command.headless is True and command.nnodes is None)
 
 
-def _pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
+def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
     """Say how many pods make one engine, as far as they are told."""
     size = _group_size(template)
     if command is None or isinstance(size, int):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kthena_components.backends.readers import SYSTEMS, judge_manifest
 from tests.rules.cases import documents
+from tests.support import groups
 from tests.support.peers import (
     ISVC,
     LWS_SGLANG,
@@ -34,6 +35,7 @@ GOOD = (
     llm({"tensor": 8}),
     *(documents(name)[0] for name in ("raycluster", "rayservice", "booster", "release")),
     llm({"tensor": 1, "data": 16, "dataLocal": 8}, worker=True, prefill={"parallelism": {}}),
+    *groups.GOOD,
 )
 fuzz = settings(max_examples=150, deadline=None)
 
