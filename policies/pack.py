@@ -5,6 +5,7 @@ Two policies call it, because a policy has one level. Nothing here raises: an ex
 the whole operation, whatever the level.
 """
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,10 +30,14 @@ from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.report import read_shape
+from kthena_components.core.surroundings import Surroundings, gather, place
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
 """Components that register what they deploy as rows (core/report.py)."""
+CONFIG_MAP = re.compile(r'"configMap|"inference"')
+"""What an object says that may take something from a ConfigMap."""
+
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 Body = dict[str, Any]
@@ -147,8 +152,13 @@ def _owner(finding: Finding, urns: Iterable[str]) -> str:
 def _judge_groups(
     bodies: Mapping[str, Body], budget: int | None = None, gpu_types: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Judge what no object shows by itself, each finding below the URN of the object to change."""
-    groups = read_group(bodies.values(), list(bodies))
+    """Judge what no object shows by itself, each finding below the URN of the object to change.
+
+    An object that takes something from a ConfigMap of the stack is judged once more with it.
+    """
+    around = Surroundings(config_maps=gather(bodies.values()))
+    known = {urn: place(body, around) for urn, body in bodies.items()}
+    groups = read_group(known.values(), list(known))
     findings = [finding for facts in groups for finding in run_checks(facts)]
     # Pods of a gang may belong to another stack, such as those of a Role that is used by itself.
     held = {i: held for i, body in enumerate(bodies.values()) if (held := read_held(body))}
@@ -160,19 +170,22 @@ def _judge_groups(
         gpu_types=gpu_types,
         complete=False,
     )
+    for urn, body in bodies.items() if around.config_maps else ():
+        if CONFIG_MAP.search(json.dumps(body, default=str)):
+            findings += judge_manifest(body, urn, around=around)
     if not findings:
         return
-    alone = (finding for body in bodies.values() for finding in judge_manifest(body))
-    said = {(finding.rule, finding.seen) for finding in alone}
+    said = {(f.rule, f.seen) for body in bodies.values() for f in judge_manifest(body)}
     yield from (finding for finding in findings if (finding.rule, finding.seen) not in said)
 
 
 def _clusters(args: StackValidationArgs) -> Iterable[dict[str, Body]]:
-    """Give the objects that may belong to a group by their URN, those of each provider together."""
+    """Give the objects that are compared, and ConfigMaps, by URN; each provider's by themselves."""
     clusters: dict[str, dict[str, Body]] = {}
     for resource in args.resources:
         identity = _identity(resource.resource_type)
-        if resource.resource_type.startswith(f"{KUBERNETES}:") and is_compared(identity):
+        kubernetes = resource.resource_type.startswith(f"{KUBERNETES}:")
+        if kubernetes and (is_compared(identity) or identity["kind"] == "ConfigMap"):
             cluster = resource.provider.urn if resource.provider else ""
             body = {**plain(resource.props), **identity}
             clusters.setdefault(cluster, {})[resource.urn] = body

@@ -31,6 +31,7 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import MaybeInt, Unknown, is_late
+from kthena_components.core.surroundings import carried
 
 KINDS = frozenset({(GROUP, SERVICE), *((GROUP, kind) for kind in RUNTIMES)})
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
@@ -108,7 +109,8 @@ def _one(body: Mapping[str, Any], base: str) -> Iterator[EngineFacts]:
 def _pods(predictor: Mapping[str, Any], base: str) -> Iterator[PodFacts]:
     for key in ("model", "huggingface"):
         if predictor.get(key) is not None:
-            pod_spec = {"containers": [_model(as_map(predictor[key]), key)]}
+            container = _model(as_map(predictor[key]), key)
+            pod_spec = {**carried(predictor, "volumes"), "containers": [container]}
             for pod in read_pods({"spec": pod_spec}, ""):
                 moved = _moved(pod, "spec.containers[0]", f"{base}.{key}")
                 yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")
@@ -145,9 +147,11 @@ def _or_runtime(pod: PodFacts, path: str) -> PodFacts:
 def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
     """Give the same pod in the coordinates of the object that it was read from."""
     devices = (replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices)
+    missing = (replace(key, path=key.path.replace(old, new, 1)) for key in pod.missing)
     return replace(
         pod,
         devices=tuple(devices),
+        missing=tuple(missing),
         gpus_path=pod.gpus_path.replace(old, new, 1),
         command_path=pod.command_path.replace(old, new, 1),
     )

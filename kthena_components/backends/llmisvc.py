@@ -24,6 +24,7 @@ from kthena_components.core.facts import (
 )
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, Unknown, is_late
+from kthena_components.core.surroundings import carried
 
 KINDS = frozenset({(GROUP, "LLMInferenceService")})
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
@@ -72,7 +73,7 @@ def _pod(workload: LlmWorkload, field: str, at: str, *, based: bool) -> PodFacts
         return read_pod(_LATE, f"{at}.{field}")
     engine = as_map(containers[0]) if containers else {}
     started = [{**engine, "name": "main", **_command(workload, engine)}, *containers[1:]]
-    pod = read_pod({"spec": {"containers": started}}, "")
+    pod = read_pod({"spec": {**carried(as_map(spec), "volumes"), "containers": started}}, "")
     old, new = "spec.containers", f"{at}.{field}.containers"
     devices = [replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices]
     if not devices and (based or not containers):
@@ -89,6 +90,7 @@ def _pod(workload: LlmWorkload, field: str, at: str, *, based: bool) -> PodFacts
             pod,
             command=command,
             devices=tuple(devices),
+            missing=tuple(replace(k, path=k.path.replace(old, new, 1)) for k in pod.missing),
             gpus_path=pod.gpus_path.replace(old, new, 1),
             command_path=pod.command_path.replace(old, new, 1) if own else f"{at}.parallelism",
         )

@@ -5,7 +5,7 @@ module of rules in core/checks, and one row here.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.backends import (
@@ -42,6 +42,8 @@ from kthena_components.core.checks.whole_stack import COMPARED
 from kthena_components.core.facts import EngineFacts, PodFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.known import MaybeInt, Unknown
+from kthena_components.core.models import ModelShape
+from kthena_components.core.surroundings import NOWHERE, Surroundings, place, stated_shape
 
 Body = Mapping[str, Any]
 Kind = tuple[str, str]
@@ -88,10 +90,34 @@ _RUNTIMES = frozenset((KSERVE, kind) for kind in RUNTIMES)
 """Kinds that others take their pods from, and that have none of their own."""
 
 
-def read_manifest(body: Body, path: str = "") -> ServingFacts | None:
-    """Read the facts of a manifest of any kind that is known; None for the others."""
+def read_manifest(
+    body: Body, path: str = "", *, around: Surroundings = NOWHERE
+) -> ServingFacts | None:
+    """Read the facts of a manifest of any kind that is known; None for the others.
+
+    Args:
+        body: The object as it would be applied.
+        path: Where it stands in the caller's input; a prefix of every path.
+        around: What is known beside it: ConfigMaps, and shapes of models.
+    """
     system = _BY_KIND.get(workloads.group_kind(body))
-    return system.read(body, path) if system else None
+    facts = system.read(place(body, around), path) if system else None
+    shape = stated_shape(body.get("metadata"))
+    if facts is None or (shape is None and not around.shapes):
+        return facts
+    return replace(facts, engines=tuple(_shaped(e, shape, around) for e in facts.engines))
+
+
+def _shaped(
+    engine: EngineFacts, shape: ModelShape | Unknown | None, around: Surroundings
+) -> EngineFacts:
+    """Add the shape of its model to an engine that has no pod template to say it."""
+    entry, command = engine.entry, engine.entry.command
+    if shape is None and command is not None and isinstance(command.model, str):
+        shape = around.shapes.get(command.model.casefold())
+    if shape is None or entry.shape is not None:
+        return engine
+    return replace(engine, entry=replace(entry, shape=shape))
 
 
 def has_rules(body: Body) -> bool:
@@ -105,18 +131,26 @@ def is_compared(body: Body) -> bool:
     return kind in COMPARED or (kind in _BY_KIND and kind not in _RUNTIMES)
 
 
-def judge_manifest(body: Body, path: str = "") -> list[Finding]:
-    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing."""
-    return judge_and_count(body, path)[0]
+def judge_manifest(body: Body, path: str = "", *, around: Surroundings = NOWHERE) -> list[Finding]:
+    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing.
+
+    Args:
+        body: The object as it would be applied.
+        path: Where it stands in the caller's input; a prefix of every path.
+        around: What is known beside it: ConfigMaps, and shapes of models.
+    """
+    return judge_and_count(body, path, around=around)[0]
 
 
-def judge_and_count(body: Body, path: str = "") -> tuple[list[Finding], Held | None]:
+def judge_and_count(
+    body: Body, path: str = "", *, around: Surroundings = NOWHERE
+) -> tuple[list[Finding], Held | None]:
     """Judge one manifest, and count the accelerators of pods that do not stand in it."""
     kind = workloads.group_kind(body)
     system = _BY_KIND.get(kind)
     if system is None:
         return [], None
-    facts = system.read(body, path)
+    facts = read_manifest(body, path, around=around)
     findings = [] if facts is None else run_checks(facts)
     if system.judge is not None:
         findings += system.judge(body, path)

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from kthena_components.core.container_inputs import text_of
 from kthena_components.core.known import Unknown, is_late
-from kthena_components.core.pod_facts import text_of
 
 MOST_TEXT = 200_000
 """Characters of a text that is read."""

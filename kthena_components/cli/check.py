@@ -6,13 +6,16 @@ from typing import Any
 
 from kthena_components.backends.readers import judge_and_count
 from kthena_components.cli.documents import read_documents
-from kthena_components.cli.files import STDIN, Unreadable, find_files, read_text, shown_name
+from kthena_components.cli.files import STDIN, Unreadable, find_files, shown_name
 from kthena_components.cli.levels import Levels
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
+from kthena_components.cli.surroundings import Texts, find_config_maps
 from kthena_components.cli.together import Asked, Together, Told
 from kthena_components.core.checks.stack_pods import Held
 from kthena_components.core.container_facts import as_map
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.models import ModelShape
+from kthena_components.core.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +66,27 @@ class Summary:
 
 
 def check(
-    paths: Iterable[str], levels: Levels, summary: Summary, asked: Asked | None = None
+    paths: Iterable[str],
+    levels: Levels,
+    summary: Summary,
+    asked: Asked | None = None,
+    shapes: Mapping[str, ModelShape] | None = None,
 ) -> Iterator[Result | Unreadable]:
-    """Judge every object below some paths, and count in the summary what was looked at."""
-    together = Together(asked or Asked())
-    for path in find_files(paths):
-        results = [path] if isinstance(path, Unreadable) else _file(path, levels, summary, together)
-        for result in results:
+    """Judge every object below some paths, and count in the summary what was looked at.
+
+    Args:
+        paths: Files, folders, or standard input. All ConfigMaps in them are known to all objects.
+        levels: How much each rule weighs.
+        summary: Where it is counted.
+        asked: What is said of all objects together.
+        shapes: Shapes of models by name, in lower case.
+    """
+    files, texts, together = list(find_files(paths)), Texts(), Together(asked or Asked())
+    found = find_config_maps((path for path in files if isinstance(path, str)), texts.read)
+    around = Surroundings(config_maps=found, shapes=shapes or {})
+    beside = _Beside(levels, summary, texts, around, together)
+    for path in files:
+        for result in [path] if isinstance(path, Unreadable) else _file(path, beside):
             if isinstance(result, Unreadable):
                 summary.unreadable += 1
             else:
@@ -81,15 +98,24 @@ def check(
             yield _told(told, finding)
 
 
-def _file(
-    path: str, levels: Levels, summary: Summary, together: Together
-) -> Iterator[Result | Unreadable]:
-    text, name = read_text(path), shown_name(path)
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What all files share."""
+
+    levels: Levels
+    summary: Summary
+    texts: Texts
+    around: Surroundings
+    together: Together
+
+
+def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
+    text, name, summary = beside.texts.read(path), shown_name(path), beside.summary
     if isinstance(text, Unreadable):
         yield text
         return
     if path == STDIN:
-        together.stdin = text
+        beside.together.stdin = text
     summary.files += 1
     for document in read_documents(text, name, is_wanted):
         if isinstance(document, Unreadable):
@@ -98,19 +124,19 @@ def _file(
         for item in objects_of(document):
             if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
                 summary.others += 1
-                together.pass_over(path, document.shift, item)
+                beside.together.pass_over(path, document.shift, item)
                 continue
             summary.objects += 1
-            findings, held = _judge(item)
-            together.keep(path, document.shift, item, held, findings)
-            for finding in levels.apply(findings):
+            findings, held = _judge(item, beside.around)
+            beside.together.keep(path, document.shift, item, held, findings)
+            for finding in beside.levels.apply(findings):
                 yield _result(name, item.line_of(finding.path), item.body, finding)
 
 
-def _judge(item: KubeObject) -> tuple[list[Finding], Held | None]:
+def _judge(item: KubeObject, around: Surroundings) -> tuple[list[Finding], Held | None]:
     """Judge, and turn a fault of the rules themselves into one more thing that was not checked."""
     try:
-        return judge_and_count(item.body)
+        return judge_and_count(item.body, around=around)
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
         return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)], None

@@ -4,7 +4,7 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kthena_components.cli.check import Summary, check
 from kthena_components.cli.files import Unreadable
@@ -21,7 +21,9 @@ from kthena_components.cli.reports import (
 from kthena_components.cli.review import add_parser as add_review
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
+from kthena_components.cli.surroundings import ModelConfigError, read_shapes
 from kthena_components.cli.together import Asked
+from kthena_components.core.models import ModelShape
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 _DIGITS = 9
@@ -82,6 +84,14 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "mandatory, advisory or disabled",
     )
     _together(checking)
+    checking.add_argument(
+        "--model-config",
+        metavar="MODEL=PATH",
+        action="append",
+        default=[],
+        help="shape of a model that is not in the table of models: its config.json, or the folder "
+        "that holds it; may be given several times",
+    )
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
     add_review(commands)
@@ -115,7 +125,8 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         levels = read_levels(asked.level)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
-    except (LevelsError, UnknownRuleError) as error:
+        shapes = read_shapes(asked.model_config)
+    except (LevelsError, ModelConfigError, UnknownRuleError) as error:
         parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
     if asked.rules:
         told = list_rules()
@@ -132,7 +143,8 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         budget=asked.gpu_budget,
         gpu_types=tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip()),
     )
-    return _run(asked.paths, levels, of_all, FORMATS[asked.format](sys.stdout.write))
+    report = FORMATS[asked.format](sys.stdout.write)
+    return _run(asked.paths, levels, of_all, shapes, report)
 
 
 def _number(text: str) -> int:
@@ -146,9 +158,15 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _run(paths: Sequence[str], levels: Levels, asked: Asked, report: Report) -> int:
+def _run(
+    paths: Sequence[str],
+    levels: Levels,
+    asked: Asked,
+    shapes: Mapping[str, ModelShape],
+    report: Report,
+) -> int:
     summary = Summary()
-    for result in check(paths, levels, summary, asked):
+    for result in check(paths, levels, summary, asked, shapes):
         if isinstance(result, Unreadable):
             sys.stderr.write(f"{one_line(str(result))}\n")
             report.skip(result)

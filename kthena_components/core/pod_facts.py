@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from kthena_components.core import naming
 from kthena_components.core.container_facts import (
     ContainerFacts,
     as_list,
@@ -16,24 +15,28 @@ from kthena_components.core.container_facts import (
     read_container,
     written_for_role,
 )
-from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
+from kthena_components.core.container_inputs import MissingKey, read_argv, read_inputs
+from kthena_components.core.engines import (
+    CommandFacts,
+    Files,
+    Hidden,
+    read_command,
+    unread_script,
+)
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, stated_gpu
-from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
+from kthena_components.core.known import MaybeInt, Unknown, is_late
+from kthena_components.core.models import ModelShape
 from kthena_components.core.quantity import is_accelerator, parse_quantity
 from kthena_components.core.spec_parse import show_value
+from kthena_components.core.surroundings import around_of, stated_shape
 
 MAX_COUNT = 2**31 - 1
 """Counts are 32 bit in Kubernetes. What is larger is a mistake, and is not computed with."""
 _ANY = "accelerators"
 """Stands for the resource where it is not known which one it is."""
-_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
-_LONG_INT = 10_000
-"""Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
 _REMEMBERED = 8_192
 """Characters of a command line whose facts are remembered, with the line itself."""
-_PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
-"""Variables that differ from pod to pod: facts are about all pods of a template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,10 @@ class PodFacts:
     """The other containers, init containers too, except those that start engines of their own."""
     gpu: GpuFacts | Unknown | None = None
     """The GPU that the pod's placement states. None: nothing says it."""
+    shape: ModelShape | Unknown | None = None
+    """Shape of the model, where the object or the caller states it. None: look it up by name."""
+    missing: tuple[MissingKey, ...] = ()
+    """Keys that the pod's containers take from ConfigMaps which do not have them."""
 
     @property
     def gpus(self) -> MaybeInt:
@@ -134,9 +141,10 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     items, at = as_map(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_late, (template, spec, items, *as_list(items)))):
         return [_hidden(at)]
-    spec = as_map(spec)
+    spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
     found = [
-        _container(as_map(c), spec, f"{at}[{i}]", env or {}) for i, c in enumerate(as_list(items))
+        _shaped(_container(as_map(c), spec, f"{at}[{i}]", env or {}), spec, stated)
+        for i, c in enumerate(as_list(items))
     ]
     starts = [c for c in found if c.command and c.command.engine]
     starts = starts or [c for c in found if c.command][:1]
@@ -146,13 +154,15 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     beside = tuple(c.own for c in found if c.own and id(c) not in engines)
     beside += tuple(_init_containers(spec, join_path(path, "spec.initContainers")))
     gpu = stated_gpu(spec)
+    missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
         rest = (replace(start, gpu=gpu) for start in starts[1:])
-        return [replace(starts[0], devices=devices, others=beside, gpu=gpu), *rest]
+        first = replace(starts[0], devices=devices, others=beside, gpu=gpu, missing=missing)
+        return [first, *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
     pod = PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at)
-    return [replace(pod, gap=gap, others=beside, gpu=gpu)]
+    return [replace(pod, gap=gap, others=beside, gpu=gpu, missing=missing)]
 
 
 def _init_containers(spec: Mapping[str, Any], path: str) -> Iterator[ContainerFacts]:
@@ -171,14 +181,16 @@ def _container(
     container: Mapping[str, Any], spec: Mapping[str, Any], path: str, env: Mapping[str, str]
 ) -> PodFacts:
     """Read one container as if it were alone in its pod."""
-    argv = _argv(container)
+    argv, given = tuple(read_argv(container)), read_inputs(container, spec, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
-    command = read(tuple(argv), tuple(_env(container, env).items()))
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files)
     name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
     elif command is None and argv and is_late(container.get("image")):
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
+    elif command is None and given.files:
+        gap = unread_script(argv, given.files)
     return PodFacts(
         devices=tuple(_devices(container, f"{path}.resources")),
         command=command,
@@ -187,15 +199,30 @@ def _container(
         container=None if command is None else name,
         gap=gap,
         own=read_container(container, spec, path),
+        missing=given.missing,
     )
+
+
+def _shaped(
+    pod: PodFacts, spec: Mapping[str, Any], stated: ModelShape | Unknown | None
+) -> PodFacts:
+    """Add the shape of the model: the pod's own word, the object's, or the caller's by name."""
+    around, model = around_of(spec), pod.command and pod.command.model
+    shape = stated or around.shape
+    if shape is None and isinstance(model, str):
+        shape = around.shapes.get(model.casefold())
+    return pod if shape is None else replace(pod, shape=shape)
 
 
 @lru_cache(maxsize=1024)
 def _command(
-    argv: tuple[str, ...], env: tuple[tuple[str, str | Unknown], ...]
+    argv: tuple[str, ...],
+    env: tuple[tuple[str, str | Unknown], ...],
+    hidden: Hidden,
+    files: Files,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all ask for its facts."""
-    return read_command(argv, dict(env))
+    return read_command(argv, dict(env), hidden=hidden, files=files)
 
 
 def _name(container: Mapping[str, Any]) -> str:
@@ -248,33 +275,6 @@ def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
     return int(read)
 
 
-def _argv(container: Mapping[str, Any]) -> list[str]:
-    command = _words(container.get("command")) or [
-        *image_entrypoint(str(container.get("image", "")))
-    ]
-    return [*command, *_words(container.get("args"))]
-
-
-def _words(value: object) -> list[str]:
-    if is_late(value):
-        # The whole list is not known: one word may be the model, another one any flag.
-        return [_LATE, _LATE]
-    return [text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
-
-
-def _env(container: Mapping[str, Any], injected: Mapping[str, str]) -> dict[str, str | Unknown]:
-    found: dict[str, str | Unknown] = {}
-    for item in as_list(container.get("env")):
-        entry = as_map(item)
-        name, value = entry.get("name"), entry.get("value")
-        if isinstance(name, str) and name not in _PLACES:
-            literal = isinstance(value, str) and not is_late(value)
-            found[name] = (
-                str(value) if literal else Unknown(f"the value of {name} is not in the manifest")
-            )
-    return {**found, **injected}
-
-
 def as_count(value: object, what: str, default: int) -> MaybeInt:
     """Give a count; a missing one is the default, whatever is not one is unknown."""
     if value is None:
@@ -285,12 +285,3 @@ def as_count(value: object, what: str, default: int) -> MaybeInt:
     if 0 <= number <= MAX_COUNT and number == int(number):
         return int(number)
     return Unknown(f"{what} is {show_value(value)}, which is not a count")
-
-
-def text_of(value: object) -> str:
-    """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
-    if is_late(value) and LATE_OPEN not in str(value):
-        return _LATE
-    if isinstance(value, int) and value.bit_length() > _LONG_INT:
-        return hex(value)
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

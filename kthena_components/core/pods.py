@@ -4,15 +4,18 @@ The only writer of a generated pod. Command lines come from core/engines.
 """
 
 import copy
+import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from kthena_components.core.engines import Commands, Launch, write_commands
+from kthena_components.core.models import shape_keys
 from kthena_components.core.overlay import lay_over
 from kthena_components.core.pod_template import Template
 from kthena_components.core.quantity import add_resources, parse_quantity
 from kthena_components.core.spec import ResourcesSpec, RoleSpec
+from kthena_components.core.surroundings import MODEL_CONFIG
 
 ENGINE_CONTAINER = "engine"
 STARTUP_SECONDS = 3600
@@ -44,10 +47,23 @@ def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:
     """Write the entry and the worker pod template of a role with an engine."""
     commands = write_commands(launch_of(role))
     overlay = role.overlay or {}
-    entry = lay_over(_template(role, commands.entry, _entry_fields(role, commands)), overlay)
+    written = {
+        **_stated_shape(role),
+        **_template(role, commands.entry, _entry_fields(role, commands)),
+    }
+    entry = lay_over(written, overlay)
     if commands.worker is None:
         return entry, None
     return entry, lay_over(_template(role, commands.worker, {}), overlay)
+
+
+def _stated_shape(role: RoleSpec) -> dict[str, Any]:
+    """Say beside the pods what shape the model has, where the user did: readers look there."""
+    config = role.engine.hf_config if role.engine else None
+    if config is None:
+        return {}
+    text = json.dumps(shape_keys(config), separators=(",", ":"))
+    return {"metadata": {"annotations": {MODEL_CONFIG: text}}}
 
 
 def _template(role: RoleSpec, command: tuple[str, ...], extra: Mapping[str, Any]) -> Template:

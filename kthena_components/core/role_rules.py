@@ -10,6 +10,8 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.engines import counted_flags, unsupported
 from kthena_components.core.findings import Finding
+from kthena_components.core.known import Unknown
+from kthena_components.core.models import shape_from_config
 from kthena_components.core.pods import ENGINE_CONTAINER, launch_of
 from kthena_components.core.quantity import is_accelerator
 from kthena_components.core.spec import ResourcesSpec, RoleSpec
@@ -108,6 +110,27 @@ def counted_flag(role: RoleSpec) -> Iterator[Finding]:
         )
 
 
+def hf_config_shape(role: RoleSpec) -> Iterator[Finding]:
+    """The hf_config of an engine states the model's attention heads and layers.
+
+    A model that sees or hears states them in text_config. Without them there is no shape that a
+    parallel size could be compared with.
+
+    Pass: num_attention_heads 64 and num_hidden_layers 80.
+    Fail: num_hidden_layers 80 alone.
+    Source: transformers, PretrainedConfig; vllm/config/model.py get_total_num_attention_heads.
+    """
+    config = role.engine.hf_config if role.engine else None
+    shape = None if config is None else shape_from_config(config)
+    if isinstance(shape, Unknown):
+        yield Finding(
+            path="engine.hf_config",
+            seen=shape.because,
+            remedy="write the whole config.json of the model, or remove it",
+            rule="hf-config-shape",
+        )
+
+
 def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
     """An overlay changes anything but what is counted: GPUs, commands, and injected variables.
 
@@ -165,6 +188,7 @@ ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     engine_launch,
     sglang_data_multi_node,
     counted_flag,
+    hf_config_shape,
     overlay_counted,
 )
 

@@ -124,6 +124,7 @@ class EngineSpec(Spec):
     parallelism: ParallelismSpec = Field(default_factory=ParallelismSpec)
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
     extra_args: list[str] = []
+    hf_config: dict[str, Any] | None = None
 
 
 class ResourcesSpec(Spec):

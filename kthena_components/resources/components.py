@@ -24,6 +24,7 @@ from kthena_components.core.topology import TopologyPlan, build_topology, check_
 from kthena_components.core.topology_spec import HyperNodeTopologySpec
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._late import Late, hide, without_tokens
+from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources.args import (
     HyperNodeTopologyArgs,
     ModelServingArgs,
@@ -216,6 +217,7 @@ def _compile(
     """Compile args, or raise RefusedError with every reason."""
     try:
         plain, late = hide(args)
+        plain = read_hf_configs(plain)
         return compiler({**defaults, **plain}), late
     except SpecError as error:
         raise RefusedError(error.findings, f"{kind} '{name}'") from None

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     Budget = int | str
     EngineWord = EngineKind | Literal["vllm", "sglang"]
     LauncherWord = Launcher | Literal["ray", "native"]
+    HfConfig = Mapping[str, Any] | str
 else:
-    Budget, EngineWord, LauncherWord = Any, EngineKind, Launcher
+    Budget, EngineWord, LauncherWord, HfConfig = Any, EngineKind, Launcher, Any
 
 
 class ParallelismArgs(TypedDict):
@@ -55,6 +56,12 @@ class EngineArgs(TypedDict):
     extra_args: NotRequired[Sequence[str]]
     """Further flags of the engine, one word an item. Default: none. Flags that state what is
     counted here, such as a parallel size, are refused."""
+    hf_config: NotRequired[HfConfig]
+    """The model's config.json as a mapping, or the path of that file or of the folder that holds
+    it, from where the program runs. Default: the shape is looked up by the model's name, and of a
+    model that is not in the table the rules about shapes say that they could not judge. Refused
+    when the file cannot be read or states no heads and layers. Its sizes become an annotation of
+    the entry pods, kthena-components/model-config, so that policies see them too."""
 
 
 class ResourcesArgs(TypedDict):

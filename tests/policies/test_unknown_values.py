@@ -29,6 +29,7 @@ def not_checked(path: str, because: str, name: str = "chat") -> str:
     return f"{path}: engine '{name}' was not checked, because {because}. [world-size-equals-gpus]"
 
 
+ABSENT = "ConfigMap 'sizes' is not among the objects that are checked"
 UNREAD: dict[str, tuple[Args, str, str]] = {
     "all-arguments": (container(args=UNKNOWN), ARGS, "<output> may hold any flag"),
     "one-argument": (vllm(UNKNOWN), ARGS, "<output> may hold any flag"),
@@ -60,17 +61,17 @@ UNREAD: dict[str, tuple[Args, str, str]] = {
     "a-config-map": (
         vllm(FLAG, "$(TP)", env=[{"name": "TP", "valueFrom": {"configMapKeyRef": {"key": "tp"}}}]),
         ARGS,
-        "the value of TP is not in the manifest",
+        "the value of TP is not in the manifest: it names no ConfigMap",
     ),
     "all-variables": (
         vllm(FLAG, "$(TP)", env=UNKNOWN),
         ARGS,
-        "TP has no literal value in this container's env",
+        "TP may come from env, which is not known yet",
     ),
     "variables-of-a-config-map": (
         vllm(FLAG, "$(TP)", envFrom=[{"configMapRef": {"name": "sizes"}}]),
         ARGS,
-        "TP has no literal value in this container's env",
+        f"TP may come from envFrom, where {ABSENT}",
     ),
     "gpus": (vllm(FLAG, "8", gpus=UNKNOWN), ARGS, f"the amount of {GPU} is not known yet"),
     "limits": (

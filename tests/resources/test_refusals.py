@@ -1,6 +1,8 @@
 """Input that is refused: everything is said at once, and nothing is registered."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -101,3 +103,43 @@ def test_a_program_in_another_language_is_told_the_properties() -> None:
             "reason": "replicas: is -1, but must be at least 0. Write at least 0. [range]",
         }
     ]
+
+
+def with_hf_config(stated: object) -> dict[str, Any]:
+    args = changed(ENGINE_RAY)
+    args["roles"][0]["engine"]["hf_config"] = stated
+    return args
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("none.json", None, "cannot be read: No such file or directory"),
+        ("broken.json", "{", "is not JSON"),
+        ("list.json", "[]", "holds no JSON object"),
+    ],
+)
+def test_a_config_json_that_cannot_be_read_is_refused(
+    tmp_path: Path, name: str, text: str | None, sentence: str
+) -> None:
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    (finding,) = refusal(lambda: serving(with_hf_config(str(path)))).findings
+    assert finding.path == "roles[0].engine.hf_config"
+    assert finding.seen.endswith(f"{name} {sentence}")
+
+
+def test_a_config_json_is_read_and_judged(tmp_path: Path) -> None:
+    sizes = {"num_attention_heads": 6, "num_hidden_layers": 80}
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    for stated in (sizes, str(tmp_path), str(tmp_path / "config.json")):
+        told = str(refusal(lambda stated=stated: serving(with_hf_config(stated))))  # type: ignore[misc]
+        assert "splits 6 attention heads over tensor 8" in told
+
+
+def test_a_role_by_itself_reads_its_config_json_too(tmp_path: Path) -> None:
+    args = changed(ROLE)
+    args["engine"]["hf_config"] = str(tmp_path)
+    (finding,) = refusal(lambda: role(args)).findings
+    assert finding.path == "engine.hf_config"

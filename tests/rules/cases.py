@@ -14,6 +14,7 @@ from kthena_components.core.checks.changes import judge_change
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.surroundings import Surroundings, gather
 from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent
@@ -67,7 +68,7 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
     found = documents(base)
     if len(found) > 1:
-        named = {body.get("metadata", body)["name"]: body for body in found}
+        named = {str(body.get("metadata", body).get("name")): body for body in found}
         return _judge_stack(changed(named, changes), **asked)
     body = changed(found[0], changes)
     if "apiVersion" in body:
@@ -79,8 +80,9 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
 
 
 def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
-    alone = [f for name, body in named.items() for f in judge_manifest(body, name)]
     bodies = list(named.values())
+    around = Surroundings(config_maps=gather(bodies))
+    alone = [f for name, body in named.items() for f in judge_manifest(body, name, around=around)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_held(body))}
     return [*alone, *judge_stack(bodies, list(named), held=held, **asked)]
 

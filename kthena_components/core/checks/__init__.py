@@ -5,6 +5,7 @@ Its docstring is its documentation, its name is its rule's name.
 
 from collections.abc import Callable, Iterator
 
+from kthena_components.core.checks.config_maps import config_map_key_exists
 from kthena_components.core.checks.devices import (
     gpu_requests_equal_limits,
     leader_worker_same_gpus,
@@ -60,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     hf_token_from_secret,
     image_pinned,
     name_fits,
+    config_map_key_exists,
 )
 
 

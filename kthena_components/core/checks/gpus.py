@@ -48,10 +48,17 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{_title(engine)} starts {_product(engine, command)} = "
-            f"{count_of(ranks, 'rank')}, but its {_pods(engine, held)}",
+            f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
             remedy=_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
+
+
+def _by_file(command: CommandFacts) -> str:
+    """Name the config files that state a size: the finding's path leads to the command only."""
+    texts = (command.where.get(size, "") for size in ("tensor", "pipeline", "data"))
+    files = dict.fromkeys(text.rpartition(" in ")[2] for text in texts if " in /" in text)
+    return f", as {' and '.join(files)} says" if files else ""
 
 
 def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Finding]:

@@ -99,7 +99,11 @@ def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | 
 def _placed(
     engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
 ) -> Placed | Unknown:
-    shape, share, split = model_shape(command), _share_of(engine, command), _split_of(command)
+    shape, share, split = (
+        model_shape(command, engine.entry.shape),
+        _share_of(engine, command),
+        _split_of(command),
+    )
     unknown = first_unknown(gpu, shape, split, share)
     if unknown is not None:
         return unknown

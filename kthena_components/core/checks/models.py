@@ -34,7 +34,9 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
     """Tensor parallelism divides the attention heads: each rank gets as many as the others.
 
     SGLang's attention data parallelism splits the tensor group first. A model that is not in the
-    table of models is not checked, here and by the other rules about shapes.
+    table of models is not checked, here and by the other rules about shapes, unless its config.json
+    is given: as hf_config of a component's engine, as the annotation kthena-components/model-config
+    of an object or a pod template, or to the command line as --model-config.
 
     Pass: 64 heads over tensor 8.
     Fail: 64 heads over tensor 6.

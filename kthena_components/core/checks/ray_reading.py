@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.checks.kthena_reading import show
+from kthena_components.core.container_inputs import text_of
 from kthena_components.core.facts import PodFacts, as_count, as_list, as_map, read_pod
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import MaybeInt, Unknown, is_late
-from kthena_components.core.pod_facts import MAX_COUNT, text_of
+from kthena_components.core.pod_facts import MAX_COUNT
 
 OVERWRITE = "ray.io/overwrite-container-cmd"
 """With this annotation KubeRay leaves the container's command as it is."""

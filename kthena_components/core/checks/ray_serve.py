@@ -10,11 +10,11 @@ from typing import Any
 
 from kthena_components.core.checks.kthena_reading import first_gap, not_checked
 from kthena_components.core.checks.ray_reading import Cluster, pods_text
+from kthena_components.core.container_inputs import text_of
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.facts import as_count, as_list, as_map
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
-from kthena_components.core.pod_facts import text_of
 
 _RULE = "ray-serve-gpus"
 _BUILDERS = "ray.serve.llm"

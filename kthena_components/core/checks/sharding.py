@@ -99,7 +99,7 @@ _VOCABULARY = 64
 def shardings(facts: ServingFacts) -> Iterator[Sharding]:
     """Give each engine whose model has a known shape, and which splits it."""
     for engine, command in _splitting(facts):
-        shape = model_shape(command)
+        shape = model_shape(command, engine.entry.shape)
         if isinstance(shape, ModelShape):
             yield Sharding(engine, command, shape)
 
@@ -110,7 +110,8 @@ def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
     An engine whose model and ranks cannot be read is left out: its ranks have been spoken of.
     """
     for engine, command in _splitting(facts):
-        shape, unread = model_shape(command), isinstance(command.model, Unknown)
+        shape = model_shape(command, engine.entry.shape)
+        unread = isinstance(command.model, Unknown)
         if isinstance(shape, Unknown):
             if unread and isinstance(ranks_of(engine, command), Unknown):
                 continue
@@ -136,8 +137,12 @@ def attention_ranks(command: CommandFacts) -> MaybeInt:
     return _share(command.tensor, "attention data", command.attention_data)
 
 
-def model_shape(command: CommandFacts) -> ModelShape | Unknown:
-    """Find the shape of the model that a command line names."""
+def model_shape(
+    command: CommandFacts, stated: ModelShape | Unknown | None = None
+) -> ModelShape | Unknown:
+    """Give the shape that is stated, or find that of the model that a command line names."""
+    if stated is not None:
+        return stated
     if command.model is None:
         return Unknown("its command line names no model")
     return command.model if isinstance(command.model, Unknown) else find_model(command.model)

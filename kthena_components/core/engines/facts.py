@@ -103,6 +103,8 @@ class CommandFacts:
     """head or worker when the command starts Ray; head when one script can start either."""
     ray_cluster_size: MaybeInt | None = None
     """Pods that the Ray head waits for, itself included. None: not stated."""
+    missing_files: tuple[str, ...] = ()
+    """What is said of files that the command names and that are surely not mounted."""
     problems: tuple[Problem, ...] = ()
     where: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """Field name to the text it was read from: `{"tensor": "--tensor-parallel-size 8"}`."""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.facts import CommandFacts, Problem
+from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.programs import (
     MPI,
     RAY_SCRIPT_NAME,
@@ -31,14 +32,24 @@ from kthena_components.core.engines.script import read_script
 from kthena_components.core.engines.sglang import read_sglang
 from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
 from kthena_components.core.engines.vllm import read_vllm
-from kthena_components.core.engines.words import LATE_VARIABLES, Scope, expand_kubernetes
+from kthena_components.core.engines.words import (
+    LATE_VARIABLES,
+    Hidden,
+    Scope,
+    expand_kubernetes,
+)
 from kthena_components.core.known import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
 """Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
 _MAX_LEVEL = 8
-_NOT_VALUES = frozenset({"engine", "problems", "where", "ray_role", "ray_cluster_size"})
+_LONGEST_LINE = 256
+_MAX_FILES = 16
+"""Mounted scripts that are read for one command: one may start itself again."""
+_NOT_VALUES = frozenset(
+    {"engine", "problems", "where", "ray_role", "ray_cluster_size", "missing_files"}
+)
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
 
 
@@ -56,6 +67,8 @@ def read_command(
     argv: Sequence[str],
     env: Mapping[str, MaybeText],
     *,
+    files: Files = (),
+    hidden: Hidden = (),
     late_variables: Mapping[str, str] = LATE_VARIABLES,
 ) -> CommandFacts | None:
     """Read what a container's command line asks of an engine.
@@ -63,22 +76,47 @@ def read_command(
     Args:
         argv: The container's command and args, in one list. An item may hold an output that only
             the deployment knows (`known.is_late`): the value that it stands in is Unknown.
-        env: The container's variables. A literal value is expanded, an Unknown one is not.
+        env: The container's variables, in the order in which Kubernetes sets them. A literal value
+            is expanded, an Unknown one is not.
+        files: What is mounted in the container, as far as it is known: config files and scripts.
+        hidden: Where further variables may come from.
         late_variables: Variables that a controller adds to the pod, and which one does.
 
     Returns:
         None when neither an engine nor a Ray helper is started, for all that can be seen.
     """
     texts = [text for text in (*argv, *env.values()) if isinstance(text, str)]
-    if not any(may_start_one(text) for text in texts):
+    mounted = (text for mount in files for _, text in mount.files if isinstance(text, str))
+    if not (any(map(may_start_one, texts)) or any(map(may_start_one, mounted))):
         return None
     longest = max(map(len, texts))
     if longest > MAX_ITEM:
         text = f"one item has {longest} characters, and no Linux takes more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
-    search = _Search(Scope(env, late_variables))
+    search = _Search(Scope(env, late_variables, files=files, hidden=hidden))
     search.words([expand_kubernetes(item, search.scope) for item in argv])
     return search.result()
+
+
+def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
+    """Say why the script that a command runs cannot be read, when it is one that is mounted."""
+    start = find_program(argv)
+    at = 0
+    if start is not None and start.program is Program.SHELL:
+        operand, is_text = shell_operand(argv, start.arguments)
+        at = len(argv) if is_text else operand
+    elif start is not None:
+        return None
+    text = Scope({}, files=files).file(argv[at]) if at < len(argv) else None
+    if not isinstance(text, Unknown):
+        return None
+    return Unknown(f"the script {argv[at]} is not at hand: {text.because}")
+
+
+def _is_shell_script(text: str) -> bool:
+    """Tell by its first line whether a shell runs a file: `#!/bin/bash`, or no such line."""
+    first = text[:_LONGEST_LINE].partition("\n")[0]
+    return "sh" in first if first.startswith("#!") else True
 
 
 @dataclass(slots=True)
@@ -95,14 +133,18 @@ class _Search:
     background: bool = False
     """Whether an engine was started in the background."""
     level: int = 0
+    files: int = 0
 
     def words(self, words: Sequence[str]) -> int:
         """Read one command; give how many engines it starts."""
         start = find_program(words)
-        if start is None or self.level > _MAX_LEVEL:
-            return 0
-        arguments = words[start.arguments :]
         before = len(self.engines)
+        if self.level > _MAX_LEVEL:
+            return 0
+        if start is None:
+            self.mounted(words[1 if words[:1] == ["exec"] else 0 :])
+            return len(self.engines) - before
+        arguments = words[start.arguments :]
         if start.program is Program.SHELL:
             self.shell(arguments)
         elif start.program is Program.RAY_SCRIPT:
@@ -127,15 +169,28 @@ class _Search:
         """Read a shell's script, or the helper script that it runs."""
         at, is_text = shell_operand(words, 0)
         if at < len(words) and is_text:
-            scope = self.scope
-            outside = scope.positional, scope.in_shell
-            scope.positional, scope.in_shell = tuple(words[at + 1 :]), True
-            self.level += 1
-            self.script(words[at])
-            self.level -= 1
-            scope.positional, scope.in_shell = outside
+            self.inside(words[at], words[at + 1 :])
         elif at < len(words) and base_name(words[at]) == RAY_SCRIPT_NAME:
             self.words(words[at:])
+        else:
+            self.mounted(words[at:])
+
+    def mounted(self, words: Sequence[str]) -> None:
+        """Read a script that is mounted in the container, if the first word is one."""
+        text = self.scope.file(words[0]) if words and self.files < _MAX_FILES else None
+        if isinstance(text, str) and _is_shell_script(text):
+            self.files += 1
+            self.inside(text, words)
+
+    def inside(self, text: str, positional: Sequence[str]) -> None:
+        """Read a script with parameters of its own."""
+        scope = self.scope
+        outside = scope.positional, scope.in_shell
+        scope.positional, scope.in_shell = tuple(positional), True
+        self.level += 1
+        self.script(text)
+        self.level -= 1
+        scope.positional, scope.in_shell = outside
 
     def script(self, text: str) -> None:
         """Read every command of a script."""
@@ -181,6 +236,7 @@ class _Search:
             facts,
             ray_role=self.ray.role,
             ray_cluster_size=self.ray.size,
+            missing_files=tuple(dict.fromkeys(self.scope.absent)),
             problems=self.ray.problems + facts.problems,
             where=MappingProxyType({**where, **facts.where}),
         )

@@ -5,12 +5,13 @@ words are.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.facts import CommandFacts, Problem
+from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.engines.options import (
     Dialect,
     Kind,
@@ -48,7 +49,7 @@ class Reading:
     """Each flag that states something, as written."""
     hidden: Unknown | None = None
     """Why a value that is not stated may be stated all the same, out of sight."""
-    _doubts: dict[str, Unknown] = field(default_factory=dict)
+    doubts: dict[str, Unknown] = field(default_factory=dict)
     _given: dict[str, dict[str, str]] = field(default_factory=dict)
     _guesses: int = 0
 
@@ -84,7 +85,7 @@ class Reading:
 
     def get(self, name: str, default: Any) -> Any:
         """Give a field's value, or its default when nothing can have stated it."""
-        for values in (self.values, self._doubts):
+        for values in (self.values, self.doubts):
             if name in values:
                 return values[name]
         return default if self.hidden is None else self.hidden
@@ -92,6 +93,48 @@ class Reading:
     def hide(self, because: str) -> None:
         """Note that values may be stated out of sight."""
         self.hidden = self.hidden or Unknown(because)
+
+    def config_file(self, name: str = "config", *, wins: bool = False) -> Mapping[Any, Any] | None:
+        """Give the map of the file that a flag names, None where the flag is not given.
+
+        None too where the file cannot be read; then it hides what the command line leaves open,
+        or all but the model when it wins over the command line.
+        """
+        if name not in self.values:
+            return None
+        path = self.values[name]
+        text = self.scope.file(path) if isinstance(path, str) else None
+        config = read_yaml(text) if isinstance(text, str) else text
+        if config is not None and not isinstance(config, Unknown):
+            return config
+        because = f"the file of {self.where[name]} "
+        because += "cannot be read" if isinstance(text, str) else "is not at hand"
+        because += ", and it wins" if wins else ""
+        self.hide(because if config is None else f"{because}: {config.because}")
+        if wins:
+            self.values = {key: value for key, value in self.values.items() if key == "model"}
+        return None
+
+    def add_file(self, words: Sequence[str], name: str = "config", *, wins: bool = False) -> None:
+        """Take in what a config file states, written as words.
+
+        Args:
+            words: The file as flags and values.
+            name: The field of the flag that names the file.
+            wins: Whether the file wins over the command line. Else it gives way.
+        """
+        path = self.scope.show(str(self.values.get(name)))
+        file = Reading(self.dialect, Scope({}, {}, in_shell=True)).read(words)
+        where = {key: f"{written} in {path}" for key, written in file.where.items()}
+        first, last = (self, file) if wins else (file, self)
+        self.doubts = {**first.doubts, **last.doubts}
+        if wins:
+            stated = {key: value for key, value in self.values.items() if key not in file.doubts}
+            self.values, self.where = {**stated, **file.values}, {**self.where, **where}
+        else:
+            self.values, self.where = {**file.values, **self.values}, {**where, **self.where}
+        told = (replace(problem, text=f"in {path}, {problem.text}") for problem in file.problems)
+        self.problems += list(told)[: MAX_PROBLEMS - len(self.problems)]
 
     def take_model(self, *, positional: bool) -> None:
         """Take the model from the bare words, and note those that may hold flags."""
@@ -197,7 +240,7 @@ class Reading:
         else:
             return
         self.flags += [(head, option) for option in meant if option.field]
-        self._doubts.update((option.field, unknown) for option in meant if option.field)
+        self.doubts.update((option.field, unknown) for option in meant if option.field)
 
     def _abbreviated(self, head: str, option: Option) -> None:
         full = option.name if not option.off else f"--no-{option.name[2:]}"

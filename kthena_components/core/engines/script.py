@@ -14,6 +14,8 @@ from kthena_components.core.known import Unknown
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARERS = frozenset({"declare", "export", "local", "readonly", "typeset"})
+_MAX_SOURCED = 16
+"""Files that one command takes in: one may take in itself."""
 _DEPTH = {"if": 1, "case": 1, "fi": -1, "esac": -1}
 _LOOPS = {"do": 1, "done": -1}
 _TRANSPARENT = frozenset({"!", "{", "}", "elif", "else", "then", "until", "while"})
@@ -102,9 +104,20 @@ def _run(lexer: Lexer, scope: Scope) -> Iterator[Command]:
         elif command[0] == "read":
             names = (word for word in command[1:] if _NAME.fullmatch(word))
             scope.variables.update((n, Unknown(f"the script reads {n} itself")) for n in names)
+        elif (sourced := _sourced(command, scope)) is not None:
+            yield from _run(Lexer(sourced, scope), scope)
         else:
             yield Command(tuple(command), separator == "&", looped=flow.loops > 0)
         flow.step(command, separator)
+
+
+def _sourced(command: list[str], scope: Scope) -> str | None:
+    """Give the text of a mounted file that a script takes in with `.` or `source`."""
+    if command[0] not in {".", "source"} or len(command) == 1 or scope.sourced == _MAX_SOURCED:
+        return None
+    text = scope.file(command[1])
+    scope.sourced += 1
+    return text if isinstance(text, str) else None
 
 
 def _assign(words: list[str], scope: Scope, *, certain: bool) -> None:

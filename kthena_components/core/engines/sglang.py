@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kthena_components.core.engines.facts import CommandFacts
+from kthena_components.core.engines.files import as_flags, sglang_flag
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash
 from kthena_components.core.engines.options import Kind, Option, build_dialect
 from kthena_components.core.engines.reading import Reading
@@ -111,8 +112,9 @@ def read_sglang(words: Sequence[str], scope: Scope, *, positional: bool = False)
     reading = Reading(DIALECT, scope).read(words)
     # `sglang serve` takes a model as the very first word only (sglang/cli/serve.py).
     reading.take_model(positional=positional and reading.bare[:1] == list(words[:1]))
-    if "config" in reading.values:
-        reading.hide(f"the file of {reading.where['config']} is not at hand")
+    config = reading.config_file()
+    if config is not None:
+        reading.add_file(as_flags(config, sglang_flag))
     facts = reading.facts("sglang")
     if reading.values.get("use_ray"):
         facts = replace(facts, executor="ray")

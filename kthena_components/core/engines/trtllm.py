@@ -6,6 +6,7 @@ Flags: tensorrt_llm/commands/serve.py, parsed by Click: no abbreviations, unders
 from collections.abc import Sequence
 
 from kthena_components.core.engines.facts import CommandFacts
+from kthena_components.core.engines.files import engine_options
 from kthena_components.core.engines.options import Dialect, Kind, Option, build_dialect
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.words import Scope
@@ -59,16 +60,37 @@ _DYNAMO = (
 DYNAMO_DIALECT = build_dialect("dynamo.trtllm", _DYNAMO, {})
 """Dynamo starts the engine with argparse and hyphens (dynamo components/src/dynamo/trtllm)."""
 
+_FIELDS = {
+    "tensor_parallel_size": "--tensor_parallel_size",
+    "pipeline_parallel_size": "--pipeline_parallel_size",
+    "context_parallel_size": "--context_parallel_size",
+    "moe_expert_parallel_size": "--moe_expert_parallel_size",
+    "gpus_per_node": "--gpus_per_node",
+    "max_seq_len": "--max_seq_len",
+    "kv_cache_config.free_gpu_memory_fraction": "--free_gpu_memory_fraction",
+}
+"""Fields of a config file, and the flags that state the same."""
+_DYNAMO_FIELDS = {
+    "tensor_parallel_size": "--tensor-parallel-size",
+    "pipeline_parallel_size": "--pipeline-parallel-size",
+    "moe_expert_parallel_size": "--expert-parallel-size",
+    "gpus_per_node": "--gpus-per-node",
+    "max_seq_len": "--max-seq-len",
+    "kv_cache_config.free_gpu_memory_fraction": "--free-gpu-memory-fraction",
+}
+
 
 def read_trtllm(words: Sequence[str], scope: Scope, *, dialect: Dialect = DIALECT) -> CommandFacts:
     """Read the arguments behind `trtllm-serve`, or those of Dynamo's `dynamo.trtllm`.
 
-    A config file wins over the command line here, the opposite of vLLM and SGLang, so that with
-    one nothing is known (tensorrt_llm/llmapi/llm_utils.py `update_llm_args_with_extra_dict`).
+    A config file wins over the command line here, the opposite of vLLM and SGLang, so that nothing
+    is known where it is not at hand (tensorrt_llm/llmapi/llm_args.py
+    `update_llm_args_with_extra_dict`).
     """
     reading = Reading(dialect, scope).read(words)
     reading.take_model(positional=dialect is DIALECT)
-    if "config" in reading.values:
-        reading.hide(f"the file of {reading.where['config']} is not at hand, and it wins")
-        reading.values = {k: value for k, value in reading.values.items() if k == "model"}
+    config = reading.config_file(wins=True)
+    if config is not None:
+        names = _DYNAMO_FIELDS if dialect is DYNAMO_DIALECT else _FIELDS
+        reading.add_file(list(engine_options(config, names)), wins=True)
     return reading.facts("trtllm")

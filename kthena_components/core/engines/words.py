@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kthena_components.core.engines.files import Absent, Files, read_file
 from kthena_components.core.known import LATE_TOKEN, MaybeText, Unknown, is_late
 
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
@@ -39,6 +40,9 @@ LATE_VARIABLES: Mapping[str, str] = {
 }
 """Variables that a controller adds to the container, and which one. Never in a template's env."""
 
+Hidden = tuple[tuple[str, str], ...]
+"""Prefixes of variables that something which cannot be read may set, and what that is."""
+
 _REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
 _GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
@@ -53,6 +57,7 @@ class Scope:
     """The variables of one container, and the gaps that were left while reading its command."""
 
     env: Mapping[str, MaybeText]
+    """In the order in which Kubernetes sets them."""
     late: Mapping[str, str] = field(default_factory=lambda: LATE_VARIABLES)
     variables: dict[str, MaybeText] = field(default_factory=dict)
     """What the script itself has set so far. Wins over env."""
@@ -60,10 +65,20 @@ class Scope:
     """Whether a shell has split the words, so that a `$` or a blank in one is meant."""
     positional: tuple[str, ...] = ()
     """$0, $1 and so on of the script."""
+    files: Files = ()
+    """What is mounted in the container."""
+    hidden: Hidden = ()
+    """Where further variables may come from."""
+    sourced: int = 0
+    """Files that scripts have taken in."""
+    absent: list[str] = field(default_factory=list)
+    """What is said of files that are named and surely not there."""
     _gaps: list[tuple[str, str]] = field(default_factory=list)
     _expanded: dict[str, str] = field(default_factory=dict)
     _inserted: int = 0
     _depth: int = 0
+    _places: dict[str, int] = field(default_factory=dict)
+    _place: int | None = None
 
     def gap(self, written: str, because: str) -> str:
         """Leave a gap for a text whose value is not known."""
@@ -72,24 +87,47 @@ class Scope:
 
     def look_up(self, name: str) -> MaybeText | None:
         """Give a variable's value; None when nothing here says that it exists."""
-        if name in self.variables:
+        if name in self.variables and self._place is None:
             return self.variables[name]
         value = self.env.get(name)
+        if value is not None and self._place is not None and self._place_of(name) >= self._place:
+            return Unknown(f"{name} is set behind the variable that refers to it")
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
             return Unknown(f"{name} is set by {self.late[name]} when the pod is made")
+        if value is None:
+            source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
+            return Unknown(f"{name} may come from {source}") if source else None
         return value
 
     def _expand_env(self, name: str, value: str) -> MaybeText:
-        """Expand the references that an env value may hold to other variables."""
+        """Expand the references that an env value may hold to variables that stand before it.
+
+        Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
+        """
         if name not in self._expanded:
             if self._depth == _MAX_DEPTH:
                 return Unknown(f"{name} refers to other variables more than {_MAX_DEPTH} deep")
+            before, self._place = self._place, self._place_of(name)
             self._depth += 1
             self._expanded[name] = expand_kubernetes(value, self)
             self._depth -= 1
+            self._place = before
         return self._expanded[name]
+
+    def _place_of(self, name: str) -> int:
+        if not self._places:
+            self._places.update((known, place) for place, known in enumerate(self.env))
+        return self._places[name]
+
+    def file(self, path: str) -> MaybeText | None:
+        """Give the text of a mounted file; None when it is not known what is mounted there."""
+        text = read_file(self.files, path)
+        if not isinstance(text, Absent):
+            return text
+        self.absent.append(text.because)
+        return Unknown(text.because)
 
     def insert(self, name: str, written: str) -> str:
         """Give the text that replaces a variable: its value, or a gap."""

@@ -4,8 +4,15 @@ Nothing here judges a shape: the rules that compare one with an engine's sizes a
 `core/checks`.
 """
 
-from kthena_components.core.models.config import shape_from_config
+from kthena_components.core.models.config import shape_from_config, shape_keys
 from kthena_components.core.models.shape import ModelShape
 from kthena_components.core.models.table import all_names, find_model, known_models
 
-__all__ = ["ModelShape", "all_names", "find_model", "known_models", "shape_from_config"]
+__all__ = [
+    "ModelShape",
+    "all_names",
+    "find_model",
+    "known_models",
+    "shape_from_config",
+    "shape_keys",
+]

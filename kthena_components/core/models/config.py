@@ -10,6 +10,12 @@ from kthena_components.core.known import Unknown
 from kthena_components.core.models.shape import ModelShape
 
 _MOST = 2**31 - 1
+_TOP = ("_name_or_path", "quantization_config", "text_config")
+_KEPT = (
+    "decoder_sparse_step", "first_k_dense_replace", "hidden_size", "intermediate_size",
+    "kv_lora_rank", "mlp_only_layers", "moe_intermediate_size", "num_attention_heads",
+    "num_hidden_layers", "num_key_value_heads", "vocab_size",
+)  # fmt: skip
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
 _SOURCE = "config.json"
 
@@ -49,6 +55,20 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         context=_size(text.get("max_position_embeddings")),
         source=_SOURCE,
     )
+
+
+def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the part of a config.json that `shape_from_config` reads, in the order of its keys."""
+    found: dict[str, Any] = {}
+    for key in sorted((*_TOP, *_KEPT, *_EXPERTS)):
+        value = config.get(key)
+        if key == "text_config" and isinstance(value, Mapping):
+            value = shape_keys(value)
+        elif key == "quantization_config" and isinstance(value, Mapping):
+            value = {k: value[k] for k in ("quant_method", "weight_block_size") if k in value}
+        if value is not None:
+            found[key] = value
+    return found
 
 
 def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:

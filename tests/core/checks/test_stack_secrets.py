@@ -85,7 +85,7 @@ def test_nothing_is_said_of_what_is_there(pod: dict[str, Any]) -> None:
 
 
 def test_a_login_and_variables_without_their_keys_are_told() -> None:
-    empty = {"data": {}}
+    empty: dict[str, Any] = {"data": {}}
     assert said({"spec.imagePullSecrets": [{"name": "login"}]}, empty) == [
         f"A pod.spec.imagePullSecrets[0].name: is 'login', a Secret of type 'kubernetes.io/dockerconfigjson' without the key .dockerconfigjson, {PULLED} {RULE}"
     ]

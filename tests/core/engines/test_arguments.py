@@ -9,7 +9,7 @@ import pytest
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.engines.options import Dialect, Kind
 from kthena_components.core.engines.sglang import DIALECT as SGLANG
-from kthena_components.core.engines.vllm import DIALECT as VLLM
+from kthena_components.core.engines.vllm_flags import DIALECT as VLLM
 from kthena_components.core.known import Unknown
 
 
@@ -78,7 +78,7 @@ FLAGS: list[tuple[str, str, Any]] = [
     (
         "python /vllm/inference_api.py --kaito-config-file x -tp 8",
         "pipeline",
-        Unknown("the file of --kaito-config-file x is not at hand"),
+        Unknown("the file of --kaito-config-file x is not at hand, and it wins"),
     ),
 ]
 

@@ -116,7 +116,7 @@ def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> N
         ("for TP in 1 2; do vllm serve M -tp $TP; done", "TP is set by a loop of the script"),
         ("read -r TP < f; vllm serve M -tp $TP", "the script reads TP itself"),
         ("TP=(4 8); vllm serve M -tp $TP", "it is an array of the script"),
-        ("vllm serve M -tp $(LOOP)", "LOOP refers to other variables more than 8 deep"),
+        ("vllm serve M -tp $(LOOP)", "LOOP is set behind the variable that refers to it"),
     ],
 )
 def test_what_the_shell_only_knows_later_is_unknown(script: str, because: str) -> None:
@@ -161,8 +161,18 @@ def test_a_doubled_dollar_is_one_dollar_to_kubernetes() -> None:
     assert literal.problems[0].text == "--tensor-parallel-size takes an integer, not '$(TP)'"
 
 
-def test_env_values_may_refer_to_each_other() -> None:
-    assert run("vllm serve M -tp $A", A="$(B)", B="8").tensor == 8
+def test_env_values_may_refer_to_those_before_them() -> None:
+    assert run("vllm serve M -tp $A", B="8", A="$(B)").tensor == 8
+
+    behind = run("vllm serve M -tp $A", A="$(B)", B="8").tensor
+    assert behind == Unknown("B is set behind the variable that refers to it")
+
+
+def test_references_are_followed_to_a_limited_depth() -> None:
+    chain = {f"V{n}": f"$(V{n - 1})" for n in range(1, 20)}
+    tensor = run("vllm serve M -tp $V19", V0="8", **chain).tensor
+
+    assert tensor == Unknown("V11 refers to other variables more than 8 deep")
 
 
 def test_a_word_that_may_hold_flags_leaves_open_what_is_not_stated() -> None:
@@ -213,6 +223,6 @@ def test_a_script_that_starts_no_engine_gives_nothing() -> None:
 
 
 def test_variables_cannot_blow_a_script_up() -> None:
-    facts = run("vllm serve M $A -tp $A", A="$(B)" * 1000, B="$(C)" * 1000, C="c" * 1000)
+    facts = run("vllm serve M $A -tp $A", C="c" * 1000, B="$(C)" * 1000, A="$(B)" * 1000)
 
     assert facts.tensor == Unknown("variables insert more than 2097152 characters")

@@ -1,0 +1,277 @@
+"""What a container is given: its command, variables, and files of ConfigMaps.
+
+Whatever is not known stays so, with the reason. A Secret is never read.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.container_facts import as_list, as_map
+from kthena_components.core.engines import Files, Hidden, Mount, image_entrypoint
+from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeText, Unknown, is_late
+from kthena_components.core.surroundings import ConfigMap, Surroundings, around_of
+
+_PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
+"""Variables that differ from pod to pod: facts are about all pods of a template."""
+_VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
+_MOST = 100
+"""Sources of variables, and mounts of ConfigMaps, that are read in one container."""
+_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_LONG_INT = 10_000
+"""Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingKey:
+    """A key that a container takes from a ConfigMap which is known and does not have it."""
+
+    path: str = field(compare=False)
+    because: str
+
+
+@dataclass(slots=True)
+class Inputs:
+    """What one container is given."""
+
+    env: dict[str, MaybeText] = field(default_factory=dict)
+    """Variables in the order in which Kubernetes sets them, with `$(NAME)` not yet expanded."""
+    hidden: Hidden = ()
+    """Where further variables may come from."""
+    files: Files = ()
+    missing: tuple[MissingKey, ...] = ()
+
+    def set(self, name: str, value: MaybeText) -> None:
+        """Set a variable; one that was there before is set anew, behind the others."""
+        if name not in _PLACES:
+            self.env.pop(name, None)
+            self.env[name] = value
+
+    def hide(self, prefix: str, source: str) -> None:
+        """Note that something may set, or have set anew, variables that begin with a prefix."""
+        for name in [name for name in self.env if name.startswith(prefix)]:
+            self.set(name, Unknown(f"{name} may come from {source}"))
+        self.hidden = (*self.hidden, (prefix, source))
+
+    def miss(self, path: str, found: ConfigMap, key: object) -> None:
+        """Note a key that is not there, so that the container does not start."""
+        if isinstance(key, str) and not is_late(key):
+            unknown = found.text(key)
+            because = unknown.because if isinstance(unknown, Unknown) else ""
+            self.missing = (*self.missing, MissingKey(path=path, because=because))
+
+
+def read_inputs(
+    container: Mapping[str, Any], spec: Mapping[str, Any], path: str, injected: Mapping[str, str]
+) -> Inputs:
+    """Read what a container is given, whatever is in its fields.
+
+    envFrom comes first, a later source over an earlier one, and env over both. Only the values in
+    env are expanded, each with the variables before it.
+
+    Args:
+        container: The container.
+        spec: The pod's spec, which may carry ConfigMaps (surroundings.py).
+        path: Where the container stands.
+        injected: Variables that a controller adds, seen by all.
+
+    Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
+    """
+    around, given = around_of(spec), Inputs()
+    for name, value in injected.items():
+        given.env[name] = value
+    sources, items = as_list(container.get("envFrom")), as_list(container.get("env"))
+    for source in sources[:_MOST]:
+        _env_from(given, source, around)
+    if len(sources) > _MOST:
+        given.hide("", f"envFrom, of which {_MOST} sources are read")
+    if is_late(container.get("envFrom")):
+        given.hide("", "envFrom, which is not known yet")
+    if is_late(container.get("env")):
+        given.hide("", "env, which is not known yet")
+    late = [i for i, item in enumerate(items) if is_late(item) or is_late(as_map(item).get("name"))]
+    for index, item in enumerate(items):
+        if index in late[-1:]:
+            given.hide("", "env, a part of which is not known yet")
+        _env(given, as_map(item), around, f"{path}.env[{index}]")
+    given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
+    if container.get("volumeMounts"):
+        _mounts(given, container, spec, path)
+    return given
+
+
+def _env_from(given: Inputs, source: object, around: Surroundings) -> None:
+    """Take in all keys of a ConfigMap; what cannot be read hides the variables it may set."""
+    reference, prefix = as_map(source).get("configMapRef"), as_map(source).get("prefix")
+    start = prefix if isinstance(prefix, str) and not is_late(prefix) else ""
+    found = around.find(reference) if isinstance(reference, Mapping) else None
+    if isinstance(found, ConfigMap) and found.gap is None and not is_late(prefix):
+        for key in found.data:
+            if isinstance(key, str) and _VARIABLE.fullmatch(start + key):
+                given.set(start + key, _literal(found.text(key)))
+        return
+    given.hide(start, f"envFrom, where {_why(source, found)}")
+
+
+def _why(source: object, found: ConfigMap | Unknown | None) -> str:
+    """Say why a source of variables is not known."""
+    secret = as_map(as_map(source).get("secretRef")).get("name")
+    if isinstance(secret, str) and not is_late(secret):
+        return f"Secret '{secret[:63]}' is not read"
+    if isinstance(found, ConfigMap):
+        return f"{found.title} is not known yet"
+    return found.because if found else "a source is not known yet"
+
+
+def _env(given: Inputs, item: Mapping[str, Any], around: Surroundings, path: str) -> None:
+    name, value = item.get("name"), item.get("value")
+    if not isinstance(name, str) or is_late(name):
+        return
+    reference = as_map(item.get("valueFrom")).get("configMapKeyRef")
+    if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
+        late = Unknown(f"the value of {name} is not in the manifest")
+        given.set(name, late if is_late(value) else value)
+    elif not isinstance(reference, Mapping):
+        given.set(name, Unknown(f"the value of {name} is not in the manifest"))
+    else:
+        key, found = reference.get("key"), around.find(reference)
+        if isinstance(found, Unknown):
+            given.set(name, Unknown(f"the value of {name} is not in the manifest: {found.because}"))
+        elif not isinstance(key, str) or is_late(key):
+            given.set(name, Unknown(f"the key of {name} in {found.title} is not known yet"))
+        else:
+            given.set(name, _literal(found.text(key)))
+            if not found.has(key) and reference.get("optional") is not True:
+                given.miss(f"{path}.valueFrom.configMapKeyRef.key", found, key)
+
+
+def _literal(text: MaybeText) -> MaybeText:
+    """Write a text so that Kubernetes' expansion, which it does not get, leaves it as it is."""
+    return text.replace("$", "$$") if isinstance(text, str) else text
+
+
+def _mounts(
+    given: Inputs, container: Mapping[str, Any], spec: Mapping[str, Any], path: str
+) -> None:
+    """Read what the container's mounts hold, where it comes from ConfigMaps."""
+    volumes = {
+        volume["name"]: volume
+        for volume in map(as_map, as_list(spec.get("volumes")))
+        if isinstance(volume.get("name"), str) and ("configMap" in volume or "projected" in volume)
+    }
+    if not volumes:
+        return
+    found: list[Mount] = []
+    whole: dict[str, Mount] = {}
+    for index, mount in enumerate(map(as_map, as_list(container.get("volumeMounts")))):
+        name, at = mount.get("name"), mount.get("mountPath")
+        if not isinstance(name, str) or name not in volumes:
+            continue
+        if not isinstance(at, str) or is_late(at) or not at.startswith("/"):
+            continue
+        if name not in whole:
+            where = f"{path}.volumeMounts[{index}]"
+            whole[name] = _volume(given, volumes[name], around_of(spec), where)
+        where = f"{path}.volumeMounts[{index}].subPath"
+        found.append(_part(given, whole[name], mount, posixpath.normpath(at), where))
+        if len(found) == _MOST:
+            break
+    given.files = tuple(found)
+
+
+def _part(given: Inputs, whole: Mount, mount: Mapping[str, Any], at: str, where: str) -> Mount:
+    """Give what a mount shows of its volume: all of it, or what stands at its subPath."""
+    inside = mount.get("subPath")
+    expression = mount.get("subPathExpr")
+    if is_late(inside) or (inside is not None and not isinstance(inside, str)) or expression:
+        gap = Unknown("the path inside its volume is not known")
+        return Mount(at, gap=gap, source=whole.source)
+    if not inside:
+        return Mount(at, whole.files, whole.gap, whole.source)
+    below = posixpath.normpath(inside).lstrip("/")
+    files = tuple(
+        (name[len(below) :].lstrip("/"), text)
+        for name, text in whole.files
+        if name == below or name.startswith(f"{below}/")
+    )
+    if not files and whole.gap is None:
+        because = f"{whole.source} has no key that becomes '{below[:63]}'"
+        given.missing = (*given.missing, MissingKey(path=where, because=because))
+    return Mount(at, files, whole.gap, whole.source)
+
+
+def _volume(given: Inputs, volume: Mapping[str, Any], around: Surroundings, path: str) -> Mount:
+    """Give what a volume of ConfigMaps holds, at the path "" for now."""
+    if "configMap" in volume:
+        sources: list[Any] = [volume["configMap"]]
+    else:
+        projected = volume["projected"]
+        listed = as_map(projected).get("sources")
+        sources = list(as_list(listed)) if not is_late(listed) else [projected]
+        sources = [as_map(source).get("configMap", _OTHER) for source in sources]
+    parts = [_source_files(given, source, around, path) for source in sources]
+    files = tuple(file for part in parts for file in part.files)
+    gap = next((part.gap for part in parts if part.gap), None)
+    source = " and ".join(dict.fromkeys(part.source for part in parts if part.source))
+    return Mount("", tuple(dict(files).items()), gap, source)
+
+
+_OTHER = "another source"
+
+
+def _source_files(given: Inputs, source: Any, around: Surroundings, path: str) -> Mount:
+    """Give the files that one ConfigMap becomes: each key one, or those that `items` names."""
+    if source is _OTHER or not isinstance(source, Mapping):
+        return Mount("", gap=Unknown("it may come from something that is not read"))
+    # The name of a volume's ConfigMap has the same field as that of a reference.
+    found = around.find(source)
+    if isinstance(found, Unknown):
+        return Mount("", gap=found)
+    listed = source.get("items")
+    if is_late(listed):
+        return Mount("", gap=Unknown("the items of its volume are not known yet"))
+    if not as_list(listed):
+        keys = [key for key in (*found.data, *found.binary) if isinstance(key, str)]
+        files = tuple((key, found.text(key)) for key in keys)
+        return Mount("", files, found.gap, found.title)
+    chosen = tuple(_items(given, source, found, path))
+    return Mount("", chosen, None, found.title)
+
+
+def _items(
+    given: Inputs, source: Mapping[str, Any], found: ConfigMap, path: str
+) -> Iterator[tuple[str, MaybeText]]:
+    for item in map(as_map, as_list(source.get("items"))):
+        key, at = item.get("key"), item.get("path")
+        if not isinstance(key, str) or not isinstance(at, str) or is_late(key) or is_late(at):
+            continue
+        if not found.has(key) and source.get("optional") is not True:
+            given.miss(path, found, key)
+        yield posixpath.normpath(at), found.text(key)
+
+
+def read_argv(container: Mapping[str, Any]) -> list[str]:
+    """Give a container's command and args in one list, or what its image starts."""
+    command = _words(container.get("command")) or [
+        *image_entrypoint(str(container.get("image", "")))
+    ]
+    return [*command, *_words(container.get("args"))]
+
+
+def _words(value: object) -> list[str]:
+    if is_late(value):
+        # The whole list is not known: one word may be the model, another one any flag.
+        return [_LATE, _LATE]
+    return [text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
+
+
+def text_of(value: object) -> str:
+    """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
+    if is_late(value) and LATE_OPEN not in str(value):
+        return _LATE
+    if isinstance(value, int) and value.bit_length() > _LONG_INT:
+        return hex(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
