@@ -6,22 +6,26 @@ module of rules in core/checks, and one row here.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from kthena_components.backends import kserve, kthena, llmisvc, lws, matrixinfer, workloads
-from kthena_components.core.checks import run_checks
+from kthena_components.core.checks import CHECKS, rule_name, run_checks
+from kthena_components.core.checks.catalogue import stack_rule_names
 from kthena_components.core.checks.kserve import judge_inference_service
-from kthena_components.core.checks.kthena_admission import judge_model_serving
+from kthena_components.core.checks.kthena_admission import KTHENA_VERSIONS, judge_model_serving
 from kthena_components.core.checks.llmisvc import judge_llm_inference_service
 from kthena_components.core.checks.lws import judge_leader_worker_set
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
+from kthena_components.core.checks.waivers import annotated, waive
 from kthena_components.core.facts import ServingFacts
 from kthena_components.core.findings import Finding
 
 Body = Mapping[str, Any]
 Kind = tuple[str, str]
 """API group and kind; every served version of it counts."""
+NEWEST = KTHENA_VERSIONS[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +37,16 @@ class System:
     """Read the facts of an object of these kinds for the rules of core/checks; None for others."""
     judge: Callable[[Body, str], list[Finding]] | None = None
     """The rules of the system's own, such as what its admission would refuse."""
+    judge_version: Callable[[Body, str, str], list[Finding]] | None = None
+    """The same, where they differ between Kthena's versions: the last argument is one."""
 
 
-def _model_serving(body: Body, path: str) -> list[Finding]:
-    return [*judge_model_serving(body, path=path), *judge_volcano_object(body, path)]
+def _model_serving(body: Body, path: str, version: str) -> list[Finding]:
+    return [*judge_model_serving(body, version, path), *judge_volcano_object(body, path)]
 
 
 SYSTEMS: tuple[System, ...] = (
-    System(kinds=frozenset({kthena.MODEL_SERVING}), read=kthena.read, judge=_model_serving),
+    System(kinds=frozenset({kthena.MODEL_SERVING}), read=kthena.read, judge_version=_model_serving),
     System(kinds=lws.KINDS, read=lws.read, judge=judge_leader_worker_set),
     System(kinds=matrixinfer.KINDS, read=matrixinfer.read),
     System(kinds=kserve.KINDS, read=kserve.read, judge=judge_inference_service),
@@ -66,11 +72,33 @@ def has_rules(body: Body) -> bool:
     return workloads.group_kind(body) in _BY_KIND
 
 
-def judge_manifest(body: Body, path: str = "") -> list[Finding]:
-    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing."""
+def judge_manifest(
+    body: Body, path: str = "", *, today: date | None = None, kthena_version: str = NEWEST
+) -> list[Finding]:
+    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing.
+
+    Args:
+        body: The object as it would be applied.
+        path: Where it stands in the caller's input; a prefix of every path.
+        today: The day by which its waivers are judged; none is heeded if left out.
+        kthena_version: The Kthena that is to read a ModelServing, such as `0.4`.
+    """
     system = _BY_KIND.get(workloads.group_kind(body))
     if system is None:
         return []
     facts = system.read(body, path)
     findings = [] if facts is None else run_checks(facts)
-    return findings if system.judge is None else [*findings, *system.judge(body, path)]
+    if system.judge is not None:
+        findings += system.judge(body, path)
+    if system.judge_version is not None:
+        findings += system.judge_version(body, path, kthena_version)
+    stated = () if today is None else annotated(body, path)
+    if today is None or not stated:
+        return findings
+    return waive(findings, stated, today, elsewhere=judged_elsewhere(body))
+
+
+def judged_elsewhere(body: Body) -> frozenset[str]:
+    """Give the rules that judge an object together with others (together.py) too."""
+    shared = map(rule_name, CHECKS) if workloads.in_group(body) else ()
+    return stack_rule_names().union(shared)

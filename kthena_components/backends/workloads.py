@@ -272,6 +272,11 @@ def read_group(
     return [group.facts() for _, group in sorted(groups.items()) if group.entries]
 
 
+def in_group(body: Mapping[str, Any]) -> bool:
+    """Tell whether an object may be a part of a ServingGroup that was emitted natively."""
+    return _group_key(body) is not None
+
+
 def _group_key(body: Mapping[str, Any]) -> tuple[str, str] | None:
     """Give the namespace and the name of an object's group, if it belongs to one."""
     metadata = as_map(body.get("metadata"))

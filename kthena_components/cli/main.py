@@ -4,10 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from kthena_components.cli.check import Summary, check
 from kthena_components.cli.files import Unreadable
-from kthena_components.cli.levels import Levels, LevelsError, read_levels
+from kthena_components.cli.levels import read_levels
 from kthena_components.cli.reports import (
     GithubReport,
     JsonReport,
@@ -19,6 +20,7 @@ from kthena_components.cli.reports import (
 )
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
+from kthena_components.core.weights import NEWEST, SettingError, Settings, parse_version
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 FORMATS: dict[str, Callable[[Write], Report]] = {
@@ -76,6 +78,12 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="how much each rule weighs; FILE is JSON that maps a rule, or * for all others, to "
         "mandatory, advisory or disabled",
     )
+    checking.add_argument(
+        "--kthena-version",
+        metavar="VERSION",
+        default=NEWEST,
+        help=f"the Kthena that ModelServings are judged by, such as 0.4; default: {NEWEST}",
+    )
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
     return parser, checking
@@ -83,9 +91,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
 
 def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
-        levels = read_levels(asked.level)
+        levels, version = read_levels(asked.level), parse_version(asked.kthena_version)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
-    except (LevelsError, UnknownRuleError) as error:
+    except (SettingError, UnknownRuleError) as error:
         parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
     if asked.rules:
         told = list_rules()
@@ -94,12 +102,14 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return CLEAN
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
-    return _run(asked.paths, levels, FORMATS[asked.format](sys.stdout.write))
+    settings = Settings(levels=levels, kthena_version=version)
+    return _run(asked.paths, settings, FORMATS[asked.format](sys.stdout.write))
 
 
-def _run(paths: Sequence[str], levels: Levels, report: Report) -> int:
+def _run(paths: Sequence[str], settings: Settings, report: Report) -> int:
     summary = Summary()
-    for result in check(paths, levels, summary):
+    # Waivers end by the day of UTC, so that they end for everybody at once.
+    for result in check(paths, settings, summary, datetime.now(UTC).date()):
         if isinstance(result, Unreadable):
             sys.stderr.write(f"{one_line(str(result))}\n")
             report.skip(result)

@@ -24,6 +24,7 @@ from kthena_components.core.checks.lws import RULES as LWS_RULES
 from kthena_components.core.checks.stack_objects import gpu_budget
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
+from kthena_components.core.checks.waivers import waiver
 from kthena_components.core.checks.whole_stack import STACK_RULES
 from kthena_components.core.findings import Level
 from kthena_components.core.role_rules import ROLE_RULES, template_scheduler
@@ -34,11 +35,12 @@ ANY_MANIFEST, MODEL_SERVING, INPUT = (
     "Kthena ModelServing",
     "input of components",
 )
-LWS, KSERVE, VOLCANO, WHOLE = (
+LWS, KSERVE, VOLCANO, WHOLE, WAIVERS = (
     "LeaderWorkerSet and DisaggregatedSet",
     "KServe",
     "Volcano objects",
     "all objects of a cluster",
+    "waivers",
 )
 """What rules judge."""
 
@@ -103,14 +105,22 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
         *_documented((*STACK_RULES, gpu_budget), WHOLE),
+        *_documented((waiver,), WAIVERS),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
     )
     return tuple({rule.name: rule for rule in reversed(listed)}.values())[::-1]
 
 
+@cache
 def rule_names() -> frozenset[str]:
     """Give the names of all rules."""
     return frozenset(rule.name for rule in all_rules())
+
+
+@cache
+def stack_rule_names() -> frozenset[str]:
+    """Give the names of the rules that judge all objects of a cluster together."""
+    return frozenset(rule.name for rule in all_rules() if rule.judges == WHOLE)
 
 
 def _documented(
