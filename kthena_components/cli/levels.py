@@ -1,44 +1,71 @@
-"""Which levels the command line goes by: those of an environment, or of a file of the user's."""
+"""By what the command line judges: levels of an environment or of a file, and a Kthena version."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from kthena_components.core.findings import suggest
 from kthena_components.core.weights import (
     ENVIRONMENTS,
-    Levels,
     SettingError,
+    Settings,
     environment_levels,
     parse_levels,
+    parse_settings,
+    parse_version,
 )
 
+POLICY = "serving-rules"
+"""The policy whose config the command line reads too, of a file that is Pulumi's."""
+_LEVEL = "enforcementLevel"
 
-def read_levels(asked: str | None) -> Levels:
-    """Read the levels of an environment or of a file. None are asked for: each finding's own.
+
+def read_settings(level: str | None, version: str | None = None) -> Settings:
+    """Read what was asked for. Without levels each finding has its own.
+
+    Args:
+        level: An environment, or a file: of levels by rule, or of the policy pack's config.
+        version: A version of Kthena. Default: what the file says, or the newest.
 
     Raises:
-        SettingError: the file is missing, is not of this shape, or names a rule that is not there.
+        SettingError: the file is missing, is not of this shape, or names what is not there.
     """
-    if asked is None:
-        return Levels()
-    if asked in ENVIRONMENTS:
-        return environment_levels(asked)
-    text = _text(asked)
+    settings = Settings() if level is None else _read(level)
+    if version is None:
+        return settings
+    return replace(settings, kthena_version=parse_version(version))
+
+
+def _read(level: str) -> Settings:
+    if level in ENVIRONMENTS:
+        return Settings(levels=environment_levels(level))
+    text = _text(level)
     try:
-        return parse_levels(json.loads(text))
+        return _settings(json.loads(text))
     except SettingError as error:
-        raise SettingError(f"{asked}: {error}") from error
+        raise SettingError(f"{level}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise SettingError(f"{asked}: is not JSON: {error}") from error
+        raise SettingError(f"{level}: is not JSON: {error}") from error
 
 
-def _text(asked: str) -> str:
+def _settings(stated: object) -> Settings:
+    """Read levels by rule; or, where something is a map of its own, the config of policies."""
+    if isinstance(stated, Mapping) and any(isinstance(part, Mapping) for part in stated.values()):
+        config = stated.get(POLICY)
+        if not isinstance(config, Mapping):
+            raise SettingError(f"is a config of policies, but not of {POLICY}; add it")
+        return parse_settings({key: part for key, part in config.items() if key != _LEVEL})
+    return Settings(levels=parse_levels(stated))
+
+
+def _text(level: str) -> str:
     try:
-        return Path(asked).read_text(encoding="utf-8")
+        return Path(level).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        meant = suggest(asked, ENVIRONMENTS)
+        meant = suggest(level, ENVIRONMENTS)
         raise SettingError(
-            f"there is no level and no file '{asked}'; {meant}, or a file"
+            f"there is no level and no file '{level}'; {meant}, or a file"
         ) from error
     except (OSError, ValueError) as error:
-        raise SettingError(f"{asked}: cannot be read: {error}") from error
+        raise SettingError(f"{level}: cannot be read: {error}") from error

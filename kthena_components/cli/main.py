@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from kthena_components.cli.check import Summary, check
 from kthena_components.cli.files import Unreadable
-from kthena_components.cli.levels import read_levels
+from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
     GithubReport,
     JsonReport,
@@ -20,7 +20,7 @@ from kthena_components.cli.reports import (
 )
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
-from kthena_components.core.weights import NEWEST, SettingError, Settings, parse_version
+from kthena_components.core.weights import NEWEST, SettingError, Settings
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 FORMATS: dict[str, Callable[[Write], Report]] = {
@@ -76,13 +76,13 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "--level",
         metavar="dev|staging|prod|FILE",
         help="how much each rule weighs; FILE is JSON that maps a rule, or * for all others, to "
-        "mandatory, advisory or disabled",
+        "mandatory, advisory or disabled, or the config of the policy pack",
     )
     checking.add_argument(
         "--kthena-version",
         metavar="VERSION",
-        default=NEWEST,
-        help=f"the Kthena that ModelServings are judged by, such as 0.4; default: {NEWEST}",
+        help=f"the Kthena that ModelServings are judged by, such as 0.4; default: what FILE says, "
+        f"or {NEWEST}",
     )
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
@@ -91,7 +91,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
 
 def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
-        levels, version = read_levels(asked.level), parse_version(asked.kthena_version)
+        settings = read_settings(asked.level, asked.kthena_version)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
     except (SettingError, UnknownRuleError) as error:
         parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
@@ -102,7 +102,6 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return CLEAN
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
-    settings = Settings(levels=levels, kthena_version=version)
     return _run(asked.paths, settings, FORMATS[asked.format](sys.stdout.write))
 
 

@@ -144,7 +144,7 @@ def test_kinds_without_rules_are_counted_apart(run: Command, write: Write) -> No
 def test_a_rule_that_fails_hides_nothing_else(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def judge(body: dict[str, dict[str, str]]) -> list[object]:
+    def judge(body: dict[str, dict[str, str]], **_: object) -> list[object]:
         raise KeyError(body["metadata"]["name"])
 
     monkeypatch.setattr("kthena_components.cli.check.judge_manifest", judge)

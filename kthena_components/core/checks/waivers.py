@@ -48,14 +48,18 @@ def annotated(body: Mapping[str, Any], path: str = "") -> tuple[Stated, ...]:
             text=text,
         )
         for key, text in annotations.items()
-        if isinstance(key, str) and key.startswith(PREFIX)
+        if _is_waiver(key)
     )
 
 
+def _is_waiver(key: object) -> bool:
+    return isinstance(key, str) and key.startswith(PREFIX)
+
+
 def listed(waivers: object) -> tuple[Stated, ...]:
-    """Read the waivers that a component was given."""
+    """Read the waivers that a component was given, by rule."""
     return tuple(
-        Stated(rule=str(rule), path=f"{FIELD}.{rule}", text=text)
+        Stated(rule=rule, path=f"{FIELD}.{rule}", text=text)
         for rule, text in as_map(waivers).items()
     )
 
