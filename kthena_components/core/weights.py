@@ -13,7 +13,7 @@ from importlib import resources
 
 from kthena_components.core.checks.catalogue import rule_names
 from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS, known_version
-from kthena_components.core.findings import Finding, Level, suggest
+from kthena_components.core.findings import Finding, Level, nearest, suggest
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
@@ -102,7 +102,9 @@ def parse_levels(stated: object) -> Levels:
     known, weights = rule_names(), {}
     for rule, weight in stated.items():
         if rule != DEFAULT and rule not in known:
-            raise SettingError(f"there is no rule '{rule}'; {suggest(str(rule), known)}")
+            close = nearest(str(rule), known)
+            meant = f"write '{close}'" if close else "'check --rules' lists those that there are"
+            raise SettingError(f"there is no rule '{rule}'; {meant}")
         if not isinstance(weight, str) or weight not in set(Weight):
             known_weights = ", ".join(Weight)
             raise SettingError(f"'{rule}' is {_shown(weight)}; known: {known_weights}")
@@ -136,7 +138,8 @@ def parse_settings(stated: Mapping[str, object]) -> Settings:
             raise SettingError(f"there is no setting '{name}'; {suggest(name, SETTINGS)}")
     levels = Levels()
     if "environment" in stated:
-        levels = environment_levels(str(stated["environment"]))
+        asked = stated["environment"]
+        levels = environment_levels(asked if isinstance(asked, str) else _shown(asked))
     if "levels" in stated:
         try:
             levels = levels.overlaid(parse_levels(stated["levels"]))

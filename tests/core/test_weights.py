@@ -1,5 +1,6 @@
 """What rules weigh in each environment, and what a config may say."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ from kthena_components.core.checks.catalogue import all_rules, rule_names
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.weights import (
     ENVIRONMENTS,
-    Levels,
     SettingError,
     Settings,
     Weight,
@@ -96,10 +96,10 @@ def test_a_config_that_says_nothing_leaves_all_as_it_is() -> None:
     ("stated", "told"),
     [
         ({"enviroment": "prod"}, "there is no setting 'enviroment'; write 'environment'"),
-        ({"environment": "production"}, "there is no environment 'production'; write 'prod'"),
+        ({"environment": "prd"}, "there is no environment 'prd'; write 'prod'"),
         ({"environment": 3}, "there is no environment '3'; known: dev, prod, staging"),
         ({"levels": []}, "levels: must be a map from rules to levels"),
-        ({"levels": {"shm": "advisory"}}, "levels: there is no rule 'shm'; "),
+        ({"levels": {"shm": "advisory"}}, "levels: there is no rule 'shm'; 'check --rules' lists"),
         (
             {"levels": {"name-fits": "error"}},
             "levels: 'name-fits' is \"error\"; known: mandatory, advisory, disabled",
@@ -128,8 +128,6 @@ def test_a_version_is_that_of_its_release(stated: str, version: str) -> None:
 @given(json_trees(), json_trees(), json_trees())
 def test_any_config_is_read_or_refused(environment: Any, levels: Any, version: Any) -> None:
     stated = {"environment": environment, "levels": levels, "kthenaVersion": version}
-    for name in stated:
-        try:
-            assert isinstance(parse_settings({name: stated[name]}).levels, Levels)
-        except SettingError as error:
-            assert str(error)
+    for name, value in stated.items():
+        with suppress(SettingError):
+            assert isinstance(parse_settings({name: value}), Settings)
