@@ -12,6 +12,7 @@ from bench.commands import measure_commands
 from bench.compiling import measure_compile
 from bench.engine import BenchError
 from bench.imports import costly_modules, measure_imports
+from bench.packs import compare_packs
 from bench.programs import Case, compare
 from bench.report import Report
 from bench.workload import BACKENDS
@@ -25,6 +26,8 @@ class Effort:
     """Servings of the previews."""
     up: int
     """Servings of the update."""
+    judged: int
+    """Servings of the previews with policy packs."""
     repeats: int
     """Runs of each command that count."""
     warm: int
@@ -33,8 +36,8 @@ class Effort:
     """Runs of each import, and of the compilation."""
 
 
-FULL: Final = Effort(sizes=(1, 100, 300), up=100, repeats=5, warm=1, imports=11)
-QUICK: Final = Effort(sizes=(1, 20), up=1, repeats=1, warm=0, imports=1)
+FULL: Final = Effort(sizes=(1, 100, 300), up=100, judged=1000, repeats=5, warm=1, imports=11)
+QUICK: Final = Effort(sizes=(1, 20), up=1, judged=20, repeats=1, warm=0, imports=1)
 TOP: Final = 5
 
 
@@ -67,6 +70,7 @@ def measure(effort: Effort) -> Report:
         modules=modules,
         compile=compiled,
         commands=commands,
+        packs=compare_packs(effort.judged, effort.repeats, effort.warm, _say),
     )
 
 

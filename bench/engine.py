@@ -60,15 +60,19 @@ class Engine:
         self._pulumi("stack", "init", STACK)
         shutil.copytree(self._state, self._empty)
 
-    def run(self, command: str, program: str, **job: Any) -> Run:
-        """Run one command on an empty stack with one of the programs of bench/program.py."""
+    def run(self, command: str, program: str, pack: Path | None = None, **job: Any) -> Run:
+        """Run one command on an empty stack with one of the programs of bench/program.py.
+
+        A policy pack judges it when there is one.
+        """
         shutil.rmtree(self._state)
         shutil.copytree(self._empty, self._state)
         usage = self.folder / "usage.json"
         files = {"usage": str(usage), "rendered": str(self.folder / "rendered")}
         self._variables[JOB] = json.dumps({"program": program, **files, **job})
         began, clock = time.time(), time.perf_counter()
-        self._pulumi(*COMMANDS[command], "--stack", STACK)
+        packs = ["--policy-pack", str(pack)] if pack else []
+        self._pulumi(*COMMANDS[command], "--stack", STACK, *packs)
         seconds = time.perf_counter() - clock
         said = json.loads(usage.read_text())
         return Run(

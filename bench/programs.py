@@ -61,7 +61,11 @@ def compare(case: Case, progress: Progress) -> Comparison:
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Path(folder))
         recording = Path(folder) / "recording.json"
-        job = {"backend": case.backend, "servings": case.servings, "recording": str(recording)}
+        job: dict[str, Any] = {
+            "backend": case.backend,
+            "servings": case.servings,
+            "recording": str(recording),
+        }
         engine.run("preview", "record", **job)
         runs: dict[str, list[Run]] = {program: [] for program in PROGRAMS}
         left: dict[str, Any] = {}

@@ -8,10 +8,13 @@ from typing import Any, Final
 
 from tabulate import tabulate
 
+from bench.packs import PackCost
 from bench.programs import Comparison, growth
 
 PROGRAM_BUDGET: Final = 1.1
 """Most that the package's program may take, as a multiple of the raw one."""
+PACK_BUDGET: Final = 1.2
+"""Most that a preview with our policy pack may take, as a multiple of one with an empty pack."""
 IMPORT_BUDGET: Final = 100.0
 """Most milliseconds that the package's import may take above Pulumi's."""
 GROWTH_SIZES: Final = 3
@@ -26,6 +29,7 @@ class Report:
     modules: Sequence[tuple[str, float]]
     compile: dict[str, float]
     commands: dict[str, dict[str, float]]
+    packs: PackCost
 
     def data(self) -> dict[str, Any]:
         """Give the raw numbers."""
@@ -40,6 +44,7 @@ class Report:
             "modules": dict(self.modules),
             "compile": self.compile,
             "commands": self.commands,
+            "packs": asdict(self.packs) | {"ratio": self.packs.ratio()},
         }
 
     def text(self) -> str:
@@ -96,6 +101,9 @@ class Report:
                     found = item.ratio(field)
                     budget = f"{what} ≤ {PROGRAM_BUDGET} × raw, {item.case}"
                     yield budget, f"{found:.2f} ×", _verdict(found, PROGRAM_BUDGET)
+        found, servings = self.packs.ratio(), self.packs.servings
+        budget = f"preview with the pack ≤ {PACK_BUDGET} × an empty pack, {servings} servings"
+        yield budget, f"{found:.2f} ×", _verdict(found, PACK_BUDGET)
         above = self.imports["kthena_components"] - self.imports["pulumi"]
         budget = f"import ≤ {IMPORT_BUDGET:.0f} ms above pulumi"
         yield budget, f"{above:.0f} ms", _verdict(above, IMPORT_BUDGET)

@@ -36,6 +36,8 @@ def test_a_quick_run_measures_everything(tmp_path: Path) -> None:
     assert len(data["modules"]) == 5
     assert list(data["compile"]) == ["kthena", "native"]
     assert list(data["commands"]) == ["preview", "up"]
+    assert data["packs"]["servings"] == 20
+    assert data["packs"]["ratio"] > 0
 
 
 def test_without_pulumi_it_says_how_to_get_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What is made of the measurements, on made-up ones."""
 
 from bench.engine import Run
+from bench.packs import PackCost
 from bench.programs import Case, Comparison
 from bench.report import Report
 
@@ -20,13 +21,14 @@ def comparison(servings: int, raw: list[float], package: list[float]) -> Compari
     )
 
 
-def report(*programs: Comparison, package_import: float = 250) -> Report:
+def report(*programs: Comparison, package_import: float = 250, pack: float = 1.2) -> Report:
     return Report(
         programs=programs,
         imports={"pulumi": 150, "kthena_components": package_import},
         modules=[("pydantic", 20)],
         compile={"native": 600},
         commands={"up": {"start": 1, "program": 2, "rest": 3, "seconds": 6}},
+        packs=PackCost(servings=1000, empty=[2.0, 4.0], ours=[pack * 2, pack * 4]),
     )
 
 
@@ -54,8 +56,8 @@ def test_budgets_are_judged_at_the_largest_size() -> None:
 
 
 def test_a_missed_budget_is_said() -> None:
-    missed = report(comparison(300, [10], [12]), package_import=260).text()
-    assert missed.count("missed") == 3
+    missed = report(comparison(300, [10], [12]), package_import=260, pack=1.3).text()
+    assert missed.count("missed") == 4
 
 
 def test_every_measurement_has_its_row() -> None:

@@ -52,14 +52,14 @@ _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
-    documents = _base(base)
-    if len(documents) > 1:
-        bodies = changed({"stack": documents}, {f"stack{at}": v for at, v in changes.items()})
+    found = documents(base)
+    if len(found) > 1:
+        bodies = changed({"stack": found}, {f"stack{at}": v for at, v in changes.items()})
         alone = [
             f for i, body in enumerate(bodies["stack"]) for f in judge_manifest(body, f"[{i}]")
         ]
-        return [*alone, *judge_stack(bodies["stack"], [f"[{i}]" for i in range(len(documents))])]
-    body = changed(documents[0], changes)
+        return [*alone, *judge_stack(bodies["stack"], [f"[{i}]" for i in range(len(found))])]
+    body = changed(found[0], changes)
     if "apiVersion" in body:
         return judge_manifest(body, today=TODAY)
     try:
@@ -69,7 +69,8 @@ def judge(base: str, changes: dict[str, Any]) -> list[Finding]:
 
 
 @cache
-def _base(name: str) -> list[dict[str, Any]]:
+def documents(name: str) -> list[dict[str, Any]]:
+    """Read the documents of a base."""
     return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
 
 

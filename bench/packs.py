@@ -1,0 +1,75 @@
+"""The policy pack against an empty one, taking turns on the same resources."""
+
+import json
+import statistics
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bench.engine import ROOT, Engine
+
+OURS: Final = ROOT / "policies"
+_EMPTY: Final = """\
+from pulumi_policy import EnforcementLevel, PolicyPack, ResourceValidationPolicy
+
+PolicyPack(
+    name="empty",
+    policies=[
+        ResourceValidationPolicy(
+            name="nothing",
+            description="Judges nothing.",
+            validate=lambda _args, _report: None,
+            enforcement_level=EnforcementLevel.MANDATORY,
+        )
+    ],
+)
+"""
+"""One policy that does nothing: Pulumi decodes each resource once for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackCost:
+    """A preview of Kthena servings with each pack, in seconds, run by run."""
+
+    servings: int
+    empty: list[float]
+    ours: list[float]
+
+    def ratio(self) -> float:
+        """Give the median of ours / empty, pair by pair: both had the machine in one state."""
+        pairs = zip(self.ours, self.empty, strict=True)
+        return statistics.median(ours / empty for ours, empty in pairs)
+
+
+def compare_packs(
+    servings: int, repeats: int, warm: int, progress: Callable[[str], None]
+) -> PackCost:
+    """Preview the same servings with each pack in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine, recording = Engine(Path(folder)), Path(folder) / "recording.json"
+        packs = {"empty": _empty(Path(folder)), "ours": OURS}
+        job: dict[str, Any] = {
+            "backend": "kthena",
+            "servings": servings,
+            "recording": str(recording),
+        }
+        engine.run("preview", "record", **job)
+        taken: dict[str, list[float]] = {name: [] for name in packs}
+        for turn in range(warm + repeats):
+            for name in packs if turn % 2 else reversed(packs):
+                run = engine.run("preview", "raw", packs[name], **job)
+                progress(f"{servings} servings with the {name} pack: {run.seconds:.2f} s")
+                if turn >= warm:
+                    taken[name].append(run.seconds)
+    return PackCost(servings=servings, **taken)
+
+
+def _empty(folder: Path) -> Path:
+    pack = folder / "empty-pack"
+    pack.mkdir()
+    (pack / "__main__.py").write_text(_EMPTY)
+    about = {"version": "0.0.1", "runtime": {"name": "python"}}
+    (pack / "PulumiPolicy.yaml").write_text(json.dumps(about))
+    return pack

@@ -1,0 +1,139 @@
+"""Every manifest that the tests have: what is damaged, changed and cut here."""
+
+import copy
+import random
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kthena_components.backends.readers import has_rules
+from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from tests.rules.cases import documents
+
+TESTS = Path(__file__).parents[1]
+LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+ODD: tuple[Any, ...] = (
+    LATE,
+    None,
+    True,
+    0,
+    -1,
+    10**40,
+    8.5,
+    float("inf"),
+    "",
+    "8",
+    "9" * 5000,
+    "1e999",
+    "$(TP)",
+    f"--tensor-parallel-size={LATE}",
+    "x y; vllm serve 'm",
+    [],
+    {},
+    [[]],
+    [{"name": 1}],
+    {"": {"": ""}},
+)
+"""Values that are most likely to trip a reader."""
+
+Place = tuple[str | int, ...]
+
+
+@cache
+def bases() -> dict[str, dict[str, Any]]:
+    """Give the manifests that are right, by name: one of each system and kind."""
+    found = {
+        f"{path.stem}-{number}": body
+        for path in sorted((TESTS / "rules" / "bases").glob("*.yaml"))
+        for number, body in enumerate(documents(path.stem))
+    }
+    return {name: body for name, body in found.items() if has_rules(body)}
+
+
+@cache
+def goldens() -> dict[str, dict[str, Any]]:
+    """Give the manifests that our backends write, of kinds that are judged."""
+    found = {
+        f"{path.parent.name}-{path.stem}-{number}": body
+        for path in sorted((TESTS / "goldens").glob("*/*.yaml"))
+        for number, body in enumerate(yaml.safe_load_all(path.read_text()))
+        if body is not None
+    }
+    return {name: body for name, body in found.items() if has_rules(body)}
+
+
+def places(tree: Any, at: Place = ()) -> Iterator[Place]:
+    """Give every place in a tree, the root left out."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in items:
+        yield (*at, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*at, key))
+
+
+def put(tree: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:
+    """Copy a tree with another value at one place."""
+    result = copy.deepcopy(tree)
+    holder: Any = result
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return result
+
+
+def cut(tree: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Copy a tree without one place."""
+    result = copy.deepcopy(tree)
+    holder: Any = result
+    for key in place[:-1]:
+        holder = holder[key]
+    del holder[place[-1]]
+    return result
+
+
+def at(tree: Any, place: Place) -> Any:
+    """Give what stands at a place."""
+    for key in place:
+        tree = tree[key]
+    return tree
+
+
+def damaged(draw: random.Random) -> dict[str, Any]:
+    """Draw a manifest with something else in up to four places, or in most of its fields."""
+    body = copy.deepcopy(draw.choice([*chain(bases().values(), goldens().values())]))
+    for _ in range(draw.choice((1, 1, 2, 4, 30))):
+        found = list(places(body))
+        if found:
+            body = put(body, draw.choice(found), json_tree(draw))
+    return {"apiVersion": "v1", "kind": "Pod", **body}
+
+
+def json_tree(draw: random.Random, depth: int = 3) -> Any:
+    """Draw anything that JSON can hold."""
+    kind = draw.randrange(10)
+    if depth and kind == 0:
+        return [json_tree(draw, depth - 1) for _ in range(draw.randrange(4))]
+    if depth and kind == 1:
+        return {_key(draw): json_tree(draw, depth - 1) for _ in range(draw.randrange(4))}
+    return draw.choice(ODD)
+
+
+@cache
+def _words() -> tuple[str, ...]:
+    """Give the keys that manifests have."""
+    found = {
+        key
+        for body in bases().values()
+        for place in places(body)
+        for key in place
+        if isinstance(key, str)
+    }
+    return tuple(sorted(found))
+
+
+def _key(draw: random.Random) -> str:
+    return draw.choice(_words()) if draw.randrange(3) else draw.choice(("", "a.b/c", "\ud800", "7"))
