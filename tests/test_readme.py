@@ -64,7 +64,7 @@ def test_the_config_of_the_policies_can_be_used() -> None:
     settings = parse_settings(config["serving-rules"])
     assert settings.levels.weights["image-pinned"] is Weight.ADVISORY
     assert settings.kthena_version == "0.4"
-    assert parse_settings(config["serving-groups"])
+    assert parse_settings(config["serving-groups"]).levels.weights
 
 
 def test_the_waiver_can_be_used() -> None:
