@@ -1,4 +1,4 @@
-"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, ReplicaSet, DaemonSet, Job.
+"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
 
 These may be ours or anyone's. One object shows one pod template; how many pods make one engine is
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
@@ -28,7 +28,7 @@ from kthena_components.core.known import MaybeInt, Unknown, is_late
 
 TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
-    "batch": {"Job"},
+    "batch": {"Job", "CronJob"},
 }
 KINDS = frozenset(
     {("", "Pod"), *((group, kind) for group in TEMPLATED for kind in TEMPLATED[group])}
@@ -53,6 +53,8 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     spec = body.get("spec")
     template: object = body
     at = path
+    if kind == "CronJob":
+        spec, path = _job_of(spec, path)
     if kind in TEMPLATED.get(group, ()):
         template = spec if is_late(spec) else as_map(spec).get("template")
         at = join_path(path, "spec.template")
@@ -63,7 +65,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     engines = tuple(
         _engine(role if _is_name(role) else name, pod, template, at, as_map(spec))
         for pod in _pods(template, at)
-        if _is_serving(pod)
+        if is_serving(pod)
     )
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
@@ -73,6 +75,13 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         gang_expected=scheduler == "volcano" or is_late(scheduler),
         names=_names(body, kind, path, ours=role is not None),
     )
+
+
+def _job_of(spec: object, path: str) -> tuple[object, str]:
+    """Give the spec of the Jobs that a CronJob makes, and what stands before it."""
+    template = spec if is_late(spec) else as_map(spec).get("jobTemplate")
+    inner = template if is_late(template) else as_map(template).get("spec")
+    return inner, join_path(path, "spec.jobTemplate")
 
 
 def name_of(body: Mapping[str, Any]) -> str:
@@ -112,7 +121,7 @@ def fill_requests(pod: PodFacts) -> PodFacts:
     return replace(pod, devices=tuple(devices))
 
 
-def _is_serving(pod: PodFacts) -> bool:
+def is_serving(pod: PodFacts) -> bool:
     """Tell whether there is anything to say about a pod: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
@@ -123,7 +132,7 @@ def _engine(
     name: str, pod: PodFacts, template: object, path: str, spec: Mapping[str, Any]
 ) -> EngineFacts:
     joins = _joins(pod.command, _labels(template))
-    pods = ELSEWHERE if joins else _pods_of(as_map(template), pod.command)
+    pods = ELSEWHERE if joins else pods_of(as_map(template), pod.command)
     return EngineFacts(
         path=path,
         name=name,
@@ -147,7 +156,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
     return alone or (command.headless is True and command.nnodes is None)
 
 
-def _pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
+def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
     """Say how many pods make one engine, as far as they are told."""
     size = _group_size(template)
     if command is None or isinstance(size, int):
@@ -266,18 +275,13 @@ def read_group(
     """
     groups: dict[tuple[str, str], _Group] = {}
     for body, path in zip_longest(bodies, paths, fillvalue=""):
-        key = _group_key(as_map(body))
+        key = group_key(as_map(body))
         if key is not None:
             groups.setdefault(key, _Group()).add(as_map(body), path)
     return [group.facts() for _, group in sorted(groups.items()) if group.entries]
 
 
-def in_group(body: Mapping[str, Any]) -> bool:
-    """Tell whether an object may be a part of a ServingGroup that was emitted natively."""
-    return _group_key(body) is not None
-
-
-def _group_key(body: Mapping[str, Any]) -> tuple[str, str] | None:
+def group_key(body: Mapping[str, Any]) -> tuple[str, str] | None:
     """Give the namespace and the name of an object's group, if it belongs to one."""
     metadata = as_map(body.get("metadata"))
     name = as_map(metadata.get("labels")).get(naming.GROUP_NAME)

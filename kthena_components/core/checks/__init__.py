@@ -5,14 +5,18 @@ Its docstring is its documentation, its name is its rule's name.
 
 from collections.abc import Callable, Iterator
 
-from kthena_components.core.checks.engine_start import executor_stated, ray_in_image
+from kthena_components.core.checks.engine_start import executor_stated, pp_with_ray, ray_in_image
 from kthena_components.core.checks.gpus import (
     gpu_requests_equal_limits,
     leader_worker_same_gpus,
     nodes_whole,
     world_size_equals_gpus,
 )
-from kthena_components.core.checks.group import gang_covers_engine, ray_cluster_size_equals_group
+from kthena_components.core.checks.group import (
+    gang_covers_engine,
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+)
 from kthena_components.core.checks.layouts import data_parallel_layout, sglang_layout
 from kthena_components.core.checks.models import (
     ffn_divisible,
@@ -36,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
+    nnodes_equals_group,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,
@@ -45,6 +50,7 @@ CHECKS: tuple[Check, ...] = (
     fp8_block_multiple,
     executor_stated,
     ray_in_image,
+    pp_with_ray,
     data_parallel_layout,
     sglang_layout,
     leader_worker_same_parallelism,
