@@ -10,7 +10,7 @@ from typing import Any
 from kthena_components.backends import services, volcano
 from kthena_components.backends.base import WAIT_FOR, Manifest
 from kthena_components.backends.kthena_limits import since
-from kthena_components.backends.workloads import group_kind
+from kthena_components.backends.workloads import NO_SCHEDULER, group_kind
 from kthena_components.core import naming
 from kthena_components.core.facts import (
     EngineFacts,
@@ -21,7 +21,7 @@ from kthena_components.core.facts import (
     as_map,
     read_pod,
 )
-from kthena_components.core.known import MaybeInt, Unknown
+from kthena_components.core.known import MaybeInt, Unknown, is_late
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.pod_template import Template
 from kthena_components.core.spec import KthenaVersion, RolloutType
@@ -136,13 +136,14 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     engines = tuple(
         _read_role(role, f"{base}.template.roles[{index}]") for index, role in enumerate(roles)
     )
-    volcano_places = spec.get("schedulerName", "volcano") == "volcano"
+    scheduler = spec.get("schedulerName", "volcano")
+    volcano_places = scheduler == "volcano"
     return ServingFacts(
         path=base,
         name=str(as_map(body.get("metadata")).get("name", "")),
         engines=engines,
         gang=_read_gang(template, engines, base) if volcano_places else None,
-        gang_expected=volcano_places,
+        gang_expected=NO_SCHEDULER if is_late(scheduler) else volcano_places,
     )
 
 

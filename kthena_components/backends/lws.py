@@ -6,7 +6,12 @@ Source: kubernetes-sigs/lws api/leaderworkerset/v1 and api/disaggregatedset/v1.
 from collections.abc import Mapping
 from typing import Any
 
-from kthena_components.backends.workloads import fill_requests, group_kind, name_of
+from kthena_components.backends.workloads import (
+    NO_SCHEDULER,
+    fill_requests,
+    group_kind,
+    name_of,
+)
 from kthena_components.core.checks.lws_reading import DISAGGREGATED_GROUP
 from kthena_components.core.facts import (
     EngineFacts,
@@ -18,7 +23,7 @@ from kthena_components.core.facts import (
     read_pod,
 )
 from kthena_components.core.findings import join_path
-from kthena_components.core.known import MaybeInt, Unknown, is_late
+from kthena_components.core.known import MaybeBool, MaybeInt, Unknown, is_late
 
 LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 DISAGGREGATED_SET = (DISAGGREGATED_GROUP, "DisaggregatedSet")
@@ -39,13 +44,15 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     gang = _QUEUE in annotations
     if group_kind(body) == LEADER_WORKER_SET:
         engines = (_engine(spec, base, name_of(body), gang=gang),)
-        gang = gang or _is_gang(spec)
+        placed = [_placed_by_volcano(spec)]
     else:
         roles = as_list(inside(spec, "roles"))
         held = [_held(role, f"{base}.roles[{index}]") for index, role in enumerate(roles)]
         engines = tuple(_engine(inner, at, name, gang=gang) for name, inner, at in held)
-        gang = gang or any(_is_gang(inner) for _, inner, _ in held)
-    return ServingFacts(path=base, name=name_of(body), engines=engines, gang_expected=gang)
+        placed = [_placed_by_volcano(inner) for _, inner, _ in held]
+    expected: MaybeBool = gang or True in placed
+    expected = expected or next((one for one in placed if isinstance(one, Unknown)), False)
+    return ServingFacts(path=base, name=name_of(body), engines=engines, gang_expected=expected)
 
 
 def _held(role: object, path: str) -> tuple[str, object, str]:
@@ -91,10 +98,16 @@ def _pod(template: object, path: str, env: Mapping[str, str], *, gang: bool) -> 
 
 
 def _is_gang(spec: object) -> bool:
-    """Tell whether Volcano is asked to place the pods; one that is not known may be it."""
+    """Tell whether Volcano may be asked to place the pods."""
+    return _placed_by_volcano(spec) is not False
+
+
+def _placed_by_volcano(spec: object) -> MaybeBool:
     template = inside(spec, "leaderWorkerTemplate")
-    names = (
+    names = [
         inside(inside(inside(template, key), "spec"), "schedulerName")
         for key in ("leaderTemplate", "workerTemplate")
-    )
-    return any(is_late(name) or name == "volcano" for name in names)
+    ]
+    if "volcano" in names:
+        return True
+    return NO_SCHEDULER if any(map(is_late, names)) else False

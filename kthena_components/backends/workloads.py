@@ -35,6 +35,7 @@ KINDS = frozenset(
 )
 NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
 ELSEWHERE = Unknown("the engine is started by another object")
+NO_SCHEDULER = Unknown("the scheduler is not known yet")
 _LONGEST_SIZE = 6
 """Digits of a GROUP_SIZE that is looked at."""
 _JOINS = CommandFacts(ray_role="worker")
@@ -72,7 +73,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         path=path,
         name=name,
         engines=engines,
-        gang_expected=scheduler == "volcano" or is_late(scheduler),
+        gang_expected=NO_SCHEDULER if is_late(scheduler) else scheduler == "volcano",
         names=_names(body, kind, path, ours=role is not None),
     )
 
@@ -101,7 +102,7 @@ def _labels(template: object) -> Mapping[str, Any]:
 
 def _names(body: Mapping[str, Any], kind: str, path: str, *, ours: bool) -> tuple[NameFacts, ...]:
     name = as_map(body.get("metadata")).get("name")
-    if kind != "StatefulSet" or not isinstance(name, str) or is_late(name):
+    if kind != "StatefulSet" or not isinstance(name, str):
         return ()
     at, limit = join_path(path, "metadata.name"), naming.STATEFUL_SET_NAME
     return (NameFacts(path=at, name=name, limit=limit, what="StatefulSet", made=ours),)

@@ -3,7 +3,14 @@
 import sys
 from itertools import groupby
 
-from kthena_components.core.checks.catalogue import ANY_MANIFEST, INPUT, WAIVERS, RuleDoc, all_rules
+from kthena_components.core.checks.catalogue import (
+    ANY_MANIFEST,
+    INPUT,
+    WAIVERS,
+    WHOLE,
+    RuleDoc,
+    all_rules,
+)
 
 _HEAD = """# Rules
 
@@ -15,6 +22,7 @@ prod are in `kthena_components/core/levels.json`.
 """
 _TITLES = {
     ANY_MANIFEST: "Any serving, whoever wrote it",
+    WHOLE: "All objects of a cluster",
     WAIVERS: "Waivers",
     INPUT: "What components and stacks are given",
 }

@@ -188,6 +188,8 @@ def _hidden_token(container: Mapping[str, Any], name: str) -> Unknown | None:
         named = isinstance(variable, str) and variable in TOKEN_VARIABLES
         if named and any(map(is_late, sources)):
             return Unknown(f"the value of {variable} is not known yet")
+        if is_late(variable) and "secretKeyRef" not in as_map(item.get("valueFrom")):
+            return Unknown(f"the name of a variable of container '{name}' is not known yet")
     return None
 
 

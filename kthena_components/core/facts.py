@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kthena_components.core import naming
 from kthena_components.core.container_facts import ContainerFacts, as_list, as_map
-from kthena_components.core.known import MaybeInt
+from kthena_components.core.known import MaybeBool, MaybeInt
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.pod_facts import (
     DeviceFacts,
@@ -78,7 +78,7 @@ class ServingFacts:
     name: str
     engines: tuple[EngineFacts, ...]
     gang: GangFacts | None = None
-    gang_expected: bool = False
+    gang_expected: MaybeBool = False
     """The pods ask Volcano to place them."""
     names: tuple[NameFacts, ...] = ()
 

@@ -3,6 +3,7 @@
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan import ExposePlan, RolePlan, RolloutPlan, ServingPlan
 from kthena_components.core.pods import engine_templates, mirror_requests
+from kthena_components.core.rollout_rules import scale_budget
 from kthena_components.core.spec import (
     GroupSpec,
     ModelServingSpec,
@@ -11,7 +12,7 @@ from kthena_components.core.spec import (
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
-from kthena_components.core.spec_rules import exposed_role, scale_budget
+from kthena_components.core.spec_rules import exposed_role
 
 NATIVE = "native"
 DEFAULT_PORT = 8080

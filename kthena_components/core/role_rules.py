@@ -1,9 +1,9 @@
-"""Rules that hold inside one role, whatever backend it goes to.
+"""Rules that hold inside one role about what starts its pods, whatever backend it goes to.
 
-Each function is one rule and gives its findings; ROLE_RULES is the list.
+Each function is one rule and gives its findings; ROLE_RULES is the list, with the rules about
+templates in template_rules.py.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,14 +13,19 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.pods import ENGINE_CONTAINER, launch_of
 from kthena_components.core.quantity import is_accelerator
 from kthena_components.core.spec import ResourcesSpec, RoleSpec
-from kthena_components.core.spec_parse import show_value
+from kthena_components.core.template_rules import TEMPLATE_RULES
 
-_TEMPLATE = ("metadata", "spec")
-_METADATA = ("annotations", "labels")
+_SGLANG_DATA = "sglang-data-multi-node"
 
 
-def one_way_to_pods(role: RoleSpec) -> Iterator[Finding]:
-    """A role gives its pods by templates or by an engine, never both and never neither."""
+def template_or_engine(role: RoleSpec) -> Iterator[Finding]:
+    """A role gives its pods by templates or by an engine, never both and never neither.
+
+    Pass: an engine; an entry_template.
+    Fail: 1 engine and an entry_template; neither of them.
+    Level: mandatory.
+    Source: this package: two descriptions of one pod would contradict each other.
+    """
     templates = [f for f in ("entry_template", "worker_template") if getattr(role, f) is not None]
     if role.engine is None and role.entry_template is None:
         yield Finding(
@@ -37,6 +42,16 @@ def one_way_to_pods(role: RoleSpec) -> Iterator[Finding]:
             "and only one can write the pods",
             remedy="remove one; overlay changes single fields of an engine's pods",
         )
+
+
+def engine_only_field(role: RoleSpec) -> Iterator[Finding]:
+    """Fields about an engine's pods stand beside an engine: a template is passed through untouched.
+
+    Pass: resources.gpus_per_pod 8 with an engine.
+    Fail: resources, hugging_face_token or overlay with an entry_template.
+    Level: mandatory.
+    Source: this package: a field without an effect would be dropped silently.
+    """
     if role.engine is not None:
         return
     for field in ("resources", "hugging_face_token", "overlay"):
@@ -49,112 +64,42 @@ def one_way_to_pods(role: RoleSpec) -> Iterator[Finding]:
             )
 
 
-def worker_template(role: RoleSpec) -> Iterator[Finding]:
-    """Workers need a template.
-
-    Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
-    """
-    templates = role.engine is None and role.entry_template is not None
-    if templates and role.worker_replicas and role.worker_template is None:
-        yield Finding(
-            path="worker_template",
-            rule="worker-template",
-            seen=f"is missing, but worker_replicas is {role.worker_replicas}",
-            remedy="add worker_template, or write worker_replicas: 0",
-        )
-
-
-def template_parts(role: RoleSpec) -> Iterator[Finding]:
-    """A template has metadata and a spec; of its metadata, only what reaches the pods is taken."""
-    for field in ("entry_template", "worker_template", "overlay"):
-        template = getattr(role, field) or {}
-        for part, known in ((template, _TEMPLATE), (template.get("metadata") or {}, _METADATA)):
-            path = field if part is template else f"{field}.metadata"
-            for key in sorted(key for key in part if isinstance(key, str) and key not in known):
-                yield Finding(
-                    path=f"{path}.{key}",
-                    seen=f"'{key}' is nothing that a pod template passes on to its pods",
-                    remedy=f"remove it; known: {', '.join(known)}",
-                    rule="template-parts",
-                )
-        yield from _odd_keys(field, template)
-
-
-def _odd_keys(path: str, value: Any) -> Iterator[Finding]:
-    """Refuse keys that YAML reads as something else than text: Kubernetes has no such fields."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _odd_keys(f"{path}[{index}]", item)
-    for key, item in value.items() if isinstance(value, Mapping) else ():
-        if not isinstance(key, str):
-            yield Finding(
-                path=path,
-                seen=f"has the key {key}, and every key must be text",
-                remedy=f"put it in quotes: '{key}'",
-                rule="template-parts",
-            )
-        yield from _odd_keys(f"{path}.{key}", item)
-
-
-def template_containers(role: RoleSpec) -> Iterator[Finding]:
-    """A template has containers, and their images are names without blanks."""
-    for field in ("entry_template", "worker_template"):
-        template = getattr(role, field)
-        if template is None or (field == "worker_template" and not role.worker_replicas):
-            continue
-        containers = (template.get("spec") or {}).get("containers") or []
-        if not containers:
-            yield Finding(
-                path=f"{field}.spec.containers",
-                seen="is empty or missing, so there is nothing to run",
-                remedy="give at least one container",
-                rule="template-containers",
-            )
-        for index, container in enumerate(containers):
-            image = container.get("image")
-            if image is not None and (not image or re.search(r"\s", image)):
-                yield Finding(
-                    path=f"{field}.spec.containers[{index}].image",
-                    seen=f"is '{image}', and an image is a name without blanks",
-                    remedy="write it as registry/name:tag",
-                    rule="container-image",
-                )
-
-
-def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
-    """A template names no other scheduler than its serving does: the serving's is used."""
-    for field in ("entry_template", "worker_template", "overlay"):
-        stated = ((getattr(role, field) or {}).get("spec") or {}).get("schedulerName")
-        if stated is not None and stated != scheduler:
-            yield Finding(
-                path=f"{field}.spec.schedulerName",
-                rule="template-scheduler",
-                seen=f"is {show_value(stated)}, but all pods get the serving's scheduler_name, "
-                f"which is '{scheduler}'",
-                remedy="remove it, or write it as the serving's scheduler_name",
-            )
-
-
-def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
-    """A template does not set the labels that select the pods."""
-    for field in ("entry_template", "worker_template", "overlay"):
-        labels = ((getattr(role, field) or {}).get("metadata") or {}).get("labels") or {}
-        for label in sorted((naming.KTHENA_LABELS | {naming.WORKER}).intersection(labels)):
-            yield Finding(
-                path=f"{field}.metadata.labels",
-                rule="reserved-labels",
-                seen=f"label '{label}' is set here, but it is how the pods of a group are found",
-                remedy="remove it, or use a label of your own",
-            )
-
-
 def engine_launch(role: RoleSpec) -> Iterator[Finding]:
-    """The engine can be started in the shape that is asked for, and no flag is stated twice."""
-    if role.engine is None:
-        return
-    for field, seen, remedy, rule in unsupported(launch_of(role)):
+    """The engine can be started in the shape that is asked for, at a port that is free.
+
+    Pass: vLLM with launcher ray or native; port 8080.
+    Fail: SGLang with launcher ray; port 6379 with Ray over 2 pods.
+    Level: mandatory.
+    Source: vllm/config/parallel.py; sglang/srt/server_args.py; this package: core/engines.
+    """
+    yield from (found for found in _refused(role) if found.rule != _SGLANG_DATA)
+
+
+def sglang_data_multi_node(role: RoleSpec) -> Iterator[Finding]:
+    """SGLang's copies of a model lie within one pod: over several pods, data is 1.
+
+    Pass: tensor 16, data 1 over 2 pods; tensor 4, data 2 in 1 pod.
+    Fail: tensor 8, data 2 over 2 pods.
+    Level: mandatory, because SGLang refuses it when it starts.
+    Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
+    """
+    yield from (found for found in _refused(role) if found.rule == _SGLANG_DATA)
+
+
+def _refused(role: RoleSpec) -> Iterator[Finding]:
+    for field, seen, remedy, rule in unsupported(launch_of(role)) if role.engine else ():
         yield Finding(path=f"engine.{field}", seen=seen, remedy=remedy, rule=rule)
-    for flag in counted_flags(role.engine.extra_args, role.engine.kind):
+
+
+def counted_flag(role: RoleSpec) -> Iterator[Finding]:
+    """No flag of extra_args states what the package counts itself and writes once.
+
+    Pass: extra_args --max-num-seqs=8.
+    Fail: extra_args --tensor-parallel-size=4, or -tp 4, or --port=8000.
+    Level: mandatory.
+    Source: this package: of a flag that stands twice, engines take the last.
+    """
+    for flag in counted_flags(role.engine.extra_args, role.engine.kind) if role.engine else ():
         yield Finding(
             path="engine.extra_args",
             rule="counted-flag",
@@ -164,7 +109,13 @@ def engine_launch(role: RoleSpec) -> Iterator[Finding]:
 
 
 def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
-    """An overlay changes anything but what is counted: GPUs, commands, and injected variables."""
+    """An overlay changes anything but what is counted: GPUs, commands, and injected variables.
+
+    Pass: an overlay with a limit of memory 4Gi, or imagePullPolicy.
+    Fail: an overlay with command, args, nvidia.com/gpu 4, or the variable GROUP_SIZE.
+    Level: mandatory.
+    Source: this package: other numbers than those that were judged would reach the cluster.
+    """
     overlay = role.overlay or {}
     spec = overlay.get("spec")
     if "spec" in overlay and spec is None:
@@ -208,12 +159,12 @@ def _counted(path: str, instead: str = "") -> Finding:
 
 
 ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
-    one_way_to_pods,
-    worker_template,
-    template_parts,
-    template_containers,
-    reserved_labels,
+    template_or_engine,
+    engine_only_field,
+    *TEMPLATE_RULES,
     engine_launch,
+    sglang_data_multi_node,
+    counted_flag,
     overlay_counted,
 )
 

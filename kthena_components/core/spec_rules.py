@@ -4,24 +4,20 @@ Each function is one rule and gives its findings; RULES is the list. What one ba
 express is in that backend's file.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of, suggest
-from kthena_components.core.role_rules import ROLE_RULES, template_scheduler
+from kthena_components.core.role_rules import ROLE_RULES
+from kthena_components.core.rollout_rules import ROLLOUT_RULES, role_budget
 from kthena_components.core.spec import (
     ModelServingSpec,
     NetworkTopologySpec,
-    RecoveryPolicy,
     RoleSpec,
-    RolloutType,
     TopologyMode,
     TopologySpec,
 )
-from kthena_components.core.spec_parse import show_value
-
-PERCENT = re.compile(r"^(?:100|[0-9]{1,2})%$")
+from kthena_components.core.template_rules import template_scheduler
 
 
 def check_spec(
@@ -44,22 +40,15 @@ def check_spec(
     return findings
 
 
-def scale_budget(budget: int | str, of: int, *, up: bool) -> int | None:
-    """Turn a count or a percentage into a count; None when it is neither.
-
-    Percentages round down for max_unavailable and up for partition, as Kthena does.
-    Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go GetMaxUnavailable.
-    """
-    if isinstance(budget, int):
-        return budget if budget >= 0 else None
-    if not PERCENT.match(budget):
-        return None
-    share = int(budget[:-1]) * of
-    return -(-share // 100) if up else share // 100
-
-
 def role_names_unique(spec: ModelServingSpec) -> Iterator[Finding]:
-    """Each role name occurs once: names of pods and Services are made from it."""
+    """Each role name occurs once: names of pods and Services are made from it.
+
+    Pass: 2 roles, prefill and decode.
+    Fail: 2 roles named server.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go, the CEL rule of
+    ServingGroup.Roles; this package: core/naming.py.
+    """
     for name, count in Counter(role.name for role in spec.roles).items():
         if count > 1:
             at = [i for i, role in enumerate(spec.roles) if role.name == name]
@@ -75,6 +64,9 @@ def role_names_unique(spec: ModelServingSpec) -> Iterator[Finding]:
 def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
     """A gang minimum names a role and is at most that role's replicas.
 
+    Pass: min_role_replicas server 2, role server with 2 replicas.
+    Fail: server 3 of 2 replicas; a minimum for serve, where the role is server.
+    Level: mandatory.
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateGangPolicy.
     """
     replicas = {role.name: role.replicas for role in spec.roles}
@@ -97,11 +89,16 @@ def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
             )
 
 
-def topology_cap(spec: ModelServingSpec) -> Iterator[Finding]:
+def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
     """A topology has exactly one cap, and a hard one can be satisfied.
 
     Volcano drops a hard constraint without a cap, and never places one with cap 0.
-    Source: Volcano v1.14 webhooks/admission/podgroups and scheduler/api/job_info.go.
+
+    Pass: mode hard, highest_tier_allowed 1.
+    Fail: mode hard alone; highest_tier_allowed 0; a tier and a name of a tier.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go and
+    pkg/scheduler/api/job_info.go IsHardTopologyMode.
     """
     topology = spec.network_topology or NetworkTopologySpec()
     for field in ("group_policy", "role_policy"):
@@ -125,8 +122,14 @@ def topology_cap(spec: ModelServingSpec) -> Iterator[Finding]:
         yield Finding(path=path, seen=seen, remedy=remedy, rule="topology-cap-stated")
 
 
-def volcano_fields(spec: ModelServingSpec) -> Iterator[Finding]:
-    """Gang, topology and queue are Volcano's: another scheduler would ignore them."""
+def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
+    """Gang, topology and queue are Volcano's: another scheduler would ignore them.
+
+    Pass: scheduler_name volcano with gang_policy.
+    Fail: scheduler_name default-scheduler with gang_policy, network_topology or queue.
+    Level: mandatory.
+    Source: this package: the PodGroup that holds them is Volcano's, which no other scheduler reads.
+    """
     if spec.scheduler_name == "volcano":
         return
     for field in ("gang_policy", "network_topology", "queue"):
@@ -140,89 +143,14 @@ def volcano_fields(spec: ModelServingSpec) -> Iterator[Finding]:
             )
 
 
-def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
-    """Budgets are counts or percentages, never zero, and the partition lies inside the groups.
-
-    Source: Kthena v1.0.0 webhook/validator.go validateRollingUpdateConfiguration.
-    """
-    stated, path = (
-        spec.rollout_strategy.rolling_update_configuration,
-        ("rollout_strategy.rolling_update_configuration"),
-    )
-    if stated is None:
-        return
-    if spec.rollout_strategy.type is RolloutType.ROLE:
-        yield Finding(
-            path=path,
-            rule="rollout-budget",
-            seen="is given, but with RoleRollingUpdate the budget belongs to each role",
-            remedy="remove it; with backend: kthena, a role takes max_unavailable itself",
-        )
-        return
-    yield from _budget(f"{path}.max_unavailable", stated.max_unavailable, spec.replicas, "group")
-    if stated.partition is None:
-        return
-    partition = scale_budget(stated.partition, spec.replicas, up=True)
-    if partition is None:
-        yield _no_budget(f"{path}.partition", stated.partition)
-    elif partition > spec.replicas:
-        yield Finding(
-            path=f"{path}.partition",
-            rule="rollout-partition",
-            seen=f"is {stated.partition}, but the serving has {count_of(spec.replicas, 'group')}; "
-            "the partition counts the first groups that keep their template",
-            remedy=f"write at most {spec.replicas}, or a percentage such as 50%",
-        )
-
-
-def _budget(path: str, budget: int | str, of: int, what: str) -> Iterator[Finding]:
-    """Refuse a budget that is none, or that lets nothing be updated.
-
-    Kthena refuses a percentage of nothing as well, so that it is refused for every backend.
-    """
-    scaled = scale_budget(budget, of, up=False)
-    if scaled is None:
-        yield _no_budget(path, budget)
-    elif scaled == 0:
-        share = "" if isinstance(budget, int) else f", and of {count_of(of, what)} that is 0"
-        yield Finding(
-            path=path,
-            rule="rollout-budget",
-            seen=f"is {budget}{share}, so nothing could ever be updated",
-            remedy="write a count of at least 1",
-        )
-
-
-def _no_budget(path: str, budget: int | str) -> Finding:
-    return Finding(
-        path=path,
-        rule="rollout-budget",
-        seen=f"is {show_value(budget)}, but must be a count of at least 0 "
-        "or a percentage from 0% to 100%",
-        remedy="write for example 1 or 25%",
-    )
-
-
-def recovery_and_rollout(spec: ModelServingSpec) -> Iterator[Finding]:
-    """A whole group is not recreated while single roles roll.
-
-    Source: Kthena v1.0.0 webhook/validator.go validateRecoveryPolicyAndRolloutStrategy.
-    """
-    if (
-        spec.recovery_policy is RecoveryPolicy.SERVING_GROUP_RECREATE
-        and spec.rollout_strategy.type is RolloutType.ROLE
-    ):
-        yield Finding(
-            path="rollout_strategy.type",
-            rule="recovery-and-rollout",
-            seen="is RoleRollingUpdate while recovery_policy is ServingGroupRecreate; "
-            "each role that rolls would recreate its whole group",
-            remedy="write ServingGroupRollingUpdate, or recovery_policy: RoleRecreate",
-        )
-
-
 def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
-    """The front Service points at one role: chance must not choose between prefill and decode."""
+    """The front Service points at one role: chance must not choose between prefill and decode.
+
+    Pass: expose without a role, 1 role; expose.role decode, roles prefill and decode.
+    Fail: expose without a role, 2 roles; expose.role serve, role server.
+    Level: mandatory.
+    Source: this package: a Service takes any pod that its selector finds.
+    """
     if spec.expose is None:
         return
     names = [role.name for role in spec.roles]
@@ -244,7 +172,13 @@ def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
-    """The front Service sends to the port that the engine listens on."""
+    """The front Service sends to the port that the engine listens on.
+
+    Pass: expose.target_port 8080, engine.port 8080; no target_port.
+    Fail: expose.target_port 8000, engine.port 8080.
+    Level: mandatory.
+    Source: this package: the engine's port is written into its command line.
+    """
     stated = spec.expose.target_port if spec.expose else None
     role = exposed_role(spec)
     if stated is not None and role and role.engine and role.engine.port != stated:
@@ -263,37 +197,12 @@ def exposed_role(spec: ModelServingSpec) -> RoleSpec | None:
     return named[0] if len(named) == 1 else None
 
 
-def role_budget(spec: ModelServingSpec, role: RoleSpec) -> Iterator[Finding]:
-    """A role's own budget needs RoleRollingUpdate and fits the role's replicas."""
-    if role.max_unavailable is None:
-        return
-    if spec.rollout_strategy.type is not RolloutType.ROLE:
-        yield Finding(
-            path="max_unavailable",
-            rule="rollout-budget",
-            seen=f"is given, but rollout_strategy.type is {spec.rollout_strategy.type}",
-            remedy="write rollout_strategy.type: RoleRollingUpdate, or remove it",
-        )
-        return
-    yield from _budget("max_unavailable", role.max_unavailable, role.replicas, "replica")
-    scaled = scale_budget(role.max_unavailable, role.replicas, up=False)
-    if scaled is not None and scaled > role.replicas:
-        yield Finding(
-            path="max_unavailable",
-            rule="rollout-budget",
-            seen=f"is {role.max_unavailable}, "
-            f"but the role has {count_of(role.replicas, 'replica')}",
-            remedy=f"write at most {role.replicas}" if role.replicas else "remove it",
-        )
-
-
 RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
     role_names_unique,
     gang_minimum,
-    topology_cap,
-    volcano_fields,
-    rollout_budget,
-    recovery_and_rollout,
+    topology_cap_stated,
+    volcano_scheduler,
+    *ROLLOUT_RULES,
     expose_role,
     expose_port,
 )

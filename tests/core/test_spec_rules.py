@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.findings import SpecError
+from kthena_components.core.rollout_rules import scale_budget
 from kthena_components.core.spec import ModelServingSpec
 from kthena_components.core.spec_parse import parse_spec
-from kthena_components.core.spec_rules import check_spec, scale_budget
+from kthena_components.core.spec_rules import check_spec
 from tests.support.specs import (
     ENGINE_RAY,
     PREFILL_DECODE,

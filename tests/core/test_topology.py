@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level, SpecError
-from kthena_components.core.topology import build_topology, check_topology, check_tree
+from kthena_components.core.topology import build_topology, check_topology
 from kthena_components.core.topology_spec import DNS_1123, HyperNodeSpec, HyperNodeTopologySpec
+from kthena_components.core.topology_tree import check_tree
 
 
 def topology(*entries: dict[str, Any]) -> HyperNodeTopologySpec:

@@ -5,8 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.core.topology import build_topology, check_topology, check_tree
+from kthena_components.core.topology import build_topology, check_topology
 from kthena_components.core.topology_spec import HyperNodeTopologySpec, expand_inventory
+from kthena_components.core.topology_tree import check_tree
 
 Entry = dict[str, Any]
 

@@ -183,48 +183,43 @@ def _model_serving(version: str) -> Schema:
     Source: Kthena, tags v0.1.0 to v1.0.0,
     charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
     """
-    first, percent, newest = version == "0.1", version in {"0.4", "1.0"}, version == "1.0"
-    flat = _map({"mode": {"enum": ["hard", "soft"]}}, {"highestTierAllowed": _INT32})
-    update = {"maxUnavailable": _COUNT_OR_PERCENT, "partition": _COUNT_OR_PERCENT}
+    first, percent = version == "0.1", version in {"0.4", "1.0"}
+    update = {"maxUnavailable": _COUNT_OR_PERCENT, "partition": _INT32}
+    update |= {"partition": _COUNT_OR_PERCENT} if percent else {}
     types = ["ServingGroupRollingUpdate", *(["RoleRollingUpdate"] if percent else [])]
-    role = _map(
-        {
-            "name": {**(_NAME if version in {"0.1", "0.2"} else _SERVICE_NAME), "maxLength": 12},
-            "replicas": _INT32,
-            "entryTemplate": _TEMPLATE,
-            "workerReplicas": _INT32,
-        },
-        {"workerTemplate": _TEMPLATE, **({"maxUnavailable": _COUNT_OR_PERCENT} if newest else {})},
-    )
+    strategy = _map({"type": {"enum": types}}, {"rollingUpdateConfiguration": _map({}, update)})
+    required = {
+        "replicas": _INT32,
+        "schedulerName": {"const": "volcano"} if first else _TEXT,
+        "template": _serving_group(version),
+    }
+    recovery = {"enum": ["ServingGroupRecreate", "RoleRecreate", "None"]}
+    spec = _map(required, {"recoveryPolicy": recovery, "rolloutStrategy": strategy})
+    return _object("workload.serving.volcano.sh/v1alpha1", "ModelServing", _SERVICE_NAME, spec)
+
+
+def _serving_group(version: str) -> Schema:
+    flat = _map({"mode": {"enum": ["hard", "soft"]}}, {"highestTierAllowed": _INT32})
     split = _map({}, {"groupPolicy": _TIERS, "rolePolicy": _TIERS})
     minima = {"type": "object", "additionalProperties": _INT32}
-    template = {
+    fields = {
         "restartGracePeriodSeconds": {"type": "integer", "minimum": 0},
         "gangPolicy": _map({}, {"minRoleReplicas": minima}),
-        "networkTopology": flat if first else split,
+        "networkTopology": flat if version == "0.1" else split,
     }
-    strategy = {
-        "rollingUpdateConfiguration": _map(
-            {}, update if percent else {**update, "partition": _INT32}
-        )
+    return _map({"roles": _list(_role(version), minItems=1, maxItems=4)}, fields)
+
+
+def _role(version: str) -> Schema:
+    name = _NAME if version in {"0.1", "0.2"} else _SERVICE_NAME
+    required = {
+        "name": {**name, "maxLength": 12},
+        "replicas": _INT32,
+        "entryTemplate": _TEMPLATE,
+        "workerReplicas": _INT32,
     }
-    spec = {
-        "recoveryPolicy": {"enum": ["ServingGroupRecreate", "RoleRecreate", "None"]},
-        "rolloutStrategy": _map({"type": {"enum": types}}, strategy),
-    }
-    return _object(
-        "workload.serving.volcano.sh/v1alpha1",
-        "ModelServing",
-        _SERVICE_NAME,
-        _map(
-            {
-                "replicas": _INT32,
-                "schedulerName": {"const": "volcano"} if first else _TEXT,
-                "template": _map({"roles": _list(role, minItems=1, maxItems=4)}, template),
-            },
-            spec,
-        ),
-    )
+    budget = {"maxUnavailable": _COUNT_OR_PERCENT} if version == "1.0" else {}
+    return _map(required, {"workerTemplate": _TEMPLATE, **budget})
 
 
 _SCHEMAS: Mapping[str, Schema] = {

@@ -5,13 +5,12 @@ Its docstring is its documentation, its name is its rule's name.
 
 from collections.abc import Callable, Iterator
 
-from kthena_components.core.checks.engine_start import executor_stated, pp_with_ray, ray_in_image
-from kthena_components.core.checks.gpus import (
+from kthena_components.core.checks.devices import (
     gpu_requests_equal_limits,
     leader_worker_same_gpus,
-    nodes_whole,
-    world_size_equals_gpus,
 )
+from kthena_components.core.checks.engine_start import executor_stated, pp_with_ray, ray_in_image
+from kthena_components.core.checks.gpus import nodes_whole, world_size_equals_gpus
 from kthena_components.core.checks.group import (
     gang_covers_engine,
     nnodes_equals_group,

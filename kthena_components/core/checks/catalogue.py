@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from kthena_components.core.checks import CHECKS, rule_name
+from kthena_components.core.checks.changes import CHANGE_RULES
 from kthena_components.core.checks.dynamo import RULES as DYNAMO_RULES
 from kthena_components.core.checks.grove import RULES as GROVE_RULES
 from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
@@ -28,14 +29,17 @@ from kthena_components.core.checks.ray import RULES as RAY_RULES
 from kthena_components.core.checks.ray_serve import ray_serve_gpus
 from kthena_components.core.checks.rbg import RULES as RBG_RULES
 from kthena_components.core.checks.stack_objects import gpu_budget
+from kthena_components.core.checks.stack_topology import hypernode_tree
 from kthena_components.core.checks.vllm_stack import RULES as VLLM_STACK_RULES
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
 from kthena_components.core.checks.waivers import waiver
 from kthena_components.core.checks.whole_stack import STACK_RULES
 from kthena_components.core.findings import Level
-from kthena_components.core.role_rules import ROLE_RULES, template_scheduler
+from kthena_components.core.role_rules import ROLE_RULES
 from kthena_components.core.spec_rules import RULES as SPEC_RULES
+from kthena_components.core.template_rules import template_scheduler
+from kthena_components.core.topology_tree import TREE_RULES
 
 ANY_MANIFEST, MODEL_SERVING, INPUT = (
     "any serving",
@@ -49,33 +53,14 @@ LWS, KSERVE, VOLCANO, WHOLE, WAIVERS = (
     "all objects of a cluster",
     "waivers",
 )
+CHANGES = "an update, before and after"
 RAY, BOOSTER, VLLM_STACK = "KubeRay", "Kthena ModelBooster", "releases of vllm-stack"
 RBG, GROVE, DYNAMO = ("RoleBasedGroup", "Grove PodCliqueSet", "NVIDIA Dynamo")
 """What rules judge."""
 
 _SECTION = re.compile(r"(Pass|Fail|Level|Source): *(.*)")
 _NAMES = {
-    "topology_cap": ("topology-cap-stated",),
-    "hypernode_names": ("hypernode-name", "hypernode-node-name"),
-    "hypernode_tree": (
-        "hypernode-two-parents",
-        "hypernode-cycle",
-        "hypernode-tier-order",
-        "hypernode-tier-name",
-        "hypernode-leaf-tiers",
-        "hypernode-node-twice",
-        "hypernode-unknown-child",
-    ),
-    "volcano_fields": ("volcano-scheduler",),
-    "rollout_budget": ("rollout-budget", "rollout-partition"),
-    "one_way_to_pods": ("template-or-engine", "engine-only-field"),
-    "template_containers": ("template-containers", "container-image"),
-    "engine_launch": (
-        "engine-launch",
-        "data-parallel-layout",
-        "sglang-data-multi-node",
-        "counted-flag",
-    ),
+    "engine_launch": ("engine-launch", "data-parallel-layout"),
 }
 """The names that findings carry, where a function's own name is not the only one."""
 
@@ -107,6 +92,7 @@ class RuleDoc:
 @cache
 def all_rules() -> tuple[RuleDoc, ...]:
     """List every rule once: those about anybody's servings first, those about our input last."""
+    alone = tuple(rule for rule in STACK_RULES if rule is not hypernode_tree)
     listed = (
         *_documented(CHECKS, ANY_MANIFEST),
         *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
@@ -119,11 +105,16 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(GROVE_RULES, GROVE),
         *_documented(DYNAMO_RULES, DYNAMO),
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
-        *_documented((*STACK_RULES, gpu_budget), WHOLE),
+        *_documented(TREE_RULES, WHOLE),
+        *_documented((*alone, gpu_budget), WHOLE),
+        *_documented(chain(*CHANGE_RULES.values()), CHANGES),
         *_documented((waiver,), WAIVERS),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
     )
-    return tuple({rule.name: rule for rule in reversed(listed)}.values())[::-1]
+    first: dict[str, RuleDoc] = {}
+    for rule in listed:
+        first.setdefault(rule.name, rule)
+    return tuple(first.values())
 
 
 @cache
@@ -134,8 +125,8 @@ def rule_names() -> frozenset[str]:
 
 @cache
 def stack_rule_names() -> frozenset[str]:
-    """Give the names of the rules that judge all objects of a cluster together."""
-    return frozenset(rule.name for rule in all_rules() if rule.judges == WHOLE)
+    """Give the names of the rules that one object alone is not enough for."""
+    return frozenset(rule.name for rule in all_rules() if rule.judges in {WHOLE, CHANGES})
 
 
 def _documented(

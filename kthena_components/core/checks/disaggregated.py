@@ -91,7 +91,9 @@ def _replicas(view: Sets) -> Iterator[Finding]:
 def _rollout(group: Group) -> Iterator[Finding]:
     strategy, at = mapping(group.spec.get("rolloutStrategy")), f"{group.path}.rolloutStrategy"
     kind = strategy.get("type")
-    if isinstance(kind, str) and not gap_of(kind) and kind not in {"", "RollingUpdate"}:
+    if gap := gap_of(kind):
+        yield not_checked(f"{at}.type", gap, SHAPE)
+    elif isinstance(kind, str) and kind not in {"", "RollingUpdate"}:
         seen = f"is {show(kind)}, but a DisaggregatedSet knows RollingUpdate only"
         yield refusal(f"{at}.type", seen, "remove it")
     partition = mapping(strategy.get("rollingUpdateConfiguration")).get("partition")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts import DeviceFacts, EngineFacts, PodFacts, ServingFacts
+from kthena_components.core.facts import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import MaybeInt, Unknown
 
@@ -17,7 +17,7 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
-
+    Level: mandatory.
     Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
     """
     for engine in facts.engines:
@@ -101,7 +101,7 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: tensor 16 on 2 pods of 8 GPUs; tensor 4 on pods of 8.
     Fail: tensor 6 on pods of 8 GPUs: the second group has 2 ranks in one pod and 4 in the next.
-
+    Level: mandatory.
     Source: sglang/srt/server_args.py; vllm/executor/ray_utils.py warns about split nodes.
     """
     for engine in facts.engines:
@@ -134,74 +134,6 @@ def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
     small = [n for n in range(1, math.isqrt(gpus) + 1) if gpus % n == 0]
     divisors = [*small, *(gpus // n for n in small)]
     return max(n for n in divisors if n < tensor), min(n for n in divisors if n > tensor)
-
-
-def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
-    """Entry and workers of one engine hold the same GPUs: ranks are dealt out evenly.
-
-    Pass: 8 GPUs in the entry pod, 8 in each worker.
-    Fail: 4 GPUs in the entry pod, 8 in each worker.
-
-    Source: vllm/config/parallel.py, local world size = world size / nodes.
-    """
-    for engine in facts.engines:
-        if engine.worker is None or engine.pods == 1:
-            continue
-        entry, worker = engine.entry.gpus, engine.worker.gpus
-        if isinstance(entry, int) and isinstance(worker, int) and entry != worker:
-            yield Finding(
-                path=engine.worker.gpus_path,
-                seen=f"{_title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
-                "and an engine deals its ranks out evenly",
-                remedy=f"write {entry} in both, or {worker} in both",
-                rule="leader-worker-same-gpus",
-            )
-
-
-def gpu_requests_equal_limits(facts: ServingFacts) -> Iterator[Finding]:
-    """GPU requests equal GPU limits: Kubernetes allows nothing else for extended resources.
-
-    A request without a limit is refused too. A limit without a request is legal in a Pod, where
-    the API server copies it, but counts as nothing inside a custom resource.
-
-    Pass: limits nvidia.com/gpu 8, requests nvidia.com/gpu 8.
-    Fail: limits nvidia.com/gpu 8, requests nvidia.com/gpu 4.
-
-    Source: kubernetes pkg/apis/core/validation ValidateContainerResourceRequirements.
-    """
-    for engine in facts.engines:
-        for pod in (engine.entry, engine.worker):
-            yield from _unequal(engine, pod)
-
-
-def _unequal(engine: EngineFacts, pod: PodFacts | None) -> Iterator[Finding]:
-    for device in pod.devices if pod else ():
-        limit, request = device.limit, device.request
-        if isinstance(limit, Unknown) or isinstance(request, Unknown) or limit == request:
-            continue
-        if request is None:
-            yield _not_requested(engine, device)
-            continue
-        stated = "no limit" if limit is None else f"a limit of {limit}"
-        yield Finding(
-            path=device.path,
-            seen=f"{_title(engine)}, container '{device.container}' states {device.resource} with "
-            f"a request of {request} and {stated}, and Kubernetes wants both equal",
-            remedy=f"write {limit if limit is not None else request} in both",
-            rule="gpu-requests-equal-limits",
-        )
-
-
-def _not_requested(engine: EngineFacts, device: DeviceFacts) -> Finding:
-    return Finding(
-        path=device.path,
-        seen=f"{_title(engine)}, container '{device.container}' states {device.resource} with "
-        f"a limit of {device.limit} and no request; the pods get both, but a gang is sized by "
-        "requests",
-        remedy=f"write {device.limit} in both",
-        rule="gpu-requests-equal-limits",
-        level=Level.ADVISORY,
-    )
 
 
 def _title(engine: EngineFacts) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.checks.wording import unjudged
+from kthena_components.core.checks.wording import first_unknown, unjudged
 from kthena_components.core.facts import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import Unknown
@@ -15,21 +15,16 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: --ray_cluster_size=2 for an entry and 1 worker.
     Fail: --ray_cluster_size=3 for an entry and 1 worker.
-
+    Level: mandatory.
     Source: vllm examples/online_serving/multi-node-serving.sh.
     """
     for engine in facts.engines:
         command = engine.entry.command
         size = command.ray_cluster_size if command else None
-        if size is None or isinstance(engine.pods, Unknown):
+        if size is None:
             continue
-        if isinstance(size, Unknown):
-            yield Finding(
-                path=engine.entry.command_path,
-                seen=f"engine '{engine.name}' was not checked, because {size.because}",
-                rule="ray-cluster-size-equals-group",
-                level=Level.UNKNOWN,
-            )
+        if unknown := first_unknown(size, engine.pods):
+            yield from unjudged(engine, unknown, "ray-cluster-size-equals-group")
         elif size != engine.pods:
             yield Finding(
                 path=engine.entry.command_path,
@@ -75,14 +70,16 @@ def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each.
-
-    Source: Kthena v1.0.0 podgroupmanager/manager.go, minMember = Σ (1 + workers) × minimum.
+    Level: mandatory; advisory where nothing schedules the pods as a gang.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go
+    calculateRequirements: minMember = Σ (1 + workers) × minimum.
     """
     multi = [e for e in facts.engines if isinstance(e.pods, int) and e.pods > 1]
     if facts.gang is None:
-        if facts.gang_expected:
-            return
-        for engine in multi:
+        for engine in () if facts.gang_expected is True else multi:
+            if isinstance(facts.gang_expected, Unknown):
+                yield from unjudged(engine, facts.gang_expected, "gang-covers-engine", engine.path)
+                continue
             yield Finding(
                 path=engine.path,
                 seen=f"engine '{engine.name}' has {engine.pods} pods that must start together, "

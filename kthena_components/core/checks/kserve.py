@@ -16,6 +16,7 @@ from kthena_components.core.checks.kserve_reading import (
     resource_keys,
 )
 from kthena_components.core.checks.kthena_reading import (
+    first_gap,
     gap_of,
     mapping,
     not_checked,
@@ -92,6 +93,7 @@ def _one_worker(view: MultiNode) -> Iterator[Finding]:
 
 
 def _sizes_in_env(view: MultiNode) -> Iterator[Finding]:
+    yield from _unknown_env(view.head)
     for name, at in _env(view.head):
         if name in _SIZES:
             field = f"{view.path}.{_SIZES[name]}"
@@ -105,6 +107,13 @@ def _env(container: Container) -> Iterator[tuple[str, str]]:
         name = mapping(item).get("name")
         if isinstance(name, str):
             yield name, f"{container.path}.env[{index}]"
+
+
+def _unknown_env(container: Container) -> Iterator[Finding]:
+    env = container.fields.get("env")
+    names = [mapping(item).get("name") for item in env] if isinstance(env, list | tuple) else []
+    if gap := first_gap(env, *names):
+        yield not_checked(f"{container.path}.env", gap, _RULE)
 
 
 def _gpu_types(view: MultiNode) -> Iterator[Finding]:
@@ -173,7 +182,9 @@ def _traffic(view: MultiNode) -> Iterator[Finding]:
 def _heads(view: MultiNode) -> Iterator[Finding]:
     given, at = view.holder.get("minReplicas"), "spec.predictor.minReplicas"
     number = whole(given)
-    if isinstance(number, int) and number > 1:
+    if gap := gap_of(given):
+        yield not_checked(at, gap, _RULE)
+    elif isinstance(number, int) and number > 1:
         yield Finding(
             path=at,
             seen=f"is {show(number)}, but only one head has the workers; the others serve nothing",
@@ -200,6 +211,7 @@ def _general(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         holders.append((f"spec.predictor.containers[{index}]", mapping(item)))
     for at, fields in holders:
         container = Container(path=at, fields=fields, request=None, limit=None)
+        yield from _unknown_env(container)
         for key, where in _env(container):
             if key == "PYTHONPATH":
                 seen = "sets PYTHONPATH, which KServe forbids"

@@ -66,7 +66,11 @@ def schema(view: Serving) -> Iterator[Finding]:
 
     Lists with keys hold no doubles. A field that the CRD does not know is dropped silently.
 
-    Source: charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
+    Pass: replicas 1; recoveryPolicy RoleRecreate.
+    Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1.
+    Level: mandatory; advisory for a field that is dropped.
+    Source: Kthena v0.1.0 to v1.0.0
+    charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
     """
     return judge_shape(view.manifest, MODEL_SERVING, view.version)
 
@@ -77,8 +81,11 @@ def version(view: Serving) -> Iterator[Finding]:
     0.1 takes the scheduler volcano alone, and crashes on a topology without a gang; before 0.4 the
     controller crashes on annotations in a pod template. What changed its shape, the schema says.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validateScheduler (v0.1.0),
-    pkg/model-serving-controller/utils/utils.go addPodLabelAndAnnotation (v0.3.0).
+    Pass: networkTopology.groupPolicy with Kthena 0.2 or later.
+    Fail: networkTopology.mode, as 0.1 had it, with Kthena 1.0; 50% as partition with Kthena 0.3.
+    Level: mandatory; advisory for what is dropped, and for what crashes the controller.
+    Source: Kthena v0.1.0 pkg/model-serving-controller/webhook/validator.go validateScheduler;
+    Kthena v0.3.0 pkg/model-serving-controller/utils/utils.go addPodLabelAndAnnotation.
     """
     if known_version(view.asked) is None:
         known = ", ".join(KTHENA_VERSIONS)

@@ -37,7 +37,11 @@ def generated_name(view: Serving) -> Iterator[Finding]:
     It judges `<name>-<replicas>-<role>-<role replicas>-<worker replicas>`, with the counts and
     not the highest ordinals; a count that is not given is 1.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validGeneratedNameLength.
+    Pass: llama-1-serve-1-1, 17 characters.
+    Fail: 64 characters; the name Llama_1.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
+    validGeneratedNameLength.
     """
     path, rule = "metadata.name", "kthena-generated-name"
     if not view.name:
@@ -76,7 +80,11 @@ def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]
 def role_name(view: Serving) -> Iterator[Finding]:
     """A role's name has at most 12 characters and is a DNS-1035 label (before 0.3: also 405b).
 
-    Source: pkg/model-serving-controller/webhook/validator.go validateRoleNames, and the CRD.
+    Pass: llama-405b, 10 characters.
+    Fail: 405b; a name of 13 characters.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateRoleNames;
+    pkg/apis/workload/v1alpha1/servinggroup_types.go Role.Name.
     """
     legal, what = naming.DNS_1035, _DNS_1035
     if not view.since("0.3"):
@@ -100,7 +108,11 @@ def role_name(view: Serving) -> Iterator[Finding]:
 def image(view: Serving) -> Iterator[Finding]:
     """An image that is given is not blank and has no space. Init containers are not looked at.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validateWorkerImages.
+    Pass: vllm/vllm-openai:v0.10.1; no image.
+    Fail: 1 space alone; a space before the tag.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerImages and
+    validateImageField.
     """
     for path, template in templates(view):
         containers = mapping(template.get("spec")).get("containers")
@@ -121,7 +133,10 @@ def image(view: Serving) -> Iterator[Finding]:
 def role_count(view: Serving) -> Iterator[Finding]:
     """A ModelServing has 1 to 4 roles.
 
-    Source: pkg/apis/workload/v1alpha1/servinggroup_types.go ServingGroup.Roles.
+    Pass: 4 roles.
+    Fail: 5 roles; none.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go ServingGroup.Roles.
     """
     path, roles, rule = "spec.template.roles", view.template.get("roles"), "kthena-role-count"
     if gap := gap_of(roles):
@@ -138,7 +153,11 @@ def role_count(view: Serving) -> Iterator[Finding]:
 def role_names_unique(view: Serving) -> Iterator[Finding]:
     """Each role's name occurs once.
 
-    Source: pkg/apis/workload/v1alpha1/servinggroup_types.go, the CEL rule of ServingGroup.Roles.
+    Pass: prefill and decode.
+    Fail: 2 roles named serve.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go, the CEL rule of
+    ServingGroup.Roles.
     """
     first: dict[str, Role] = {}
     for role in view.roles:
@@ -153,7 +172,10 @@ def role_names_unique(view: Serving) -> Iterator[Finding]:
 def replicas(view: Serving) -> Iterator[Finding]:
     """Counts of groups, of roles and of workers are not negative.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validatorReplicas and
+    Pass: replicas 0.
+    Fail: replicas -1; workerReplicas -2.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validatorReplicas and
     validateWorkerReplicas.
     """
     counts: list[tuple[str, MaybeInt | None]] = [("spec.replicas", view.replicas)]
@@ -173,7 +195,10 @@ def gang_minimum(view: Serving) -> Iterator[Finding]:
 
     Before 0.3 the workers of one instance counted as well: replicas + workerReplicas.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validateGangPolicy.
+    Pass: minRoleReplicas serve 2, role serve with 2 replicas.
+    Fail: serve 3 of 2 replicas; -1; serv, where the role is serve.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateGangPolicy.
     """
     roles = {role.name: role for role in view.roles}
     unsure = next((name for name in roles if isinstance(name, Unknown)), None)
@@ -219,7 +244,10 @@ def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> It
 def worker_template(view: Serving) -> Iterator[Finding]:
     """Workers need a template. Refused since 0.4; before, no worker came, or a crash.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
+    Pass: workerReplicas 1 and a workerTemplate; workerReplicas 0.
+    Fail: workerReplicas 1 and no workerTemplate.
+    Level: mandatory; advisory before 0.4.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
     """
     for role in view.roles:
         path, rule = f"{role.path}.workerTemplate", "kthena-worker-template"

@@ -36,7 +36,11 @@ def rolling_update(view: Serving) -> Iterator[Finding]:
     A rollout by roles has neither (refused since 1.0). Before 0.4 the partition is a number below
     replicas. Before 0.3 maxUnavailable may be 0 where maxSurge is not.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validateRollingUpdateConfiguration.
+    Pass: maxUnavailable 1; 50% of 2 groups; partition 100%.
+    Fail: maxUnavailable 0; 49% of 2 groups, which is 0; partition 101%.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
+    validateRollingUpdateConfiguration.
     """
     configuration = view.strategy.get("rollingUpdateConfiguration")
     if not isinstance(configuration, Mapping):
@@ -80,7 +84,11 @@ def role_budget(view: Serving) -> Iterator[Finding]:
 
     It is a count or a percentage, which rounds down. The field exists since 1.0.
 
-    Source: pkg/model-serving-controller/webhook/validator.go validateMaxUnavailableForRoles.
+    Pass: type RoleRollingUpdate, maxUnavailable 2 of 2 replicas.
+    Fail: maxUnavailable 3 of 2 replicas; 0; any with type ServingGroupRollingUpdate.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
+    validateMaxUnavailableForRoles.
     """
     for role in view.roles if view.since("1.0") else ():
         stated = role.fields.get("maxUnavailable")
@@ -115,7 +123,11 @@ def max_surge(view: Serving) -> Iterator[Finding]:
     Before 0.3 the API stores maxSurge and the controller never acts on it; since then the API
     server drops it silently.
 
-    Source: pkg/apis/workload/v1alpha1/model_serving_types.go RollingUpdateConfiguration.
+    Pass: no maxSurge.
+    Fail: maxSurge 1.
+    Level: mandatory; advisory for maxSurge 0, which asks for nothing.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go
+    RollingUpdateConfiguration.
     """
     rolling = mapping(view.strategy.get("rollingUpdateConfiguration"))
     places = {"spec": view.spec, _STRATEGY: view.strategy, _CONFIGURATION: rolling}
@@ -148,7 +160,10 @@ def recovery_and_rollout(view: Serving) -> Iterator[Finding]:
     Each role that rolls would take its whole group with it. Defaults: RoleRecreate,
     ServingGroupRollingUpdate.
 
-    Source: pkg/model-serving-controller/webhook/validator.go
+    Pass: recoveryPolicy RoleRecreate with type RoleRollingUpdate.
+    Fail: recoveryPolicy ServingGroupRecreate with type RoleRollingUpdate.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
     validateRecoveryPolicyAndRolloutStrategy.
     """
     recovery, path = text(view.spec.get("recoveryPolicy")), f"{_STRATEGY}.type"

@@ -101,7 +101,10 @@ def kserve_llm_parallelism(workload: LlmWorkload) -> Iterator[Finding]:
     for name in _SIZES:
         yield from _positive(f"{at}.{name}", workload.parallelism.get(name))
     pipeline, data = workload.states("pipeline"), workload.states("data")
-    if workload.many and not (pipeline or data):
+    worker = workload.fields.get("worker")
+    if not (pipeline or data) and (gap := gap_of(worker)):
+        yield not_checked(f"{workload.path}.worker", gap, _RULE)
+    elif workload.many and not (pipeline or data):
         seen = "is given, but parallelism states neither data nor pipeline"
         remedy = "add data and dataLocal, or remove worker"
         yield _refused(f"{workload.path}.worker", seen, remedy)

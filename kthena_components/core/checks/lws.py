@@ -176,15 +176,15 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
     Pass: startupPolicy LeaderCreated with the annotation scheduling.volcano.sh/queue-name.
     Fail: startupPolicy LeaderReady with schedulerName volcano.
     Level: advisory.
-    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; KEP-666.
+    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; keps/407-gang-scheduling.
     """
     for group in view.groups:
-        at, policy, gang = f"{group.path}.startupPolicy", group.spec.get("startupPolicy"), ""
+        at, policy = f"{group.path}.startupPolicy", group.spec.get("startupPolicy")
         if group.size == 1 or (isinstance(policy, str) and policy == "LeaderCreated"):
             continue
         gang = _gang(group, view)
-        gap = first_gap(policy, group.size)
-        if gap is not None and gang != "" and policy is not None:
+        gap = first_gap(policy, group.size, gang)
+        if gap is not None and gang != "" and (policy == "LeaderReady" or gap_of(policy)):
             yield not_checked(at, gap, _STARTUP)
         elif policy == "LeaderReady" and gang and isinstance(group.size, int):
             yield Finding(
@@ -197,18 +197,22 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
             )
 
 
-def _gang(group: Group, view: Sets) -> str:
-    """Say what asks for a gang; nothing when it is not asked for, or not known."""
+def _gang(group: Group, view: Sets) -> str | Unknown:
+    """Say what asks for a gang; nothing when it is not asked for."""
+    unknown: Unknown | None = None
     for annotations in (group.annotations, mapping(mapping(view.metadata).get("annotations"))):
         for key in annotations:
             if key_text(key).startswith(_VOLCANO):
                 return f"the annotation {key_text(key)}"
+        # Of a map that is not known yet, each field is not known.
+        unknown = unknown or gap_of(annotations.get(_VOLCANO[0]))
     for field in ("leaderTemplate", "workerTemplate"):
         spec = mapping(mapping(group.template.get(field)).get("spec"))
         name = spec.get("schedulerName")
-        if not isinstance(name, Unknown) and name == "volcano":
+        unknown = unknown or gap_of(name)
+        if name == "volcano":
             return "the scheduler volcano"
-    return ""
+    return unknown or ""
 
 
 RULES: tuple[Callable[[Sets], Iterator[Finding]], ...] = (lws_shape, lws_gang_startup)

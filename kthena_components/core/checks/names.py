@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from kthena_components.core.facts import ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.known import is_late
 
 
 def name_fits(facts: ServingFacts) -> Iterator[Finding]:
@@ -13,11 +14,21 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: a StatefulSet's name of 52 characters.
     Fail: a StatefulSet's name of 53 characters.
-
-    Source: RFC 1035; kubernetes pkg/controller/history (controller-revision-hash).
+    Level: mandatory.
+    Source: RFC 1035; kubernetes pkg/controller/history/controller_history.go ControllerRevisionName
+    and pkg/controller/statefulset/stateful_set_utils.go setPodRevision.
     """
     longest: dict[str, tuple[int, Finding]] = {}
     for item in facts.names:
+        if is_late(item.name):
+            yield Finding(
+                path=item.path,
+                seen=f"the {item.what} name was not checked, because it is an output that only the "
+                "deployment knows",
+                rule="name-fits",
+                level=Level.UNKNOWN,
+            )
+            continue
         over = len(item.name) - item.limit
         if over <= 0:
             continue

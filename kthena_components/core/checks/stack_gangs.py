@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from kthena_components.core.checks.kthena_reading import (
     count,
+    gap_of,
     key_text,
     mapping,
     not_checked,
@@ -35,7 +36,7 @@ def gang_has_pods(stack: Stack) -> Iterator[Finding]:
     Pass: minMember 2, a StatefulSet of 2 replicas with its name.
     Fail: minMember 3, a StatefulSet of 2 replicas with its name.
     Level: mandatory; not checked where no pod of the stack carries the name.
-    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go.
+    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
     rule = "gang-has-pods"
     for entry, pods in _gangs(stack):
@@ -69,7 +70,8 @@ def pod_group_exists(stack: Stack) -> Iterator[Finding]:
     Pass: a PodGroup chat-0 and pods that name chat-0.
     Fail: none; what is not in the stack may be in the cluster.
     Level: not checked.
-    Source: Volcano v1.14 pkg/scheduler/cache: pods without their PodGroup are not scheduled.
+    Source: Volcano v1.14 pkg/scheduler/cache/event_handlers.go: pods without their PodGroup are not
+    scheduled.
     """
     known = stack.named(POD_GROUP)
     for (namespace, name), pods in stack.gangs.items():
@@ -168,8 +170,11 @@ def gang_resources(stack: Stack) -> Iterator[Finding]:
             continue
         known = [(n, a) for n, a in amounts if isinstance(n, int) and not isinstance(a, Unknown)]
         whole = sum(n for n, _ in known)
-        if len(known) != len(amounts) or whole < member:
-            continue  # of these, gang-has-pods and gang-requests speak
+        gap = next((v for pair in amounts for v in pair if isinstance(v, Unknown)), None)
+        if gap and entry.spec.get("minResources") is not None:
+            yield not_checked(entry.at("spec.minResources"), gap, "gang-resources")
+        if gap or whole < member:
+            continue  # of too few pods, gang-has-pods speaks
         yield from _judge_resources(entry, member, known)
 
 
@@ -216,7 +221,10 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
         wrong = "annotation" if other in pods.annotations else ""
         key = other if wrong or other in pods.labels else right
         wrong = wrong or ("label" if key in pods.labels else "")
-        if wrong:
+        if not wrong and (gap := gap_of(pods.labels.get(right))):
+            path = pods.entry.at(join_path(pods.path, "metadata.labels"))
+            yield not_checked(path, gap, "foreign-group-name")
+        elif wrong:
             yield Finding(
                 path=pods.entry.at(join_path(pods.path, f"metadata.{wrong}s")),
                 seen=f"the {wrong} {key} names a PodGroup, but Volcano reads the annotation "

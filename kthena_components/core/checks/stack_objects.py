@@ -65,7 +65,8 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
     Fail: a queue whose status is Closed: Volcano's webhook refuses the PodGroup.
     Level: mandatory for a closed queue; not checked for one that is not in the stack.
-    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
+    checkQueueState.
     """
     queues = stack.named(QUEUE)
     for entry, path, name in _queues_named(stack):
@@ -75,12 +76,11 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
             yield not_checked(entry.at(path), name, "queue-exists")
             continue
         queue = queues.get(("", str(name)))
-        if queue is None:
-            gap = Unknown(f"the queue {show(name)} is not in this stack")
+        state = mapping(queue.manifest.get("status")).get("state") if queue else None
+        missing = Unknown(f"the queue {show(name)} is not in this stack")
+        if gap := gap_of(state) if queue else missing:
             yield not_checked(entry.at(path), gap, "queue-exists")
-            continue
-        state = mapping(queue.manifest.get("status")).get("state")
-        if state in ("Closed", "Closing"):
+        elif state in ("Closed", "Closing"):
             yield Finding(
                 path=entry.at(path),
                 seen=f"is {show(name)}, a queue whose state is {state}, and Volcano takes nothing "
@@ -108,7 +108,7 @@ def queue_cycle(stack: Stack) -> Iterator[Finding]:
     Pass: night below research.
     Fail: night below research and research below night.
     Level: mandatory.
-    Source: Volcano v1.14 pkg/scheduler/plugins/capacity/capacity.go.
+    Source: Volcano v1.14 pkg/scheduler/plugins/capacity/capacity.go updateAncestors.
     """
     queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
     parents = {name: text(entry.spec.get("parent")) for name, entry in queues.items()}
@@ -149,13 +149,14 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
         if name in {None, ""} or namespace is None:
             continue
         service = services.get((str(namespace), str(name)))
-        if late := first_gap(name, namespace) or (gap if service is None else None):
+        address = service.spec.get("clusterIP") if service else None
+        if late := first_gap(name, namespace, address) or (gap if service is None else None):
             yield not_checked(path, late, rule)
         elif service is None:
             seen = f"is {show(name)}, but this stack has no Service of that name in namespace "
             seen += f"{show(namespace)}, and it is what gives the pods their names in DNS"
             yield advise(path, seen, "add the headless Service", rule)
-        elif service.spec.get("clusterIP") is None or service.spec["clusterIP"] == "":
+        elif address is None or address == "":
             seen = f"is {show(name)}, a Service with an address of its own, which gives the pods "
             yield advise(path, f"{seen}no names in DNS", "write clusterIP: None there", rule)
 
@@ -169,7 +170,8 @@ def secret_key_exists(stack: Stack) -> Iterator[Finding]:
     Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
     Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
     Level: mandatory, except for optional keys.
-    Source: Kubernetes documentation, Secrets; kubelet pkg/kubelet/kubelet_pods.go.
+    Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
+    makeEnvironmentVariables.
     """
     secrets = stack.named(_SECRET)
     for pods in stack.pods:

@@ -41,7 +41,8 @@ def subgroup_has_pods(stack: Stack) -> Iterator[Finding]:
     Pass: minSubGroups 1, subGroupSize 2, two pods that share the value of the key.
     Fail: the same, where the pods carry another role, lack the key, or are one.
     Level: mandatory.
-    Source: Volcano v1.14 pkg/scheduler/api/job_info.go and plugins/gang/gang.go; run on 1.14.1.
+    Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobMatchValues, job_info.go
+    CheckSubJobValid and CheckSubJobReady; run on 1.14.1.
     """
     for (namespace, name), entry in stack.named(POD_GROUP).items():
         pods = stack.gangs.get((namespace, name), [])

@@ -18,8 +18,8 @@ from kthena_components.core.checks.volcano_reading import (
 )
 from kthena_components.core.findings import Finding, Level, nearest
 from kthena_components.core.known import Unknown, is_late
-from kthena_components.core.topology import check_tree
 from kthena_components.core.topology_spec import HyperNodeSpec
+from kthena_components.core.topology_tree import check_tree
 
 _PLACE = re.compile(r"hyper_nodes\[([0-9]+)\]\.([a-z_]+)(?:\[([0-9]+)\])?")
 _FIELDS = {"name": "metadata.name", "tier": "spec.tier", "tier_name": "spec.tierName"}
@@ -59,14 +59,7 @@ def _read(stack: Stack) -> _Tree:
 def hypernode_tree(stack: Stack) -> Iterator[Finding]:
     """The HyperNodes of a stack make a tree: one parent each, no cycle, tiers that rise.
 
-    With a second parent or a cycle Volcano places no group that has a network topology, anywhere
-    in the cluster. The rules and their names are those of core/topology.py.
-
-    Pass: racks of tier 1 below one spine of tier 2.
-    Fail: one rack below two spines; a rack of tier 1 below another of tier 1.
-    Level: mandatory; advisory for leaves of two tiers and nodes that are listed twice; a child
-        that is not in the stack is not checked.
-    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go; run on 1.14.1.
+    The rules are those of core/topology_tree.py.
     """
     tree = _read(stack)
     for finding in check_tree(tree.nodes):

@@ -41,7 +41,8 @@ def subgroup_match_label_keys(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Fail: a labelSelector without matchLabelKeys.
     Level: mandatory where minSubGroups is above 0, since the group then waits for ever; else
         advisory, since the policy is without effect.
-    Source: Volcano v1.14 pkg/scheduler/api/job_info.go; run on 1.14.1: never placed.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go getOrCreateSubJob and sub_job_info.go
+    getSubJobMatchValues; run on 1.14.1: never placed.
     """
     rule = "subgroup-match-label-keys"
     for i, item in enumerate(items(spec_of(manifest).get("subGroupPolicy"))):
@@ -65,7 +66,7 @@ def subgroup_names_unique(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: prefill and decode.
     Fail: two policies named server, or two without a name.
     Level: mandatory. Of the two minima only the later one is kept.
-    Source: Volcano v1.14 pkg/scheduler/api/job_info.go.
+    Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobGID and job_info.go MinSubJobs.
     """
     first: dict[str, int] = {}
     for i, item in enumerate(items(spec_of(manifest).get("subGroupPolicy"))):
@@ -95,7 +96,7 @@ def subgroup_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: minMember 4, minSubGroups 2 of subGroupSize 2.
     Fail: minMember 3, minSubGroups 2 of subGroupSize 2.
     Level: advisory.
-    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go.
+    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go (CheckSubJobReady and MinAvailable).
     """
     spec, rule = spec_of(manifest), "subgroup-minimum"
     member, total = count(spec.get("minMember"), 0), 0
@@ -187,7 +188,8 @@ def min_resources_within_minimum(manifest: Mapping[str, Any]) -> Iterator[Findin
     Pass: minMember 2, minResources pods 2.
     Fail: minMember 2, minResources pods 3.
     Level: mandatory where no minimum of pods can be meant.
-    Source: Volcano v1.14 pkg/scheduler/actions/allocate; run on 1.14.1: none placed.
+    Source: Volcano v1.14 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go
+    hyperNodeGradientFn with JobInfo.GetMinResources; run on 1.14.1: none placed.
     """
     spec, rule = spec_of(manifest), "min-resources-within-minimum"
     member, amounts = count(spec.get("minMember"), 0), mapping(spec.get("minResources"))

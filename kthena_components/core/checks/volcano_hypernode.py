@@ -1,11 +1,10 @@
 """HyperNodes: what Volcano's webhook lets in and its scheduler then ignores.
 
 The docstring of each rule is its documentation. The tree of all HyperNodes is judged in
-whole_stack.py, by the rules of core/topology.py.
+whole_stack.py, by the rules of core/topology_tree.py.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.checks.hypernode_reading import SELECTORS, read_hyper_node
@@ -25,7 +24,8 @@ def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: type Node, selector exactMatch gpu-1.
     Fail: type HyperNode, selector labelMatch; a member without a selector; two selectors.
     Level: mandatory; advisory for members of several kinds.
-    Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate, pkg/controllers/hypernode.
+    Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go, the CEL
+    rules of topology.volcano.sh_hypernodes.yaml, pkg/scheduler/api/hyper_node_info.go GetMembers.
     """
     _, problems = read_hyper_node(manifest)
     for problem in problems:
@@ -58,22 +58,38 @@ def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
     return bool(gap_in(member, selector, *chosen, *labels))
 
 
-def hypernode_names(manifest: Mapping[str, Any]) -> Iterator[Finding]:
-    """The names in a HyperNode are names that nodes and HyperNodes can have.
+def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The name of a HyperNode, and of each child, is a DNS-1123 subdomain of 253 characters.
 
-    Pass: rack-1.
+    Pass: rack-1, and a member of type HyperNode named rack-1.
     Fail: Rack_1.
     Level: mandatory.
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
     """
     name = mapping(manifest.get("metadata")).get("name")
     if isinstance(name, str):
-        yield from _told(check_name(name, "metadata.name"))
+        yield from _told(check_name(name, "metadata.name"), "hypernode-name")
+    for path, child in _named(manifest, "HyperNode"):
+        yield from _told(check_name(child, path), "hypernode-name")
+
+
+def hypernode_node_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A member of type Node has a name that a node can have.
+
+    Pass: gpu-1.example.com.
+    Fail: GPU_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
+    """
+    for path, node in _named(manifest, "Node"):
+        yield from _told(check_node_name(node, path), "hypernode-node-name")
+
+
+def _named(manifest: Mapping[str, Any], wanted: str) -> Iterator[tuple[str, str]]:
     for path, kind, selector in _members(manifest):
         exact = mapping(selector.get("exactMatch")).get("name")
-        check = check_name if kind == "HyperNode" else check_node_name
-        if isinstance(exact, str):
-            yield from _told(check(exact, f"{path}.exactMatch.name"))
+        if isinstance(exact, str) and (kind == "HyperNode") is (wanted == "HyperNode"):
+            yield f"{path}.exactMatch.name", exact
 
 
 def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -82,12 +98,13 @@ def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: ^gpu-[1-4]$.
     Fail: gpu-1, which is in gpu-10 too.
     Level: mandatory; advisory for a pattern that only Python cannot read.
-    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go (regexp.MatchString).
+    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers (regexp.MatchString).
     """
     for path, kind, selector in _members(manifest):
         pattern = mapping(selector.get("regexMatch")).get("pattern")
         if kind == "Node" and isinstance(pattern, str):
-            yield from _told(check_regex(pattern[:10_000], f"{path}.regexMatch.pattern"))
+            found = check_regex(pattern[:10_000], f"{path}.regexMatch.pattern")
+            yield from _told(found, "hypernode-node-regex")
 
 
 def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -96,9 +113,12 @@ def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: no label volcano.sh/network-topology-source.
     Fail: volcano.sh/network-topology-source: label.
     Level: advisory. What `kubectl get` prints carries it rightly.
-    Source: Volcano v1.14 pkg/controllers/hypernode.
+    Source: Volcano v1.14 pkg/controllers/hypernode/hypernode_controller.go and api/types.go.
     """
-    if DISCOVERY_LABEL in mapping(mapping(manifest.get("metadata")).get("labels")):
+    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
+    if DISCOVERY_LABEL not in labels and (gap := gap_of(labels.get(DISCOVERY_LABEL))):
+        yield not_checked("metadata.labels", gap, "hypernode-discovery-label")
+    elif DISCOVERY_LABEL in labels:
         yield Finding(
             path="metadata.labels",
             rule="hypernode-discovery-label",
@@ -115,16 +135,17 @@ def _members(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, Mapping
         yield f"spec.members[{i}].selector", member.get("type"), mapping(member.get("selector"))
 
 
-def _told(found: Iterator[Finding]) -> Iterator[Finding]:
-    """Give findings, with those that refuse a late value as things that were not checked."""
+def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
+    """Give findings, with those about a late value as things that the rule did not check."""
     for finding in found:
-        late = finding.rule == "known-when-planned"
-        yield not_checked(finding.path, LATE, "hypernode-late-value") if late else replace(finding)
+        late = finding.rule in {"known-when-planned", "hypernode-late-value"}
+        yield not_checked(finding.path, LATE, rule) if late else finding
 
 
 HYPER_NODE_RULES: tuple[Rule, ...] = (
     hypernode_shape,
-    hypernode_names,
+    hypernode_name,
+    hypernode_node_name,
     hypernode_node_regex,
     hypernode_discovery_label,
 )

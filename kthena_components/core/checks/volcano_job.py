@@ -15,7 +15,7 @@ def job_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: minAvailable 4, tasks of 1 and 3 replicas.
     Fail: minAvailable 5, tasks of 1 and 3 replicas.
     Level: mandatory. Volcano's webhook refuses it.
-    Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go.
+    Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
     """
     spec, path = spec_of(manifest), "spec.minAvailable"
     least, tasks = count(spec.get("minAvailable")), items(spec.get("tasks"))
@@ -41,7 +41,8 @@ def job_partitions(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: replicas 8, totalPartitions 4, partitionSize 2.
     Fail: replicas 7, totalPartitions 4, partitionSize 2.
     Level: mandatory. Volcano's webhook refuses it.
-    Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go.
+    Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go
+    validatePartitionPolicy.
     """
     for i, item in enumerate(items(spec_of(manifest).get("tasks"))):
         task = mapping(item)

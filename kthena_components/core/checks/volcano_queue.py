@@ -50,7 +50,8 @@ def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: guarantee 8, deserved 16, capability 16.
     Fail: guarantee 8, capability 4.
     Level: mandatory. Volcano's webhook refuses it.
-    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go.
+    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
+    validateResourceOfQueue.
     """
     spec, rule = spec_of(manifest), "queue-quantities"
     lists = {
@@ -92,7 +93,8 @@ def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: parent research for the queue research-night.
     Fail: parent research for the queue research.
     Level: mandatory. Volcano's webhook refuses it.
-    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go.
+    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
+    validateHierarchicalQueue.
     """
     parent, name = spec_of(manifest).get("parent"), mapping(manifest.get("metadata")).get("name")
     if parent in (None, ""):

@@ -89,7 +89,7 @@ def volcano_schema(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Pass: subGroupSize 2.
     Fail: subGroupSize 0; mode Hard; matchPolicy, which older documents show.
     Level: mandatory for what the API server refuses, advisory for what it drops.
-    Source: Volcano v1.14 config/crd/volcano/bases.
+    Source: Volcano v1.14 config/crd/volcano/bases (podgroups, queues, hypernodes, jobs).
     """
     spec, shape = manifest.get("spec"), _SPECS.get(identity(manifest))
     if spec is not None and shape is not None:

@@ -21,7 +21,8 @@ def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
     Pass: mode hard, highestTierAllowed 1.
     Fail: mode hard and nothing else; an empty networkTopology.
     Level: mandatory.
-    Source: Volcano v1.14 pkg/scheduler/api/job_info.go; run on 1.14.1: placed over both racks.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go IsHardTopologyMode; run on 1.14.1: placed
+    over both racks.
     """
     stated = topology.fields.get("highestTierAllowed") is not None
     if stated or topology.tier_name is not None:
@@ -43,7 +44,8 @@ def topology_one_cap(topology: Topology) -> Iterator[Finding]:
     Pass: highestTierName rack.
     Fail: highestTierAllowed 1 and highestTierName rack.
     Level: mandatory. Volcano's webhook refuses both; the CRD does not.
-    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go,
+    on HighestTierAllowed and HighestTierName.
     """
     tier, name = topology.tier, topology.tier_name
     if tier is None or name is None:

@@ -155,7 +155,7 @@ def _refused(entry: Stated, seen: str, remedy: str) -> Finding:
 
 
 def _not_known(entry: Stated) -> Finding:
-    seen = "waives nothing yet, because it is an output that only the deployment knows"
+    seen = "was not checked, because only the deployment knows its text, and waives nothing yet"
     return Finding(path=entry.path, seen=seen, rule=RULE, level=Level.UNKNOWN)
 
 

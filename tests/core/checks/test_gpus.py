@@ -13,10 +13,10 @@ from kthena_components.core.checks import CHECKS
 from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.known import MaybeInt, Unknown
-from tests.support.specs import ENGINE_RAY, Args, changed, gpu_template
+from tests.support.specs import ENGINE_RAY, changed, gpu_template
 from tests.support.strategies import LATE, law
 
-GPU_CHECKS = [check for check in CHECKS if check.__module__.endswith(".gpus")]
+GPU_CHECKS = [check for check in CHECKS if check.__module__.endswith((".gpus", ".devices"))]
 SPLIT = (
     "so one tensor group would fill a part of a pod, and a pod would hold parts of two groups. "
     "Set tensor to {}. [nodes-whole]"
@@ -211,39 +211,6 @@ def test_one_pod_holds_any_tensor_group() -> None:
 
 def test_a_pod_of_very_many_gpus_is_judged_as_well() -> None:
     assert findings(engine("-tp 2147483646", 2**31 - 1, pods=2))
-
-
-def test_entry_and_workers_hold_the_same_gpus() -> None:
-    assert said(engine("-tp 8 -pp 2", pods=2, worker_gpus=4))[1] == (
-        "worker.spec.containers[0].resources: engine 'e' gives its entry pod 8 GPUs and each "
-        "worker 4, and an engine deals its ranks out evenly. Write 8 in both, or 4 in both. "
-        "[leader-worker-same-gpus]"
-    )
-
-
-@pytest.mark.parametrize(
-    ("resources", "stated", "remedy"),
-    [
-        (
-            {"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 4}},
-            "a request of 4 and a limit of 8",
-            "Write 8 in both",
-        ),
-        ({"requests": {"nvidia.com/gpu": 8}}, "a request of 8 and no limit", "Write 8 in both"),
-    ],
-    ids=["differ", "no-limit"],
-)
-def test_requests_of_gpus_equal_their_limits(resources: Args, stated: str, remedy: str) -> None:
-    template = gpu_template("vllm serve m -tp 8")
-    template["spec"]["containers"][0]["resources"] = resources
-    facts = EngineFacts(
-        path="e", name="e", pods=1, replicas=1, entry=read_pod(template, "t"), worker=None
-    )
-    (line,) = said(facts)
-    assert line == (
-        "t.spec.containers[0].resources: engine 'e', container 'engine' states nvidia.com/gpu "
-        f"with {stated}, and Kubernetes wants both equal. {remedy}. [gpu-requests-equal-limits]"
-    )
 
 
 WORDS = {

@@ -4,7 +4,6 @@ import pytest
 
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.findings import Level
-from kthena_components.core.known import Unknown
 from tests.core.checks.test_kthena_examples import GONE, TIER_1, chat, told
 
 LATE = "\ue0007\ue001"
@@ -270,33 +269,4 @@ def test_a_plugin_has_a_name_and_any_configuration() -> None:
             "spec.plugins[0].type: is 'External', but must be 'BuiltIn'. Known: BuiltIn. "
             "[kthena-schema]"
         ),
-    ]
-
-
-# Values that are not known yet
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["spec", "spec.template", f"{ROLE}.entryTemplate", f"{POD}.containers", "spec.recoveryPolicy"],
-)
-@pytest.mark.parametrize(
-    ("value", "because"),
-    [(LATE, LATER), (Unknown("it is computed"), "not checked, because it is computed.")],
-)
-def test_what_is_not_known_yet_is_not_checked(path: str, value: Any, because: str) -> None:
-    at = path.replace(".0", "[0]")
-    found = judge_model_serving(chat({path: value}))
-    assert [str(f) for f in found if f.path == at] == [f"{at}: {because} [kthena-schema]"]
-    assert {f.level for f in found} == {Level.UNKNOWN}
-
-
-def test_free_text_may_be_late() -> None:
-    env = [{"name": "MODEL", "value": LATE}]
-    assert told(chat({f"{ENGINE}.env": env, "spec.schedulerName": LATE})) == []
-
-
-def test_a_late_key_is_not_compared() -> None:
-    assert told(chat({f"{ENGINE}.env": [{"name": LATE}, {"name": "A"}]})) == [
-        f"{ENGINE_AT}.env[0]: {LATER} [kthena-schema]"
     ]

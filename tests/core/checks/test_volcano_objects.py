@@ -7,8 +7,6 @@ import pytest
 
 from kthena_components.backends.readers import has_rules, judge_manifest
 from kthena_components.core.checks.volcano_objects import (
-    RULES,
-    TOPOLOGY_RULES,
     judge_volcano_object,
 )
 from tests.core.checks.volcano_samples import (
@@ -265,9 +263,3 @@ def test_a_manifest_is_judged_by_its_group_and_kind() -> None:
     assert [has_rules(body) for body in (POD_GROUP, QUEUE, JOB, foreign)] == [True] * 3 + [False]
     (finding,) = judge_manifest(changed(POD_GROUP, {TOPOLOGY: {}}), "docs[1]")
     assert finding.path == "docs[1].spec.networkTopology"
-
-
-def test_each_rule_says_what_passes_what_fails_its_level_and_its_source() -> None:
-    for rule in {*TOPOLOGY_RULES, *(rule for rules in RULES.values() for rule in rules)}:
-        for part in ("Pass: ", "Fail: ", "Level: ", "Source: "):
-            assert f"\n    {part}" in (rule.__doc__ or ""), rule
