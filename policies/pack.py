@@ -1,14 +1,15 @@
 """The policies: how Pulumi hands resources over. The rules are in kthena_components.core.checks.
 
 Each policy makes Pulumi decode every resource once more, so all rules stand behind one dispatcher.
-Two policies call it, because a policy has one level. Nothing here raises: an exception would end
+Two policies of each kind call it, because a policy has one level: one refuses, one advises, and
+what was judged for the first is kept for the second. Nothing here raises: an exception would end
 the whole operation, whatever the level.
 """
 
-import json
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from functools import cache, partial
 from threading import local
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from pulumi_policy import (
     EnforcementLevel,
     Policy,
+    PolicyConfigSchema,
     ReportViolation,
     ResourceValidationArgs,
     ResourceValidationPolicy,
@@ -24,24 +26,38 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.backends.readers import has_rules, is_compared, judge_manifest, read_held
-from kthena_components.backends.serving_groups import read_group
+from kthena_components.backends.readers import has_rules, is_compared, judge_manifest
+from kthena_components.backends.together import judge_together, owner_of
 from kthena_components.core.checks import run_checks
-from kthena_components.core.checks.whole_stack import judge_stack
+from kthena_components.core.checks.waivers import FIELD, listed, waive
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.report import read_shape
-from kthena_components.core.surroundings import Surroundings, gather, place
+from kthena_components.core.weights import (
+    ENVIRONMENTS,
+    NEWEST,
+    SettingError,
+    Settings,
+    Weight,
+    parse_settings,
+)
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
 """Components that register what they deploy as rows (core/report.py)."""
-CONFIG_MAP = re.compile(r'"configMap|"inference"')
-"""What an object says that may take something from a ConfigMap."""
-
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
+
+REFUSED = frozenset({Level.MANDATORY})
+"""Levels that the policies that refuse report; those that advise report the others."""
+ADVISED = frozenset(Level) - REFUSED
+CONFIG = "policy-config"
+"""Ends what is said of a config that cannot be used, in place of a rule."""
+
+LED_BY = {"serving-advice": "serving-rules", "serving-groups-advice": "serving-groups"}
+"""Policies that tell what another one does not, and that one."""
 
 Body = dict[str, Any]
 _last = local()
+_told: set[tuple[str, str]] = set()
 
 
 def plain(value: Any) -> Any:
@@ -62,12 +78,20 @@ def _content(value: Any) -> Any:
     return value if isinstance(value, dict | list | tuple) else value["__target"]
 
 
-def judge_resource(resource_type: str, props: Any) -> list[Finding]:
-    """Judge one resource by every rule that applies to its type."""
+def judge_resource(
+    resource_type: str, props: Any, version: str = NEWEST, today: date | None = None
+) -> list[Finding]:
+    """Judge one resource by every rule that applies to its type, and waive what it waives."""
     if resource_type in COMPONENTS:
-        return run_checks(read_shape(plain(props)))
+        fields = plain(props)
+        found = run_checks(read_shape(fields))
+        if today is not None:
+            # What is wrong with the waivers, the component itself said.
+            found = waive(found, listed(fields.get(FIELD)), today)[: len(found)]
+        return found
     if is_judged(resource_type):
-        return judge_manifest({**plain(props), **_identity(resource_type)})
+        body = {**plain(props), **_identity(resource_type)}
+        return judge_manifest(body, today=today, kthena_version=version)
     return []
 
 
@@ -88,20 +112,40 @@ def _identity(resource_type: str) -> Body:
     return {"apiVersion": version.removeprefix("core/"), "kind": kind}
 
 
-def validate_mandatory(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    """Report what must not be applied."""
-    _report(args, report, Level.MANDATORY)
-
-
-def validate_advisory(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    """Report what is worth a look, and what could not be judged."""
-    _report(args, report, Level.ADVISORY, Level.UNKNOWN)
-
-
-def _report(args: ResourceValidationArgs, report: ReportViolation, *levels: Level) -> None:
-    for finding in _safely(partial(_judge_once, args)):
+def validate_resource(
+    policy: str, levels: frozenset[Level], args: ResourceValidationArgs, report: ReportViolation
+) -> None:
+    """Report what was found in one resource and weighs so much."""
+    settings = _settings(policy, args.urn, args.get_config(), report)
+    judge = partial(_judge_once, args, settings.kthena_version)
+    for finding in settings.levels.apply(_safely(judge)):
         if finding.level in levels:
             report(_text(finding), None)
+
+
+def _settings(
+    policy: str, subject: str, config: Mapping[str, Any], report: ReportViolation
+) -> Settings:
+    """Read a policy's config. That of a policy that refuses holds for the one that advises too.
+
+    Else a finding could be told by both, or by none. What is wrong with a config is told once, and
+    then rules weigh what they say themselves.
+    """
+    problem = ""
+    try:
+        settings = parse_settings(config)
+    except SettingError as error:
+        settings, problem = Settings(), str(error)
+    leader, (asked, led) = LED_BY.get(policy), getattr(_last, "led", ("", settings))
+    _last.led = ("", settings) if leader else (f"{policy} {subject}", settings)
+    if leader and asked == f"{leader} {subject}":
+        if config and led != settings and not problem:
+            problem = f"that of {leader} holds for both policies"
+        settings = led
+    if problem and (policy, problem) not in _told:
+        _told.add((policy, problem))
+        report(f"the config of {policy} is not used: {problem}. [{CONFIG}]", None)
+    return settings
 
 
 def _text(finding: Finding) -> str:
@@ -109,11 +153,16 @@ def _text(finding: Finding) -> str:
     return UNKNOWNS.sub("<output>", str(finding))
 
 
-def _judge_once(args: ResourceValidationArgs) -> list[Finding]:
+def today() -> date:
+    """Give the day by which waivers are judged: that of UTC, so that it is everybody's."""
+    return datetime.now(UTC).date()
+
+
+def _judge_once(args: ResourceValidationArgs, version: str) -> list[Finding]:
     """Judge a resource, or give what was found when the other policy asked for the same one."""
     if not is_judged(args.resource_type):
         return []
-    asked = (args.resource_type, plain(args.props))
+    asked = (args.resource_type, plain(args.props), version, today())
     if getattr(_last, "asked", None) != asked:
         _last.found = judge_resource(*asked)
         _last.asked = asked
@@ -130,56 +179,36 @@ def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
         return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)]
 
 
-def validate_groups(args: StackValidationArgs, report: ReportViolation) -> None:
+def validate_groups(
+    policy: str, levels: frozenset[Level], args: StackValidationArgs, report: ReportViolation
+) -> None:
     """Report on what no object shows by itself: engines of several objects, gangs, references."""
-    for bodies in _clusters(args):
-        for finding in _safely(partial(_judge_groups, bodies)):
-            owner = _owner(finding, bodies)
-            message = _text(finding).removeprefix(f"{owner}.")
-            if finding.level is Level.MANDATORY:
-                report(message, owner or None)
-            elif finding.level is Level.UNKNOWN:
-                # This policy's level would make it stop something; Pulumi shows stderr as it is.
-                sys.stderr.write(f"{owner.rpartition('::')[2] or 'serving-groups'}: {message}\n")
+    settings = _settings(policy, "", args.get_config(), report)
+    for owner, finding in _safely_in_stack(args):
+        for weighed in settings.levels.apply([finding]):
+            if weighed.level in levels:
+                report(_text(weighed), owner or None)
 
 
-def _owner(finding: Finding, urns: Iterable[str]) -> str:
-    """Find the URN that a path begins with; none when it is about no resource."""
-    owners = (urn for urn in urns if finding.path.startswith(f"{urn}."))
-    return max(owners, key=len, default="")
+def _safely_in_stack(args: StackValidationArgs) -> list[tuple[str, Finding]]:
+    """Judge a stack, or give what was found when the other policy asked for the same one.
 
-
-def _judge_groups(
-    bodies: Mapping[str, Body], budget: int | None = None, gpu_types: Sequence[str] = ()
-) -> Iterator[Finding]:
-    """Judge what no object shows by itself, each finding below the URN of the object to change.
-
-    An object that takes something from a ConfigMap of the stack is judged once more with it.
+    Each finding is given with the URN of its object, in whose coordinates it then stands.
     """
-    around = Surroundings(config_maps=gather(bodies.values()))
-    known = {urn: place(body, around) for urn, body in bodies.items()}
-    groups = read_group(known.values(), list(known))
-    findings = [finding for facts in groups for finding in run_checks(facts)]
-    # Pods of a gang may belong to another stack, such as those of a Role that is used by itself.
-    held = {i: held for i, body in enumerate(bodies.values()) if (held := read_held(body))}
-    findings += judge_stack(
-        list(bodies.values()),
-        list(bodies),
-        held=held,
-        budget=budget,
-        gpu_types=gpu_types,
-        complete=False,
-    )
-    for urn, body in bodies.items() if around.config_maps else ():
-        if CONFIG_MAP.search(json.dumps(body, default=str)):
-            findings += judge_manifest(body, urn, around=around)
-    if not findings:
-        return
-    said = {(f.rule, f.seen) for body in bodies.values() for f in judge_manifest(body)}
-    yield from (finding for finding in findings if (finding.rule, finding.seen) not in said)
+    asked = (_clusters(args), today())
+    if getattr(_last, "stack", None) != asked:
+        _last.in_stack = [
+            (owner, replace(finding, path=finding.path.removeprefix(owner).removeprefix(".")))
+            for bodies in asked[0]
+            for finding in _safely(partial(judge_together, bodies, asked[1]))
+            for owner in [owner_of(finding, bodies)]
+        ]
+        _last.stack = asked
+    found: list[tuple[str, Finding]] = _last.in_stack
+    return found
 
 
-def _clusters(args: StackValidationArgs) -> Iterable[dict[str, Body]]:
+def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
     """Give the objects that are compared, and ConfigMaps, by URN; each provider's by themselves."""
     clusters: dict[str, dict[str, Body]] = {}
     for resource in args.resources:
@@ -189,26 +218,67 @@ def _clusters(args: StackValidationArgs) -> Iterable[dict[str, Body]]:
             cluster = resource.provider.urn if resource.provider else ""
             body = {**plain(resource.props), **identity}
             clusters.setdefault(cluster, {})[resource.urn] = body
-    return clusters.values()
+    return list(clusters.values())
+
+
+_SCHEMA = PolicyConfigSchema(
+    properties={
+        "environment": {
+            "type": "string",
+            "enum": list(ENVIRONMENTS),
+            "description": "Whose levels are gone by. Default: each finding's own.",
+        },
+        "levels": {
+            "type": "object",
+            "description": "Level of a rule, or of all others (*), in place of the environment's.",
+            "additionalProperties": {"type": "string", "enum": list(Weight)},
+        },
+        "kthenaVersion": {
+            "type": "string",
+            "description": f"Kthena that ModelServings are judged by. Default {NEWEST}.",
+        },
+    }
+)
+"""The config of a policy. serving-rules and serving-groups need it, the others go by theirs."""
+
+
+def _resource_policy(
+    name: str, description: str, level: EnforcementLevel, levels: frozenset[Level]
+) -> Policy:
+    validate = partial(validate_resource, name, levels)
+    return ResourceValidationPolicy(name, description, validate, level, _SCHEMA)
+
+
+def _stack_policy(
+    name: str, description: str, level: EnforcementLevel, levels: frozenset[Level]
+) -> Policy:
+    validate = partial(validate_groups, name, levels)
+    return StackValidationPolicy(name, description, validate, level, _SCHEMA)
 
 
 POLICIES: list[Policy] = [
-    ResourceValidationPolicy(
-        name="serving-rules",
-        description="An engine's ranks are its GPUs, and the cluster would let the object in.",
-        validate=validate_mandatory,
-        enforcement_level=EnforcementLevel.MANDATORY,
+    _resource_policy(
+        "serving-rules",
+        "An engine's ranks are its GPUs, and the cluster would let the object in.",
+        EnforcementLevel.MANDATORY,
+        REFUSED,
     ),
-    ResourceValidationPolicy(
-        name="serving-advice",
-        description="Worth a look, or not checked and why.",
-        validate=validate_advisory,
-        enforcement_level=EnforcementLevel.ADVISORY,
+    _resource_policy(
+        "serving-advice",
+        "Worth a look, or not checked and why.",
+        EnforcementLevel.ADVISORY,
+        ADVISED,
     ),
-    StackValidationPolicy(
-        name="serving-groups",
-        description="The objects of one engine fit together.",
-        validate=validate_groups,
-        enforcement_level=EnforcementLevel.MANDATORY,
+    _stack_policy(
+        "serving-groups",
+        "The objects of one engine fit together.",
+        EnforcementLevel.MANDATORY,
+        REFUSED,
+    ),
+    _stack_policy(
+        "serving-groups-advice",
+        "Worth a look where objects meet, or not checked and why.",
+        EnforcementLevel.ADVISORY,
+        ADVISED,
     ),
 ]

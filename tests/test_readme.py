@@ -1,7 +1,9 @@
 """What the README shows is what today's code prints."""
 
 import copy
+import json
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import yaml
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
-from kthena_components.core.findings import SpecError
+from kthena_components.core.checks.waivers import annotated, read_waiver
+from kthena_components.core.findings import SpecError, Waiver
 from kthena_components.core.report import render_table
+from kthena_components.core.weights import Weight, parse_settings
 from tests.support.specs import GUIDE
 
 ROOT = Path(__file__).parent.parent
@@ -52,3 +56,19 @@ def test_the_policy_finding_is_the_one_of_three_nodes() -> None:
     role["name"], role["workerReplicas"] = "decode", 2
     found = [f for f in judge_manifest(body) if f.rule == "world-size-equals-gpus"]
     assert [f"  {finding}\n" in README for finding in found] == [True]
+
+
+def test_the_config_of_the_policies_can_be_used() -> None:
+    (shown,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+    config = json.loads(shown)
+    settings = parse_settings(config["serving-rules"])
+    assert settings.levels.weights["image-pinned"] is Weight.ADVISORY
+    assert settings.kthena_version == "0.4"
+    assert parse_settings(config["serving-groups"]).levels.weights
+
+
+def test_the_waiver_can_be_used() -> None:
+    (shown,) = re.findall(r"```yaml\n(metadata:.*?)```", README, re.DOTALL)
+    (waiver,) = annotated(yaml.safe_load(shown))
+    assert isinstance(read_waiver(waiver, date(2026, 1, 1)), Waiver)
+    assert f'`waivers: {{{waiver.rule}: "{waiver.text}"}}`' in README

@@ -6,6 +6,7 @@ module of rules in core/checks, and one row here.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from kthena_components.backends import (
@@ -23,14 +24,17 @@ from kthena_components.backends import (
     vllm_stack,
     workloads,
 )
-from kthena_components.core.checks import run_checks
+from kthena_components.backends.holding import held_by
+from kthena_components.backends.serving_groups import read_part
+from kthena_components.core.checks import CHECKS, rule_name, run_checks
+from kthena_components.core.checks.catalogue import stack_rule_names
 from kthena_components.core.checks.dynamo import judge_dynamo
 from kthena_components.core.checks.grove import judge_pod_clique_set
 from kthena_components.core.checks.kaito import judge_kaito
 from kthena_components.core.checks.kserve import judge_inference_service
 from kthena_components.core.checks.kserve_reading import GROUP as KSERVE
 from kthena_components.core.checks.kserve_reading import RUNTIMES
-from kthena_components.core.checks.kthena_admission import judge_model_serving
+from kthena_components.core.checks.kthena_admission import KTHENA_VERSIONS, judge_model_serving
 from kthena_components.core.checks.llmisvc import judge_llm_inference_service
 from kthena_components.core.checks.lws import judge_leader_worker_set
 from kthena_components.core.checks.modelbooster import judge_model_booster
@@ -38,16 +42,18 @@ from kthena_components.core.checks.rbg import judge_role_based_group
 from kthena_components.core.checks.stack_pods import MAKERS, Held
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
+from kthena_components.core.checks.waivers import annotated, waive
 from kthena_components.core.checks.whole_stack import COMPARED
-from kthena_components.core.facts import EngineFacts, PodFacts, ServingFacts
+from kthena_components.core.facts import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.known import MaybeInt, Unknown
+from kthena_components.core.known import Unknown
 from kthena_components.core.models import ModelShape
 from kthena_components.core.surroundings import NOWHERE, Surroundings, place, stated_shape
 
 Body = Mapping[str, Any]
 Kind = tuple[str, str]
 """API group and kind; every served version of it counts."""
+NEWEST = KTHENA_VERSIONS[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +65,16 @@ class System:
     """Read the facts of an object of these kinds for the rules of core/checks; None for others."""
     judge: Callable[[Body, str], list[Finding]] | None = None
     """The rules of the system's own, such as what its admission would refuse."""
+    judge_version: Callable[[Body, str, str], list[Finding]] | None = None
+    """The same, where they differ between Kthena's versions: the last argument is one."""
 
 
-def _model_serving(body: Body, path: str) -> list[Finding]:
-    return [*judge_model_serving(body, path=path), *judge_volcano_object(body, path)]
+def _model_serving(body: Body, path: str, version: str) -> list[Finding]:
+    return [*judge_model_serving(body, version, path), *judge_volcano_object(body, path)]
 
 
 SYSTEMS: tuple[System, ...] = (
-    System(kinds=frozenset({kthena.MODEL_SERVING}), read=kthena.read, judge=_model_serving),
+    System(kinds=frozenset({kthena.MODEL_SERVING}), read=kthena.read, judge_version=_model_serving),
     System(kinds=lws.KINDS, read=lws.read, judge=judge_leader_worker_set),
     System(kinds=matrixinfer.KINDS, read=matrixinfer.read),
     System(kinds=kserve.KINDS, read=kserve.read, judge=judge_inference_service),
@@ -131,19 +139,32 @@ def is_compared(body: Body) -> bool:
     return kind in COMPARED or (kind in _BY_KIND and kind not in _RUNTIMES)
 
 
-def judge_manifest(body: Body, path: str = "", *, around: Surroundings = NOWHERE) -> list[Finding]:
+def judge_manifest(
+    body: Body,
+    path: str = "",
+    *,
+    around: Surroundings = NOWHERE,
+    today: date | None = None,
+    kthena_version: str = NEWEST,
+) -> list[Finding]:
     """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing.
 
     Args:
         body: The object as it would be applied.
         path: Where it stands in the caller's input; a prefix of every path.
         around: What is known beside it: ConfigMaps, and shapes of models.
+        today: The day by which its waivers are judged; none is heeded if left out.
+        kthena_version: The Kthena that is to read a ModelServing, such as `0.4`.
     """
-    return judge_and_count(body, path, around=around)[0]
+    return judge_and_count(body, path, around, today, kthena_version)[0]
 
 
 def judge_and_count(
-    body: Body, path: str = "", *, around: Surroundings = NOWHERE
+    body: Body,
+    path: str = "",
+    around: Surroundings = NOWHERE,
+    today: date | None = None,
+    kthena_version: str = NEWEST,
 ) -> tuple[list[Finding], Held | None]:
     """Judge one manifest, and count the accelerators of pods that do not stand in it."""
     kind = workloads.group_kind(body)
@@ -154,8 +175,19 @@ def judge_and_count(
     findings = [] if facts is None else run_checks(facts)
     if system.judge is not None:
         findings += system.judge(body, path)
+    if system.judge_version is not None:
+        findings += system.judge_version(body, path, kthena_version)
+    stated = () if today is None else annotated(body, path)
+    if today is not None and stated:
+        findings = waive(findings, stated, today, elsewhere=judged_elsewhere(body))
     counted = facts is not None and kind not in MAKERS and kind not in _RUNTIMES
     return findings, held_by(facts) if facts is not None and counted else None
+
+
+def judged_elsewhere(body: Body) -> frozenset[str]:
+    """Give the rules that judge an object together with others (together.py) too."""
+    shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
+    return stack_rule_names().union(shared)
 
 
 def read_held(body: Body) -> Held | None:
@@ -165,38 +197,3 @@ def read_held(body: Body) -> Held | None:
         return None
     facts = read_manifest(body)
     return None if facts is None else held_by(facts)
-
-
-def held_by(facts: ServingFacts) -> Held:
-    """Add up the accelerators of all engines of a serving, with all their replicas."""
-    one: MaybeInt = 0
-    for engine in facts.engines:
-        one = _plus(one, _times(engine.replicas, _of_engine(engine)))
-    pods = [pod for e in facts.engines for pod in (e.entry, e.worker) if pod is not None]
-    return Held(gpus=_times(facts.copies, one), resources=frozenset(_resources(pods)))
-
-
-def _of_engine(engine: EngineFacts) -> MaybeInt:
-    entry = engine.entry.all_gpus
-    if engine.worker is None:
-        return _times(engine.pods, entry)
-    workers = engine.pods if isinstance(engine.pods, Unknown) else max(engine.pods - 1, 0)
-    return _plus(entry, _times(workers, engine.worker.all_gpus))
-
-
-def _resources(pods: list[PodFacts]) -> list[str]:
-    return [d.resource for pod in pods for d in pod.devices if "/" in d.resource]
-
-
-def _plus(one: MaybeInt, other: MaybeInt) -> MaybeInt:
-    if isinstance(one, Unknown) or isinstance(other, Unknown):
-        return one if isinstance(one, Unknown) else other
-    return one + other
-
-
-def _times(one: MaybeInt, other: MaybeInt) -> MaybeInt:
-    if one == 0 or other == 0:
-        return 0
-    if isinstance(one, Unknown) or isinstance(other, Unknown):
-        return one if isinstance(one, Unknown) else other
-    return one * other

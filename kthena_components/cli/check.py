@@ -1,21 +1,22 @@
 """From paths to results, one file at a time, and then all objects together."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from kthena_components.backends.readers import judge_and_count
 from kthena_components.cli.documents import read_documents
 from kthena_components.cli.files import STDIN, Unreadable, find_files, shown_name
-from kthena_components.cli.levels import Levels
-from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
+from kthena_components.cli.objects import is_judged, is_wanted, objects_of
 from kthena_components.cli.surroundings import Texts, find_config_maps
 from kthena_components.cli.together import Asked, Together, Told
 from kthena_components.core.checks.stack_pods import Held
 from kthena_components.core.container_facts import as_map
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.models import ModelShape
-from kthena_components.core.surroundings import Surroundings
+from kthena_components.core.surroundings import NOWHERE, Surroundings
+from kthena_components.core.weights import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,20 @@ class Result:
         return f"{self.kind} {name}".rstrip()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """By what is judged."""
+
+    settings: Settings = field(default_factory=Settings)
+    """How much each rule weighs, and for which Kthena."""
+    today: date | None = None
+    """The day by which waivers are judged; none is heeded if left out."""
+    asked: Asked = field(default_factory=Asked)
+    """What is said of all objects together."""
+    shapes: Mapping[str, ModelShape] = field(default_factory=dict)
+    """Shapes of models by name, in lower case."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Summary:
     """What was looked at, counted."""
@@ -48,6 +63,7 @@ class Summary:
     mandatory: int = 0
     advisory: int = 0
     unknown: int = 0
+    waived: int = 0
     unreadable: int = 0
 
     def count(self, finding: Finding) -> None:
@@ -57,34 +73,28 @@ class Summary:
     def __str__(self) -> str:
         """Write the closing line."""
         others = f" ({self.others} more without rules)" if self.others else ""
+        waived = f", {self.waived} waived" if self.waived else ""
         unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
         return (
             f"{count_of(self.objects, 'object')} checked in {count_of(self.files, 'file')}{others}:"
             f" {self.mandatory} mandatory, {self.advisory} advisory, {self.unknown} not checked"
-            f"{unreadable}"
+            f"{waived}{unreadable}"
         )
 
 
-def check(
-    paths: Iterable[str],
-    levels: Levels,
-    summary: Summary,
-    asked: Asked | None = None,
-    shapes: Mapping[str, ModelShape] | None = None,
-) -> Iterator[Result | Unreadable]:
+def check(paths: Iterable[str], given: Given, summary: Summary) -> Iterator[Result | Unreadable]:
     """Judge every object below some paths, and count in the summary what was looked at.
 
     Args:
         paths: Files, folders, or standard input. All ConfigMaps in them are known to all objects.
-        levels: How much each rule weighs.
-        summary: Where it is counted.
-        asked: What is said of all objects together.
-        shapes: Shapes of models by name, in lower case.
+        given: By what is judged.
+        summary: What is counted in.
     """
-    files, texts, together = list(find_files(paths)), Texts(), Together(asked or Asked())
+    files, texts = list(find_files(paths)), Texts()
+    together = Together(given.asked, given.today)
     found = find_config_maps((path for path in files if isinstance(path, str)), texts.read)
-    around = Surroundings(config_maps=found, shapes=shapes or {})
-    beside = _Beside(levels, summary, texts, around, together)
+    around = Surroundings(config_maps=found, shapes=given.shapes)
+    beside = _Beside(given, summary, texts, around, together)
     for path in files:
         for result in [path] if isinstance(path, Unreadable) else _file(path, beside):
             if isinstance(result, Unreadable):
@@ -93,7 +103,7 @@ def check(
                 summary.count(result.finding)
             yield result
     for told in together.judge():
-        for finding in levels.apply([told.finding]):
+        for finding in given.settings.levels.apply([told.finding]):
             summary.count(finding)
             yield _told(told, finding)
 
@@ -102,7 +112,7 @@ def check(
 class _Beside:
     """What all files share."""
 
-    levels: Levels
+    given: Given
     summary: Summary
     texts: Texts
     around: Surroundings
@@ -127,16 +137,20 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
                 beside.together.pass_over(path, document.shift, item)
                 continue
             summary.objects += 1
-            findings, held = _judge(item, beside.around)
+            findings, held = judge_safely(item.body, beside.given, beside.around)
             beside.together.keep(path, document.shift, item, held, findings)
-            for finding in beside.levels.apply(findings):
+            for finding in beside.given.settings.levels.apply(findings):
                 yield _result(name, item.line_of(finding.path), item.body, finding)
 
 
-def _judge(item: KubeObject, around: Surroundings) -> tuple[list[Finding], Held | None]:
+def judge_safely(
+    body: Mapping[str, Any], given: Given, around: Surroundings = NOWHERE
+) -> tuple[list[Finding], Held | None]:
     """Judge, and turn a fault of the rules themselves into one more thing that was not checked."""
     try:
-        return judge_and_count(item.body, around=around)
+        return judge_and_count(
+            body, around=around, today=given.today, kthena_version=given.settings.kthena_version
+        )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
         return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)], None

@@ -3,18 +3,27 @@
 import sys
 from itertools import groupby
 
-from kthena_components.core.checks.catalogue import ANY_MANIFEST, INPUT, WHOLE, RuleDoc, all_rules
+from kthena_components.core.checks.catalogue import (
+    ANY_MANIFEST,
+    INPUT,
+    WAIVERS,
+    WHOLE,
+    RuleDoc,
+    all_rules,
+)
 
 _HEAD = """# Rules
 
 Every finding ends with the name of its rule in brackets. `kthena-components check --explain RULE`
-prints the same text, and `--level` changes how much a rule weighs.
+prints the same text, and `--level` changes how much a rule weighs. The levels of dev, staging and
+prod are in `kthena_components/core/levels.json`.
 
 <!-- Written by `make policies-docs` from the rules' docstrings. Change it there. -->
 """
 _TITLES = {
     ANY_MANIFEST: "Any serving, whoever wrote it",
     WHOLE: "All objects of a cluster",
+    WAIVERS: "Waivers",
     INPUT: "What components and stacks are given",
 }
 

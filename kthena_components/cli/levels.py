@@ -1,89 +1,71 @@
-"""How much each rule weighs: data, in files of this package or of the user's."""
+"""By what the command line judges: levels of an environment or of a file, and a Kthena version."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from importlib.resources import files
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from kthena_components.core.checks.catalogue import rule_names
-from kthena_components.core.findings import Finding, Level, suggest
+from kthena_components.core.findings import suggest
+from kthena_components.core.weights import (
+    ENVIRONMENTS,
+    SettingError,
+    Settings,
+    environment_levels,
+    parse_levels,
+    parse_settings,
+    parse_version,
+)
 
-ENVIRONMENTS = ("dev", "staging", "prod")
-DEFAULT = "*"
-
-
-class Weight(StrEnum):
-    """What a levels file may say of a rule."""
-
-    MANDATORY = "mandatory"
-    ADVISORY = "advisory"
-    DISABLED = "disabled"
-
-
-class LevelsError(ValueError):
-    """A levels file that cannot be used, and why."""
+POLICY = "serving-rules"
+"""The policy whose config the command line reads too, of a file that is Pulumi's."""
+_LEVEL = "enforcementLevel"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
-    """The weight of each rule; a rule that is not named keeps the level of its findings."""
+def read_settings(level: str | None, version: str | None = None) -> Settings:
+    """Read what was asked for. Without levels each finding has its own.
 
-    weights: Mapping[str, Weight] = field(default_factory=dict)
-
-    def apply(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Weigh findings. What could not be judged stays so, unless its rule is disabled."""
-        weighed: list[Finding] = []
-        for finding in findings:
-            weight = self.weights.get(finding.rule, self.weights.get(DEFAULT))
-            if weight is Weight.DISABLED:
-                continue
-            if weight is not None and finding.level is not Level.UNKNOWN:
-                finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, weighed
-            weighed.append(finding)
-        return weighed
-
-
-def read_levels(asked: str | None) -> Levels:
-    """Read the levels of an environment or of a file. None are asked for: each finding's own.
+    Args:
+        level: An environment, or a file: of levels by rule, or of the policy pack's config.
+        version: A version of Kthena. Default: what the file says, or the newest.
 
     Raises:
-        LevelsError: the file is missing, is not of this shape, or names a rule that is not there.
+        SettingError: the file is missing, is not of this shape, or names what is not there.
     """
-    if asked is None:
-        return Levels()
-    if asked in ENVIRONMENTS:
-        text = files("kthena_components.cli").joinpath("levels", f"{asked}.json").read_text()
-    else:
-        text = _own(asked)
+    settings = Settings() if level is None else _read(level)
+    if version is None:
+        return settings
+    return replace(settings, kthena_version=parse_version(version))
+
+
+def _read(level: str) -> Settings:
+    if level in ENVIRONMENTS:
+        return Settings(levels=environment_levels(level))
+    text = _text(level)
     try:
-        stated = json.loads(text)
+        return _settings(json.loads(text))
+    except SettingError as error:
+        raise SettingError(f"{level}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise LevelsError(f"{asked}: is not JSON: {error}") from error
-    return _levels(asked, stated)
+        raise SettingError(f"{level}: is not JSON: {error}") from error
 
 
-def _own(asked: str) -> str:
+def _settings(stated: object) -> Settings:
+    """Read levels by rule; or, where something is a map of its own, the config of policies."""
+    if isinstance(stated, Mapping) and any(isinstance(part, Mapping) for part in stated.values()):
+        config = stated.get(POLICY)
+        if not isinstance(config, Mapping):
+            raise SettingError(f"is a config of policies, but not of {POLICY}; add it")
+        return parse_settings({key: part for key, part in config.items() if key != _LEVEL})
+    return Settings(levels=parse_levels(stated))
+
+
+def _text(level: str) -> str:
     try:
-        return Path(asked).read_text(encoding="utf-8")
+        return Path(level).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        meant = suggest(asked, ENVIRONMENTS)
-        raise LevelsError(f"there is no level and no file '{asked}'; {meant}, or a file") from error
+        meant = suggest(level, ENVIRONMENTS)
+        raise SettingError(
+            f"there is no level and no file '{level}'; {meant}, or a file"
+        ) from error
     except (OSError, ValueError) as error:
-        raise LevelsError(f"{asked}: cannot be read: {error}") from error
-
-
-def _levels(asked: str, stated: object) -> Levels:
-    if not isinstance(stated, dict):
-        raise LevelsError(f"{asked}: must be a map from rules to levels")
-    known, weights = rule_names(), {}
-    for rule, weight in stated.items():
-        if rule != DEFAULT and rule not in known:
-            meant = suggest(rule, known)
-            raise LevelsError(f"{asked}: there is no rule '{rule}'; {meant}")
-        if not isinstance(weight, str) or weight not in set(Weight):
-            shown = json.dumps(weight)
-            raise LevelsError(f"{asked}: '{rule}' is {shown}; known: {', '.join(Weight)}")
-        weights[rule] = Weight(weight)
-    return Levels(weights=weights)
+        raise SettingError(f"{level}: cannot be read: {error}") from error

@@ -4,11 +4,12 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
-from kthena_components.cli.check import Summary, check
+from kthena_components.cli.check import Given, Summary, check
 from kthena_components.cli.files import Unreadable
-from kthena_components.cli.levels import Levels, LevelsError, read_levels
+from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
     GithubReport,
     JsonReport,
@@ -23,7 +24,7 @@ from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, li
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.surroundings import ModelConfigError, read_shapes
 from kthena_components.cli.together import Asked
-from kthena_components.core.models import ModelShape
+from kthena_components.core.weights import NEWEST, SettingError
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 _DIGITS = 9
@@ -81,7 +82,13 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "--level",
         metavar="dev|staging|prod|FILE",
         help="how much each rule weighs; FILE is JSON that maps a rule, or * for all others, to "
-        "mandatory, advisory or disabled",
+        "mandatory, advisory or disabled, or the config of the policy pack",
+    )
+    checking.add_argument(
+        "--kthena-version",
+        metavar="VERSION",
+        help=f"the Kthena that ModelServings are judged by, such as 0.4; default: what FILE says, "
+        f"or {NEWEST}",
     )
     _together(checking)
     checking.add_argument(
@@ -123,10 +130,10 @@ def _together(checking: argparse.ArgumentParser) -> None:
 
 def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
-        levels = read_levels(asked.level)
+        settings = read_settings(asked.level, asked.kthena_version)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
         shapes = read_shapes(asked.model_config)
-    except (LevelsError, ModelConfigError, UnknownRuleError) as error:
+    except (ModelConfigError, SettingError, UnknownRuleError) as error:
         parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
     if asked.rules:
         told = list_rules()
@@ -138,13 +145,18 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Most of what is made is let go with its document, and nothing of it is in a cycle: looking for
     # cycles as often as usual takes a tenth of the time.
     gc.set_threshold(_OBJECTS, 20, 20)
-    of_all = Asked(
-        whole=asked.whole,
-        budget=asked.gpu_budget,
-        gpu_types=tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip()),
+    given = Given(
+        settings=settings,
+        # Waivers end by the day of UTC, so that they end for everybody at once.
+        today=datetime.now(UTC).date(),
+        asked=Asked(
+            whole=asked.whole,
+            budget=asked.gpu_budget,
+            gpu_types=tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip()),
+        ),
+        shapes=shapes,
     )
-    report = FORMATS[asked.format](sys.stdout.write)
-    return _run(asked.paths, levels, of_all, shapes, report)
+    return _run(asked.paths, given, FORMATS[asked.format](sys.stdout.write))
 
 
 def _number(text: str) -> int:
@@ -158,15 +170,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _run(
-    paths: Sequence[str],
-    levels: Levels,
-    asked: Asked,
-    shapes: Mapping[str, ModelShape],
-    report: Report,
-) -> int:
+def _run(paths: Sequence[str], given: Given, report: Report) -> int:
     summary = Summary()
-    for result in check(paths, levels, summary, asked, shapes):
+    for result in check(paths, given, summary):
         if isinstance(result, Unreadable):
             sys.stderr.write(f"{one_line(str(result))}\n")
             report.skip(result)

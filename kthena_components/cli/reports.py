@@ -11,8 +11,18 @@ from kthena_components.core.findings import Level
 
 Write = Callable[[str], object]
 
-WORDS = {Level.MANDATORY: "mandatory", Level.ADVISORY: "advisory", Level.UNKNOWN: "not checked"}
-_COMMANDS = {Level.MANDATORY: "error", Level.ADVISORY: "warning", Level.UNKNOWN: "notice"}
+WORDS = {
+    Level.MANDATORY: "mandatory",
+    Level.ADVISORY: "advisory",
+    Level.UNKNOWN: "not checked",
+    Level.WAIVED: "waived",
+}
+_COMMANDS = {
+    Level.MANDATORY: "error",
+    Level.ADVISORY: "warning",
+    Level.UNKNOWN: "notice",
+    Level.WAIVED: "notice",
+}
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029))
 _ESCAPES = {code: f"\\x{code:02x}" for code in _CONTROLS}
 
@@ -68,7 +78,8 @@ class GithubReport:
     def add(self, result: Result) -> None:
         """Write the command."""
         finding = result.finding
-        stated = {"file": result.file, "line": result.line, "title": finding.rule}
+        title = f"{finding.rule} (waived)" if finding.waiver else finding.rule
+        stated = {"file": result.file, "line": result.line, "title": title}
         self._command(_COMMANDS[finding.level], stated, f"{result.subject}: {finding}")
 
     def skip(self, unreadable: Unreadable) -> None:
@@ -118,6 +129,11 @@ class JsonReport:
             "remedy": finding.remedy,
             "message": str(finding),
         }
+        if finding.waiver is not None:
+            row["waiver"] = {
+                "until": finding.waiver.until.isoformat(),
+                "reason": finding.waiver.reason,
+            }
         self.write(f"{',' if self.begun else '['}\n  {json.dumps(row, ensure_ascii=False)}")
         self.begun = True
 

@@ -3,9 +3,10 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
 
 from kthena_components.cli.comment import Reviewed, reviewed, write_comment
-from kthena_components.cli.levels import Levels, read_levels
+from kthena_components.cli.levels import read_settings
 from kthena_components.cli.preview import (
     Preview,
     PreviewError,
@@ -16,7 +17,9 @@ from kthena_components.cli.preview import (
 from kthena_components.cli.reports import one_line
 from kthena_components.cli.shapes import identity
 from kthena_components.core.checks.changes import judge_change
+from kthena_components.core.checks.waivers import annotated, waive
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.weights import Levels
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 _EXITS = """exit status:
@@ -24,7 +27,11 @@ _EXITS = """exit status:
   1  at least one mandatory finding
   2  wrong use, or a preview that could not be read, failed for another reason or came to no end;
      the comment is written all the same"""
-_WEIGHTS = {Level.MANDATORY: Weight.MANDATORY, Level.ADVISORY: Weight.ADVISORY}
+_WEIGHTS = {
+    Level.MANDATORY: Weight.MANDATORY,
+    Level.ADVISORY: Weight.ADVISORY,
+    Level.WAIVED: Weight.WAIVED,
+}
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -54,7 +61,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the comment to standard output and give the exit status."""
     try:
-        levels = read_levels(asked.level)
+        levels = read_settings(asked.level).levels
     except ValueError as error:
         parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
     stacks: list[Reviewed] = []
@@ -70,7 +77,8 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             # The text of the error may hold a piece of the file.
             notes.append(f"Stack {stack}: its preview could not be read.")
             continue
-        stacks.append(reviewed(preview, judge_updates(preview, levels)))
+        said = judge_updates(preview, levels, datetime.now(UTC).date())
+        stacks.append(reviewed(preview, said))
     sys.stdout.write(write_comment(stacks, notes))
     sys.stdout.flush()
     return _status(stacks, len(asked.previews))
@@ -82,13 +90,18 @@ def _status(stacks: Sequence[Reviewed], asked: int) -> int:
     return FOUND if any(stack.mandatory for stack in stacks) else CLEAN
 
 
-def judge_updates(preview: Preview, levels: Levels) -> Iterator[Said]:
-    """Judge each object that is updated in place by what it was and what it would be."""
+def judge_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:
+    """Judge each object that is updated in place by what it was and what it would be.
+
+    What is wrong with a waiver, the policies say, which see the object alone.
+    """
     for step in preview.steps.values():
         if step.op != "update" or not step.type.startswith("kubernetes:"):
             continue
         named = identity(step.type)
-        for finding in levels.apply(judge_change({**step.old, **named}, {**step.new, **named})):
+        found = judge_change({**step.old, **named}, {**step.new, **named})
+        waived = waive(found, annotated(step.new), today)[: len(found)]
+        for finding in levels.apply(waived):
             yield _said(finding, step.urn)
 
 

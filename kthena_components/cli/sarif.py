@@ -17,7 +17,12 @@ from kthena_components.core.checks.catalogue import RuleDoc, all_rules
 from kthena_components.core.findings import Level
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {Level.MANDATORY: "error", Level.ADVISORY: "warning", Level.UNKNOWN: "note"}
+_LEVELS = {
+    Level.MANDATORY: "error",
+    Level.ADVISORY: "warning",
+    Level.UNKNOWN: "note",
+    Level.WAIVED: "note",
+}
 
 
 @dataclass(slots=True)
@@ -31,14 +36,21 @@ class SarifReport:
     def add(self, result: Result) -> None:
         """Keep one result."""
         finding = result.finding
-        self.results.append(
-            {
-                "ruleId": finding.rule,
-                "level": _LEVELS[finding.level],
-                "message": {"text": f"{result.subject}: {finding}"},
-                "locations": [_location(result.file, result.line)],
-            }
-        )
+        row: dict[str, Any] = {
+            "ruleId": finding.rule,
+            "level": _LEVELS[finding.level],
+            "message": {"text": f"{result.subject}: {finding}"},
+            "locations": [_location(result.file, result.line)],
+        }
+        if finding.waiver is not None:
+            row["suppressions"] = [
+                {
+                    "kind": "inSource",
+                    "status": "accepted",
+                    "justification": f"until {finding.waiver.until}: {finding.waiver.reason}",
+                }
+            ]
+        self.results.append(row)
 
     def skip(self, unreadable: Unreadable) -> None:
         """Keep a notification."""

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 from kthena_components.backends.readers import is_compared
@@ -18,6 +19,7 @@ from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.stack_pods import Held
 from kthena_components.core.checks.stack_reduce import reduced
+from kthena_components.core.checks.waivers import annotated, waive
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.container_facts import as_map
 from kthena_components.core.findings import Finding, Level
@@ -82,6 +84,8 @@ class Together:
     """The objects of all files."""
 
     asked: Asked
+    today: date | None = None
+    """The day by which waivers are judged; none is heeded if left out."""
     kept: list[Kept] = field(default_factory=list)
     said: set[int] = field(default_factory=set)
     """Hashes of what was found in single objects."""
@@ -185,7 +189,15 @@ class Together:
                 seen=self._named(finding.seen),
                 remedy=self._named(finding.remedy),
             )
-            yield Told(kept=owner, line=owner.line, finding=named, of_all=match is None)
+            waived = named if match is None else self._waived(named, owner)
+            yield Told(kept=owner, line=owner.line, finding=waived, of_all=match is None)
+
+    def _waived(self, finding: Finding, owner: Kept) -> Finding:
+        """Let a finding stand that its object waives. Judging waivers is done where it is alone."""
+        if self.today is None:
+            return finding
+        stated = [entry for entry in annotated(owner.body) if entry.rule == finding.rule]
+        return waive([finding], stated, self.today)[0]
 
     def _findings(self, kept: Sequence[Kept], numbers: Sequence[int]) -> list[Finding]:
         """Judge, and turn a fault of the rules themselves into one more that was not checked."""

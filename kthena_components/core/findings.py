@@ -7,6 +7,7 @@ and the rule's name. Everything that refuses input in this package goes through 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from enum import StrEnum
 
 from kthena_components.core.known import LATE_TOKEN
@@ -19,6 +20,21 @@ class Level(StrEnum):
     ADVISORY = "advisory"
     UNKNOWN = "unknown"
     """Could not be judged: a value is not known yet. Never stops anything."""
+    WAIVED = "waived"
+    """Found, and let stand until a day that a waiver names. Never stops anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """Until when a finding may stand, and why."""
+
+    until: date
+    """The last day on which it counts."""
+    reason: str
+
+    def __str__(self) -> str:
+        """Write it as a clause, no full stop."""
+        return f"waived until {self.until}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +50,15 @@ class Finding:
     rule: str
     """The rule's name in kebab case, as docs/policies.md lists it."""
     level: Level = Level.MANDATORY
+    waiver: Waiver | None = None
+    """Why it is let stand; None where the level is not `waived`."""
 
     def __str__(self) -> str:
         """Render as one line: `path: seen. Remedy. [rule]`. A late value is `<output>`."""
+        waived = "" if self.waiver is None else str(self.waiver)
         sentences = [
             part[:1].upper() + part[1:] if i else part
-            for i, part in enumerate((self.seen, self.remedy))
+            for i, part in enumerate((self.seen, self.remedy, waived))
             if part
         ]
         where = f"{self.path}: " if self.path else ""

@@ -33,6 +33,8 @@ _WORD = Field(strict=False)  # strict mode would want the enum's member instead 
 Text = Annotated[str, Field(min_length=1)]
 Word = Annotated[Text, AfterValidator(_plain)]
 """Text that decides what is made, so that it must be known when the plan is."""
+Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
+"""Until when a finding may stand, and why, by rule. Read in checks/waivers.py."""
 _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
@@ -215,6 +217,7 @@ class GroupSpec(Spec):
     gang_policy: GangPolicySpec | None = None
     network_topology: NetworkTopologySpec | None = None
     ready_timeout_seconds: Positive = 1800
+    waivers: Waivers = {}
 
 
 class ModelServingSpec(GroupSpec):
@@ -244,6 +247,7 @@ class StandaloneRoleSpec(RoleSpec):
     scheduler_name: Word = "volcano"
     pod_group: Label | None = None
     ready_timeout_seconds: Positive = 1800
+    waivers: Waivers = {}
 
 
 class QueueSpec(Spec):

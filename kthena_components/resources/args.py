@@ -149,6 +149,9 @@ class ServingGroupArgs(TypedDict):
     """How close the pods must be in the network. Default: anywhere."""
     ready_timeout_seconds: NotRequired[int]
     """How long `up` waits until the group is ready, in seconds. Default 1800."""
+    waivers: NotRequired[Mapping[str, str]]
+    """Findings that may stand, by rule: the last day as YYYY-MM-DD, and after it the reason. They
+    are told as warnings, and the objects carry the waivers as annotations. Default: none."""
 
 
 class ModelServingArgs(TypedDict):
@@ -189,3 +192,6 @@ class ModelServingArgs(TypedDict):
     """Front Service. Default: none, and `endpoint` is null."""
     ready_timeout_seconds: NotRequired[int]
     """How long `up` waits until a group is ready, in seconds. Default 1800."""
+    waivers: NotRequired[Mapping[str, str]]
+    """Findings that may stand, by rule: the last day as YYYY-MM-DD, and after it the reason. They
+    are told as warnings, and the objects carry the waivers as annotations. Default: none."""

@@ -4,16 +4,23 @@ Nothing is decided here. Everything is compiled before the component itself is r
 refusal leaves no resource behind.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import pulumi
 
 from kthena_components.backends.base import Manifest
-from kthena_components.backends.compiler import compile_group, compile_role, compile_serving
+from kthena_components.backends.compiler import (
+    Compiled,
+    compile_group,
+    compile_role,
+    compile_serving,
+)
 from kthena_components.backends.hypernode import emit_hyper_nodes
 from kthena_components.backends.volcano import emit_queue
+from kthena_components.core.checks.waivers import FIELD
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.core.naming import entry_address, group_name
 from kthena_components.core.plan import ServingPlan
@@ -25,6 +32,7 @@ from kthena_components.core.topology_spec import HyperNodeTopologySpec
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._late import Late, hide, without_tokens
 from kthena_components.resources._model import read_hf_configs
+from kthena_components.resources._notes import tell, today
 from kthena_components.resources.args import (
     HyperNodeTopologyArgs,
     ModelServingArgs,
@@ -77,12 +85,14 @@ class ModelServing(pulumi.ComponentResource):
         self, name: str, args: ModelServingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late = _compile("ModelServing", name, args, compile_serving, {"name": name})
+        compiled, late = _compile(
+            "ModelServing", name, args, _on_this_day(compile_serving), {"name": name}
+        )
         plan, rows = compiled.plan, shape(compiled.plan)
-        super().__init__(MODEL_SERVING, name, _summary(plan, rows), opts)
+        super().__init__(MODEL_SERVING, name, _summary(compiled, rows), opts)
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         resources = apply(scope, compiled.manifests, late)
-        _tell(self, compiled.findings)
+        tell(self, compiled.findings)
         url = _url(plan)
         _publish(self, {**_counts(plan, rows), "name": plan.name, "endpoint": url})
         ready = awaited(compiled.manifests, resources)
@@ -107,13 +117,15 @@ class ServingGroup(pulumi.ComponentResource):
         self, name: str, args: ServingGroupArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late = _compile("ServingGroup", name, args, compile_group, {"name": name})
+        compiled, late = _compile(
+            "ServingGroup", name, args, _on_this_day(compile_group), {"name": name}
+        )
         plan, rows = compiled.plan, shape(compiled.plan)
-        super().__init__(SERVING_GROUP, name, _summary(plan, rows), opts)
+        super().__init__(SERVING_GROUP, name, _summary(compiled, rows), opts)
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         scope.made[plan.first_group, None] = self
         apply(scope, compiled.manifests, late)
-        _tell(self, compiled.findings)
+        tell(self, compiled.findings)
         group = group_name(plan.name, plan.first_group)
         _publish(self, {**_counts(plan, rows), "name": group})
 
@@ -138,14 +150,14 @@ class Role(pulumi.ComponentResource):
         self, name: str, args: StandaloneRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late = _compile("Role", name, args, compile_role, {"name": name})
+        compiled, late = _compile("Role", name, args, _on_this_day(compile_role), {"name": name})
         plan, rows = compiled.plan, shape(compiled.plan)
-        super().__init__(ROLE, name, _summary(plan, rows), opts)
+        super().__init__(ROLE, name, _summary(compiled, rows), opts)
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         role = plan.roles[0].name
         scope.made[plan.first_group, role] = self
         apply(scope, compiled.manifests, late)
-        _tell(self, compiled.findings)
+        tell(self, compiled.findings)
         _publish(self, {**_counts(plan, rows), "name": role, "addresses": _addresses(plan)})
 
 
@@ -166,7 +178,7 @@ class HyperNodeTopology(pulumi.ComponentResource):
         super().__init__(TOPOLOGY, name, {"tiers": tiers}, opts)
         scope = Scope(root=self, name=name, timeouts=_timeouts(opts))
         apply(scope, topology.manifests, late)
-        _tell(self, topology.findings)
+        tell(self, topology.findings)
         names = [manifest.name for manifest in topology.manifests]
         _publish(self, {"names": names, "tiers": tiers})
 
@@ -223,14 +235,21 @@ def _compile(
         raise RefusedError(error.findings, f"{kind} '{name}'") from None
 
 
-def _summary(plan: ServingPlan, rows: Rows) -> dict[str, Any]:
-    """Give what policies and people see of a component: counts, and no template."""
+def _on_this_day(compiler: Callable[..., Compiled]) -> Callable[[Mapping[str, Any]], Compiled]:
+    return partial(compiler, today=today())
+
+
+def _summary(compiled: Compiled, rows: Rows) -> dict[str, Any]:
+    """Give what policies and people see of a component: counts, waivers, and no template."""
+    plan = compiled.plan
+    waivers = {FIELD: dict(compiled.waivers)} if compiled.waivers else {}
     return {
         "name": plan.name,
         "namespace": plan.namespace,
         "backend": plan.backend,
         "replicas": plan.groups,
         "shape": rows,
+        **waivers,
     }
 
 
@@ -266,12 +285,6 @@ def _tiers(plan: TopologyPlan) -> list[dict[str, Any]]:
 
 def _timeouts(opts: pulumi.ResourceOptions | None) -> pulumi.CustomTimeouts | None:
     return opts.custom_timeouts if opts else None
-
-
-def _tell(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> None:
-    """Show what stops nothing, identical lines once."""
-    for line in dict.fromkeys(map(str, findings)):
-        pulumi.log.info(without_tokens(line), resource=component)
 
 
 def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) -> None:

@@ -146,6 +146,9 @@ class StandaloneRoleArgs(TypedDict):
     each pod is scheduled alone."""
     ready_timeout_seconds: NotRequired[int]
     """How long `up` waits until the engines are ready, in seconds. Default 1800."""
+    waivers: NotRequired[Mapping[str, str]]
+    """Findings that may stand, by rule: the last day as YYYY-MM-DD, and after it the reason. They
+    are told as warnings, and the objects carry the waivers as annotations. Default: none."""
     replicas: NotRequired[int]
     """Engines of the role. Default 1."""
     worker_replicas: NotRequired[int]

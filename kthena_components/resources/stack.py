@@ -33,6 +33,7 @@ from kthena_components.core.stack import (
 from kthena_components.resources._apply import provider_version
 from kthena_components.resources._late import hide
 from kthena_components.resources._model import read_hf_configs
+from kthena_components.resources._notes import today
 from kthena_components.resources.cluster import UNREACHABLE, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
@@ -102,7 +103,7 @@ def load_stack(config: StackConfig) -> Stack:
     for index, serving in enumerate(spec.servings):
         path = f"servings[{index}]"
         try:
-            compiled[path] = compile_serving(read_hf_configs(hide(serving)[0]))
+            compiled[path] = compile_serving(read_hf_configs(hide(serving)[0]), today=today())
         except SpecError as error:
             findings += [finding.under(path) for finding in error.findings]
     if not any(finding.rule == "name-once" for finding in findings):

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.levels import ENVIRONMENTS, read_levels
+from kthena_components.cli.levels import read_settings
+from kthena_components.core.weights import ENVIRONMENTS, environment_levels
 from tests.cli.conftest import Command, Ran
-from tests.support.manifests import ADVISED, UNKNOWN, WRONG
+from tests.support.manifests import ADVISED, RIGHT, UNKNOWN, WRONG
+
+ROOT = Path(__file__).parent.parent.parent
 
 Write = Callable[[str, str | bytes], Path]
 Weigh = Callable[[str], Ran]
@@ -71,16 +74,70 @@ def test_a_file_that_cannot_be_used_is_refused(weigh: Weigh, text: str, told: st
     assert (done.status, done.out) == (2, "")
 
 
-@pytest.mark.parametrize(("name", "status"), [("dev", 0), ("staging", 1), ("prod", 1)])
-def test_an_environment_has_levels_of_its_own(
-    run: Command, write: Write, name: str, status: int
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_what_cannot_start_is_mandatory_in_every_environment(
+    run: Command, write: Write, name: str
 ) -> None:
     write("a.yaml", WRONG)
-    assert run("a.yaml", "--level", name).status == status
+    assert run("a.yaml", "--level", name).status == 1
 
 
-def test_the_levels_of_every_environment_are_in_the_package() -> None:
-    assert [bool(read_levels(name).weights) for name in ENVIRONMENTS] == [True, False, False]
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_file_of_the_pack_says_the_same_as_the_name_of_its_environment(name: str) -> None:
+    file = ROOT / "policies" / "levels" / f"{name}.json"
+    assert read_settings(str(file)) == read_settings(name)
+    assert read_settings(name).levels == environment_levels(name)
+
+
+def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
+    write("a.yaml", WRONG)
+    config = '{"serving-rules": {"enforcementLevel": "mandatory", "levels": {"*": "advisory"}}}'
+    write("pack.json", config)
+    assert run("a.yaml", "--level", "pack.json").status == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ('{"serving-advice": {}}', "is a config of policies, but not of serving-rules; add it"),
+        (
+            '{"serving-rules": {"level": {}}}',
+            "there is no setting 'level'; write 'levels'",
+        ),
+        (
+            '{"serving-rules": {"environment": "prd"}}',
+            "there is no environment 'prd'; write 'prod'",
+        ),
+        (
+            '{"serving-rules": {"levels": {"shm-presnt": "advisory"}}}',
+            "levels: there is no rule 'shm-presnt'; write 'shm-present'",
+        ),
+        (
+            '{"serving-rules": {"kthenaVersion": 0.4}}',
+            "0.4 is no text that names a Kthena; known: 0.1, 0.2, 0.3, 0.4, 1.0",
+        ),
+    ],
+)
+def test_a_config_of_the_pack_that_cannot_be_used_is_refused(
+    run: Command, write: Write, config: str, told: str
+) -> None:
+    write("pack.json", config)
+    done = run(".", "--level", "pack.json")
+    assert (done.status, done.err) == (2, f"kthena-components check: pack.json: {told}\n")
+
+
+def test_a_version_of_kthena_is_gone_by(run: Command, write: Write) -> None:
+    surge = "spec:\n  rolloutStrategy: {type: RoleRollingUpdate}\n"
+    write("a.yaml", RIGHT.replace("spec:\n", surge, 1))
+    assert run("a.yaml").status == 0
+    done = run("a.yaml", "--kthena-version", "0.3")
+    assert (done.status, "RoleRollingUpdate" in done.out) == (1, True)
+
+
+def test_a_version_of_kthena_that_is_not_known_is_named(run: Command) -> None:
+    done = run(".", "--kthena-version", "2.0")
+    told = "there is no Kthena '2.0' here; known: 0.1, 0.2, 0.3, 0.4, 1.0"
+    assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
 
 
 def test_a_level_that_is_not_there_is_named_with_the_nearest(run: Command) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.cli.comment import MARK, MOST_CHARACTERS, reviewed, write_comment
-from kthena_components.cli.levels import read_levels
 from kthena_components.cli.main import main
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
+from kthena_components.core.weights import Levels
 from tests.cli.conftest import Ran
 from tests.cli.previews import (
     PART,
@@ -345,6 +346,27 @@ def test_levels_weigh_what_the_review_itself_finds(review: Review, tmp_path: Pat
     assert review("--level", "nothing", prod=told).status == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "status", "title"),
+    [
+        ("9999-12-31 the quota is twice as large", 0, "Waived:"),
+        ("2025-01-01 the quota is twice as large", 1, "Refused:"),
+    ],
+)
+def test_what_the_review_itself_finds_is_waived_on_the_object(
+    review: Review, tmp_path: Path, text: str, status: int, title: str
+) -> None:
+    (tmp_path / "levels.json").write_text('{"lws-lower-then-raise": "mandatory"}')
+    at = "spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/resources"
+    before = changed(LWS_VLLM, {"spec/replicas": 1})
+    after = changed(LWS_VLLM, {"spec/replicas": 3, at: gpus(4)})
+    waiver = {"waive.kthena-components/lws-lower-then-raise": text}
+    after["metadata"]["annotations"] = waiver
+    ran = review("--level", "levels.json", prod=events(step("update", LWS, before, after)))
+    assert ran.status == status
+    assert title in ran.lines
+
+
 def test_no_value_of_a_resource_or_a_config_is_shown(review: Review) -> None:
     env = [{"name": "HF_TOKEN", "value": TOKEN}]
     pods = template("engine", f"HF_TOKEN={TOKEN} vllm serve m -tp 8")
@@ -398,7 +420,7 @@ def test_any_step_is_written(item: dict[str, Any], other: Any) -> None:
     item = json.loads(json.dumps(item, default=str))
     told = json.dumps({"steps": [item, other], "diagnostics": [other]}, default=str)
     preview = parse_preview("prod", told)
-    stack = reviewed(preview, judge_updates(preview, read_levels(None)))
+    stack = reviewed(preview, judge_updates(preview, Levels(), date(2026, 6, 30)))
     assert write_comment([stack]).startswith(MARK)
 
 

@@ -11,9 +11,7 @@ import pytest
 import yaml
 
 from kthena_components.backends.compiler import compile_serving
-from kthena_components.cli.check import Summary, check
-from kthena_components.cli.levels import Levels
-from kthena_components.cli.together import Asked
+from kthena_components.cli.check import Given, Summary, check
 from tests.cli.conftest import Command
 from tests.core.checks.stack_samples import SECRET, SERVICE, STACK
 from tests.core.checks.volcano_samples import POD_GROUP, exact, hyper_node, pods, secret_env
@@ -178,9 +176,9 @@ def test_little_is_held_of_each_object(write: Write) -> None:
         body = pods(f"chat-{i}", 1, gang=f"g-{i}", command=[*words, f"--number={i}"])
         path = write(f"m/{i}.yaml", text(body))
     assert path.stat().st_size > 12_000
-    list(check([str(path)], Levels(), Summary()))
+    list(check([str(path)], Given(), Summary()))
     tracemalloc.start()
-    list(check([str(path.parent)], Levels(), Summary(), Asked()))
+    list(check([str(path.parent)], Given(), Summary()))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 25 * path.stat().st_size + 60 * 8_000

@@ -93,11 +93,13 @@ def seen_by_policy(props: Mapping[str, Any]) -> Any:
     return unknown_checking_proxy(deserialize_properties(json_format.MessageToDict(sent)))
 
 
-def resource(resource_type: str, props: Mapping[str, Any]) -> ResourceValidationArgs:
+def resource(
+    resource_type: str, props: Mapping[str, Any], config: Args | None = None
+) -> ResourceValidationArgs:
     """Give the argument of a resource policy."""
     urn = f"urn:pulumi:dev::test::{resource_type}::r{next(_numbers)}"
     return ResourceValidationArgs(
-        resource_type, seen_by_policy(props), urn, urn.rpartition("::")[2], _OPTIONS, None
+        resource_type, seen_by_policy(props), urn, urn.rpartition("::")[2], _OPTIONS, None, config
     )
 
 
@@ -107,14 +109,14 @@ def policy(name: str) -> Any:
     return found
 
 
-def refusals(resource_type: str, props: Mapping[str, Any]) -> str:
+def refusals(resource_type: str, props: Mapping[str, Any], config: Args | None = None) -> str:
     """Give what the mandatory policy reports about a resource, one finding a line."""
-    return _reported("serving-rules", resource_type, props)
+    return _reported("serving-rules", resource_type, props, config)
 
 
-def advice(resource_type: str, props: Mapping[str, Any]) -> str:
+def advice(resource_type: str, props: Mapping[str, Any], config: Args | None = None) -> str:
     """Give what the advisory policy reports about a resource, one finding a line."""
-    return _reported("serving-advice", resource_type, props)
+    return _reported("serving-advice", resource_type, props, config)
 
 
 def silent(resource_type: str, props: Mapping[str, Any]) -> bool:
@@ -122,14 +124,14 @@ def silent(resource_type: str, props: Mapping[str, Any]) -> bool:
     return not refusals(resource_type, props) and not advice(resource_type, props)
 
 
-def _reported(name: str, resource_type: str, props: Mapping[str, Any]) -> str:
+def _reported(name: str, resource_type: str, props: Mapping[str, Any], config: Args | None) -> str:
     found: list[str] = []
 
     def report(message: str, urn: str | None) -> None:
         assert urn is None, "the engine names the resource itself"
         found.append(message)
 
-    validated = policy(name).validate(resource(resource_type, props), report)
+    validated = policy(name).validate(resource(resource_type, props, config), report)
     assert validated is None
     return "\n".join(found)
 
@@ -144,17 +146,37 @@ def in_stack(body: Mapping[str, Any], provider: str = "default") -> PolicyResour
     )
 
 
-def group_refusals(resources: list[PolicyResource]) -> list[tuple[str, str]]:
+def group_refusals(
+    resources: list[PolicyResource], config: Args | None = None, name: str = "serving-groups"
+) -> list[tuple[str, str]]:
     """Give what the stack policy reports: the name of the resource it is about, and the message."""
     found: list[tuple[str, str]] = []
 
     def report(message: str, urn: str | None) -> None:
         found.append((str(urn).rpartition("::")[2], message))
 
-    policy("serving-groups").validate(StackValidationArgs(resources), report)
+    policy(name).validate(StackValidationArgs(resources, config), report)
     return found
+
+
+def group_advice(
+    resources: list[PolicyResource], config: Args | None = None
+) -> list[tuple[str, str]]:
+    """Give what the stack policy that advises reports, in the same way."""
+    return group_refusals(resources, config, "serving-groups-advice")
 
 
 def bodies(manifests: tuple[Manifest, ...]) -> list[Args]:
     """Give copies of what was emitted."""
     return [dict(manifest.body) for manifest in manifests]
+
+
+def addressed(service: str) -> Args:
+    """Give a Service with an address of its own where a headless one is needed."""
+    metadata = {"name": service, "namespace": "serving"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"type": "ClusterIP"},
+    }

@@ -32,12 +32,14 @@ class Pack:
         """Ask what policies there are."""
         return self.analyzer.GetAnalyzerInfo(empty_pb2.Empty(), timeout=SECONDS)
 
-    def configure(self, levels: Mapping[str, str]) -> None:
-        """Set levels, as a file of policies/levels says them."""
+    def configure(self, config: Mapping[str, str | Mapping[str, Any]]) -> None:
+        """Configure policies, as a file of policies/levels does it: a level, or a map with more."""
         request = messages.ConfigureAnalyzerRequest()
-        for name, level in levels.items():
-            number = messages.EnforcementLevel.Value(level.upper())
+        for name, stated in config.items():
+            fields = {"enforcementLevel": stated} if isinstance(stated, str) else dict(stated)
+            number = messages.EnforcementLevel.Value(fields.pop("enforcementLevel").upper())
             request.policyConfig[name].enforcementLevel = number
+            request.policyConfig[name].properties.update(fields)
         self.analyzer.Configure(request, timeout=SECONDS)
 
     def analyze(self, resource_type: str, props: Mapping[str, Any]) -> list[str]:

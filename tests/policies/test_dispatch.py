@@ -19,9 +19,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
     """Give the manifests that the rules were asked about."""
     asked: list[Mapping[str, Any]] = []
 
-    def note(body: Mapping[str, Any]) -> list[Finding]:
+    def note(body: Mapping[str, Any], **by: Any) -> list[Finding]:
         asked.append(body)
-        return judge_manifest(body)
+        return judge_manifest(body, **by)
 
     monkeypatch.setattr(pack, "judge_manifest", note)
     return asked

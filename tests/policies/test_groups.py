@@ -10,7 +10,9 @@ from tests.policies.objects import (
     STATEFUL_SET,
     UNKNOWN,
     Args,
+    addressed,
     advice,
+    group_advice,
     group_refusals,
     in_stack,
     refusals,
@@ -57,6 +59,7 @@ UNEVEN = {"[pp-within-layers]"}
 def test_what_we_emit_is_let_by(example: str) -> None:
     bodies = emitted(ALL[example])
     assert group_refusals([in_stack(body) for body in bodies]) == []
+    assert group_advice([in_stack(body) for body in bodies]) == []
     for body in bodies:
         token = in_stack(body).resource_type
         assert refusals(token, body) == ""
@@ -169,21 +172,34 @@ def test_workers_with_unknown_gpus_say_so() -> None:
     )
 
 
-def test_a_group_that_cannot_be_judged_says_so_and_stops_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_group_that_cannot_be_judged_says_so_and_stops_nothing() -> None:
     parts = native()
     parts["gang"]["spec"]["minMember"] = UNKNOWN
     parts["workers"]["spec"]["replicas"] = UNKNOWN
     assert group_refusals([in_stack(body) for body in parts.values()]) == []
-    assert capsys.readouterr().err == (
-        "default/chat-0-decode-0: spec.template.spec.containers[0].command: engine 'decode' was "
-        "not checked, because replicas is not known yet. [world-size-equals-gpus]\n"
-        "default/chat-0: spec.minMember: was not checked, because replicas is not known yet. "
-        "[gang-covers-engine]\n"
-        f"default/chat-0: spec.minMember: {LATER}. [gang-has-pods]\n"
-        f"default/chat-0: spec.subGroupPolicy[0]: {LATER}. [subgroup-has-pods]\n"
+    replicas = "was not checked, because replicas is not known yet"
+    command = "spec.template.spec.containers[0].command: engine 'decode'"
+    said = group_advice([in_stack(body) for body in parts.values()])
+    assert [line for line in said if "headless-service" not in line[1]] == [
+        ("default/chat-0-decode-0", f"{command} {replicas}. [world-size-equals-gpus]"),
+        ("default/chat-0", f"spec.minMember: {replicas}. [gang-covers-engine]"),
+        ("default/chat-0", f"spec.minMember: {LATER}. [gang-has-pods]"),
+        ("default/chat-0", f"spec.subGroupPolicy[0]: {LATER}. [subgroup-has-pods]"),
+    ]
+
+
+def test_advice_on_a_group_is_given_where_it_belongs() -> None:
+    parts = native()
+    service = addressed(parts["entry"]["spec"]["serviceName"])
+    objects = [in_stack(body) for body in (*parts.values(), service)]
+    said = group_advice(objects)
+    assert [name for name, _ in said] == ["default/chat-0-decode-0-w", "default/chat-0-decode-0"]
+    assert said[1][1].startswith(
+        "spec.serviceName: is 'chat-0-decode-0', a Service with an address "
     )
+    raised = {"levels": {"headless-service": "mandatory"}}
+    assert group_refusals(objects, raised) == said
+    assert group_advice(objects) == [], "the config of the policy that refuses holds for it too"
 
 
 def test_what_objects_refer_to_is_judged_in_the_stack() -> None:

@@ -23,6 +23,7 @@ from tests.policies.objects import (
     UNKNOWN,
     Args,
     advice,
+    group_advice,
     group_refusals,
     in_stack,
     model_serving,
@@ -184,23 +185,21 @@ def test_any_damage_to_a_group_is_judged(data: st.DataObject) -> None:
     objects = [in_stack(each) for each in bodies]
     objects[number].props = unknown_checking_proxy(body)
     group_refusals(objects)
+    group_advice(objects)
 
 
-def test_a_fault_of_a_rule_is_advice_and_stops_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def broken(*_: object) -> None:
+def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise KeyError("gone")
 
     monkeypatch.setattr(pack, "judge_manifest", broken)
-    monkeypatch.setattr(pack, "read_group", broken)
+    monkeypatch.setattr(pack, "judge_together", broken)
     wrong = model_serving(pod(vllm("-tp", "17")))
     assert refusals(MODEL_SERVING, wrong) == ""
     assert advice(MODEL_SERVING, wrong) == (
         "was not checked, because a rule failed with KeyError: 'gone'. [rule-fault]"
     )
-    assert group_refusals([in_stack(body) for body in emitted(ENGINE_RAY)]) == []
-    assert capsys.readouterr().err == (
-        "serving-groups: was not checked, because a rule failed with KeyError: 'gone'. "
-        "[rule-fault]\n"
-    )
+    stack = [in_stack(body) for body in emitted(ENGINE_RAY)]
+    assert group_refusals(stack) == []
+    fault = "was not checked, because a rule failed with KeyError: 'gone'. [rule-fault]"
+    assert group_advice(stack) == [("None", fault)]

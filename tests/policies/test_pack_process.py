@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kthena_components.core.weights import ENVIRONMENTS
 from policies.pack import POLICIES
 from tests.policies.broken import native
 from tests.policies.objects import (
@@ -15,6 +16,7 @@ from tests.policies.objects import (
     GPU,
     UNKNOWN,
     Args,
+    addressed,
     container,
     type_of,
     vllm,
@@ -29,6 +31,9 @@ REFUSAL = (
     "ranks, but its pod has 8 GPUs. Set tensor to 8, or give the engine 2 pods, or give each pod "
     "16 GPUs. [world-size-equals-gpus]"
 )
+REFUSED = ["[world-size-equals-gpus]", "[leader-worker-same-gpus]"]
+ADVISED = ["[headless-service]", "[headless-service]"]
+"""What is found in the group below, which has no Service either."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +42,8 @@ def pack() -> Iterator[Pack]:
         yield running
 
 
-def levels(environment: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads((PACK / "levels" / f"{environment}.json").read_text())
+def levels(environment: str) -> Args:
+    found: Args = json.loads((PACK / "levels" / f"{environment}.json").read_text())
     return found
 
 
@@ -72,14 +77,58 @@ def test_what_is_not_known_is_advice_on_the_wire(pack: Pack) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("environment", "level"), [("dev", "advisory"), ("staging", "mandatory"), ("prod", "mandatory")]
-)
-def test_an_environment_decides_what_stops_it(pack: Pack, environment: str, level: str) -> None:
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_what_cannot_start_is_refused_in_every_environment(pack: Pack, environment: str) -> None:
     pack.configure(levels(environment))
-    assert pack.analyze(DEPLOYMENT, WRONG) == [f"{level} serving-rules : {REFUSAL}"]
-    stack = pack.analyze_stack(uneven_group())
-    assert [line.partition(" ")[0] for line in stack] == [level, level]
+    assert pack.analyze(DEPLOYMENT, WRONG) == [f"mandatory serving-rules : {REFUSAL}"]
+    found = pack.analyze_stack(uneven_group())
+    refused = [line for line in found if line.startswith("mandatory serving-groups ")]
+    assert [line.rpartition(" ")[2] for line in refused] == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("environment", "by"),
+    [
+        ("dev", "advisory serving-advice"),
+        ("staging", "advisory serving-advice"),
+        ("prod", "mandatory serving-rules"),
+    ],
+)
+def test_an_environment_decides_who_says_it(pack: Pack, environment: str, by: str) -> None:
+    pack.configure(levels(environment))
+    moving = workload(vllm("-tp", "8", image="vllm/vllm-openai:latest"))
+    (line,) = pack.analyze(DEPLOYMENT, moving)
+    assert line.startswith(f"{by} : ")
+    assert line.endswith("[image-pinned]")
+
+
+@pytest.mark.parametrize(
+    ("level", "by"),
+    [
+        ("advisory", "advisory serving-groups-advice"),
+        ("mandatory", "mandatory serving-groups"),
+    ],
+)
+def test_a_rule_of_the_stack_is_told_by_the_policy_of_its_level(
+    pack: Pack, level: str, by: str
+) -> None:
+    config = levels("prod")
+    config["serving-groups"]["levels"] = {"*": level}
+    pack.configure(config)
+    lines = pack.analyze_stack(uneven_group())
+    assert {line.partition(" urn")[0] for line in lines} == {by}
+    assert [line.rpartition(" ")[2] for line in lines] == [*REFUSED, *ADVISED]
+
+
+def test_a_config_that_cannot_be_used_is_told_in_one_sentence(pack: Pack) -> None:
+    pack.configure({"serving-rules": {"enforcementLevel": "mandatory", "levels": {"shm": "x"}}})
+    told, *found = pack.analyze(DEPLOYMENT, WRONG)
+    assert told.startswith(
+        "mandatory serving-rules : the config of serving-rules is not used: levels: there is no "
+        "rule 'shm'; "
+    )
+    assert found == [f"mandatory serving-rules : {REFUSAL}"]
+    assert pack.analyze(DEPLOYMENT, WRONG) == found
 
 
 def test_advice_is_given_without_the_policy_that_refuses(pack: Pack) -> None:
@@ -95,6 +144,8 @@ def test_a_group_is_judged_on_the_wire(pack: Pack) -> None:
     assert [line.partition(": ")[0] for line in found] == [
         "mandatory serving-groups urn:entry",
         "mandatory serving-groups urn:workers",
+        "advisory serving-groups-advice urn:workers",
+        "advisory serving-groups-advice urn:entry",
     ]
 
 
@@ -103,6 +154,7 @@ def uneven_group() -> dict[str, tuple[str, Args]]:
     parts = native()
     engine = parts["workers"]["spec"]["template"]["spec"]["containers"][0]
     engine["resources"] = {"limits": {GPU: 4}, "requests": {GPU: 4}}
+    parts["service"] = addressed(parts["entry"]["spec"]["serviceName"])
     return {f"urn:{part}": (type_of(body), body) for part, body in parts.items()}
 
 
@@ -110,8 +162,14 @@ def uneven_group() -> dict[str, tuple[str, Args]]:
 def test_a_levels_file_names_every_policy_and_a_level_that_there_is(path: Path) -> None:
     stated = levels(path.stem)
     assert set(stated) == {policy.name for policy in POLICIES}
-    assert set(stated.values()) <= {"advisory", "mandatory", "disabled"}
-    assert stated["serving-advice"] == "advisory", "what is not known yet must stop nothing"
+    refusing = {"enforcementLevel": "mandatory", "environment": path.stem}
+    assert stated["serving-rules"] == stated["serving-groups"] == refusing
+    advising = {stated["serving-advice"], stated["serving-groups-advice"]}
+    assert advising == {"advisory"}, "what is not known yet must stop nothing"
+
+
+def test_every_environment_has_a_levels_file() -> None:
+    assert {path.stem for path in LEVELS} == set(ENVIRONMENTS)
 
 
 def test_the_pack_is_run_by_the_projects_own_python() -> None:

@@ -1,5 +1,6 @@
 """The pack under the real engine: what stops a preview, what only speaks, and what is silent."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,25 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Stack:
 
 
 def preview(
-    stack: Stack, environment: str, *, tensor: int, workers: int, late: bool = False
+    stack: Stack,
+    environment: str | Path,
+    *,
+    tensor: int,
+    workers: int,
+    late: bool = False,
+    waiver: str = "",
 ) -> Run:
-    """Preview the program under the levels of an environment."""
-    values = {"tensor": str(tensor), "workers": workers, "late": late}
+    """Preview the program under the levels of an environment, or of a file."""
+    values = {"tensor": str(tensor), "workers": workers, "late": late, "waiver": waiver}
 
     def edit(config: dict[str, Any]) -> None:
         config.update({f"policies-under-the-engine:{key}": v for key, v in values.items()})
         config["kubernetes:renderYamlToDirectory"] = "rendered"  # no cluster is needed
 
     stack.change(edit)
-    levels = PACK / "levels" / f"{environment}.json"
+    levels = environment
+    if isinstance(environment, str):
+        levels = PACK / "levels" / f"{environment}.json"
     return stack.preview("--policy-pack", str(PACK), "--policy-pack-config", str(levels))
 
 
@@ -63,10 +72,57 @@ def test_wrong_servings_stop_a_preview_under_the_levels_of_prod(stack: Stack) ->
     assert MODEL_SERVING in run.text
 
 
-def test_the_same_servings_are_advice_under_the_levels_of_dev(stack: Stack) -> None:
-    run = preview(stack, "dev", tensor=16, workers=2)
+def config(tmp_path: Path, levels: dict[str, str]) -> Path:
+    """Write a config of the pack that weighs rules one by one."""
+    path = tmp_path / "levels.json"
+    path.write_text(json.dumps({"serving-rules": {"levels": levels}}))
+    return path
+
+
+def test_the_same_servings_are_advice_where_the_rule_weighs_less(
+    stack: Stack, tmp_path: Path
+) -> None:
+    levels = config(tmp_path, {"world-size-equals-gpus": "advisory"})
+    run = preview(stack, levels, tensor=16, workers=2)
     assert run.code == 0, run.text
     assert findings(run) == {DEPLOYMENT: "advisory", MODEL_SERVING: "advisory"}
+
+
+@pytest.mark.parametrize(
+    ("levels", "told"),
+    [
+        (
+            {"world-size-equal-gpu": "advisory"},
+            "levels: there is no rule 'world-size-equal-gpu'; write 'world-size-equals-gpus'. [",
+        ),
+        (
+            {"world-size-equals-gpus": "error"},
+            'levels.world-size-equals-gpus must be one of the following: "mandatory", "advisory", ',
+        ),
+    ],
+    ids=["rule", "level"],
+)
+def test_levels_that_cannot_be_used_stop_a_preview_with_one_sentence(
+    stack: Stack, tmp_path: Path, levels: dict[str, str], told: str
+) -> None:
+    run = preview(stack, config(tmp_path, levels), tensor=8, workers=1)
+    assert run.code != 0
+    assert told in run.text
+    assert "Traceback" not in run.text
+
+
+def test_a_waived_serving_is_advice_with_its_day_and_reason(stack: Stack) -> None:
+    run = preview(stack, "prod", tensor=16, workers=1, waiver="9999-12-31 more nodes come")
+    assert run.code == 0, run.text
+    said = DEPLOYMENT.replace(" [", " Waived until 9999-12-31: more nodes come. [")
+    assert findings(run) == {said: "advisory"}
+
+
+def test_a_waiver_that_is_over_stops_a_preview(stack: Stack) -> None:
+    run = preview(stack, "prod", tensor=16, workers=1, waiver="2025-01-01 more nodes come")
+    assert run.code != 0
+    assert DEPLOYMENT in findings(run)
+    assert "ended on 2025-01-01, and today is" in run.text
 
 
 def test_right_servings_are_not_spoken_of(stack: Stack) -> None:

@@ -1,10 +1,14 @@
 """What components give back, and what they tell while they are made."""
 
+from datetime import date
+
 import pulumi
+import pytest
 
 from kthena_components import ModelServing
 from kthena_components.core.findings import Finding, Level
-from kthena_components.resources.components import _tell
+from kthena_components.resources import components
+from kthena_components.resources._notes import tell
 from tests.resources.build import group, queue, role, serving, topology
 from tests.resources.test_standalone import INVENTORY
 from tests.support.recorder import Recorded, record
@@ -106,7 +110,7 @@ def test_what_was_filled_in_is_told_once_and_about_the_component() -> None:
 
 def test_identical_notes_are_told_once() -> None:
     note = Finding(path="roles[0]", seen="was filled in", rule="note", level=Level.ADVISORY)
-    seen = record(lambda: _tell(pulumi.ComponentResource("test:index:Any", "any"), [note, note]))
+    seen = record(lambda: tell(pulumi.ComponentResource("test:index:Any", "any"), [note, note]))
     assert seen.infos() == [str(note)]
 
 
@@ -114,6 +118,21 @@ def test_policies_see_counts_and_no_template() -> None:
     (root,) = record(lambda: serving(ENGINE_RAY)).of_kind("ModelServing")
     assert set(root.props) == {"name", "namespace", "backend", "replicas", "shape"}
     assert root.props["replicas"] == 2
+
+
+def test_what_is_waived_is_a_warning_and_policies_see_the_waiver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(components, "today", lambda: date(2026, 6, 30))
+    waivers = {"world-size-equals-gpus": "2026-12-31 half of each node is in repair"}
+    wrong = changed(ENGINE_RAY, {"roles[0].engine.parallelism.pipeline": 1, "waivers": waivers})
+    seen = record(lambda: serving(wrong))
+    assert seen.of_kind("ModelServing")[0].props["waivers"] == waivers
+    ((level, text),) = {(level, text) for level, text, _ in seen.logs if "waived" in text.lower()}
+    assert level == "WARNING"
+    assert text.endswith(
+        "Waived until 2026-12-31: half of each node is in repair. [world-size-equals-gpus]"
+    )
 
 
 def test_a_serving_of_no_groups_has_a_service_alone() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from kthena_components.core.surroundings import Surroundings, gather
 from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent
+TODAY = date(2026, 6, 30)
+"""The day by which waivers are judged."""
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
 _FIELDS = {"base", "before", "set", "budget", "gpu_types", "says", "level", "by", "none"}
 _OF_ALL = ("base", "budget", "gpu_types")
@@ -72,9 +75,9 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
         return _judge_stack(changed(named, changes), **asked)
     body = changed(found[0], changes)
     if "apiVersion" in body:
-        return judge_manifest(body)
+        return judge_manifest(body, today=TODAY)
     try:
-        return list(compile_serving(body).findings)
+        return list(compile_serving(body, today=TODAY).findings)
     except SpecError as error:
         return list(error.findings)
 

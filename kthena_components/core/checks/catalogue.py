@@ -33,6 +33,7 @@ from kthena_components.core.checks.stack_topology import hypernode_tree
 from kthena_components.core.checks.vllm_stack import RULES as VLLM_STACK_RULES
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
+from kthena_components.core.checks.waivers import waiver
 from kthena_components.core.checks.whole_stack import ASKED_RULES, STACK_RULES
 from kthena_components.core.findings import Level
 from kthena_components.core.role_rules import ROLE_RULES
@@ -45,11 +46,12 @@ ANY_MANIFEST, MODEL_SERVING, INPUT = (
     "Kthena ModelServing",
     "input of components",
 )
-LWS, KSERVE, VOLCANO, WHOLE = (
+LWS, KSERVE, VOLCANO, WHOLE, WAIVERS = (
     "LeaderWorkerSet and DisaggregatedSet",
     "KServe",
     "Volcano objects",
     "all objects of a cluster",
+    "waivers",
 )
 CHANGES = "an update, before and after"
 KAITO = "KAITO"
@@ -108,6 +110,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(TREE_RULES, WHOLE),
         *_documented((*alone, *ASKED_RULES), WHOLE),
         *_documented(chain(*CHANGE_RULES.values()), CHANGES),
+        *_documented((waiver,), WAIVERS),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
     )
     first: dict[str, RuleDoc] = {}
@@ -116,9 +119,16 @@ def all_rules() -> tuple[RuleDoc, ...]:
     return tuple(first.values())
 
 
+@cache
 def rule_names() -> frozenset[str]:
     """Give the names of all rules."""
     return frozenset(rule.name for rule in all_rules())
+
+
+@cache
+def stack_rule_names() -> frozenset[str]:
+    """Give the names of the rules that one object alone is not enough for."""
+    return frozenset(rule.name for rule in all_rules() if rule.judges in {WHOLE, CHANGES})
 
 
 def _documented(

@@ -10,7 +10,7 @@ from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, kaito_flag, vllm_flag
 from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash, script
 from kthena_components.core.engines.reading import Reading
-from kthena_components.core.engines.vllm_flags import DIALECT
+from kthena_components.core.engines.vllm_flags import DIALECT, KSERVE_DIALECT
 from kthena_components.core.engines.words import Scope
 from kthena_components.core.known import MaybeText, Unknown
 

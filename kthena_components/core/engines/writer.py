@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from kthena_components.core.engines import sglang, vllm
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
 from kthena_components.core.engines.reading import Reading
+from kthena_components.core.engines.vllm_flags import DIALECT as VLLM
 from kthena_components.core.engines.words import Scope
 
-_DIALECTS = {"vllm": vllm.DIALECT, "sglang": sglang.DIALECT}
+_DIALECTS = {"vllm": VLLM, "sglang": sglang.DIALECT}
 
 
 def unsupported(launch: Launch) -> list[Refusal]:

@@ -32,9 +32,11 @@ def template(name: str, command: list[Any]) -> dict[str, Any]:
 
 serve = ["vllm", "serve", "meta-llama/Llama-3.1-70B-Instruct", "--tensor-parallel-size", size]
 labels = {"app": "llama"}
+waiver = config.get("waiver")
+waived = {"waive.kthena-components/world-size-equals-gpus": waiver} if waiver else {}
 kubernetes.apps.v1.Deployment(
     "llama-70b",
-    metadata={"name": "llama-70b"},
+    metadata={"name": "llama-70b", "annotations": waived},
     spec={
         "replicas": 2,
         "selector": {"match_labels": labels},

@@ -1,0 +1,157 @@
+"""How much each rule weighs, and by which Kthena: what the pack and the command line are told.
+
+The table of the environments is levels.json. A rule, or an environment, that is not in it keeps
+the level of its findings.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+
+from kthena_components.core.checks.catalogue import rule_names
+from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS, known_version
+from kthena_components.core.findings import Finding, Level, nearest, suggest
+
+ENVIRONMENTS = ("dev", "staging", "prod")
+DEFAULT = "*"
+"""Stands for all rules that are not named."""
+NEWEST = KTHENA_VERSIONS[-1]
+"""The Kthena that anybody's ModelServing is judged by where none is asked for."""
+SETTINGS = ("environment", "levels", "kthenaVersion")
+"""What a policy's config may say beside its enforcementLevel."""
+_UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
+
+
+class Weight(StrEnum):
+    """What may be said of a rule."""
+
+    MANDATORY = "mandatory"
+    ADVISORY = "advisory"
+    DISABLED = "disabled"
+
+
+class SettingError(ValueError):
+    """A setting that cannot be used, and why, in one sentence without a full stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """The weight of each rule; a rule that is not named keeps the level of its findings."""
+
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+
+    def apply(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Weigh findings. Disabled rules say nothing; what is unknown or waived stays so."""
+        weighed: list[Finding] = []
+        for finding in findings:
+            weight = self.weights.get(finding.rule, self.weights.get(DEFAULT))
+            if weight is Weight.DISABLED:
+                continue
+            if weight is not None and finding.level not in _UNWEIGHED:
+                finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, weighed
+            weighed.append(finding)
+        return weighed
+
+    def overlaid(self, other: "Levels") -> "Levels":
+        """Give these levels changed by others; a weight for all rules leaves nothing of these."""
+        return (
+            other if DEFAULT in other.weights else Levels(weights={**self.weights, **other.weights})
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """By what a pack judges."""
+
+    levels: Levels = field(default_factory=Levels)
+    kthena_version: str = NEWEST
+
+
+def environment_levels(environment: str) -> Levels:
+    """Give the levels of an environment.
+
+    Raises:
+        SettingError: there is no such environment.
+    """
+    if environment not in ENVIRONMENTS:
+        meant = suggest(environment, ENVIRONMENTS)
+        raise SettingError(f"there is no environment '{environment}'; {meant}")
+    rows = _table().items()
+    return Levels(weights={rule: row[environment] for rule, row in rows if environment in row})
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Weight]]:
+    """Read the weight of each rule by environment."""
+    text = resources.files(__package__).joinpath("levels.json").read_text(encoding="utf-8")
+    rows: dict[str, dict[str, str]] = json.loads(text)
+    return {rule: {key: Weight(word) for key, word in row.items()} for rule, row in rows.items()}
+
+
+def parse_levels(stated: object) -> Levels:
+    """Read a map from rules, or * for all others, to weights.
+
+    Raises:
+        SettingError: it is no such map, or names a rule or a weight that is not there.
+    """
+    if not isinstance(stated, Mapping):
+        raise SettingError("must be a map from rules to levels")
+    known, weights = rule_names(), {}
+    for rule, weight in stated.items():
+        if rule != DEFAULT and rule not in known:
+            close = nearest(str(rule), known)
+            meant = f"write '{close}'" if close else "'check --rules' lists those that there are"
+            raise SettingError(f"there is no rule '{rule}'; {meant}")
+        if not isinstance(weight, str) or weight not in set(Weight):
+            known_weights = ", ".join(Weight)
+            raise SettingError(f"'{rule}' is {_shown(weight)}; known: {known_weights}")
+        weights[str(rule)] = Weight(weight)
+    return Levels(weights=weights)
+
+
+def parse_version(stated: object) -> str:
+    """Read a version of Kthena, such as `0.4` or `v1.0.2`.
+
+    Raises:
+        SettingError: it is no text, or a version that is not known here.
+    """
+    known = ", ".join(KTHENA_VERSIONS)
+    if not isinstance(stated, str):
+        raise SettingError(f"{_shown(stated)} is no text that names a Kthena; known: {known}")
+    version = known_version(stated)
+    if version is None:
+        raise SettingError(f"there is no Kthena '{stated}' here; known: {known}")
+    return version
+
+
+def parse_settings(stated: Mapping[str, object]) -> Settings:
+    """Read what a policy's config says: an environment, levels on top of it, a Kthena version.
+
+    Raises:
+        SettingError: something of it cannot be used.
+    """
+    for name in stated:
+        if name not in SETTINGS:
+            raise SettingError(f"there is no setting '{name}'; {suggest(name, SETTINGS)}")
+    levels = Levels()
+    if "environment" in stated:
+        asked = stated["environment"]
+        levels = environment_levels(asked if isinstance(asked, str) else _shown(asked))
+    if "levels" in stated:
+        try:
+            levels = levels.overlaid(parse_levels(stated["levels"]))
+        except SettingError as error:
+            raise SettingError(f"levels: {error}") from None
+    version = parse_version(stated["kthenaVersion"]) if "kthenaVersion" in stated else NEWEST
+    return Settings(levels=levels, kthena_version=version)
+
+
+def _shown(value: object) -> str:
+    """Show a value as it stands in JSON."""
+    try:
+        return json.dumps(value)[:60]
+    except (TypeError, ValueError):
+        return type(value).__name__

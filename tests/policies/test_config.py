@@ -1,0 +1,79 @@
+"""What a policy's config changes: levels rule by rule, and the Kthena that is judged for."""
+
+import pytest
+
+from tests.policies.broken import emitted
+from tests.policies.objects import (
+    DEPLOYMENT,
+    MODEL_SERVING,
+    Args,
+    advice,
+    policy,
+    refusals,
+    resource,
+    vllm,
+    workload,
+)
+from tests.support.specs import GUIDE
+
+WRONG = workload(vllm("-tp", "16"), name="config")
+RULE = "world-size-equals-gpus"
+LOWERED = {"levels": {RULE: "advisory"}}
+
+
+def both(config: Args, other: Args | None = None) -> list[list[str]]:
+    """Give what serving-rules and serving-advice report about one resource, as the SDK asks."""
+    args, said = resource(DEPLOYMENT, WRONG, config), []
+    for name, given in (("serving-rules", config), ("serving-advice", other)):
+        lines: list[str] = []
+        args._ResourceValidationArgs__config = given or {}  # type: ignore[attr-defined]
+        policy(name).validate(args, lambda message, _, lines=lines: lines.append(message))
+        said.append(lines)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("weight", "counts"),
+    [("mandatory", [1, 0]), ("advisory", [0, 1]), ("disabled", [0, 0])],
+)
+def test_a_finding_is_told_by_one_policy_whatever_it_weighs(weight: str, counts: list[int]) -> None:
+    assert [len(lines) for lines in both({"levels": {RULE: weight}})] == counts
+
+
+def test_the_config_of_the_policy_that_refuses_holds_for_both() -> None:
+    refused, advised = both(LOWERED, {"levels": {RULE: "mandatory"}})
+    assert refused == []
+    assert [line.rpartition(" ")[2] for line in advised] == ["[policy-config]", f"[{RULE}]"]
+    assert advised[0] == (
+        "the config of serving-advice is not used: that of serving-rules holds for both policies. "
+        "[policy-config]"
+    )
+    assert [len(lines) for lines in both(LOWERED, LOWERED)] == [0, 1]
+
+
+def test_the_policy_that_advises_goes_by_its_own_where_the_other_is_disabled() -> None:
+    assert advice(DEPLOYMENT, WRONG) == ""
+    assert advice(DEPLOYMENT, WRONG, LOWERED).endswith(f"[{RULE}]")
+
+
+def test_a_config_that_cannot_be_used_is_told_once_and_changes_nothing() -> None:
+    wrong = {"levels": {RULE: "advisory", "shm": "advisory"}}
+    told, *found = refusals(DEPLOYMENT, WRONG, wrong).splitlines()
+    assert told.startswith(
+        "the config of serving-rules is not used: levels: there is no rule 'shm'"
+    )
+    assert found == refusals(DEPLOYMENT, WRONG, wrong).splitlines()
+    assert [line.rpartition(" ")[2] for line in found] == [f"[{RULE}]"]
+
+
+def test_a_model_serving_is_judged_for_the_kthena_that_is_asked_for() -> None:
+    serving = emitted(GUIDE, "kthena")[0]
+    serving["spec"]["rolloutStrategy"] = {"type": "RoleRollingUpdate"}
+    assert refusals(MODEL_SERVING, serving) == ""
+    old = refusals(MODEL_SERVING, serving, {"kthenaVersion": "v0.3.0"})
+    assert "RoleRollingUpdate" in old
+    bad = refusals(MODEL_SERVING, serving, {"kthenaVersion": "7"})
+    assert bad == (
+        "the config of serving-rules is not used: there is no Kthena '7' here; known: 0.1, 0.2, "
+        "0.3, 0.4, 1.0. [policy-config]"
+    )
