@@ -66,8 +66,9 @@ def _plain(value: object) -> object:
 def _pod(workload: LlmWorkload, field: str, at: str, *, based: bool) -> PodFacts:
     """Read a pod spec, which stands where others have a whole template."""
     spec = _plain(workload.fields.get(field))
-    containers = as_list(as_map(spec).get("containers"))
-    if is_late(spec) or (containers and is_late(containers[0])):
+    stated = as_map(spec).get("containers")
+    containers = as_list(stated)
+    if any(map(is_late, (spec, stated, *containers))):
         return read_pod(_LATE, f"{at}.{field}")
     engine = as_map(containers[0]) if containers else {}
     started = [{**engine, "name": "main", **_command(workload, engine)}, *containers[1:]]

@@ -8,12 +8,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.backends import kserve, kthena, llmisvc, lws, matrixinfer, workloads
+from kthena_components.backends import (
+    dynamo,
+    grove,
+    kserve,
+    kthena,
+    llmisvc,
+    lws,
+    matrixinfer,
+    modelbooster,
+    ray,
+    rbg,
+    vllm_stack,
+    workloads,
+)
 from kthena_components.core.checks import run_checks
+from kthena_components.core.checks.dynamo import judge_dynamo
+from kthena_components.core.checks.grove import judge_pod_clique_set
 from kthena_components.core.checks.kserve import judge_inference_service
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.checks.llmisvc import judge_llm_inference_service
 from kthena_components.core.checks.lws import judge_leader_worker_set
+from kthena_components.core.checks.modelbooster import judge_model_booster
+from kthena_components.core.checks.rbg import judge_role_based_group
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
 from kthena_components.core.facts import ServingFacts
@@ -45,6 +62,12 @@ SYSTEMS: tuple[System, ...] = (
     System(kinds=matrixinfer.KINDS, read=matrixinfer.read),
     System(kinds=kserve.KINDS, read=kserve.read, judge=judge_inference_service),
     System(kinds=llmisvc.KINDS, read=llmisvc.read, judge=judge_llm_inference_service),
+    System(kinds=modelbooster.KINDS, read=modelbooster.read, judge=judge_model_booster),
+    System(kinds=ray.KINDS, read=ray.read, judge=ray.judge),
+    System(kinds=vllm_stack.KINDS, read=vllm_stack.read, judge=vllm_stack.judge),
+    System(kinds=rbg.KINDS, read=rbg.read, judge=judge_role_based_group),
+    System(kinds=grove.KINDS, read=grove.read, judge=judge_pod_clique_set),
+    System(kinds=dynamo.KINDS, read=dynamo.read, judge=judge_dynamo),
     System(kinds=workloads.KINDS, read=workloads.read),
     System(
         kinds=frozenset(VOLCANO_RULES) - {kthena.MODEL_SERVING},

@@ -1,4 +1,4 @@
-"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, ReplicaSet, DaemonSet, Job.
+"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
 
 These may be ours or anyone's. One object shows one pod template; how many pods make one engine is
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
@@ -28,7 +28,7 @@ from kthena_components.core.known import MaybeInt, Unknown, is_late
 
 TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
-    "batch": {"Job"},
+    "batch": {"Job", "CronJob"},
 }
 KINDS = frozenset(
     {("", "Pod"), *((group, kind) for group in TEMPLATED for kind in TEMPLATED[group])}
@@ -54,6 +54,8 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     spec = body.get("spec")
     template: object = body
     at = path
+    if kind == "CronJob":
+        spec, path = _job_of(spec, path)
     if kind in TEMPLATED.get(group, ()):
         template = spec if is_late(spec) else as_map(spec).get("template")
         at = join_path(path, "spec.template")
@@ -64,7 +66,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     engines = tuple(
         _engine(role if _is_name(role) else name, pod, template, at, as_map(spec))
         for pod in _pods(template, at)
-        if _is_serving(pod)
+        if is_serving(pod)
     )
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
@@ -74,6 +76,13 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         gang_expected=NO_SCHEDULER if is_late(scheduler) else scheduler == "volcano",
         names=_names(body, kind, path, ours=role is not None),
     )
+
+
+def _job_of(spec: object, path: str) -> tuple[object, str]:
+    """Give the spec of the Jobs that a CronJob makes, and what stands before it."""
+    template = spec if is_late(spec) else as_map(spec).get("jobTemplate")
+    inner = template if is_late(template) else as_map(template).get("spec")
+    return inner, join_path(path, "spec.jobTemplate")
 
 
 def name_of(body: Mapping[str, Any]) -> str:
@@ -113,7 +122,7 @@ def fill_requests(pod: PodFacts) -> PodFacts:
     return replace(pod, devices=tuple(devices))
 
 
-def _is_serving(pod: PodFacts) -> bool:
+def is_serving(pod: PodFacts) -> bool:
     """Tell whether there is anything to say about a pod: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
@@ -124,7 +133,7 @@ def _engine(
     name: str, pod: PodFacts, template: object, path: str, spec: Mapping[str, Any]
 ) -> EngineFacts:
     joins = _joins(pod.command, _labels(template))
-    pods = ELSEWHERE if joins else _pods_of(as_map(template), pod.command)
+    pods = ELSEWHERE if joins else pods_of(as_map(template), pod.command)
     return EngineFacts(
         path=path,
         name=name,
@@ -148,7 +157,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
     return alone or (command.headless is True and command.nnodes is None)
 
 
-def _pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
+def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
     """Say how many pods make one engine, as far as they are told."""
     size = _group_size(template)
     if command is None or isinstance(size, int):

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.backends.readers import SYSTEMS, judge_manifest
+from tests.rules.cases import documents
+from tests.support import groups
 from tests.support.peers import (
     ISVC,
     LWS_SGLANG,
@@ -31,7 +33,9 @@ GOOD = (
     isvc(8, 2, changes={"spec/predictor/model/resources": gpus(8)}),
     RUNTIME,
     llm({"tensor": 8}),
+    *(documents(name)[0] for name in ("raycluster", "rayservice", "booster", "release")),
     llm({"tensor": 1, "data": 16, "dataLocal": 8}, worker=True, prefill={"parallelism": {}}),
+    *groups.GOOD,
 )
 fuzz = settings(max_examples=150, deadline=None)
 
@@ -52,7 +56,7 @@ def test_any_damage_is_judged(body: dict[str, Any], data: st.DataObject) -> None
 @fuzz
 @given(
     st.sampled_from(GOOD),
-    st.fixed_dictionaries({}, optional=dict.fromkeys(("metadata", "spec"), json_trees())),
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("metadata", "spec", "values"), json_trees())),
 )
 def test_any_tree_under_these_kinds_is_judged(body: dict[str, Any], tree: dict[str, Any]) -> None:
     judge({"apiVersion": body["apiVersion"], "kind": body["kind"], **tree})

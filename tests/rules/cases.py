@@ -59,7 +59,7 @@ _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 def judge(base: str, changes: dict[str, Any], budget: int | None = None) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
-    named = {body.get("metadata", body)["name"]: body for body in documents(base)}
+    named = {body.get("metadata", body).get("name"): body for body in documents(base)}
     if len(named) > 1:
         return _judge_stack(changed(named, changes), budget)
     body = changed(documents(base)[0], changes)

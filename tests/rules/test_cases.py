@@ -44,7 +44,7 @@ def test_pass_is_silent_and_fail_is_not(rule: str) -> None:
 
 def test_the_documents_of_a_base_have_names_of_their_own() -> None:
     for base in {case.base for case in CASES if case.base}:
-        names = [body.get("metadata", body)["name"] for body in documents(base)]
+        names = [str(body.get("metadata", body).get("name")) for body in documents(base)]
         assert sorted(names) == sorted(set(names)), base
 
 

@@ -9,9 +9,13 @@ from kthena_components.core.checks.devices import (
     gpu_requests_equal_limits,
     leader_worker_same_gpus,
 )
-from kthena_components.core.checks.engine_start import executor_stated, ray_in_image
+from kthena_components.core.checks.engine_start import executor_stated, pp_with_ray, ray_in_image
 from kthena_components.core.checks.gpus import nodes_whole, world_size_equals_gpus
-from kthena_components.core.checks.group import gang_covers_engine, ray_cluster_size_equals_group
+from kthena_components.core.checks.group import (
+    gang_covers_engine,
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+)
 from kthena_components.core.checks.layouts import data_parallel_layout, sglang_layout
 from kthena_components.core.checks.models import (
     ffn_divisible,
@@ -35,6 +39,7 @@ CHECKS: tuple[Check, ...] = (
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
+    nnodes_equals_group,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,
@@ -44,6 +49,7 @@ CHECKS: tuple[Check, ...] = (
     fp8_block_multiple,
     executor_stated,
     ray_in_image,
+    pp_with_ray,
     data_parallel_layout,
     sglang_layout,
     leader_worker_same_parallelism,

@@ -7,11 +7,16 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.images import Image, read_image, shown_image
+from kthena_components.core.known import Unknown
 
 STATED_SINCE = (0, 12)
 """The first vLLM that wants the executor of several pods stated."""
 WITHOUT_RAY_SINCE = (0, 18)
 """The first vLLM whose own image does not contain Ray."""
+STAGES_BROKEN = (0, 12), (0, 21)
+"""The first vLLM whose Ray executor mixes up more stages than it can, and the first whose default
+executor does not."""
+MOST_RAY_STAGES = 3
 
 
 def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
@@ -148,6 +153,43 @@ def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Ite
             rule="ray-in-image",
             level=Level.ADVISORY,
         )
+
+
+def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
+    """A vLLM of 0.12 to 0.20 that Ray joins has at most 3 pipeline stages.
+
+    After Ray has sorted the workers, each takes the KV cache layout of another stage, and the
+    engine ends with a KeyError. Ray's new executor, the default since 0.21, does not. An engine
+    whose image states no version of vLLM is not judged. VLLM_USE_RAY_V2_EXECUTOR_BACKEND, which
+    turns the new executor on before that, is not looked at.
+
+    Pass: pipeline 3 with v0.19.1; pipeline 4 with v0.11.0 or v0.21.0; pipeline 8 with --nnodes.
+    Fail: pipeline 4 with the executor ray and vllm/vllm-openai:v0.19.1.
+    Level: advisory.
+    Source: vllm-project/vllm#23691, #30128, #41287, fixed by #36836; kaito-project/kaito#2121,
+    kaito-project/kaito#2279.
+    """
+    for engine in facts.engines:
+        command, image = engine.entry.command, _image(engine)
+        version = image.vllm_version if image else None
+        if command is None or command.engine != "vllm" or version is None:
+            continue
+        first, fixed = STAGES_BROKEN
+        ray = command.executor == "ray"
+        stages = command.pipeline
+        if not (ray and first <= version < fixed):
+            continue
+        if isinstance(stages, Unknown):
+            yield from unjudged(engine, stages, "pp-with-ray")
+        elif stages > MOST_RAY_STAGES:
+            yield Finding(
+                path=engine.entry.command_path,
+                seen=f"{title(engine)} has {stages} pipeline stages that Ray joins, and vLLM "
+                f"{version[0]}.{version[1]} mixes up the layers of more than {MOST_RAY_STAGES}",
+                remedy="use vLLM 0.21 or later, or join the pods with --nnodes and --node-rank",
+                rule="pp-with-ray",
+                level=Level.ADVISORY,
+            )
 
 
 def _image(engine: EngineFacts) -> Image | None:

@@ -35,6 +35,34 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
             )
 
 
+def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
+    """A native launch over several pods counts all of them: --nnodes is the pods of the engine.
+
+    With a larger number the engine waits for ever; with a smaller one some pods join nothing, or a
+    second engine.
+
+    Pass: --nnodes 2 for an entry and 1 worker; --nnodes $(LWS_GROUP_SIZE).
+    Fail: --nnodes 4 for an entry and 1 worker.
+
+    Source: vllm/config/parallel.py nnodes; sglang/srt/server_args.py nnodes.
+    """
+    for engine in facts.engines:
+        command, pods = engine.entry.command, engine.pods
+        nodes = command.nnodes if command else None
+        if nodes is None or isinstance(pods, Unknown):
+            continue
+        if isinstance(nodes, Unknown):
+            yield from unjudged(engine, nodes, "nnodes-equals-group")
+        elif nodes != pods:
+            yield Finding(
+                path=engine.entry.command_path,
+                seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
+                f"--nnodes {nodes}",
+                remedy=f"write --nnodes {pods}, or the variable that holds the size of the group",
+                rule="nnodes-equals-group",
+            )
+
+
 def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
     """The gang holds whole engines: all pods of at least the minimum of each role.
 

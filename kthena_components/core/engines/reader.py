@@ -141,11 +141,15 @@ class _Search:
         """Read every command of a script."""
         commands, open_end = read_script(text, self.scope)
         for command in commands:
+            # A script inside this one may start its engine in the background: that is one engine.
+            running, self.background = self.background, False
             started = self.words(command.words)
             if started:
                 again = command.background and command.looped
-                self.beside = self.beside or self.background or again
-                self.background = command.background
+                self.beside = self.beside or running or again
+                self.background = self.background or command.background
+            else:
+                self.background = running
         if open_end is not None:
             text = f"the script ends inside {open_end}, and the shell refuses it"
             self.broken = Problem(flag="-c", text=text, remedy="close it", hard=open_end.sure)

@@ -4,7 +4,7 @@ import pytest
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
-from kthena_components.core.checks.engine_start import executor_stated, ray_in_image
+from kthena_components.core.checks.engine_start import executor_stated, pp_with_ray, ray_in_image
 from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.known import MaybeInt, Unknown
@@ -199,3 +199,41 @@ def test_ray_in_an_image_without_it_is_told_where_the_user_wrote_the_image() -> 
     (finding,) = compile_serving(args).findings
     assert (finding.path, finding.rule) == ("roles[0].engine.image", "ray-in-image")
     assert compile_serving(NATIVE_8B).findings == ()
+
+
+def stages(count: object, tag: str, executor: str = "ray") -> list[Finding]:
+    command = f"vllm serve m -tp 8 -pp {count} --distributed-executor-backend {executor}"
+    return list(pp_with_ray(serving(command, f"{IMAGE}:{tag}", pods=4)))
+
+
+@pytest.mark.parametrize(
+    ("count", "tag", "executor"),
+    [
+        (3, "v0.19.1", "ray"),
+        (4, "v0.11.2", "ray"),
+        (4, "v0.21.0", "ray"),
+        (8, "v1.0.0", "ray"),
+        (4, "v0.19.1", "mp"),
+        (4, "nightly", "ray"),
+    ],
+)
+def test_few_stages_other_versions_and_other_executors_are_right(
+    count: int, tag: str, executor: str
+) -> None:
+    assert stages(count, tag, executor) == []
+
+
+@pytest.mark.parametrize("tag", ["v0.12.0", "v0.19.1", "v0.20.2-cu130"])
+def test_many_stages_that_ray_joins_are_told(tag: str) -> None:
+    (finding,) = stages(4, tag)
+    assert finding.level is Level.ADVISORY
+    assert str(finding) == (
+        "t.spec.containers[0].command: engine 'e' has 4 pipeline stages that Ray joins, and vLLM "
+        f"{tag[1:5]} mixes up the layers of more than 3. Use vLLM 0.21 or later, or join the pods "
+        "with --nnodes and --node-rank. [pp-with-ray]"
+    )
+
+
+def test_stages_that_are_not_known_are_told_once() -> None:
+    """world-size-equals-gpus says it already."""
+    assert stages(LATE, "v0.19.1") == []

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.checks.group import gang_covers_engine, ray_cluster_size_equals_group
+from kthena_components.core.checks.group import (
+    gang_covers_engine,
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+)
 from kthena_components.core.facts import EngineFacts, GangFacts, ServingFacts, read_pod
 from kthena_components.core.findings import Level
 from kthena_components.core.known import MaybeInt, Unknown
@@ -141,3 +145,38 @@ def test_every_finding_carries_its_rule() -> None:
         *gang_covers_engine(UNKNOWN["pods"]),
     ]
     assert {finding.rule for finding in found} == {"gang-covers-engine"}
+
+
+def native(nodes: str, pods: MaybeInt = 2) -> ServingFacts:
+    """Give an engine that is started with so many nodes."""
+    command = f"vllm serve m -tp 8 -pp 2 --nnodes {nodes} --node-rank 0"
+    entry = read_pod(gpu_template(command), "entry", {"GROUP_SIZE": "2"})
+    return serving(EngineFacts(path="e", name="e", pods=pods, replicas=1, entry=entry, worker=None))
+
+
+@pytest.mark.parametrize("nodes", ["2", "$(GROUP_SIZE)", "$GROUP_SIZE"])
+def test_a_native_launch_that_counts_its_pods_is_right(nodes: str) -> None:
+    assert list(nnodes_equals_group(native(nodes))) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "seen"),
+    [
+        ("4", 2, "has 2 pods, but is started with --nnodes 4. Write --nnodes 2"),
+        ("2", 1, "has 1 pod, but is started with --nnodes 2. Write --nnodes 1"),
+        ("1", 3, "has 3 pods, but is started with --nnodes 1. Write --nnodes 3"),
+    ],
+)
+def test_a_native_launch_that_counts_otherwise_is_refused(nodes: str, pods: int, seen: str) -> None:
+    (finding,) = nnodes_equals_group(native(nodes, pods))
+    assert str(finding) == (
+        f"entry.spec.containers[0].command: engine 'e' {seen}, or the variable that holds the "
+        "size of the group. [nnodes-equals-group]"
+    )
+
+
+def test_nodes_that_are_not_known_are_told_and_unknown_pods_are_not() -> None:
+    (finding,) = nnodes_equals_group(native(LATE))
+    assert finding.level is Level.UNKNOWN
+    assert list(nnodes_equals_group(native("4", NOT_SAID))) == []
+    assert list(nnodes_equals_group(serving(engine()))) == []

@@ -131,15 +131,19 @@ def test_the_order_of_the_objects_does_not_matter() -> None:
 
 
 def seconds(size: int) -> float:
-    """Measure how long a stack of so many racks, pods and objects takes."""
+    """Measure the processor time of a stack of so many racks, pods and objects, at its best."""
     racks = [hyper_node(f"r-{i}", 1, exact(f"n-{i}")) for i in range(size)]
     top = hyper_node("top", 2, *(exact(f"r-{i}", "HyperNode") for i in range(size)))
     sets = [pods(f"p-{i}", 1, gang=f"g-{i % 9}") for i in range(size)]
     queues = [changed(QUEUE, {"metadata.name": f"q-{i}", "spec.parent": f"q-{i - 1}"})
               for i in range(1, size)]  # fmt: skip
-    start = time.perf_counter()
-    judge_stack([*racks, top, *sets, *queues], budget=1)
-    return time.perf_counter() - start
+    return min(_once([*racks, top, *sets, *queues]) for _ in range(3))
+
+
+def _once(stack: list[Any]) -> float:
+    start = time.process_time()
+    judge_stack(stack, budget=1)
+    return time.process_time() - start
 
 
 def test_the_time_is_linear_in_the_objects() -> None:

@@ -33,6 +33,7 @@ def run(script: str, *rest: str, **env: str) -> CommandFacts:
         "TP=4 env -u A B=c nohup vllm serve M -tp 8",
         "numactl --cpunodebind 0 timeout 10 vllm serve M -tp 8",
         "bash -c 'vllm serve M -tp 8'",
+        "bash -c 'vllm serve M -tp 8 &' && ray start --head",
         "bash -euo pipefail -c 'exec vllm serve M -tp 8'",
         "echo $'it\\'s'; vllm serve M -tp 8",
         "diff <(echo ') ') x; vllm serve M -tp 8",
@@ -197,6 +198,8 @@ def test_branches_are_known_where_they_agree(pipeline: int, expected: MaybeInt) 
         "vllm serve A -tp 4 & vllm serve B -tp 4",
         "vllm serve A -tp 4 &\nsleep 9\nvllm serve B -tp 4 & wait",
         "for i in 0 1; do vllm serve A -tp 4 & done; wait",
+        "bash -c 'vllm serve A -tp 4 &'; sleep 9; vllm serve B -tp 4",
+        "vllm serve A -tp 4 & bash -c 'vllm serve B -tp 4'",
     ],
 )
 def test_engines_side_by_side_are_not_one_engine(script: str) -> None:
