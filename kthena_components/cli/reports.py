@@ -145,11 +145,11 @@ class MarkdownReport:
             result.subject,
             str(result.finding),
         )
-        self.rows.append(f"| {' | '.join(map(_cell, cells))} |\n")
+        self.rows.append(f"| {' | '.join(map(cell_text, cells))} |\n")
 
     def skip(self, unreadable: Unreadable) -> None:
         """Keep one line."""
-        self.skipped.append(f"- {_cell(str(unreadable))}\n")
+        self.skipped.append(f"- {cell_text(str(unreadable))}\n")
 
     def close(self, summary: Summary) -> None:
         """Write the counts, then the table, then what could not be read."""
@@ -162,7 +162,7 @@ class MarkdownReport:
             self.write("".join(self.skipped))
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
     """Write a text so that Markdown and HTML take nothing in it for their own."""
     plain = one_line(text.replace("\\", "\\\\")).replace("&", "&amp;").replace("<", "&lt;")
     for mark in "|*_`[]~#@":

@@ -26,27 +26,50 @@ def shape(plan: ServingPlan) -> list[dict[str, Any]]:
 
     `engines`, `pods` and `gpus` are totals over all groups. A value that is not known is "?".
     """
-    engines = facts_from_plan(plan).engines
-    return [_row(plan, engine) for engine in engines]
+    return shape_of(
+        facts_from_plan(plan),
+        namespace=plan.namespace,
+        backend=plan.backend,
+        groups=plan.groups,
+    )
 
 
-def _row(plan: ServingPlan, engine: EngineFacts) -> dict[str, Any]:
-    command = engine.entry.command
-    counts = plan.groups * int(engine.replicas if isinstance(engine.replicas, int) else 0)
-    pods = engine.pods if isinstance(engine.pods, int) else 0
+def shape_of(
+    facts: ServingFacts, *, namespace: str, backend: str, groups: MaybeInt
+) -> list[dict[str, Any]]:
+    """Give one row for each engine of anybody's serving, as `shape` does for a plan.
+
+    Args:
+        facts: what was read from the serving.
+        namespace: Kubernetes namespace.
+        backend: what runs it, in a word.
+        groups: how often all of its engines exist.
+    """
+    stated = {"serving": facts.name, "namespace": namespace, "backend": backend}
+    return [{**stated, **_row(engine, groups)} for engine in facts.engines]
+
+
+def _row(engine: EngineFacts, groups: MaybeInt) -> dict[str, Any]:
     held = _gpus_of_engine(engine)
+    engines = _product(groups, engine.replicas)
     return {
-        "serving": plan.name,
-        "namespace": plan.namespace,
         "role": engine.name,
-        "backend": plan.backend,
-        "groups": plan.groups,
-        "engines": counts,
-        "pods": counts * pods,
+        "groups": _shown(groups),
+        "engines": _shown(engines),
+        "pods": _shown(_product(engines, engine.pods)),
         "gpus_per_pod": _shown(engine.entry.gpus),
-        **_sizes(engine, command),
-        "gpus": _UNKNOWN if held is None else counts * held,
+        **_sizes(engine, engine.entry.command),
+        "gpus": _shown(_product(engines, held)),
     }
+
+
+def _product(*numbers: MaybeInt) -> MaybeInt:
+    product = 1
+    for number in numbers:
+        if isinstance(number, Unknown):
+            return number
+        product *= number
+    return product
 
 
 def _sizes(engine: EngineFacts, command: CommandFacts | None) -> dict[str, Any]:
@@ -122,12 +145,15 @@ def _command(row: Mapping[str, Any]) -> CommandFacts | Unknown:
     )
 
 
-def _gpus_of_engine(engine: EngineFacts) -> int | None:
+def _gpus_of_engine(engine: EngineFacts) -> MaybeInt:
     entry, pods = engine.entry.all_gpus, engine.pods
     worker = engine.worker.all_gpus if engine.worker else 0
+    for number in (entry, pods, worker):
+        if isinstance(number, Unknown):
+            return number
     if isinstance(entry, int) and isinstance(worker, int) and isinstance(pods, int):
         return entry + (pods - 1) * worker
-    return None
+    return Unknown("its pods are not known")
 
 
 def _shown(value: object) -> Any:

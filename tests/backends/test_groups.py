@@ -144,7 +144,7 @@ def test_a_patch_may_take_a_field_away_and_add_a_container() -> None:
 
 
 def test_a_shared_template_that_is_not_there_is_not_empty() -> None:
-    changes = {"spec/roleTemplates": []}
+    changes: dict[str, Any] = {"spec/roleTemplates": []}
     assert engines(groups.RBG_SHARED, changes)[0][3] == Unknown("the containers are not known yet")
 
 

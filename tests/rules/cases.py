@@ -10,6 +10,7 @@ import yaml
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
+from kthena_components.core.checks.changes import judge_change
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
@@ -17,7 +18,7 @@ from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
-_FIELDS = {"base", "set", "budget", "says", "level", "by", "none"}
+_FIELDS = {"base", "before", "set", "budget", "says", "level", "by", "none"}
 _OF_ALL = ("base", "budget")
 """Fields that a file may give once, for all its cases."""
 
@@ -31,6 +32,8 @@ class Case:
     number: int
     """Its place among the cases of its kind."""
     base: str
+    before: dict[str, Any] | None = None
+    """Fields of the base as they were, for a rule about an update."""
     set: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
     says: str | None = None
@@ -40,6 +43,8 @@ class Case:
 
     def findings(self) -> list[Finding]:
         """Judge the input by every rule there is."""
+        if self.before is not None:
+            return judge_update(self.base, self.before, self.set)
         return judge(self.base, self.set, self.budget)
 
     @property
@@ -80,6 +85,12 @@ def _judge_stack(named: dict[str, Any], budget: int | None) -> list[Finding]:
 def documents(name: str) -> list[dict[str, Any]]:
     """Read the documents of a base."""
     return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
+
+
+def judge_update(base: str, before: dict[str, Any], changes: dict[str, Any]) -> list[Finding]:
+    """Judge what an update would make of a base that was different before."""
+    (body,) = documents(base)
+    return judge_change(changed(body, before), changed(body, changes))
 
 
 def read_cases(rule: str) -> Iterator[Case]:

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from kthena_components.core.checks import CHECKS, rule_name
+from kthena_components.core.checks.changes import CHANGE_RULES
 from kthena_components.core.checks.dynamo import RULES as DYNAMO_RULES
 from kthena_components.core.checks.grove import RULES as GROVE_RULES
 from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
@@ -50,6 +51,7 @@ LWS, KSERVE, VOLCANO, WHOLE = (
     "Volcano objects",
     "all objects of a cluster",
 )
+CHANGES = "an update, before and after"
 RAY, BOOSTER, VLLM_STACK = "KubeRay", "Kthena ModelBooster", "releases of vllm-stack"
 RBG, GROVE, DYNAMO = ("RoleBasedGroup", "Grove PodCliqueSet", "NVIDIA Dynamo")
 """What rules judge."""
@@ -103,6 +105,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
         *_documented(TREE_RULES, WHOLE),
         *_documented((*alone, gpu_budget), WHOLE),
+        *_documented(chain(*CHANGE_RULES.values()), CHANGES),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
     )
     first: dict[str, RuleDoc] = {}

@@ -1,0 +1,273 @@
+"""The comment on a pull request: Markdown, from previews that were read.
+
+Nothing is shown of a resource but its name, its counts, the names of fields and what rules said.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tabulate import tabulate
+
+from kthena_components.cli.effects import Effect, Happening, happenings, natural, shown_paths
+from kthena_components.cli.preview import Preview, Said, Weight, title_of
+from kthena_components.cli.reports import cell_text
+from kthena_components.cli.shapes import Gpus, Pair, Row, between, deployed, gpus_of, pairs_of
+from kthena_components.core.findings import count_of
+
+MARK = "<!-- kthena-components review -->"
+"""First line of the comment: by it a workflow finds the comment that it wrote before."""
+MOST_CHARACTERS = 60_000
+"""GitHub takes 65,536 characters in a comment, GitLab more."""
+_MOST_LINES = 20
+_MOST_NAMES = 6
+_HEADERS = (
+    "serving", "role", "groups", "engines", "pods", "GPUs/pod", "TP × PP × DP", "world", "GPUs",
+    "backend",
+)  # fmt: skip
+_TITLES = {
+    Weight.MANDATORY: "Refused",
+    Weight.ADVISORY: "Worth a look",
+    Weight.WAIVED: "Waived",
+    Weight.UNKNOWN: "Not checked, and why",
+}
+_LOG = "the log of this job tells it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """One stack, judged."""
+
+    preview: Preview
+    said: Sequence[Said]
+    """What policies, the program and the review said, each thing once."""
+    pairs: Sequence[Pair]
+    gpus: Gpus
+
+    @property
+    def mandatory(self) -> int:
+        """Mandatory findings."""
+        return sum(said.weight is Weight.MANDATORY for said in self.said)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the preview came to no end, or failed without a finding that says why."""
+        preview = self.preview
+        unexplained = preview.failed and not self.mandatory
+        return not preview.ended or preview.errors > 0 or unexplained
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the program stopped, so that what it had not registered yet is not known."""
+        return self.preview.refusals > 0 or self.preview.errors > 0
+
+    @property
+    def verdict(self) -> str:
+        """Say in a few words how it ended."""
+        if self.mandatory:
+            return f"**refused**, {count_of(self.mandatory, 'mandatory finding')}"
+        return "**not judged**, its preview failed" if self.is_broken else "**passes**"
+
+
+def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
+    """Put together what is known of a stack."""
+    pairs = pairs_of(preview)
+    said = _once([*preview.said, *more])
+    return Reviewed(preview=preview, said=said, pairs=pairs, gpus=gpus_of(pairs))
+
+
+def _once(said: Iterable[Said]) -> list[Said]:
+    """Keep one of the findings that say the same of several resources, and count the others.
+
+    The one kept is the nearest to what the user wrote: the program's, the component's. The order
+    is always the same, because the engine's own is not.
+    """
+    found: dict[tuple[Weight, str, str], list[Said]] = {}
+    for item in said:
+        found.setdefault((item.weight, item.rule, item.sentence), []).append(item)
+    ordered = [sorted(items, key=_nearness) for items in found.values()]
+    kept = [replace(items[0], more=_others(items)) for items in ordered]
+    weights = list(Weight)
+    return sorted(kept, key=lambda item: (weights.index(item.weight), item.urn, item.text))
+
+
+def _nearness(item: Said) -> tuple[int, str, str]:
+    return item.urn.count("$") + bool(item.urn), item.urn, item.text
+
+
+def _others(items: Sequence[Said]) -> int:
+    return len({item.urn for item in items if item.urn} - {items[0].urn})
+
+
+def write_comment(stacks: Sequence[Reviewed], notes: Sequence[str] = ()) -> str:
+    """Write the whole comment, shortened where it would be longer than is taken."""
+    head = [MARK, "## Servings in this change", _summary(stacks), *map(cell_text, notes)]
+    text = "\n\n".join([*head, *(_section(stack) for stack in stacks)]) + "\n"
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    cut = text[:MOST_CHARACTERS].rpartition("\n")[0]
+    return f"{cut}\n\nThe rest is left out, because a comment may not be longer: {_LOG}.\n"
+
+
+def _summary(stacks: Sequence[Reviewed]) -> str:
+    if not stacks:
+        return "No stack is touched."
+    total = Gpus(before=0, after=0, not_known=0)
+    for stack in stacks:
+        total += stack.gpus
+    counted = {
+        "refused": sum(stack.mandatory > 0 for stack in stacks),
+        "not judged": sum(stack.is_broken and not stack.mandatory for stack in stacks),
+    }
+    bad = [f"{number} {word}" for word, number in counted.items() if number]
+    told = f"**{', '.join(bad)}**" if bad else "**nothing refused**"
+    known = "" if any(stack.is_stopped for stack in stacks) else f" GPUs: {total}."
+    return f"{count_of(len(stacks), 'stack')} touched: {told}.{known}"
+
+
+def _section(stack: Reviewed) -> str:
+    parts = [f"### Stack {cell_text(stack.preview.stack)}: {stack.verdict}"]
+    parts += list(_trouble(stack))
+    parts += list(_shapes(stack))
+    if not stack.is_stopped or stack.pairs:
+        parts += list(_effects(happenings(stack.preview.steps.values())))
+    parts += list(_findings(stack))
+    return "\n\n".join(parts)
+
+
+def _trouble(stack: Reviewed) -> Iterator[str]:
+    if stack.preview.errors:
+        yield f"The preview failed with {count_of(stack.preview.errors, 'error')}: {_LOG}."
+    elif not stack.preview.ended:
+        yield f"The preview did not come to its end: {_LOG}."
+    elif stack.is_broken:
+        yield f"The preview failed, and no finding says why: {_LOG}."
+
+
+def _shapes(stack: Reviewed) -> Iterator[str]:
+    if stack.is_stopped and not stack.pairs:
+        yield from _before(stack)
+        return
+    if stack.is_stopped:
+        yield "The program stopped, so this is a part of what would happen."
+    if not stack.pairs:
+        yield "It has no serving."
+        return
+    changed = [pair for pair in stack.pairs if pair.is_changed]
+    same = len(stack.pairs) - len(changed)
+    if changed:
+        yield _table(changed, stack.gpus, same)
+        yield f"GPUs: **{stack.gpus}**"
+    else:
+        yield f"No shape changes: {count_of(same, 'role')}, {stack.gpus} GPUs."
+        table = _table(stack.pairs, stack.gpus)
+        yield f"<details><summary>Shapes</summary>\n\n{table}\n\n</details>"
+
+
+def _before(stack: Reviewed) -> Iterator[str]:
+    rows = deployed(stack.preview)
+    told = "The program stopped before it registered a serving, so the shapes after are not known."
+    if not rows:
+        yield f"{told} Those before are not known either."
+        return
+    pairs = [Pair(before=row, after=row) for row in rows]
+    yield f"{told} Deployed is:"
+    yield _table(pairs, gpus_of(pairs))
+
+
+def _table(pairs: Sequence[Pair], gpus: Gpus, same: int = 0) -> str:
+    cells = [
+        [
+            _subject(pair), cell_text(pair.cell("role")), pair.cell("groups"),
+            pair.cell("engines"), pair.cell("pods"), pair.cell("gpus_per_pod"), pair.sizes,
+            pair.cell("world_size"), _held(pair), cell_text(pair.cell("backend")),
+        ]
+        for pair in pairs
+    ]  # fmt: skip
+    if same:
+        cells.append([f"{count_of(same, 'role')} unchanged", *[""] * 9])
+    total = between(str(gpus.before), str(gpus.after))
+    cells.append(["total", *[""] * 7, total, ""])
+    return tabulate(cells, headers=_HEADERS, tablefmt="github", disable_numparse=True)
+
+
+def _subject(pair: Pair) -> str:
+    row: Row = pair.after or pair.before or {}
+    where = row.get("namespace")
+    name = cell_text(f"{where}/{row.get('serving')}" if where else str(row.get("serving")))
+    if pair.before is None:
+        return f"{name} (new)"
+    return f"{name} (removed)" if pair.after is None else name
+
+
+def _held(pair: Pair) -> str:
+    """Write the GPUs: those of what is new or removed go from or to none."""
+    if pair.before is None:
+        return between("0", pair.cell("gpus"))
+    return between(pair.cell("gpus"), "0") if pair.after is None else pair.cell("gpus")
+
+
+def _effects(found: Sequence[Happening]) -> Iterator[str]:
+    if not found:
+        yield "Nothing that runs is touched."
+        return
+    lines: list[str] = []
+    for effect in Effect:
+        items = sorted(
+            (item for item in found if item.effect is effect),
+            key=lambda item: (item.step.kind, natural(item.step.name)),
+        )
+        grouped: dict[tuple[str, str], list[Happening]] = {}
+        for item in items:
+            grouped.setdefault((item.step.kind, item.words), []).append(item)
+        if effect in {Effect.CREATED, Effect.ADOPTED} and items:
+            told = (count_of(len(alike), cell_text(kind)) for (kind, _), alike in grouped.items())
+            lines.append(f"- **{effect}** {', '.join(told)}")
+        else:
+            lines += [_line(effect, kind, alike) for (kind, _), alike in grouped.items()]
+    yield "What would happen:"
+    yield _listed(lines)
+
+
+def _line(effect: Effect, kind: str, alike: Sequence[Happening]) -> str:
+    names = [cell_text(item.step.name) for item in alike[:_MOST_NAMES]]
+    more = len(alike) - len(names)
+    listed = ", ".join(names) + (f" and {more} more" if more else "")
+    what = cell_text(kind) if len(alike) == 1 else f"{cell_text(kind)}s"
+    words = f": {alike[0].words}" if alike[0].words else ""
+    fields = shown_paths(path for item in alike for path in item.paths)
+    return f"- **{effect}** {what} {listed}{words}{f' ({fields})' if fields else ''}"
+
+
+def _findings(stack: Reviewed) -> Iterator[str]:
+    extra = {Weight.UNKNOWN: list(_unseen(stack))}
+    for weight, title in _TITLES.items():
+        items = [item for item in stack.said if item.weight is weight]
+        lines = [_finding(item) for item in items] + extra.get(weight, [])
+        if lines:
+            yield f"{title}:"
+            yield _listed(lines)
+
+
+def _unseen(stack: Reviewed) -> Iterator[str]:
+    """Say what nobody looked at."""
+    if not stack.preview.packs and not stack.is_stopped:
+        yield "- The policies: the preview ran without a policy pack, or does not tell"
+    missing = stack.gpus.not_known
+    if missing:
+        yield f"- The GPUs of {count_of(missing, 'role')}: a number is known only after the update"
+
+
+def _finding(item: Said) -> str:
+    of = f"{cell_text(title_of(item.urn))}: " if item.urn else ""
+    text, _, rule = item.text.rpartition(" ")
+    named = rule == f"[{item.rule}]"
+    told = f"{cell_text(text)} {rule}" if named else f"{cell_text(item.text)} [{item.rule}]"
+    more = f" (and {item.more} more)" if item.more else ""
+    return f"- {of}{told}{more}"
+
+
+def _listed(lines: Sequence[str]) -> str:
+    shown = list(lines[:_MOST_LINES])
+    if len(lines) > _MOST_LINES:
+        shown.append(f"- {len(lines) - _MOST_LINES} more: {_LOG}")
+    return "\n".join(shown)
