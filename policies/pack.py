@@ -23,8 +23,8 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.backends.readers import has_rules, judge_manifest
-from kthena_components.backends.workloads import read_group
+from kthena_components.backends.readers import has_rules, is_compared, judge_manifest, read_held
+from kthena_components.backends.serving_groups import read_group
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level
@@ -33,14 +33,6 @@ from kthena_components.core.report import read_shape
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
 """Components that register what they deploy as rows (core/report.py)."""
-TOGETHER = frozenset(
-    {
-        *("PodGroup", "Queue", "HyperNode", "ModelServing", "Service", "Secret"),
-        *("Pod", "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job"),
-    }
-)
-"""Kinds that the rules for a whole stack compare."""
-
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 Body = dict[str, Any]
@@ -152,12 +144,22 @@ def _owner(finding: Finding, urns: Iterable[str]) -> str:
     return max(owners, key=len, default="")
 
 
-def _judge_groups(bodies: Mapping[str, Body]) -> Iterator[Finding]:
+def _judge_groups(
+    bodies: Mapping[str, Body], budget: int | None = None, gpu_types: Sequence[str] = ()
+) -> Iterator[Finding]:
     """Judge what no object shows by itself, each finding below the URN of the object to change."""
     groups = read_group(bodies.values(), list(bodies))
     findings = [finding for facts in groups for finding in run_checks(facts)]
     # Pods of a gang may belong to another stack, such as those of a Role that is used by itself.
-    findings += judge_stack(list(bodies.values()), list(bodies), complete=False)
+    held = {i: held for i, body in enumerate(bodies.values()) if (held := read_held(body))}
+    findings += judge_stack(
+        list(bodies.values()),
+        list(bodies),
+        held=held,
+        budget=budget,
+        gpu_types=gpu_types,
+        complete=False,
+    )
     if not findings:
         return
     alone = (finding for body in bodies.values() for finding in judge_manifest(body))
@@ -170,7 +172,7 @@ def _clusters(args: StackValidationArgs) -> Iterable[dict[str, Body]]:
     clusters: dict[str, dict[str, Body]] = {}
     for resource in args.resources:
         identity = _identity(resource.resource_type)
-        if identity["kind"] in TOGETHER and resource.resource_type.startswith(KUBERNETES):
+        if resource.resource_type.startswith(f"{KUBERNETES}:") and is_compared(identity):
             cluster = resource.provider.urn if resource.provider else ""
             body = {**plain(resource.props), **identity}
             clusters.setdefault(cluster, {})[resource.urn] = body

@@ -19,7 +19,14 @@ from kthena_components.core.checks.grove_reading import (
     read_clique_set,
 )
 from kthena_components.core.checks.kthena_reading import gap_of
-from kthena_components.core.facts import EngineFacts, PodFacts, ServingFacts, as_count, read_pod
+from kthena_components.core.facts import (
+    EngineFacts,
+    PodFacts,
+    ServingFacts,
+    as_count,
+    as_map,
+    read_pod,
+)
 from kthena_components.core.findings import join_path
 from kthena_components.core.known import MaybeInt, Unknown
 from kthena_components.core.patches import HIDDEN
@@ -37,7 +44,11 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     engines = tuple(_hidden(path, name) if view.gap else _engines(view, path))
     # The operator makes a PodGang of whatever it starts.
     return ServingFacts(
-        path=join_path(path, "spec"), name=name, engines=engines, gang_expected=True
+        path=join_path(path, "spec"),
+        name=name,
+        engines=engines,
+        gang_expected=True,
+        copies=as_count(as_map(body.get("spec")).get("replicas"), "replicas", 1),
     )
 
 

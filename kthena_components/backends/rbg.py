@@ -51,7 +51,14 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     if _is_hidden(body):
         engines.append(_hidden(base, name_of(body)))
     # Whether a gang places the pods is judged by the system's own rules, which name its annotation.
-    return ServingFacts(path=base, name=name_of(body), engines=tuple(engines), gang_expected=True)
+    several = as_map(body.get("spec")).get("replicas") if group_kind(body) == RBG_SET else 1
+    return ServingFacts(
+        path=base,
+        name=name_of(body),
+        engines=tuple(engines),
+        gang_expected=True,
+        copies=as_count(several, "replicas", 1),
+    )
 
 
 def _is_hidden(body: Mapping[str, Any]) -> bool:

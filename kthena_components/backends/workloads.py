@@ -4,17 +4,14 @@ These may be ours or anyone's. One object shows one pod template; how many pods 
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeGuard
 
-from kthena_components.backends import volcano
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import (
     EngineFacts,
-    GangFacts,
     NameFacts,
     PodFacts,
     ServingFacts,
@@ -61,21 +58,22 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         at = join_path(path, "spec.template")
     elif (group, kind) != ("", "Pod"):
         return None
-    name, labels = name_of(body), _labels(template)
-    role = labels.get(naming.ROLE)
-    engines = tuple(
-        _engine(role if _is_name(role) else name, pod, template, at, as_map(spec))
-        for pod in _pods(template, at)
-        if is_serving(pod)
-    )
+    name, role = name_of(body), _labels(template).get(naming.ROLE)
+    engines = read_template(template, at, role if is_name(role) else name, spec)
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
         path=path,
         name=name,
-        engines=engines,
+        engines=tuple(engines),
         gang_expected=NO_SCHEDULER if is_late(scheduler) else scheduler == "volcano",
         names=_names(body, kind, path, ours=role is not None),
     )
+
+
+def read_template(template: object, path: str, name: str, spec: object) -> list[EngineFacts]:
+    """Read the engines of a pod template, of which something makes as many pods as spec says."""
+    pods = filter(is_serving, pods_of_template(template, path))
+    return [_engine(name, pod, template, path, as_map(spec)) for pod in pods]
 
 
 def _job_of(spec: object, path: str) -> tuple[object, str]:
@@ -89,10 +87,11 @@ def name_of(body: Mapping[str, Any]) -> str:
     """Give what an object calls itself, or its kind when it has no name yet."""
     metadata = as_map(body.get("metadata"))
     given = (metadata.get(key) for key in ("name", "generateName"))
-    return next((name for name in given if _is_name(name)), str(body.get("kind", "")))
+    return next((name for name in given if is_name(name)), str(body.get("kind", "")))
 
 
-def _is_name(value: object) -> TypeGuard[str]:
+def is_name(value: object) -> TypeGuard[str]:
+    """Tell whether a value is a text that is known and not empty."""
     return isinstance(value, str) and value != "" and not is_late(value)
 
 
@@ -108,7 +107,7 @@ def _names(body: Mapping[str, Any], kind: str, path: str, *, ours: bool) -> tupl
     return (NameFacts(path=at, name=name, limit=limit, what="StatefulSet", made=ours),)
 
 
-def _pods(template: object, path: str) -> list[PodFacts]:
+def pods_of_template(template: object, path: str) -> list[PodFacts]:
     """Read a pod template of a workload, where the API server fills requests from limits.
 
     Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
@@ -159,7 +158,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
 
 def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
     """Say how many pods make one engine, as far as they are told."""
-    size = _group_size(template)
+    size = group_size(template)
     if command is None or isinstance(size, int):
         return 1 if size is None else size
     for stated in (command.ray_cluster_size, command.nnodes, size):
@@ -175,7 +174,7 @@ def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeI
     return _pods_of_copies(command)
 
 
-def _group_size(template: Mapping[str, Any]) -> MaybeInt | None:
+def group_size(template: Mapping[str, Any]) -> MaybeInt | None:
     """Read GROUP_SIZE, which a controller or this package puts into every container."""
     for container in as_list(as_map(template.get("spec")).get("containers")):
         for item in as_list(as_map(container).get("env")):
@@ -203,98 +202,3 @@ def _pods_of_copies(command: CommandFacts) -> MaybeInt:
     if isinstance(data, int) and isinstance(local, int) and local and data % local == 0:
         return data // local
     return NOT_STATED
-
-
-@dataclass(slots=True)
-class _Group:
-    """The objects of one ServingGroup, as they are found."""
-
-    serving: str = ""
-    entries: dict[tuple[str, str], EngineFacts] = field(default_factory=dict)
-    workers: dict[tuple[str, str], tuple[MaybeInt, PodFacts]] = field(default_factory=dict)
-    gang: GangFacts | None = None
-
-    def add(self, body: Mapping[str, Any], path: str) -> None:
-        """Take in one StatefulSet or PodGroup."""
-        labels = as_map(as_map(body.get("metadata")).get("labels"))
-        self.serving = str(labels.get(naming.NAME, ""))
-        if group_kind(body) == ("scheduling.volcano.sh", "PodGroup"):
-            self.gang = volcano.read_gang(body, path)
-            return
-        key = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
-        spec, at = as_map(body.get("spec")), join_path(path, "spec.template")
-        template = as_map(spec.get("template"))
-        pod = _pods(template, at)[0]
-        if naming.WORKER in as_map(as_map(spec.get("selector")).get("matchLabels")):
-            self.workers[key] = (as_count(spec.get("replicas"), "replicas", 1), pod)
-        else:
-            size = _group_size(template)
-            self.entries[key] = EngineFacts(
-                path=at,
-                name=key[0],
-                pods=1 if size is None else size,
-                replicas=1,
-                entry=pod,
-                worker=None,
-            )
-
-    def facts(self) -> ServingFacts:
-        """Put the objects together. What has lost a part, because it is not here, is left out."""
-        whole = [found for key in self.entries if (found := self._engine(key)) is not None]
-        gang, roles = self.gang, {engine.name for engine in whole}
-        if gang is not None:
-            needed = {role for role, minimum in gang.minima.items() if minimum != 0}
-            gang = gang if needed <= roles and len(whole) == len(self.entries) else None
-        return ServingFacts(
-            path="",
-            name=self.serving,
-            engines=_by_role(whole),
-            gang=gang,
-            gang_expected=self.gang is not None,
-        )
-
-    def _engine(self, key: tuple[str, str]) -> EngineFacts | None:
-        engine, found = self.entries[key], self.workers.get(key)
-        if found is None:
-            return engine if engine.pods == 1 else None
-        workers, pod = found
-        pods = workers if isinstance(workers, Unknown) else workers + 1
-        return replace(engine, pods=pods, worker=pod)
-
-
-def read_group(
-    bodies: Iterable[Mapping[str, Any]], paths: Sequence[str] = ()
-) -> list[ServingFacts]:
-    """Put what was emitted natively together again: one ServingFacts for each ServingGroup.
-
-    This is the inverse of backends/native.py: entry and worker StatefulSets of an engine become
-    one engine, and the PodGroup becomes the gang. Everything else is ignored.
-
-    Args:
-        bodies: objects of one cluster.
-        paths: where each of them stands, in the caller's coordinates; none if left out.
-    """
-    groups: dict[tuple[str, str], _Group] = {}
-    for body, path in zip_longest(bodies, paths, fillvalue=""):
-        key = _group_key(as_map(body))
-        if key is not None:
-            groups.setdefault(key, _Group()).add(as_map(body), path)
-    return [group.facts() for _, group in sorted(groups.items()) if group.entries]
-
-
-def _group_key(body: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Give the namespace and the name of an object's group, if it belongs to one."""
-    metadata = as_map(body.get("metadata"))
-    name = as_map(metadata.get("labels")).get(naming.GROUP_NAME)
-    kinds = {("apps", "StatefulSet"), ("scheduling.volcano.sh", "PodGroup")}
-    if not _is_name(name) or group_kind(body) not in kinds:
-        return None
-    return str(metadata.get("namespace", "")), name
-
-
-def _by_role(engines: list[EngineFacts]) -> tuple[EngineFacts, ...]:
-    """Count equal engines of one role as its replicas."""
-    counted: dict[EngineFacts, int] = {}
-    for engine in engines:
-        counted[engine] = counted.get(engine, 0) + 1
-    return tuple(replace(engine, replicas=count) for engine, count in counted.items())

@@ -5,7 +5,7 @@ A document that cannot be read is named with its line, and the ones after it are
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,15 +36,20 @@ class Document:
     """Lines of the file before the text that the node's own lines count in."""
 
 
-def read_documents(text: str, file: str, wanted: Wanted) -> Iterator[Document | Unreadable]:
-    """Read the documents of a file. Of what is not wanted, only apiVersion and kind are read."""
+def read_documents(
+    text: str, file: str, wanted: Wanted, only: Container[int] | None = None
+) -> Iterator[Document | Unreadable]:
+    """Read the documents of a file. Of what is not wanted, only apiVersion and kind are read.
+
+    `only` picks YAML documents by their shifts, to look some of them up again.
+    """
     if file.endswith(".json") or text.lstrip()[:1] in {"{", "["}:
         documents = list(_read_json(text, file))
         # YAML may begin with a bracket as well, in a file that has another name.
         if file.endswith(".json") or not any(isinstance(d, Unreadable) for d in documents):
             yield from documents
             return
-    yield from _read_yaml(text, file, wanted)
+    yield from _read_yaml(text, file, wanted, only)
 
 
 def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
@@ -69,8 +74,12 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
         at = blank.end() if blank else end
 
 
-def _read_yaml(text: str, file: str, wanted: Wanted) -> Iterator[Document | Unreadable]:
+def _read_yaml(
+    text: str, file: str, wanted: Wanted, only: Container[int] | None
+) -> Iterator[Document | Unreadable]:
     for piece, before in _pieces(text):
+        if only is not None and before not in only:
+            continue
         try:
             check_depth(piece)
             loader = Loader(piece)

@@ -83,7 +83,10 @@ def _bytes(path: str) -> bytes:
     if path == STDIN:
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     with Path(path).open("rb") as file:
-        return file.read(MOST_BYTES + 1)
+        # A buffer as large as what is asked for is made at once, so no more is asked for than is
+        # there; what has no size, such as a pipe, is read up to the limit.
+        size = os.fstat(file.fileno()).st_size
+        return file.read(min(size, MOST_BYTES) + 1 if size else MOST_BYTES + 1)
 
 
 def shown_name(path: str) -> str:

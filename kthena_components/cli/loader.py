@@ -38,23 +38,28 @@ class Loader(_SAFE):  # type: ignore[misc]  # which one it is depends on how PyY
 
     def resolve(self, kind: object, value: str, implicit: tuple[bool, bool]) -> str:
         """Give the tag of a value that states none."""
-        if kind is not yaml.ScalarNode:
-            return _MAP if kind is yaml.MappingNode else _SEQ
-        if implicit[0]:
-            for tag, pattern in _IMPLICIT.get(value[:1], ()):
+        if kind is yaml.ScalarNode:
+            for tag, pattern in _IMPLICIT.get(value[:1], ()) if implicit[0] else ():
                 if pattern.match(value):
                     return tag
-        return _STR
+            return _STR
+        return _MAP if kind is yaml.MappingNode else _SEQ
 
     def build(self, node: yaml.Node) -> Any:
         """Build the value of a node. Its depth is limited before (guards.py)."""
-        tag = node.tag
-        if tag == _STR and isinstance(node, yaml.ScalarNode):
-            return node.value
-        if tag == _MAP and isinstance(node, yaml.MappingNode):
-            if not any(key.tag == _MERGE for key, _ in node.value):
-                return {self._key(key): self.build(value) for key, value in node.value}
-        elif tag == _SEQ and isinstance(node, yaml.SequenceNode):
+        tag, kind = node.tag, type(node)
+        if kind is yaml.ScalarNode:
+            if tag == _STR:
+                return node.value
+        elif kind is yaml.MappingNode and tag == _MAP:
+            made = {}
+            for key, value in node.value:
+                if key.tag == _MERGE:
+                    return self.construct_object(node, deep=True)
+                plain = key.tag == _STR and type(key) is yaml.ScalarNode
+                made[key.value if plain else self._key(key)] = self.build(value)
+            return made
+        elif kind is yaml.SequenceNode and tag == _SEQ:
             return [self.build(item) for item in node.value]
         return self.construct_object(node, deep=True)
 

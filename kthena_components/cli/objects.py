@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.backends.readers import has_rules
+from kthena_components.backends.readers import has_rules, is_compared
 from kthena_components.cli.documents import Document
 
 _LIST = "List"
@@ -35,13 +35,14 @@ def is_wanted(version: object, kind: object) -> bool:
 
 
 def is_judged(version: object, kind: object) -> bool:
-    """Tell whether there are rules for a kind."""
+    """Tell whether there are rules for a kind, alone or among the others of a cluster."""
     return isinstance(version, str) and isinstance(kind, str) and _has_reader(version, kind)
 
 
 @lru_cache(maxsize=1024)
 def _has_reader(version: str, kind: str) -> bool:
-    return has_rules({"apiVersion": version, "kind": kind})
+    body = {"apiVersion": version, "kind": kind}
+    return has_rules(body) or is_compared(body)
 
 
 def objects_of(document: Document) -> Iterator[KubeObject]:

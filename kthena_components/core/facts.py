@@ -81,6 +81,8 @@ class ServingFacts:
     gang_expected: MaybeBool = False
     """The pods ask Volcano to place them."""
     names: tuple[NameFacts, ...] = ()
+    copies: MaybeInt = field(default=1, compare=False)
+    """How many times all of this is there; only the sum over a whole stack asks."""
 
 
 def facts_from_plan(plan: ServingPlan) -> ServingFacts:

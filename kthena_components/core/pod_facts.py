@@ -18,6 +18,7 @@ from kthena_components.core.container_facts import (
 )
 from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
 from kthena_components.core.findings import join_path
+from kthena_components.core.hardware import GpuFacts, stated_gpu
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
 from kthena_components.core.quantity import is_accelerator, parse_quantity
 from kthena_components.core.spec_parse import show_value
@@ -29,6 +30,8 @@ _ANY = "accelerators"
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _LONG_INT = 10_000
 """Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
+_REMEMBERED = 8_192
+"""Characters of a command line whose facts are remembered, with the line itself."""
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ from pod to pod: facts are about all pods of a template."""
 
@@ -65,6 +68,8 @@ class PodFacts:
     """The container that the command is in."""
     others: tuple[ContainerFacts, ...] = ()
     """The other containers, init containers too, except those that start engines of their own."""
+    gpu: GpuFacts | Unknown | None = None
+    """The GPU that the pod's placement states. None: nothing says it."""
 
     @property
     def gpus(self) -> MaybeInt:
@@ -140,20 +145,14 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     engines = {id(container) for container in starts}
     beside = tuple(c.own for c in found if c.own and id(c) not in engines)
     beside += tuple(_init_containers(spec, join_path(path, "spec.initContainers")))
+    gpu = stated_gpu(spec)
     if starts:
-        return [replace(starts[0], devices=devices, others=beside), *starts[1:]]
+        rest = (replace(start, gpu=gpu) for start in starts[1:])
+        return [replace(starts[0], devices=devices, others=beside, gpu=gpu), *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
-    return [
-        PodFacts(
-            devices=devices,
-            command=None,
-            gpus_path=gpus_at,
-            command_path=at,
-            gap=gap,
-            others=beside,
-        )
-    ]
+    pod = PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at)
+    return [replace(pod, gap=gap, others=beside, gpu=gpu)]
 
 
 def _init_containers(spec: Mapping[str, Any], path: str) -> Iterator[ContainerFacts]:
@@ -173,7 +172,8 @@ def _container(
 ) -> PodFacts:
     """Read one container as if it were alone in its pod."""
     argv = _argv(container)
-    command = _command(tuple(argv), tuple(_env(container, env).items()))
+    read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
+    command = read(tuple(argv), tuple(_env(container, env).items()))
     name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")

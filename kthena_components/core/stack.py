@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.findings import Finding, SpecError, count_of
 from kthena_components.core.pod_template import Template
-from kthena_components.core.spec import Label, QueueSpec, Spec, Text
+from kthena_components.core.spec import Count, Label, QueueSpec, Spec, Text
 from kthena_components.core.spec_parse import parse_spec
 from kthena_components.core.topology import check_topology
 from kthena_components.core.topology_spec import HyperNodeTopologySpec
@@ -56,6 +56,8 @@ class StackSpec(Spec):
     topology: HyperNodeTopologySpec | None = None
     queues: list[QueueSpec] = Field(default_factory=list)
     secrets: list[SecretSpec] = Field(default_factory=list)
+    gpu_budget: Count | None = None
+    """GPUs that all servings together may ask for; no limit if left out."""
     allow_plain_secrets: list[Text] = Field(default_factory=list)
 
     def directory(self, stack: str) -> str:
@@ -140,6 +142,20 @@ def objects_once(made: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Finding]
                 remedy="rename one of the two, or give it another namespace",
                 rule="object-twice",
             )
+
+
+def within_budget(spec: StackSpec, gpus: Sequence[int | None]) -> Iterator[Finding]:
+    """The GPUs of all servings are within the stack's budget; None is a count that is not known."""
+    used = sum(number for number in gpus if number is not None)
+    if spec.gpu_budget is not None and used > spec.gpu_budget:
+        least = "at least " if None in gpus else ""
+        yield Finding(
+            path="gpu_budget",
+            seen=f"is {spec.gpu_budget}, but the servings of this stack ask for {least}"
+            f"{count_of(used, 'GPU')}",
+            remedy=f"give up {used - spec.gpu_budget}, or write {used}",
+            rule="gpu-budget",
+        )
 
 
 def is_kubeconfig_text(kubeconfig: str | None) -> bool:

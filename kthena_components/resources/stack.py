@@ -28,6 +28,7 @@ from kthena_components.core.stack import (
     parents_first,
     parse_stack,
     read_values,
+    within_budget,
 )
 from kthena_components.resources._apply import provider_version
 from kthena_components.resources._late import hide
@@ -107,6 +108,9 @@ def load_stack(config: StackConfig) -> Stack:
         made = [(p, [_title(m) for m in c.manifests]) for p, c in compiled.items()]
         made += [(f"secrets[{i}]", [f"Secret {s.title}"]) for i, s in enumerate(spec.secrets)]
         findings += objects_once(made)
+    rows = [row for one in compiled.values() for row in shape(one.plan)]
+    gpus = [row["gpus"] if isinstance(row["gpus"], int) else None for row in rows]
+    findings += within_budget(spec, gpus)
     mandatory = [finding for finding in findings if finding.level is Level.MANDATORY]
     if mandatory:
         raise refusal(mandatory, config)

@@ -14,6 +14,7 @@ from kthena_components.backends import kthena, workloads
 from kthena_components.backends.base import Manifest
 from kthena_components.backends.compiler import BACKENDS, Compiled, compile_serving
 from kthena_components.backends.readers import judge_manifest
+from kthena_components.backends.serving_groups import read_group
 from kthena_components.core import naming
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.facts import ServingFacts, facts_from_plan
@@ -33,7 +34,7 @@ def bodies(compiled: Compiled, *kinds: str) -> list[dict[str, Any]]:
 def read_back(compiled: Compiled) -> list[ServingFacts]:
     """Read the facts from what was emitted, each serving or group on its own."""
     if compiled.plan.backend == "native":
-        return workloads.read_group(bodies(compiled))
+        return read_group(bodies(compiled))
     return [facts for body in bodies(compiled) if (facts := kthena.read(body))]
 
 
@@ -165,7 +166,7 @@ def test_the_reader_of_one_backend_ignores_the_others_objects(backend: str, exam
             assert kthena.read(body) is None
         else:
             assert workloads.read(body) is None
-    assert workloads.read_group(bodies(compiled)) == [] or backend == "native"
+    assert read_group(bodies(compiled)) == [] or backend == "native"
 
 
 @law
@@ -175,4 +176,4 @@ def test_no_manifest_makes_a_reader_raise(backend: str, data: st.DataObject) -> 
     emitted = bodies(compile_serving(changed(ALL[example], {"backend": backend})))
     body = data.draw(damaged(data.draw(st.sampled_from(emitted))))
     judge_manifest(body)
-    workloads.read_group([*emitted, body])
+    read_group([*emitted, body])

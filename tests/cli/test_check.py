@@ -137,7 +137,7 @@ def test_what_is_no_object_is_passed_over(run: Command, write: Write) -> None:
 
 
 def test_kinds_without_rules_are_counted_apart(run: Command, write: Write) -> None:
-    write("a.yaml", "apiVersion: v1\nkind: Service\n---\napiVersion: v1\nkind: Secret\n")
+    write("a.yaml", "apiVersion: v1\nkind: ConfigMap\n---\napiVersion: v1\nkind: Event\n")
     assert "0 objects checked in 1 file (2 more without rules):" in run("a.yaml").out
 
 
@@ -147,7 +147,7 @@ def test_a_rule_that_fails_hides_nothing_else(
     def judge(body: dict[str, dict[str, str]]) -> list[object]:
         raise KeyError(body["metadata"]["name"])
 
-    monkeypatch.setattr("kthena_components.cli.check.judge_manifest", judge)
+    monkeypatch.setattr("kthena_components.cli.check.judge_and_count", judge)
     write("a.yaml", pod("a"))
     done = run("a.yaml")
     assert "a rule failed with KeyError: 'a'. [rule-fault]" in done.lines[0]

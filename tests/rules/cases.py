@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from kthena_components.backends.compiler import compile_serving
-from kthena_components.backends.readers import judge_manifest
+from kthena_components.backends.readers import judge_manifest, read_held
 from kthena_components.core.checks.changes import judge_change
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level, SpecError
@@ -18,8 +18,8 @@ from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
-_FIELDS = {"base", "before", "set", "budget", "says", "level", "by", "none"}
-_OF_ALL = ("base", "budget")
+_FIELDS = {"base", "before", "set", "budget", "gpu_types", "says", "level", "by", "none"}
+_OF_ALL = ("base", "budget", "gpu_types")
 """Fields that a file may give once, for all its cases."""
 
 
@@ -36,6 +36,7 @@ class Case:
     """Fields of the base as they were, for a rule about an update."""
     set: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
+    gpu_types: list[str] = field(default_factory=list)
     says: str | None = None
     level: str | None = None
     by: str | None = None
@@ -45,7 +46,7 @@ class Case:
         """Judge the input by every rule there is."""
         if self.before is not None:
             return judge_update(self.base, self.before, self.set)
-        return judge(self.base, self.set, self.budget)
+        return judge(self.base, self.set, budget=self.budget, gpu_types=self.gpu_types)
 
     @property
     def weight(self) -> Level:
@@ -62,12 +63,13 @@ _Loader.add_constructor("!unknown", lambda _, node: f"{node.value}{LATE_OPEN}7{L
 _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 
-def judge(base: str, changes: dict[str, Any], budget: int | None = None) -> list[Finding]:
+def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
     """Judge a base with some fields changed, as what it is: manifest, stack or input."""
-    named = {body.get("metadata", body).get("name"): body for body in documents(base)}
-    if len(named) > 1:
-        return _judge_stack(changed(named, changes), budget)
-    body = changed(documents(base)[0], changes)
+    found = documents(base)
+    if len(found) > 1:
+        named = {body.get("metadata", body)["name"]: body for body in found}
+        return _judge_stack(changed(named, changes), **asked)
+    body = changed(found[0], changes)
     if "apiVersion" in body:
         return judge_manifest(body)
     try:
@@ -76,9 +78,11 @@ def judge(base: str, changes: dict[str, Any], budget: int | None = None) -> list
         return list(error.findings)
 
 
-def _judge_stack(named: dict[str, Any], budget: int | None) -> list[Finding]:
+def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     alone = [f for name, body in named.items() for f in judge_manifest(body, name)]
-    return [*alone, *judge_stack(list(named.values()), list(named), budget=budget)]
+    bodies = list(named.values())
+    held = {i: held for i, body in enumerate(bodies) if (held := read_held(body))}
+    return [*alone, *judge_stack(bodies, list(named), held=held, **asked)]
 
 
 @cache

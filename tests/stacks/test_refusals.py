@@ -31,7 +31,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a field that resembles none": (
         {"zzz": "1"},
         [("zzz: there is no field 'zzz' here. Remove it; known: allow_plain_secrets, context, "
-         "kubeconfig, output, queues, render_directory, secrets, servings, topology. "
+         "gpu_budget, kubeconfig, output, queues, render_directory, secrets, servings, topology. "
          "[unknown-field]")],
     ),
     "an output that there is not": (
@@ -152,5 +152,15 @@ def test_a_kubeconfig_in_plain_text_is_refused_without_being_shown() -> None:
             "kubeconfig: holds a whole kubeconfig in plain text, and with it what opens the "
             "cluster. Run 'pulumi config set --secret kubeconfig --stack dev < FILE', or write "
             "a path. [secret-in-plain-text]"
+        )
+    ]
+
+
+def test_the_servings_stay_within_the_budget() -> None:
+    assert refusal(handed("dev", {"gpu_budget": 2})) == []
+    assert refusal(handed("dev", {"gpu_budget": 1})) == [
+        (
+            "gpu_budget: is 1, but the servings of this stack ask for 2 GPUs. Give up 1, or write "
+            "2. [gpu-budget]"
         )
     ]

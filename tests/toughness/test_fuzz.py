@@ -13,7 +13,7 @@ from pulumi_policy.proxy import unknown_checking_proxy
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
-from kthena_components.backends.workloads import read_group
+from kthena_components.backends.serving_groups import read_group
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Finding, Level, SpecError
 from policies import pack

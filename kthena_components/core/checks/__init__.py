@@ -17,6 +17,7 @@ from kthena_components.core.checks.group import (
     ray_cluster_size_equals_group,
 )
 from kthena_components.core.checks.layouts import data_parallel_layout, sglang_layout
+from kthena_components.core.checks.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.checks.models import (
     ffn_divisible,
     fp8_block_multiple,
@@ -47,6 +48,8 @@ CHECKS: tuple[Check, ...] = (
     moe_expert_shape,
     ffn_divisible,
     fp8_block_multiple,
+    memory_weights_fit,
+    memory_one_sequence,
     executor_stated,
     ray_in_image,
     pp_with_ray,

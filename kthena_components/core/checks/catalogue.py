@@ -20,6 +20,7 @@ from kthena_components.core.checks import CHECKS, rule_name
 from kthena_components.core.checks.changes import CHANGE_RULES
 from kthena_components.core.checks.dynamo import RULES as DYNAMO_RULES
 from kthena_components.core.checks.grove import RULES as GROVE_RULES
+from kthena_components.core.checks.kaito import RULES as KAITO_RULES
 from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
 from kthena_components.core.checks.kthena_admission import RULES as KTHENA_RULES
 from kthena_components.core.checks.llmisvc import RULES as LLM_RULES
@@ -28,12 +29,11 @@ from kthena_components.core.checks.modelbooster import RULES as BOOSTER_RULES
 from kthena_components.core.checks.ray import RULES as RAY_RULES
 from kthena_components.core.checks.ray_serve import ray_serve_gpus
 from kthena_components.core.checks.rbg import RULES as RBG_RULES
-from kthena_components.core.checks.stack_objects import gpu_budget
 from kthena_components.core.checks.stack_topology import hypernode_tree
 from kthena_components.core.checks.vllm_stack import RULES as VLLM_STACK_RULES
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
-from kthena_components.core.checks.whole_stack import STACK_RULES
+from kthena_components.core.checks.whole_stack import ASKED_RULES, STACK_RULES
 from kthena_components.core.findings import Level
 from kthena_components.core.role_rules import ROLE_RULES
 from kthena_components.core.spec_rules import RULES as SPEC_RULES
@@ -52,6 +52,7 @@ LWS, KSERVE, VOLCANO, WHOLE = (
     "all objects of a cluster",
 )
 CHANGES = "an update, before and after"
+KAITO = "KAITO"
 RAY, BOOSTER, VLLM_STACK = "KubeRay", "Kthena ModelBooster", "releases of vllm-stack"
 RBG, GROVE, DYNAMO = ("RoleBasedGroup", "Grove PodCliqueSet", "NVIDIA Dynamo")
 """What rules judge."""
@@ -96,6 +97,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
         *_documented(LWS_RULES, LWS),
         *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
+        *_documented(KAITO_RULES, KAITO),
         *_documented((*RAY_RULES, ray_serve_gpus), RAY),
         *_documented(BOOSTER_RULES, BOOSTER),
         *_documented(VLLM_STACK_RULES, VLLM_STACK),
@@ -104,7 +106,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(DYNAMO_RULES, DYNAMO),
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
         *_documented(TREE_RULES, WHOLE),
-        *_documented((*alone, gpu_budget), WHOLE),
+        *_documented((*alone, *ASKED_RULES), WHOLE),
         *_documented(chain(*CHANGE_RULES.values()), CHANGES),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
     )

@@ -11,9 +11,9 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.known import MaybeInt, Unknown
 from kthena_components.core.models import ModelShape, find_model
 
-_VLLM = frozenset({"vllm", "huggingfaceserver"})
+VLLM = frozenset({"vllm", "huggingfaceserver"})
 """Engines that spread experts over all ranks, or none."""
-_ENGINES = frozenset({*_VLLM, "sglang", "trtllm"})
+ENGINES = frozenset({*VLLM, "sglang", "trtllm"})
 """Engines whose command line says which model they run."""
 
 
@@ -42,8 +42,7 @@ class Sharding:
     @property
     def attention(self) -> MaybeInt:
         """Ranks that share the attention heads."""
-        command = self.command
-        return _share(command.tensor, "attention data", command.attention_data)
+        return attention_ranks(self.command)
 
     @property
     def feed_forward(self) -> list[Part]:
@@ -100,7 +99,7 @@ _VOCABULARY = 64
 def shardings(facts: ServingFacts) -> Iterator[Sharding]:
     """Give each engine whose model has a known shape, and which splits it."""
     for engine, command in _splitting(facts):
-        shape = _shape(command)
+        shape = model_shape(command)
         if isinstance(shape, ModelShape):
             yield Sharding(engine, command, shape)
 
@@ -111,7 +110,7 @@ def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
     An engine whose model and ranks cannot be read is left out: its ranks have been spoken of.
     """
     for engine, command in _splitting(facts):
-        shape, unread = _shape(command), isinstance(command.model, Unknown)
+        shape, unread = model_shape(command), isinstance(command.model, Unknown)
         if isinstance(shape, Unknown):
             if unread and isinstance(ranks_of(engine, command), Unknown):
                 continue
@@ -121,7 +120,7 @@ def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
 def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]]:
     for engine in facts.engines:
         command = engine.entry.command
-        if command is None or command.engine not in _ENGINES:
+        if command is None or command.engine not in ENGINES:
             continue
         sizes = (
             command.tensor, command.pipeline, command.data, command.prefill_context,
@@ -132,7 +131,13 @@ def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]
             yield engine, command
 
 
-def _shape(command: CommandFacts) -> ModelShape | Unknown:
+def attention_ranks(command: CommandFacts) -> MaybeInt:
+    """Count the ranks that share the attention heads of one copy."""
+    return _share(command.tensor, "attention data", command.attention_data)
+
+
+def model_shape(command: CommandFacts) -> ModelShape | Unknown:
+    """Find the shape of the model that a command line names."""
     if command.model is None:
         return Unknown("its command line names no model")
     return command.model if isinstance(command.model, Unknown) else find_model(command.model)
@@ -190,7 +195,7 @@ def _expert_ranks(command: CommandFacts) -> MaybeInt:
     """
     if isinstance(command.expert, Unknown):
         return command.expert
-    if command.engine not in _VLLM:
+    if command.engine not in VLLM:
         return _share(command.tensor, "expert parallel", command.expert_size)
     return 1 if command.expert else replace(command, expert=True).expert_size
 

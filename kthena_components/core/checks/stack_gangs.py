@@ -15,7 +15,9 @@ from kthena_components.core.checks.kthena_reading import (
     not_checked,
     show,
 )
-from kthena_components.core.checks.stack_reading import Entry, Pods, Stack, requests_of, total
+from kthena_components.core.checks.stack_pods import Entry, Pods, total
+from kthena_components.core.checks.stack_reading import Stack
+from kthena_components.core.checks.stack_requests import requests_of
 from kthena_components.core.checks.volcano_reading import POD_GROUP, items, pairs, topologies
 from kthena_components.core.findings import Finding, Level, count_of, join_path
 from kthena_components.core.known import MaybeInt, Unknown

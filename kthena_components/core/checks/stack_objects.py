@@ -1,7 +1,6 @@
-"""References between the objects of a stack: names, queues, Services, Secrets, and the budget."""
+"""References between the objects of a stack: names, queues and Services."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.checks.kthena_reading import (
@@ -12,17 +11,18 @@ from kthena_components.core.checks.kthena_reading import (
     show,
     text,
 )
-from kthena_components.core.checks.stack_reading import Entry, Key, Pods, Stack, gpus_of
+from kthena_components.core.checks.stack_pods import EACH_POD, MAKERS, Entry, Pods
+from kthena_components.core.checks.stack_reading import Stack
 from kthena_components.core.checks.volcano_reading import (
     JOB,
     MODEL_SERVING,
     POD_GROUP,
     QUEUE,
     advise,
-    items,
+    gap_in,
     pairs,
 )
-from kthena_components.core.findings import Finding, count_of, join_path, suggest
+from kthena_components.core.findings import Finding
 from kthena_components.core.known import MaybeText, Unknown
 
 _ALWAYS = frozenset({"default", "root"})
@@ -139,7 +139,7 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
 
     Pass: serviceName chat and a Service chat with clusterIP None.
     Fail: serviceName chat and no Service chat, or one with an address of its own.
-    Level: advisory.
+    Level: advisory. A missing one is told where the objects are all of the cluster's.
     Source: Kubernetes documentation, StatefulSet Basics and Headless Services.
     """
     services, gap = stack.named(_SERVICE), stack.names_gap(_SERVICE)
@@ -152,6 +152,8 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
         address = service.spec.get("clusterIP") if service else None
         if late := first_gap(name, namespace, address) or (gap if service is None else None):
             yield not_checked(path, late, rule)
+        elif service is None and not stack.complete:
+            continue  # it may be in the cluster
         elif service is None:
             seen = f"is {show(name)}, but this stack has no Service of that name in namespace "
             seen += f"{show(namespace)}, and it is what gives the pods their names in DNS"
@@ -161,84 +163,59 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
             yield advise(path, f"{seen}no names in DNS", "write clusterIP: None there", rule)
 
 
-def secret_key_exists(stack: Stack) -> Iterator[Finding]:
-    """A key that a container takes from a Secret of the stack is in that Secret.
+def service_selects_pods(stack: Stack) -> Iterator[Finding]:
+    """The selector of a Service matches pods of the stack.
 
-    Without it the container does not start. Secrets that are not in the stack are not judged, and
-    values are never shown.
+    Labels that a controller adds to its pods count as matching. Nothing is said where an object of
+    the stack may make pods that are not seen here.
 
-    Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
-    Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
-    Level: mandatory, except for optional keys.
-    Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
-    makeEnvironmentVariables.
+    Pass: selector app chat, and a Deployment whose pods have the label app chat.
+    Fail: selector app chat, and pods with the label app llama alone.
+    Level: advisory. It holds only where the objects are all of the cluster's.
+    Source: Kubernetes documentation, Service, Services without selectors.
     """
-    secrets = stack.named(_SECRET)
+    if not stack.complete or stack.held or any(map(_may_make_pods, stack.entries)):
+        return
+    carried: dict[object, list[Pods]] = {}
     for pods in stack.pods:
-        for path, reference in _references(pods) if secrets else ():
-            yield from _judge_reference(pods, path, reference, secrets)
+        carried.setdefault(pods.entry.namespace, []).append(pods)
+    matched: dict[object, bool | Unknown] = {}
+    for entry in stack.of(_SERVICE):
+        selector, path = entry.spec.get("selector"), entry.at("spec.selector")
+        rule = "service-selects-pods"
+        if gap := gap_of(entry.namespace) or gap_of(selector) or gap_in(selector):
+            yield not_checked(path, gap, rule)
+            continue
+        wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
+        if not wanted or entry.spec.get("type") == "ExternalName":
+            continue
+        key = (entry.namespace, *sorted(wanted.items()))
+        if key not in matched:
+            matched[key] = _any_matches(wanted, carried.get(entry.namespace, []))
+        found = matched[key]
+        if isinstance(found, Unknown):
+            yield not_checked(path, found, rule)
+        elif not found:
+            shown = ", ".join(f"{name}={show(value)}" for name, value in list(wanted.items())[:5])
+            seen = f"is {shown}, but no pod of this stack in namespace {show(entry.namespace)} has "
+            yield advise(f"{path}", f"{seen}these labels", "write the labels of the pods", rule)
 
 
-def _references(pods: Pods) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for field in ("containers", "initContainers"):
-        for i, container in enumerate(items(pods.spec.get(field))):
-            for k, item in enumerate(items(mapping(container).get("env"))):
-                reference = mapping(mapping(item).get("valueFrom")).get("secretKeyRef")
-                if isinstance(reference, Mapping):
-                    yield f"spec.{field}[{i}].env[{k}].valueFrom.secretKeyRef.key", reference
+def _may_make_pods(entry: Entry) -> bool:
+    """Tell whether an object is of a system that is not known here."""
+    own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
+    return not own and (entry.group, entry.kind) not in MAKERS
 
 
-def _judge_reference(
-    pods: Pods, path: str, reference: Mapping[str, Any], secrets: Mapping[Key, Entry]
-) -> Iterator[Finding]:
-    at, rule = pods.entry.at(join_path(pods.path, path)), "secret-key-exists"
-    name, key, namespace = reference.get("name"), reference.get("key"), pods.entry.namespace
-    if gap := first_gap(name, key, namespace, reference.get("optional")):
-        yield not_checked(at, gap, rule)
-        return
-    secret = secrets.get((str(namespace), name)) if isinstance(name, str) else None
-    if secret is None or not isinstance(key, str) or reference.get("optional") is True:
-        return
-    lists = [secret.manifest.get(field) for field in ("data", "stringData")]
-    keys = [word for held in lists for word, _ in pairs(held) if isinstance(word, str)]
-    if key in keys:
-        return
-    if gap := first_gap(*lists):
-        yield not_checked(at, gap, rule)
-        return
-    near = [word for word in keys[:_MANY] if not gap_of(word)]
-    seen = f"is {show(key)}, but the Secret {show(name)} of this stack has no such key, and the "
-    yield Finding(
-        path=at, seen=f"{seen}container does not start without it", rule=rule,
-        remedy=suggest(key[:253], near),
-    )  # fmt: skip
-
-
-def gpu_budget(stack: Stack, budget: int) -> Iterator[Finding]:
-    """The accelerators of all pods of a stack are within its budget.
-
-    Pods, Deployments, StatefulSets, ReplicaSets, Jobs, Volcano Jobs and ModelServings are counted.
-
-    Pass: a budget of 16, two pods of 8 GPUs.
-    Fail: a budget of 8, two pods of 8 GPUs.
-    Level: mandatory; not checked where a number is not known and the rest is within the budget.
-    Source: the budget that the caller gives.
-    """
-    used, gap, rule = 0, None, "gpu-budget"
-    for pods in stack.pods:
-        each = gpus_of(pods)
-        if isinstance(each, int) and isinstance(pods.count, int):
-            used += each * pods.count
-        elif each != 0 and pods.count != 0:
-            gap = gap or next(v for v in (each, pods.count) if isinstance(v, Unknown))
-    if used > budget:
-        least = "at least " if gap else ""
-        yield Finding(
-            path="",
-            seen=f"the pods of this stack ask for {least}{count_of(used, 'GPU')}, but its budget "
-            f"is {budget}",
-            remedy=f"give up {used - budget}, or ask for a larger budget",
-            rule=rule,
-        )
-    elif gap:
-        yield not_checked("", gap, rule)
+def _any_matches(wanted: Mapping[str, str], candidates: list[Pods]) -> bool | Unknown:
+    gap: Unknown | None = None
+    for pods in candidates:
+        held = {key: pods.labels.get(key) for key in wanted}
+        gap = gap or next((gap for gap in map(gap_of, held.values()) if gap), None)
+        added = pods.by_controller
+        if all(
+            held[key] == value or (held[key] is None and (added or key in EACH_POD))
+            for key, value in wanted.items()
+        ):
+            return True
+    return gap or False

@@ -6,22 +6,11 @@ from typing import Any
 
 from kthena_components.core.checks.kthena_reading import LATE, count, gap_of, mapping, not_checked
 from kthena_components.core.checks.stack_gangs import policies_of
-from kthena_components.core.checks.stack_reading import Entry, Pods, Stack, total
+from kthena_components.core.checks.stack_pods import EACH_POD, Entry, Pods, total
+from kthena_components.core.checks.stack_reading import Stack
 from kthena_components.core.checks.volcano_reading import POD_GROUP, gap_in, items
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.known import MaybeInt, Unknown
-
-_EACH_POD = frozenset(
-    {
-        "apps.kubernetes.io/pod-index",
-        "statefulset.kubernetes.io/pod-name",
-        "controller-revision-hash",
-        "pod-template-hash",
-        "batch.kubernetes.io/job-completion-index",
-        "batch.kubernetes.io/controller-uid",
-    }
-)
-"""Labels that a controller adds when it makes the pod: no manifest shows them."""
 
 
 @dataclass(slots=True)
@@ -107,7 +96,7 @@ def _values(policy: Mapping[str, Any], pods: Pods) -> tuple[str, ...] | Unknown 
         value = pods.labels.get(key) if isinstance(key, str) else None
         if gap := gap_of(value):
             return gap
-        if value is None and isinstance(key, str) and key in _EACH_POD:
+        if value is None and isinstance(key, str) and key in EACH_POD:
             return Unknown(f"the label {key} is added when the pod is made")
         if not isinstance(value, str) or not value:
             return None

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from kthena_components.core.checks.hypernode_reading import read_hyper_node
 from kthena_components.core.checks.kthena_reading import LATE, not_checked, show
-from kthena_components.core.checks.stack_reading import Entry, Stack
+from kthena_components.core.checks.stack_pods import Entry
+from kthena_components.core.checks.stack_reading import Stack
 from kthena_components.core.checks.volcano_reading import (
     HYPER_NODE,
     JOB,

@@ -130,10 +130,13 @@ def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
 
 def tidy(finding: Finding) -> Finding:
     """Put a finding into one line of bearable length, whatever names it repeats."""
-    seen, remedy = (_CONTROL.sub("?", part) for part in (finding.seen, finding.remedy))
-    if seen == finding.seen and remedy == finding.remedy and len(seen) + len(remedy) <= _LONGEST:
+    path, seen, remedy = (
+        _CONTROL.sub("?", part) for part in (finding.path, finding.seen, finding.remedy)
+    )
+    same = (path, seen, remedy) == (finding.path, finding.seen, finding.remedy)
+    if same and len(seen) + len(remedy) <= _LONGEST:
         return finding
-    return replace(finding, seen=_cut(seen), remedy=_cut(remedy))
+    return replace(finding, path=path, seen=_cut(seen), remedy=_cut(remedy))
 
 
 def _cut(text: str) -> str:

@@ -7,6 +7,7 @@ all are read. The caller hands over the objects of one cluster at a time.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kthena_components.core.checks.stack_capacity import NODE, gang_fits_hypernode
 from kthena_components.core.checks.stack_gangs import (
     foreign_group_name,
     gang_has_pods,
@@ -15,22 +16,38 @@ from kthena_components.core.checks.stack_gangs import (
     gang_task_exists,
     pod_group_exists,
 )
+from kthena_components.core.checks.stack_gpus import gpu_budget, gpu_type_allowed
 from kthena_components.core.checks.stack_objects import (
-    gpu_budget,
     headless_service,
     object_twice,
     queue_cycle,
     queue_exists,
-    secret_key_exists,
+    service_selects_pods,
 )
+from kthena_components.core.checks.stack_pods import MAKERS, Held, Kind
 from kthena_components.core.checks.stack_reading import Stack, read_stack
+from kthena_components.core.checks.stack_rollout import surge_needs_spare_gpus
+from kthena_components.core.checks.stack_scaling import (
+    HPA,
+    INFERENCE_SERVICE,
+    SCALED_OBJECT,
+    autoscaler_conflict,
+)
+from kthena_components.core.checks.stack_secrets import SECRET, secret_key_exists
 from kthena_components.core.checks.stack_subgroups import subgroup_has_pods
 from kthena_components.core.checks.stack_topology import hypernode_tree, topology_tier_exists
-from kthena_components.core.checks.volcano_reading import tidy
+from kthena_components.core.checks.stack_volumes import CLAIM, rwx_for_shared_model
+from kthena_components.core.checks.volcano_reading import HYPER_NODE, POD_GROUP, QUEUE, tidy
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.known import Unknown
 
-_ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
+COMPARED: frozenset[Kind] = frozenset(
+    {
+        *MAKERS,
+        *(POD_GROUP, QUEUE, HYPER_NODE, NODE, SECRET, CLAIM, HPA, SCALED_OBJECT),
+        *(INFERENCE_SERVICE, ("", "Service")),
+    }
+)
+"""Kinds that the rules for a whole stack compare, besides those that the caller counts."""
 StackRule = Callable[[Stack], Iterator[Finding]]
 
 STACK_RULES: tuple[StackRule, ...] = (
@@ -48,15 +65,23 @@ STACK_RULES: tuple[StackRule, ...] = (
     queue_cycle,
     headless_service,
     secret_key_exists,
+    rwx_for_shared_model,
+    autoscaler_conflict,
+    gang_fits_hypernode,
+    service_selects_pods,
 )
-"""Every rule but gpu_budget, which needs the budget as well."""
+"""Every rule that needs nothing but the stack."""
+ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
+"""Rules that need a budget or a list as well, and hold only where one is given."""
 
 
 def judge_stack(
     manifests: Sequence[Mapping[str, Any]],
     paths: Sequence[str] = (),
     *,
+    held: Mapping[int, Held] | None = None,
     budget: int | None = None,
+    gpu_types: Sequence[str] = (),
     complete: bool = True,
 ) -> list[Finding]:
     """Judge all objects of one cluster together, in time linear in their number.
@@ -64,16 +89,19 @@ def judge_stack(
     Args:
         manifests: The objects as they would be applied. What is not a map is passed over.
         paths: Where each of them stands, in the caller's coordinates; none if left out.
+        held: What objects ask for whose pods do not stand in them as templates, by their index.
         budget: How many accelerators the stack may ask for; no limit if left out.
-        complete: Whether all pods of each PodGroup here are here too. If not, too few of them are
-            told as not checked.
+        gpu_types: Resources and products of accelerators that pods may ask for; all if empty.
+        complete: Whether these are all objects of the cluster, at least all pods of each PodGroup
+            and all Services. If not, what is missing is told as not checked, or not at all.
     """
-    stack = read_stack(manifests, paths)
-    if not complete:
-        stack.unsure = _ELSEWHERE
+    stack = read_stack(manifests, paths, held, complete=complete)
     found: dict[object, Finding] = {}
     rules = [rule(stack) for rule in STACK_RULES]
-    rules += [] if budget is None else [gpu_budget(stack, budget)]
+    if budget is not None:
+        rules += [gpu_budget(stack, budget), surge_needs_spare_gpus(stack, budget)]
+    if gpu_types:
+        rules.append(gpu_type_allowed(stack, gpu_types))
     for findings in rules:
         for finding in findings:
             once = (finding.rule, finding.path) if finding.level is Level.UNKNOWN else finding

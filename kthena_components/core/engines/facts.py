@@ -81,6 +81,14 @@ class CommandFacts:
     """Share of each GPU's memory that the engine may take, 0 to 1. None: not stated. vLLM: of the
     whole GPU, default 0.92 (0.9 up to v0.10). SGLang: weights and KV cache together, computed by
     default. TensorRT-LLM: KV cache only, of what is free after the weights, default 0.9."""
+    quantization: MaybeText | None = None
+    """Method that the weights are quantised by (`--quantization`). None: as the checkpoint says."""
+    kv_cache_dtype: MaybeText | None = None
+    """Type of the numbers in the KV cache, `fp8` or `auto`. None: not stated, auto."""
+    kv_cache_bytes: MaybeInt | None = None
+    """Bytes of the KV cache on each GPU, in place of a share (vLLM `--kv-cache-memory-bytes`)."""
+    cpu_offload_gib: float | Unknown | None = None
+    """GiB of weights of each GPU that stay in the memory of the host (`--cpu-offload-gb`)."""
     architectures: tuple[str, ...] | Unknown | None = None
     """Model classes that the command line puts in place of the checkpoint's own."""
     kv_role: MaybeText | None = None

@@ -49,6 +49,9 @@ _READ = (
     _size("--port", "port"),
     Option("--context-length", Kind.SIZE, "max_model_len"),
     Option("--mem-fraction-static", Kind.FRACTION, "memory_fraction"),
+    Option("--quantization", Kind.TEXT, "quantization"),
+    Option("--kv-cache-dtype", Kind.TEXT, "kv_cache_dtype"),
+    Option("--cpu-offload-gb", Kind.FRACTION, "cpu_offload_gib"),
     Option(
         "--json-model-override-args",
         Kind.JSON,
@@ -67,12 +70,12 @@ _VALUED = """
     --disaggregation-bootstrap-port --disaggregation-mode --disaggregation-transfer-backend
     --dist-timeout --download-dir --dtype --dwdp-size --ep-dispatch-algorithm
     --eplb-algorithm --expert-balancedness-report-mode
-    --expert-distribution-recorder-buffer-size --expert-distribution-recorder-mode --kv-cache-dtype
+    --expert-distribution-recorder-buffer-size --expert-distribution-recorder-mode
     --load-balance-method --load-format --model-checksum --model-config-parser --model-impl
     --model-loader-extra-config --modelexpress-config --modelopt-checkpoint-restore-path
     --modelopt-checkpoint-save-path --modelopt-export-path --modelopt-quant
     --moe-data-parallel-size --moe-dense-tp-size --moe-dp-size --moe-runner-backend --nccl-port
-    --pp-async-batch-depth --pp-max-micro-batch-size --quantization --revision --served-model-name
+    --pp-async-batch-depth --pp-max-micro-batch-size --revision --served-model-name
     --tokenizer-mode --tokenizer-path --tool-call-parser
 """
 _SWITCHES = """

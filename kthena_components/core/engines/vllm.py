@@ -65,6 +65,10 @@ _READ = (
     _size("--port", "port"),
     Option("--max-model-len", Kind.LENGTH, "max_model_len"),
     Option("--gpu-memory-utilization", Kind.FRACTION, "memory_fraction"),
+    Option("--quantization", Kind.TEXT, "quantization", ("-q",)),
+    Option("--kv-cache-dtype", Kind.TEXT, "kv_cache_dtype"),
+    Option("--kv-cache-memory-bytes", Kind.LENGTH, "kv_cache_bytes"),
+    Option("--cpu-offload-gb", Kind.FRACTION, "cpu_offload_gib"),
     _json("--hf-overrides", "architectures", "architectures", Kind.MANY),
     _json("--kv-transfer-config", "kv_role", "kv_role", Kind.TEXT),
     _json("--speculative-config", "speculative_tokens", "num_speculative_tokens", Kind.SIZE),
@@ -76,7 +80,7 @@ _VALUED = """
     --additional-config --afd-config --all2all-backend --allowed-local-media-path
     --api-server-count --attention-backend --attention-config --block-size --chat-template
     --chat-template-content-format --code-revision --cohere-format --compilation-config
-    --config-format --convert --cp-kv-cache-interleave-size --cpu-offload-gb
+    --config-format --convert --cp-kv-cache-interleave-size
     --data-parallel-supervisor-port --dbo-decode-token-threshold --dbo-prefill-token-threshold
     --dcp-kv-cache-interleave-size --default-chat-template-kwargs --default-mm-loras --device
     --disable-access-log-for-endpoints --distributed-timeout-seconds --download-dir
@@ -85,7 +89,7 @@ _VALUED = """
     --eplb-config --expert-placement-strategy --external-fault-notify-port --fingerprint-mode
     --fingerprint-value --generation-config --gloo-comm-timeout --guided-decoding-backend
     --h11-max-header-count --h11-max-incomplete-event-size --hf-config-path --host
-    --internal-fault-report-port --io-processor-plugin --kv-cache-dtype --kv-cache-memory-bytes
+    --internal-fault-report-port --io-processor-plugin
     --kv-cache-metrics-sample --kv-events-config --kv-offloading-backend --kv-offloading-size
     --limit-mm-per-prompt --load-format --log-config-file --logits-processor-pattern
     --logprobs-mode --long-prefill-token-threshold --lora-dtype --mamba-block-size
@@ -98,7 +102,7 @@ _VALUED = """
     --model-loader-extra-config --num-gpu-blocks-override --num-lookahead-slots
     --optimization-level --otlp-traces-endpoint --override-attention-dtype
     --override-generation-config --pooler-config --prefix-caching-hash-algo --profiler-config
-    --pt-load-map-location --quantization --reasoning-parser --reasoning-parser-plugin
+    --pt-load-map-location --reasoning-parser --reasoning-parser-plugin
     --response-role --revision --root-path --rope-scaling --rope-theta --runner
     --safetensors-load-strategy --scheduler-cls --scheduling-policy --seed
     --show-hidden-metrics-for-version --ssl-ca-certs --ssl-cert-reqs --ssl-certfile --ssl-ciphers
@@ -106,7 +110,7 @@ _VALUED = """
     --tokenizer-mode --tokenizer-pool-size --tokenizer-pool-type --tokenizer-revision
     --tool-call-parser --tool-parser-plugin --tool-server --ubatch-size --uds --uvicorn-log-level
     --video-pruning-rate --weight-transfer-config --worker-cls --worker-extension-cls -O -ac -asc
-    -cc -q
+    -cc
 """
 _MANY = """
     --allowed-headers --allowed-media-domains --allowed-methods --allowed-origins --api-key

@@ -44,6 +44,9 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         expert_ffn=expert_ffn if experts else None,
         fp8_block=_block(config) or _block(text),
         vocab=_size(text.get("vocab_size")),
+        head_dim=_size(text.get("head_dim")),
+        latent=_latent(text),
+        context=_size(text.get("max_position_embeddings")),
         source=_SOURCE,
     )
 
@@ -57,6 +60,12 @@ def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
         return None
     stated = text.get("num_key_value_heads")
     return heads if stated is None else _size(stated)
+
+
+def _latent(text: Mapping[str, Any]) -> int | None:
+    """Count what a layer of latent attention keeps of a token; both parts must be stated."""
+    rank, rope = _size(text.get("kv_lora_rank")), _size(text.get("qk_rope_head_dim"))
+    return None if rank is None or rope is None else rank + rope
 
 
 def _has_dense_layers(text: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
 from kthena_components.core.checks.volcano_objects import RULES, judge_volcano_object
-from kthena_components.core.checks.whole_stack import judge_stack
+from kthena_components.core.checks.whole_stack import COMPARED, judge_stack
 from kthena_components.core.findings import Finding, Level
 from tests.core.checks.stack_samples import STACK
 from tests.core.checks.volcano_samples import (
@@ -38,7 +38,9 @@ KINDS = (
     ("", "Pod"),
     ("", "Secret"),
     ("", "Service"),
+    *sorted(COMPARED),
 )
+ASKED: Args = {"budget": 8, "gpu_types": ["amd.com/gpu", "H100"]}
 OWN_QUEUE = changed(QUEUE, {"spec": {"weight": 2}})
 
 
@@ -68,7 +70,7 @@ ANY_OBJECTS = st.builds(
 @fuzz
 @given(st.lists(ANY_OBJECTS, max_size=4))
 def test_any_objects_of_these_kinds_are_judged(bodies: list[Args]) -> None:
-    is_said(judge_stack(bodies, budget=8))
+    is_said(judge_stack(bodies, **ASKED))
     for body in bodies:
         is_said(judge_volcano_object(body))
 

@@ -1,0 +1,133 @@
+"""Which GPU a pod's placement states: its node selector and its required node affinity.
+
+A reader never raises. What a pod merely prefers, or rules out, states nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.hardware.table import find_gpu, find_instance
+from kthena_components.core.known import Unknown, is_late
+
+_MIB = 1024
+_LONGEST_NUMBER = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFacts:
+    """The GPU that a pod gets, as far as its placement says."""
+
+    name: str
+    """Kind of the GPU, or the label that tells its memory."""
+    memory_gib: float
+    """GiB of one GPU; the largest where several kinds are allowed."""
+
+
+def _by_label(value: str) -> GpuFacts | Unknown:
+    gpu = find_gpu(value)
+    return gpu if isinstance(gpu, Unknown) else GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
+
+
+def _by_instance(value: str) -> GpuFacts | Unknown:
+    instance = find_instance(value)
+    if isinstance(instance, Unknown):
+        return instance
+    return GpuFacts(name=f"{instance.gpu} of {instance.name}", memory_gib=instance.memory_gib)
+
+
+def _by_memory(value: str) -> GpuFacts | Unknown:
+    if not (value.isascii() and value.isdecimal() and len(value) <= _LONGEST_NUMBER and int(value)):
+        return Unknown(f"'{value[:_LONGEST_NUMBER]}' is no size in MiB")
+    return GpuFacts(name=f"a GPU of {int(value)} MiB", memory_gib=int(value) / _MIB)
+
+
+_READERS: Mapping[str, Callable[[str], GpuFacts | Unknown]] = {
+    "nvidia.com/gpu.product": _by_label,
+    "nvidia.com/gpu.memory": _by_memory,
+    "cloud.google.com/gke-accelerator": _by_label,
+    "gpu.nvidia.com/model": _by_label,
+    "karpenter.k8s.aws/instance-gpu-memory": _by_memory,
+    "node.kubernetes.io/instance-type": _by_instance,
+    "beta.kubernetes.io/instance-type": _by_instance,
+}
+"""Labels of nodes that tell a GPU.
+
+Sources: NVIDIA/k8s-device-plugin docs/gpu-feature-discovery (product; memory in MiB of one GPU);
+GKE documentation on GPUs (gke-accelerator); CoreWeave documentation on node labels
+(gpu.nvidia.com/model); aws/karpenter-provider-aws documentation on scheduling
+(instance-gpu-memory, MiB of one GPU); kubernetes reference of well-known labels (instance-type).
+"""
+
+
+def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
+    """Read which GPU a pod's spec asks its node for; None when nothing says it.
+
+    Terms of an affinity are alternatives: the GPU with the most memory is given, and nothing
+    where one of them leaves it open. What stands beside a term holds for all of them.
+    """
+    selector = spec.get("nodeSelector")
+    if is_late(selector):
+        return Unknown("the node selector is not known yet")
+    always = [(key, [value]) for key, value in _map(selector).items() if key in _READERS]
+    terms = _terms(spec)
+    if isinstance(terms, Unknown):
+        return _all_of(always) or terms
+    found = [_all_of([*always, *term]) for term in terms or [[]]]
+    if any(gpu is None for gpu in found):
+        return None
+    return _largest([gpu for gpu in found if gpu is not None])
+
+
+def _terms(spec: Mapping[str, Any]) -> list[list[tuple[str, Sequence[object]]]] | Unknown:
+    gap = Unknown("the node affinity is not known yet")
+    place: object = spec
+    for key in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
+        place = _map(place).get(key)
+        if is_late(place):
+            return gap
+    items = _map(place).get("nodeSelectorTerms")
+    if is_late(items) or any(map(is_late, _list(items))):
+        return gap
+    return [list(_expressions(_map(term))) for term in _list(items)]
+
+
+def _expressions(term: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[object]]]:
+    for item in map(_map, _list(term.get("matchExpressions"))):
+        key, values = item.get("key"), item.get("values")
+        if isinstance(key, str) and key in _READERS and item.get("operator") == "In":
+            yield key, [values] if is_late(values) else _list(values)
+
+
+def _all_of(stated: Sequence[tuple[str, Sequence[object]]]) -> GpuFacts | Unknown | None:
+    """Give the GPU on which several labels agree: the one with the least memory, to be exact."""
+    read = [gpu for key, values in stated if (gpu := _one_of(key, values)) is not None]
+    known = [gpu for gpu in read if isinstance(gpu, GpuFacts)]
+    if known:
+        return min(known, key=lambda gpu: gpu.memory_gib)
+    return read[0] if read else None
+
+
+def _one_of(key: str, values: Sequence[object]) -> GpuFacts | Unknown | None:
+    if any(map(is_late, values)):
+        return Unknown(f"the node label {key} is not known yet")
+    texts = [str(v) for v in values if isinstance(v, str) or _is_short(v)]
+    return _largest([_READERS[key](text) for text in texts])
+
+
+def _is_short(value: object) -> bool:
+    return type(value) is int and 0 <= value < 10**_LONGEST_NUMBER
+
+
+def _largest(found: Sequence[GpuFacts | Unknown]) -> GpuFacts | Unknown | None:
+    unknown = next((gpu for gpu in found if isinstance(gpu, Unknown)), None)
+    known = [gpu for gpu in found if isinstance(gpu, GpuFacts)]
+    return unknown or max(known, key=lambda gpu: gpu.memory_gib, default=None)
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else []

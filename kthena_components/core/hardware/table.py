@@ -1,0 +1,89 @@
+"""The tables of GPUs and of cloud instance types, one row for each with its source."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from kthena_components.core.known import Unknown
+
+_LONGEST = 60
+"""Characters of a name that a message shows."""
+_SHARED = "-shared"
+"""What a node's product ends with when several pods take turns on one GPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One kind of GPU."""
+
+    name: str
+    memory_gib: float
+    """GiB of one GPU, before anything runs."""
+    labels: tuple[str, ...]
+    """Values of node labels that stand for it."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One instance type that KAITO knows."""
+
+    name: str
+    cloud: str
+    """azure, aws or arc."""
+    gpu: str
+    """Kind of its GPUs, in the words of the source."""
+    gpus: int
+    total_gib: float
+    """GiB of all its GPUs together."""
+    source: str
+
+    @property
+    def memory_gib(self) -> float:
+        """GiB of one GPU."""
+        return self.total_gib / self.gpus
+
+
+def find_gpu(label: str) -> Gpu | Unknown:
+    """Find a GPU by the value of a node label, whatever its case."""
+    folded = label.casefold()
+    if "-mig-" in folded:
+        return Unknown(f"'{label[:_LONGEST]}' is a slice of a GPU")
+    gpu = _gpus_by_label().get(folded.removesuffix(_SHARED))
+    return gpu or Unknown(f"'{label[:_LONGEST]}' is not in the table of GPUs")
+
+
+def find_instance(name: str) -> Instance | Unknown:
+    """Find an instance type by its name, whatever its case."""
+    instance = _instances_by_name().get(name.casefold())
+    return instance or Unknown(f"'{name[:_LONGEST]}' is not in the table of instance types")
+
+
+@cache
+def known_gpus() -> tuple[Gpu, ...]:
+    """Give every GPU once."""
+    return tuple(Gpu(**{**row, "labels": tuple(row["labels"])}) for row in _rows("gpus.json"))
+
+
+@cache
+def known_instances() -> tuple[Instance, ...]:
+    """Give every instance type once."""
+    return tuple(Instance(**row) for row in _rows("instances.json"))
+
+
+@cache
+def _gpus_by_label() -> Mapping[str, Gpu]:
+    return {label.casefold(): gpu for gpu in known_gpus() for label in gpu.labels}
+
+
+@cache
+def _instances_by_name() -> Mapping[str, Instance]:
+    return {instance.name.casefold(): instance for instance in known_instances()}
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return [dict(row) for row in json.loads(text)]

@@ -1,0 +1,26 @@
+"""How much GPU memory an engine needs. Estimates of what it needs at least, and nothing judged."""
+
+from kthena_components.core.memory.kaito import Deployment, TooSmall, derive, minimum_gpus
+from kthena_components.core.memory.sizes import (
+    GIB,
+    Split,
+    cache_per_token,
+    cache_per_token_on_gpu,
+    fullest_weights,
+    overhead,
+    weights_on_gpu,
+)
+
+__all__ = [
+    "GIB",
+    "Deployment",
+    "Split",
+    "TooSmall",
+    "cache_per_token",
+    "cache_per_token_on_gpu",
+    "derive",
+    "fullest_weights",
+    "minimum_gpus",
+    "overhead",
+    "weights_on_gpu",
+]

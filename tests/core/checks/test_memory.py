@@ -1,0 +1,140 @@
+"""memory-weights-fit and memory-one-sequence, by command lines on GPUs that a pod names."""
+
+from typing import Any
+
+import pytest
+
+from kthena_components.core.checks.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
+from kthena_components.core.findings import Level
+from tests.support.specs import gpu_template
+
+LLAMA, LARGE = "meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-405B-Instruct"
+DEEPSEEK, KIMI = "deepseek-ai/DeepSeek-V3", "moonshotai/Kimi-K2-Instruct"
+SGLANG = "python3 -m sglang.launch_server --model-path"
+
+
+def told(command: str, gib: float = 80, image: str = "vllm/vllm-openai:v0.18.0") -> list[str]:
+    """Judge an engine on GPUs of some memory, and give what is said without place and name."""
+    pod: dict[str, Any] = gpu_template(command)
+    pod["spec"]["containers"][0]["image"] = image
+    pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.memory": str(int(gib * 1024))}
+    return judged(pod)
+
+
+def judged(pod: dict[str, Any]) -> list[str]:
+    engine = EngineFacts(
+        path="e",
+        name="decode",
+        pods=1,
+        replicas=1,
+        entry=read_pod(pod, "entry", command_path="here"),
+        worker=None,
+    )
+    facts = ServingFacts(path="", name="s", engines=(engine,))
+    found = [f for rule in (memory_weights_fit, memory_one_sequence) for f in rule(facts)]
+    start = "here: engine 'decode' "
+    assert all(str(finding).startswith(start) for finding in found)
+    mark = {Level.MANDATORY: "!", Level.ADVISORY: "?", Level.UNKNOWN: "-"}
+    return [f"{mark[f.level]} {str(f).removeprefix(start)}" for f in found]
+
+
+REFUSED = {
+    f"vllm serve {LARGE} -tp 8": (
+        80, ("puts 94.5 GiB of weights on each GPU, 756 GiB of meta-llama/Llama-3.1-405B-Instruct "
+        "over tensor 8, but may take 73.6 GiB of it: 0.92 × 80 GiB of a GPU of 81920 MiB. Split "
+        "the model over 11 GPUs or more, or use GPUs of 103 GiB or more"),
+    ),
+    f"vllm serve {DEEPSEEK} -tp 8": (80, "puts 80.2 GiB of weights on each GPU"),
+    f"vllm serve {LLAMA} -tp 4 -pp 2 --gpu-memory-utilization 0.2": (
+        80, ("puts 16.4 GiB of weights on each GPU, 131.4 GiB of meta-llama/"
+        "Llama-3.3-70B-Instruct over tensor 4 × pipeline 2, but may take 16 GiB"),
+    ),
+    f"{SGLANG} {LLAMA} --tp-size 2 --mem-fraction-static 0.8": (80, "may take 64 GiB"),
+    f"trtllm-serve {LLAMA} --tp_size 1": (80, "may take 80 GiB of it: 80 GiB of a GPU"),
+    f"vllm serve {DEEPSEEK} -tp 1 -dp 8": (80, "puts 99.2 GiB of weights on each GPU"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_weights_that_do_not_fit_are_refused(command: str) -> None:
+    gib, says = REFUSED[command]
+    found = told(command, gib)
+    assert len(found) == 1
+    assert found[0].startswith("! ")
+    assert says in found[0]
+
+
+SHORT = {
+    # 7.9 GiB are left by the weights alone.
+    f"vllm serve {LLAMA} -tp 2": (80, "leaves 2.3 GiB of each GPU to the KV cache"),
+    # 9.8 GiB, of which 8 are overhead.
+    f"vllm serve {KIMI} -tp 8": (141, "leaves 1.9 GiB of each GPU to the KV cache"),
+    f"{SGLANG} {LLAMA} --tp-size 2 --context-length 65536": (80, "Set --context-length to 14336"),
+    f"trtllm-serve {LLAMA} --tp_size 2": (80, "--max_seq_len"),
+    f"vllm serve {LLAMA} -tp 2 --gpu-memory-utilization 0.86": (
+        80, "leaves nothing of a GPU to the KV cache",
+    ),
+    "vllm serve openai/gpt-oss-120b": (74, "leaves nothing of a GPU to the KV cache"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", SHORT)
+def test_a_request_that_does_not_fit_is_told(command: str) -> None:
+    gib, says = SHORT[command]
+    found = told(command, gib)
+    assert len(found) == 1
+    assert found[0].startswith("? ")
+    assert says in found[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "gib"),
+    [
+        (f"vllm serve {LARGE} -tp 8 -pp 2", 80),
+        (f"vllm serve {LLAMA} -tp 4", 80),
+        (f"vllm serve {DEEPSEEK} -tp 8", 141),
+        (f"vllm serve {DEEPSEEK} -tp 8 -pp 2", 80),
+        (f"vllm serve {DEEPSEEK} -tp 1 -dp 16 --max-model-len 64k", 80),
+        (f"vllm serve {KIMI} -tp 8 -pp 2", 141),
+        (f"vllm serve {KIMI} -tp 8 --max-model-len 16k", 141),
+        (f"vllm serve {LLAMA} -tp 2 --max-model-len auto", 80),
+        (f"vllm serve {LLAMA} -tp 2 --kv-cache-memory-bytes 8G", 80),
+        (f"vllm serve {LLAMA} -tp 2 -q fp8", 80),
+        ("vllm serve openai/gpt-oss-120b", 80),
+        (f"trtllm-serve {LLAMA} --tp_size 4", 80),
+        ("nginx", 80),
+        ("ray start --address=$(X):6379 --block", 80),
+    ],
+)
+def test_what_fits_is_not_spoken_of(command: str, gib: float) -> None:
+    assert told(command, gib) == []
+
+
+UNREAD = {
+    "vllm serve m/m": "'m/m' is not in the table of models",
+    f"vllm serve {LLAMA} -q awq": "the table of models has no weights of "
+    "meta-llama/Llama-3.3-70B-Instruct in 'awq'",
+    f"vllm serve {LLAMA} --cpu-offload-gb 40": "a part of its weights stays in the memory of the "
+    "host",
+    f"vllm serve {LLAMA} --gpu-memory-utilization 90": "90 is no share of a GPU's memory",
+    "vllm serve Qwen/Qwen3.5-397B-A17B": "the table of models has no size of the weights of "
+    "Qwen/Qwen3.5-397B-A17B",
+}
+
+
+@pytest.mark.parametrize("command", UNREAD)
+def test_what_is_missing_beside_a_gpu_is_said_once(command: str) -> None:
+    assert told(command) == [f"- was not checked, because {UNREAD[command]}. [memory-weights-fit]"]
+
+
+def test_the_share_is_that_of_the_images_version() -> None:
+    command = f"vllm serve {LLAMA} -tp 2"
+    old = told(command, 73, image="vllm/vllm-openai:v0.10.1")
+    assert old[0].startswith("! ")
+    assert told(command, 73)[0].startswith("? ")
+
+
+def test_without_a_gpu_nothing_is_said() -> None:
+    assert judged(gpu_template(f"vllm serve {LLAMA}")) == []
+    assert judged(gpu_template("vllm serve m/m")) == []
