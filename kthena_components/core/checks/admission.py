@@ -45,7 +45,9 @@ def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> It
     """Judge that no two places hold the same name."""
     first: dict[str, str] = {}
     for path, name in named:
-        if isinstance(name, str) and gap_of(name) is None:
+        if gap := gap_of(name):
+            yield not_checked(path, gap, rule)
+        elif isinstance(name, str):
             where = first.setdefault(name, path)
             if where != path:
                 seen = f"is {show(name)}, as {where} is already"

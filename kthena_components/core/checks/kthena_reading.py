@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.known import MaybeInt, MaybeText, Unknown, is_late
+from kthena_components.core.known import LATE_TOKEN, MaybeInt, MaybeText, Unknown, is_late
 from kthena_components.core.naming import DNS_LABEL
 
 KTHENA_VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
@@ -187,7 +187,8 @@ def show(value: object, longest: int = _SHOWN) -> str:
     """Write a value for a message, in one line and never long."""
     match value:
         case str():
-            shown = repr(value if len(value) <= longest else f"{value[:longest]}…")
+            known = LATE_TOKEN.sub("<output>", value)
+            shown = repr(known if len(known) <= longest else f"{known[:longest]}…")
         case None:
             shown = "null"
         case bool():

@@ -161,7 +161,9 @@ def booster_config(backend: Backend) -> Iterator[Finding]:
 
 def _setting(path: str, value: object) -> Iterator[Finding]:
     number = whole(value)
-    if isinstance(value, bool):
+    if gap := gap_of(value):
+        yield not_checked(path, gap, _CONFIG)
+    elif isinstance(value, bool):
         word = str(value).lower()
         yield Finding(
             path=path,

@@ -13,7 +13,7 @@ from kthena_components.core.checks.kthena_reading import (
     show,
     whole,
 )
-from kthena_components.core.checks.volcano_reading import Rule, name_problem, spec_of
+from kthena_components.core.checks.volcano_reading import Rule, advise, name_problem, spec_of
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.known import Unknown
 from kthena_components.core.quantity import parse_quantity
@@ -45,11 +45,12 @@ def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """Of each resource a queue is guaranteed at most what it deserves, and that is within its cap.
 
-    Resources that only one of the lists names are not compared.
+    Where the larger list is given and does not name a resource, the webhook takes that for 0.
+    In 1.14 it does so where deserved is not given at all, too.
 
     Pass: guarantee 8, deserved 16, capability 16.
-    Fail: guarantee 8, capability 4.
-    Level: mandatory. Volcano's webhook refuses it.
+    Fail: guarantee 8, capability 4; deserved cpu 100, where capability names nvidia.com/gpu alone.
+    Level: mandatory, since Volcano's webhook refuses it; advisory for a guarantee alone.
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateResourceOfQueue.
     """
@@ -60,14 +61,54 @@ def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         "capability": spec.get("capability"),
     }
     for (low, less), (high, more) in combinations(lists.items(), 2):
+        if high == "deserved" and (more is None or more == {}):
+            yield from _guaranteed_alone(less)
         if less is None or more is None:
             continue
         if gap := first_gap(less, more):
             yield not_checked(f"spec.{low}", gap, rule)
             continue
-        for resource in mapping(less):
+        # A list that names nothing is like none.
+        for resource in mapping(less) if mapping(more) else ():
             path = join_path(f"spec.{low}", key_text(resource))
-            yield from _ordered(path, high, mapping(less)[resource], mapping(more).get(resource))
+            amount = mapping(less)[resource]
+            if resource in mapping(more):
+                yield from _ordered(path, high, amount, mapping(more)[resource])
+            else:
+                yield from _not_named(path, high, resource, amount)
+
+
+def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
+    if gap := gap_of(guaranteed):
+        yield not_checked("spec.guarantee.resource", gap, "queue-quantities")
+    elif any((parse_quantity(amount) or 0) > 0 for amount in mapping(guaranteed).values()):
+        yield advise(
+            "spec.guarantee.resource",
+            "is given without deserved, which Volcano's webhook takes for 0 and refuses in 1.14",
+            "add deserved, with as much of each resource",
+            "queue-quantities",
+        )
+
+
+def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
+    """Judge an amount of which the larger list says nothing; counts of objects are no resources."""
+    if gap := gap_of(amount):
+        yield not_checked(path, gap, "queue-quantities")
+    elif _is_resource(resource) and (parse_quantity(amount) or 0) > 0:
+        yield Finding(
+            path=path,
+            seen=f"is {show(amount)}, but {high} does not name it, and Volcano's webhook takes "
+            "that for 0 and refuses more",
+            remedy=f"add it to {high}, with at least {amount}",
+            rule="queue-quantities",
+        )
+
+
+def _is_resource(name: object) -> bool:
+    """Tell whether Volcano counts a resource: of itself, or one with a domain of its own."""
+    text = key_text(name)
+    domain = "/" in text and not text.startswith(("count/", "requests."))
+    return domain or text in {"cpu", "memory", "pods", "ephemeral-storage"}
 
 
 def _ordered(path: str, high: str, less: object, more: object) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ RIGHT: dict[str, tuple[Args, dict[str, Any]]] = {
         {**SMALL, "spec.minMember": 4.0, f"{SUB}.name": REMOVED},
     ),
     "queue-alone": (QUEUE, {"spec": {"weight": 65535}}),
-    "queue-other-resources": (QUEUE, {"spec.deserved": {"cpu": "9"}}),
+    "queue-deserves-less": (QUEUE, {"spec.deserved": {"nvidia.com/gpu": 8}}),
     "queue-equal": (QUEUE, {"spec.guarantee.resource": {"nvidia.com/gpu": "16"}}),
     "job-without-minimum": (JOB, {"spec.minAvailable": REMOVED}),
     "any-version": (POD_GROUP, {"apiVersion": "scheduling.volcano.sh/v9"}),
@@ -196,7 +196,10 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
     ),
     "quantities": (
         QUEUE,
-        {"spec.guarantee.resource": {"nvidia.com/gpu": 17}, "spec.capability": {"cpu": "99"}},
+        {
+            "spec.guarantee.resource": {"nvidia.com/gpu": 17},
+            "spec.capability": {"cpu": "99", "nvidia.com/gpu": 99},
+        },
         [
             (
                 "M spec.guarantee.resource.nvidia.com/gpu: is 17, but deserved has '16', and Volcano's webhook refuses more than that. Write at most 16. [queue-quantities]"
