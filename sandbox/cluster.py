@@ -5,6 +5,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class Sandbox:
     def control_plane(self) -> None:
         """Start etcd and the API server, and wait for an answer."""
         self.start("etcd", commands.etcd(self.layout))
-        self.processes.wait("etcd", lambda: self._listens("etcd"))
+        self.processes.wait("etcd", partial(self._listens, "etcd"))
         self.start("kube-apiserver", commands.api_server(self.layout))
         self.processes.wait("the API server", self._answers)
 
@@ -79,9 +80,7 @@ class Sandbox:
         ]
         create(api, found)
         for body in found:
-            self.processes.wait(
-                body["metadata"]["name"], lambda body=body: _established(api.get(body))
-            )
+            self.processes.wait(body["metadata"]["name"], partial(_established, api, body))
         create(api, configurations(self.layout))
         create(api, [_namespace(name) for name in NAMESPACES])
 
@@ -90,7 +89,7 @@ class Sandbox:
         self.start("vc-webhook-manager", commands.volcano_admission(self.layout))
         self.start("kthena-webhook", commands.kthena_admission(self.layout))
         for port in ("volcano", "kthena"):
-            self.processes.wait(f"{port}'s admission", lambda port=port: self._listens(port))
+            self.processes.wait(f"{port}'s admission", partial(self._listens, port))
 
     def controllers(self) -> None:
         """Start whatever makes and places pods."""
@@ -180,8 +179,8 @@ def _namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def _established(body: Mapping[str, Any]) -> bool:
-    conditions = (body.get("status") or {}).get("conditions") or []
+def _established(api: Cluster, body: Mapping[str, Any]) -> bool:
+    conditions = (api.get(body).get("status") or {}).get("conditions") or []
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 

@@ -26,9 +26,7 @@ class Layout:
             sockets = {name: held.enter_context(socket.socket()) for name in PORTS}
             for each in sockets.values():
                 each.bind((HOST, 0))
-            return cls(
-                folder=folder, ports={n: s.getsockname()[1] for n, s in sockets.items()}
-            )
+            return cls(folder=folder, ports={n: s.getsockname()[1] for n, s in sockets.items()})
 
     @classmethod
     def read(cls, folder: Path) -> Self:

@@ -5,6 +5,8 @@ from typing import Any
 
 from sandbox.layout import Layout
 
+_MODEL_SERVING = "/validate-workload-ai-v1alpha1-modelserving"
+
 
 def configurations(layout: Layout) -> list[dict[str, Any]]:
     """Give the webhook configurations of Kthena and of Volcano.
@@ -29,7 +31,7 @@ def configurations(layout: Layout) -> list[dict[str, Any]]:
         ),
         _configuration(
             layout, "kthena-controller-manager-validating-webhook",
-            f"https://{layout.address('kthena')}/validate-workload-ai-v1alpha1-modelserving", kthena,
+            f"https://{layout.address('kthena')}{_MODEL_SERVING}", kthena,
         ),
     ]  # fmt: skip
 

@@ -54,7 +54,8 @@ class Cluster:
         """Open the cluster of a kubeconfig; KUBECONFIG or the home folder's when left out."""
         file = str(kubeconfig) if kubeconfig else None
         try:
-            client = config.new_client_from_config(config_file=file, context=context)
+            open_client: Any = config.new_client_from_config
+            client = open_client(config_file=file, context=context)
         except (ConfigException, OSError) as error:
             raise ClusterError(0, "NoKubeconfig", str(error)) from error
         client.configuration.retries = False
@@ -71,7 +72,7 @@ class Cluster:
         """Send one request, and give what the answer's JSON holds."""
         headers = {"Accept": "application/json", "Content-Type": content_type}
         try:
-            answer = self._client.call_api(
+            answer: Any = self._client.call_api(
                 *self._client.param_serialize(
                     method,
                     path,
