@@ -8,11 +8,15 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 STACK ?= dev
 ARGS ?=
+FOLDER ?= .sandbox
+RACKS ?= 4
+NODES ?= 4
+GPUS ?= 8
 
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
-TYPED := $(wildcard __main__.py kthena_components policies toolchain tests bench)
+TYPED := $(wildcard __main__.py kthena_components policies sandbox toolchain tests bench)
 # A shell in which `pulumi` and its plugins are found.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
 
@@ -29,6 +33,14 @@ preview: venv toolchain ## Show what `make up` would do
 .PHONY: destroy
 destroy: venv toolchain ## Take down what `make up` deployed
 	@$(RUN) -m toolchain destroy --stack $(STACK) -- $(ARGS)
+
+.PHONY: sandbox
+sandbox: venv ## Start a real cluster without containers in FOLDER: RACKS × NODES × GPUS, all fake
+	@$(RUN) -m sandbox up --folder $(FOLDER) --racks $(RACKS) --nodes $(NODES) --gpus $(GPUS)
+
+.PHONY: sandbox-down
+sandbox-down: venv ## End exactly what `make sandbox` started
+	@$(RUN) -m sandbox down --folder $(FOLDER)
 
 ##@ Judge
 

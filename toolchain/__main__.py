@@ -7,7 +7,7 @@ import signal
 import sys
 
 from toolchain import local_stack
-from toolchain.locate import ensure, exports
+from toolchain.locate import ensure, ensure_sandbox, exports
 from toolchain.programs import ToolchainError
 
 
@@ -19,6 +19,8 @@ def main(arguments: list[str] | None = None) -> int:
         match options.command:
             case "ensure":
                 ensure(os.environ, _say)
+            case "ensure-sandbox":
+                ensure_sandbox(os.environ, _say)
             case "env":
                 _print_exports()
             case action:
@@ -35,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m toolchain", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("ensure", help="find Pulumi and its Kubernetes provider, or build them")
+    commands.add_parser("ensure-sandbox", help="build the programs of a cluster")
     commands.add_parser("env", help="print the variables that make a shell use them")
     for action in local_stack.ACTIONS:
         command = commands.add_parser(

@@ -38,9 +38,10 @@ def ensure_built(program: Program, cache: Path, report: Report) -> Path:
 def require_go(program: Program) -> None:
     """Refuse with one sentence when no Go on PATH can build the program."""
     if problem := _problem_with_go():
+        pulumi = f"Pulumi {VERSIONS['oldest_pulumi']} or newer (3.x), or "
         raise ToolchainError(
             f"{program.title} is not installed and cannot be built: {problem}. "
-            f"Install Pulumi {VERSIONS['oldest_pulumi']} or newer (3.x), or Go {VERSIONS['go']} "
+            f"Install {pulumi if program.purpose == 'pulumi' else ''}Go {VERSIONS['go']} "
             "or newer to build it, and run this again."
         )
 
@@ -71,6 +72,7 @@ def _build(program: Program, cache: Path, report: Report) -> None:
     try:
         _compile(program, partial / "bin" / program.name, log, report)
         _add_files_beside(program, partial / "bin")
+        _add_data(program, partial / "data")
         partial.rename(entry)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -81,7 +83,7 @@ def _compile(program: Program, target: Path, log: Path, report: Report) -> None:
     """Run `go build`, its words in a log, and tell every half minute that it still runs."""
     command = [
         *("go", "build", "-trimpath", "-mod=readonly", "-buildvcs=false"),
-        *("-ldflags", f"-s -w -X {program.stamp}"),
+        *("-ldflags", " ".join(["-s", "-w", *(f"-X {stamp}" for stamp in program.stamps)])),
         *("-o", str(target), program.package),
     ]
     started = time.monotonic()
@@ -121,10 +123,27 @@ def _add_files_beside(program: Program, folder: Path) -> None:
     """
     files = list(program.beside)
     for module, path in program.beside_from_modules.items():
-        found = _go("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module, cwd=program.folder)
-        files.append(Path(found.stdout.strip()) / path)
+        files.append(_module_folder(program, module) / path)
     for file in files:
         shutil.copyfile(file, folder / file.name).chmod(0o755)
+
+
+def _add_data(program: Program, folder: Path) -> None:
+    """Copy the files that are kept with the program; a pattern that finds none is a mistake."""
+    for module, patterns in program.data_from_modules.items():
+        place = _module_folder(program, module)
+        for pattern in patterns:
+            found = sorted(place.glob(pattern))
+            if not found:
+                raise ToolchainError(f"{module} has no {pattern}, which {program.title} needs")
+            folder.mkdir(exist_ok=True)
+            for file in found:
+                shutil.copyfile(file, folder / "-".join(file.relative_to(place).parts))
+
+
+def _module_folder(program: Program, module: str) -> Path:
+    found = _go("list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module, cwd=program.folder)
+    return Path(found.stdout.strip())
 
 
 def _go(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -30,6 +30,18 @@ def ensure(environ: Mapping[str, str], report: Report) -> None:
         ensure_built(program, cache_root(environ), report)
 
 
+def ensure_sandbox(environ: Mapping[str, str], report: Report) -> dict[str, Program]:
+    """Build the programs of the sandbox that are not there yet, and give them by name."""
+    programs = known_programs("sandbox")
+    missing = [each for each in programs.values() if not each.entry(cache_root(environ)).is_dir()]
+    if missing:
+        minutes = sum(program.minutes for program in missing)
+        report(f"the sandbox needs {len(missing)} programs: about {minutes} minutes, once")
+    for program in missing:
+        ensure_built(program, cache_root(environ), report)
+    return programs
+
+
 def needed(environ: Mapping[str, str], report: Report) -> list[Program]:
     """Return the programs that the cache has to provide."""
     programs = known_programs()

@@ -28,8 +28,10 @@ class Program:
     version: str
     folder: Path
     package: str
-    stamp: str
-    """Linker setting that tells the program its version; untold, it calls itself a dev build."""
+    purpose: str
+    """What it is for: pulumi or sandbox."""
+    stamps: tuple[str, ...] = ()
+    """Linker settings that tell the program its version; untold, it calls itself a dev build."""
     minutes: int
     """What a cold build takes on 2 cores. It is promised to the user before the build starts."""
     memory_gib: int
@@ -37,6 +39,8 @@ class Program:
     """Files of ours that belong into the program's own folder."""
     beside_from_modules: Mapping[str, str] = field(default_factory=dict)
     """The same from Go modules that the build has fetched: module to path in it."""
+    data_from_modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Files of Go modules that are kept with the program, such as its CRDs: module to patterns."""
 
     @property
     def title(self) -> str:
@@ -45,7 +49,8 @@ class Program:
 
     def key(self) -> str:
         """Hash all that decides what comes out, so that a change in any of it is built anew."""
-        recipe = (self.name, self.version, self.package, self.stamp, dict(self.beside_from_modules))
+        fetched = (dict(self.beside_from_modules), dict(self.data_from_modules))
+        recipe = (self.name, self.version, self.package, self.stamps, *fetched)
         digest = hashlib.sha256(json.dumps(recipe).encode())
         digest.update(f"{platform.system()} {platform.machine()}".encode())
         for file in self._sources():
@@ -61,6 +66,10 @@ class Program:
         """Return the built program."""
         return self.entry(cache) / "bin" / self.name
 
+    def data(self, cache: Path) -> Path:
+        """Return the folder of the files that are kept with the program."""
+        return self.entry(cache) / "data"
+
     def _sources(self) -> Iterator[Path]:
         yield from sorted(
             path for path in self.folder.iterdir() if path.suffix in {".go", ".mod", ".sum"}
@@ -68,18 +77,21 @@ class Program:
         yield from self.beside
 
 
-def known_programs() -> dict[str, Program]:
-    """Return the programs of versions.json by name."""
-    return {data["name"]: _program(data) for data in VERSIONS["programs"]}
+def known_programs(purpose: str = "pulumi") -> dict[str, Program]:
+    """Return the programs of versions.json that are for one purpose, by name."""
+    stated = (data for data in VERSIONS["programs"] if data["for"] == purpose)
+    return {data["name"]: _program(data) for data in stated}
 
 
 def _program(data: dict[str, Any]) -> Program:
+    stated = {key: value for key, value in data.items() if key != "for"}
     places = {
-        "stamp": data["stamp"].format(version=data["version"]),
+        "purpose": data["for"],
+        "stamps": tuple(stamp.format(version=data["version"]) for stamp in data["stamps"]),
         "folder": HERE / data["folder"],
         "beside": tuple(HERE / path for path in data.get("beside", ())),
     }
-    return Program(**{**data, **places})
+    return Program(**{**stated, **places})
 
 
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:

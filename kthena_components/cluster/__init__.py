@@ -1,0 +1,1 @@
+"""What is read from a running cluster, for `doctor` and `status`. Nothing else here opens one."""

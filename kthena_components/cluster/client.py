@@ -1,0 +1,161 @@
+"""Requests to an API server, by apiVersion and kind: a thin coat over the official client.
+
+The official client reads kubeconfigs, with certificates, tokens and exec plugins, and keeps
+connections. Its typed classes are not used, because custom resources have none.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Self
+
+import urllib3
+from kubernetes import config
+from kubernetes.client import ApiClient, ApiException
+from kubernetes.config.config_exception import ConfigException
+
+Body = Mapping[str, Any]
+PAGE = 500
+"""Objects of a list that are asked for at once."""
+
+
+class ClusterError(Exception):
+    """An answer that is no success, or none at all. Its text is for people."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        """Keep the HTTP status (0 without an answer) and the reason, such as AlreadyExists."""
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """How the objects of a kind are addressed."""
+
+    path: str
+    """Of the group and version: `/apis/apps/v1`."""
+    plural: str
+    namespaced: bool
+
+
+class Cluster:
+    """One API server, as one user."""
+
+    def __init__(self, client: ApiClient) -> None:
+        """Take an official client."""
+        self._client = client
+        self._resources: dict[tuple[str, str], Resource] = {}
+
+    @classmethod
+    def open(cls, kubeconfig: Path | None = None, context: str | None = None) -> Self:
+        """Open the cluster of a kubeconfig; KUBECONFIG or the home folder's when left out."""
+        file = str(kubeconfig) if kubeconfig else None
+        try:
+            open_client: Any = config.new_client_from_config
+            client = open_client(config_file=file, context=context)
+        except (ConfigException, OSError) as error:
+            raise ClusterError(0, "NoKubeconfig", str(error)) from error
+        client.configuration.retries = False
+        return cls(client)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> Any:
+        """Send one request, and give what the answer's JSON holds."""
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        try:
+            answer: Any = self._client.call_api(
+                *self._client.param_serialize(
+                    method,
+                    path,
+                    query_params=list((query or {}).items()),
+                    header_params=headers,
+                    body=body,
+                    auth_settings=["BearerToken"],
+                )
+            )
+            content = answer.read()
+        except (ApiException, urllib3.exceptions.HTTPError) as error:
+            raise ClusterError(0, "Unreachable", _words(error)) from error
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise _refusal(answer.status, content)
+        return json.loads(content)
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        """Find out how a kind is addressed; ClusterError with status 404 when it is not served."""
+        key = (api_version, kind)
+        if key not in self._resources:
+            path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+            for item in self.ask("GET", path)["resources"]:
+                if "/" not in item["name"]:
+                    found = Resource(path, item["name"], item["namespaced"])
+                    self._resources[api_version, item["kind"]] = found
+        if key not in self._resources:
+            raise ClusterError(404, "NotFound", f"{api_version} has no {kind}")
+        return self._resources[key]
+
+    def path(self, body: Body, *, named: bool = True) -> str:
+        """Give the address of an object, or of all objects beside it."""
+        metadata = body.get("metadata") or {}
+        found = self.resource(str(body["apiVersion"]), str(body["kind"]))
+        namespace = f"/namespaces/{metadata.get('namespace', 'default')}"
+        end = f"/{metadata['name']}" if named else ""
+        return f"{found.path}{namespace if found.namespaced else ''}/{found.plural}{end}"
+
+    def create(self, body: Body, *, dry_run: bool = False) -> Any:
+        """Create an object, or find out whether the cluster would take it."""
+        query = {"dryRun": "All"} if dry_run else None
+        return self.ask("POST", self.path(body, named=False), body, query)
+
+    def get(self, body: Body) -> Any:
+        """Read one object, named by apiVersion, kind and metadata."""
+        return self.ask("GET", self.path(body))
+
+    def delete(self, body: Body) -> None:
+        """Delete one object."""
+        self.ask("DELETE", self.path(body))
+
+    def patch(self, body: Body, change: Body, subresource: str = "") -> Any:
+        """Merge a change into one object."""
+        path = f"{self.path(body)}/{subresource}" if subresource else self.path(body)
+        return self.ask("PATCH", path, change, content_type="application/merge-patch+json")
+
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, selector: str = ""
+    ) -> Iterator[dict[str, Any]]:
+        """List objects of a kind, page by page; of all namespaces when none is given."""
+        found = self.resource(api_version, kind)
+        part = f"/namespaces/{namespace}" if namespace and found.namespaced else ""
+        query = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
+        while True:
+            page = self.ask("GET", f"{found.path}{part}/{found.plural}", query=query)
+            for item in page["items"]:
+                yield {"apiVersion": api_version, "kind": kind, **item}
+            following = page["metadata"].get("continue")
+            if not following:
+                return
+            query["continue"] = following
+
+
+def _refusal(status: int, content: bytes) -> ClusterError:
+    """Read the Status object that API servers answer with."""
+    try:
+        said = json.loads(content)
+        return ClusterError(status, said.get("reason", ""), said.get("message", ""))
+    except (ValueError, AttributeError):
+        return ClusterError(status, "", content.decode(errors="replace").strip())
+
+
+def _words(error: Exception) -> str:
+    """Say why there was no answer, without the memory addresses of the library's objects."""
+    reason = getattr(error, "reason", None)
+    told = str(reason if isinstance(reason, Exception) else error)
+    return told.rpartition(">: ")[2]

@@ -1,0 +1,74 @@
+"""`python -m sandbox`: the commands behind `make sandbox` and `make sandbox-down`."""
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+from kthena_components.cluster.client import ClusterError
+from sandbox.cluster import Size, down, up
+from sandbox.processes import SandboxError
+from toolchain.programs import ToolchainError
+
+MIB = 2**20
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command. Progress goes to stderr; stdout has the line for the shell."""
+    signal.signal(signal.SIGTERM, _leave)
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "down":
+            _say(f"ended {', '.join(down(options.folder)) or 'nothing: no program ran'}")
+        else:
+            _up(options)
+    except (SandboxError, ToolchainError, ClusterError) as error:
+        _say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _up(options: argparse.Namespace) -> None:
+    size = Size(racks=options.racks, nodes=options.nodes, gpus=options.gpus)
+    began = time.monotonic()
+    sandbox = up(options.folder, size, _say)
+    taken, held = time.monotonic() - began, sandbox.processes.memory() // MIB
+    _say(f"ready after {taken:.0f} s, {held} MiB: {size}")
+    print(f"export KUBECONFIG={sandbox.layout.kubeconfig}")  # noqa: T201 - for the shell
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    starting = commands.add_parser("up", help="start a cluster and print its KUBECONFIG line")
+    ending = commands.add_parser("down", help="end exactly what `up` started, and its folder")
+    for command in (starting, ending):
+        command.add_argument("--folder", type=Path, default=Path(".sandbox"))
+    for name, default in (("racks", 4), ("nodes", 4), ("gpus", 8)):
+        of = {"racks": "in all", "nodes": "in each rack", "gpus": "on each node"}[name]
+        starting.add_argument(f"--{name}", type=_count, default=default, help=f"{name} {of}")
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isdecimal() and len(text) <= len("9999") else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count from 1 to 9999")
+    return number
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Turn a signal into an exception, so that what was started is ended."""
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

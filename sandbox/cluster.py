@@ -1,0 +1,193 @@
+"""Bring a sandbox up, step by step, and take it down."""
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kthena_components.cluster.client import Cluster, ClusterError
+from sandbox import commands
+from sandbox.layout import HOST, Layout
+from sandbox.nodes import hyper_nodes, nodes
+from sandbox.pki import write_pki
+from sandbox.processes import Processes, SandboxError
+from sandbox.webhooks import configurations
+from toolchain.locate import ensure_sandbox
+from toolchain.programs import Program, cache_root
+
+Report = Callable[[str], None]
+NAMESPACES = ("volcano-system", "kthena-system", "serving")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large the cluster is said to be."""
+
+    racks: int = 4
+    nodes: int = 4
+    """In each rack."""
+    gpus: int = 8
+    """On each node."""
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        total = self.racks * self.nodes * self.gpus
+        return f"{self.racks} racks × {self.nodes} nodes × {self.gpus} GPUs = {total} GPUs"
+
+
+class Sandbox:
+    """A running sandbox."""
+
+    def __init__(self, layout: Layout, programs: Mapping[str, Program]) -> None:
+        """Know the folder, and the programs that were built."""
+        self.layout = layout
+        self.processes = Processes(layout)
+        self._programs = programs
+        self._cache = cache_root()
+
+    @property
+    def api(self) -> Cluster:
+        """Open the cluster as its administrator."""
+        return Cluster.open(self.layout.kubeconfig)
+
+    def start(self, name: str, arguments: list[str], program: str | None = None) -> None:
+        """Start one of the programs."""
+        binary = self._programs[program or name].binary(self._cache)
+        self.processes.start(name, binary, arguments)
+
+    def control_plane(self) -> None:
+        """Start etcd and the API server, and wait for an answer."""
+        self.start("etcd", commands.etcd(self.layout))
+        self.processes.wait("etcd", partial(self._listens, "etcd"))
+        self.start("kube-apiserver", commands.api_server(self.layout))
+        self.processes.wait("the API server", self._answers)
+
+    def definitions(self) -> None:
+        """Teach the API server every custom kind, and who judges them."""
+        api = self.api
+        found = [
+            body
+            for name in ("vc-controller-manager", "kthena-controller-manager")
+            for file in sorted(self._programs[name].data(self._cache).glob("*.yaml"))
+            for body in yaml.load_all(file.read_text(), yaml.CSafeLoader)
+            if body
+        ]
+        create(api, found)
+        for body in found:
+            self.processes.wait(body["metadata"]["name"], partial(_established, api, body))
+        create(api, configurations(self.layout))
+        create(api, [_namespace(name) for name in NAMESPACES])
+
+    def admission(self) -> None:
+        """Start the webhooks, and wait until they listen."""
+        self.start("vc-webhook-manager", commands.volcano_admission(self.layout))
+        self.start("kthena-webhook", commands.kthena_admission(self.layout))
+        for port in ("volcano", "kthena"):
+            self.processes.wait(f"{port}'s admission", partial(self._listens, port))
+
+    def controllers(self) -> None:
+        """Start whatever makes and places pods."""
+        (self.layout.folder / "scheduler.yaml").write_text(commands.SCHEDULER)
+        data = self._programs["kwok"].data(self._cache)
+        stages = self.layout.folder / "stages.yaml"
+        files = (file for file in sorted(data.glob("*.yaml")) if "kustomization" not in file.name)
+        stages.write_text("---\n".join(file.read_text() for file in files))
+        self.start("kube-controller-manager", commands.controller_manager(self.layout))
+        self.start("vc-controller-manager", commands.volcano_controllers(self.layout))
+        self.start("vc-scheduler", commands.volcano_scheduler(self.layout))
+        self.start("kthena-controller-manager", commands.kthena(self.layout))
+        self.start("kwok", commands.kwok(self.layout, stages))
+
+    def ready(self) -> None:
+        """Wait until Volcano takes work."""
+        api = self.api
+        self.processes.wait("Volcano's default Queue", lambda: _open(api))
+        self.processes.check()
+
+    def _listens(self, port: str) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self.layout.ports[port])) == 0
+
+    def _answers(self) -> bool:
+        try:
+            self.api.ask("GET", "/version")
+            return bool(self.api.get({"apiVersion": "v1", "kind": "Namespace",
+                                      "metadata": {"name": "default"}}))  # fmt: skip
+        except ClusterError:
+            return False
+
+
+def up(folder: Path, size: Size, report: Report) -> Sandbox:
+    """Build what is missing, start everything, and give the running sandbox.
+
+    Raises:
+        SandboxError: The folder is in use, or a program died; what was started is ended.
+    """
+    programs = ensure_sandbox(os.environ, report)
+    if folder.exists() and any(folder.iterdir()):
+        raise SandboxError(
+            f"{folder} is in use. Take the sandbox in it down, or choose another folder with FOLDER"
+        )
+    (folder / "log").mkdir(parents=True)
+    layout = Layout.free(folder.absolute())
+    layout.write()
+    write_pki(layout)
+    sandbox = Sandbox(layout, programs)
+    try:
+        for step in (
+            sandbox.control_plane, sandbox.definitions, sandbox.admission, sandbox.controllers,
+        ):  # fmt: skip
+            step()
+        create(sandbox.api, nodes(size.racks, size.nodes, size.gpus))
+        create(sandbox.api, hyper_nodes(size.racks))
+        sandbox.ready()
+    except BaseException:
+        sandbox.processes.stop_all()
+        raise
+    return sandbox
+
+
+def opened(folder: Path) -> Sandbox:
+    """Give the sandbox that runs in a folder."""
+    if not (folder / "ports.json").exists():
+        raise SandboxError(f"there is no sandbox in {folder}. Start one with `make sandbox`")
+    return Sandbox(Layout.read(folder.absolute()), ensure_sandbox(os.environ, lambda _line: None))
+
+
+def down(folder: Path) -> list[str]:
+    """End the programs of a sandbox, remove its folder, and name what was ended."""
+    sandbox = opened(folder)
+    ended = sandbox.processes.running()
+    sandbox.processes.stop_all()
+    shutil.rmtree(folder)
+    return ended
+
+
+def create(api: Cluster, bodies: Iterable[Mapping[str, Any]]) -> None:
+    """Create objects, one after the other."""
+    for body in bodies:
+        api.create(body)
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _established(api: Cluster, body: Mapping[str, Any]) -> bool:
+    conditions = (api.get(body).get("status") or {}).get("conditions") or []
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def _open(api: Cluster) -> bool:
+    try:
+        queue = api.get({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+                         "metadata": {"name": "default"}})  # fmt: skip
+    except ClusterError:
+        return False
+    return bool((queue.get("status") or {}).get("state") == "Open")

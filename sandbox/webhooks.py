@@ -1,0 +1,65 @@
+"""Who judges what at admission: the real webhooks, by address instead of by Service."""
+
+import base64
+from typing import Any
+
+from sandbox.layout import Layout
+
+_MODEL_SERVING = "/validate-workload-ai-v1alpha1-modelserving"
+
+
+def configurations(layout: Layout) -> list[dict[str, Any]]:
+    """Give the webhook configurations of Kthena and of Volcano.
+
+    Volcano's admission looks for the names that its own installation gives them.
+    PodGroups are judged when they are made only: its handler refuses every change, and then no
+    PodGroup would ever get its phase.
+    """
+    volcano = [
+        ("podgroups", "scheduling.volcano.sh", "v1beta1", ["CREATE"]),
+        ("queues", "scheduling.volcano.sh", "v1beta1", ["CREATE", "UPDATE", "DELETE"]),
+        ("hypernodes", "topology.volcano.sh", "v1alpha1", ["CREATE", "UPDATE"]),
+    ]
+    kthena = ("modelservings", "workload.serving.volcano.sh", "v1alpha1", ["CREATE", "UPDATE"])
+    return [
+        *(
+            _configuration(
+                layout, f"volcano-admission-service-{rule[0]}-validate",
+                f"https://{layout.address('volcano')}/{rule[0]}/validate", rule,
+            )
+            for rule in volcano
+        ),
+        _configuration(
+            layout, "kthena-controller-manager-validating-webhook",
+            f"https://{layout.address('kthena')}{_MODEL_SERVING}", kthena,
+        ),
+    ]  # fmt: skip
+
+
+def _configuration(
+    layout: Layout, name: str, url: str, rule: tuple[str, str, str, list[str]]
+) -> dict[str, Any]:
+    plural, group, version, operations = rule
+    authority = base64.b64encode(layout.authority.read_bytes()).decode()
+    webhook = {
+        "name": f"{plural}.sandbox.kthena-components",
+        "clientConfig": {"url": url, "caBundle": authority},
+        "rules": [
+            {
+                "apiGroups": [group],
+                "apiVersions": [version],
+                "operations": operations,
+                "resources": [plural],
+            }
+        ],
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 10,
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [webhook],
+    }
