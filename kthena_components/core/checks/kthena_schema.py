@@ -1,15 +1,16 @@
 """The shape of a ModelServing, in every version of Kthena.
 
-Of the embedded pods only what is written here is judged: the lists whose members have a key, and
-what is often mistaken in YAML. What holds between fields is in kthena_admission.py.
+The embedded pods have the shape that Kubernetes gives them (pod_shape.py). What holds between
+fields is in kthena_admission.py.
 
 Source: Kthena charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml
 at v0.1.0, v0.2.0, v0.3.0, v0.4.0 and v1.0.0.
 """
 
+from dataclasses import replace
+
 from kthena_components.core.checks.kthena_reading import BY_GROUP, BY_ROLE
 from kthena_components.core.checks.kthena_shape import (
-    Amount,
     Budget,
     Fields,
     Free,
@@ -21,6 +22,7 @@ from kthena_components.core.checks.kthena_shape import (
     Text,
     Whole,
 )
+from kthena_components.core.checks.pod_shape import shape_of
 
 GROUP_RECREATE = "ServingGroupRecreate"
 SURGE = "maxSurge"
@@ -33,47 +35,22 @@ def _part(*required: str, **fields: Schema | Since) -> Fields:
     return Fields(fields=named, required=required, partial=True)
 
 
-_TEXTS, _AMOUNTS = Table(Text()), Table(Amount())
-_NAMED = Items(of=_part("name"), keys=("name",))
-_CONTAINERS = Items(
-    keys=("name",),
-    of=_part(
-        "name",
-        image=Text(),
-        command=Items(of=Text()),
-        args=Items(of=Text()),
-        env=Items(of=_part("name", value=Text()), keys=("name",)),
-        ports=Items(
-            of=_part("containerPort", containerPort=Whole(), protocol=Text(), name=Text()),
-            keys=("containerPort", "protocol"),
-        ),
-        resources=_part(limits=_AMOUNTS, requests=_AMOUNTS, claims=_NAMED),
-        volumeMounts=Items(of=_part("mountPath", "name"), keys=("mountPath",)),
-        volumeDevices=Items(of=_part("devicePath", "name"), keys=("devicePath",)),
-    ),
-)
-_ALIAS = _part("ip", hostnames=Items(of=Text()))
-_POD = _part(
-    "containers",
-    containers=_CONTAINERS,
-    initContainers=_CONTAINERS,
-    ephemeralContainers=_CONTAINERS,
-    volumes=Items(
-        of=_part("name", emptyDir=_part(medium=Text(), sizeLimit=Amount())), keys=("name",)
-    ),
-    resourceClaims=_NAMED,
-    schedulingGates=_NAMED,
-    imagePullSecrets=Items(of=_part(name=Text()), keys=("name",)),
-    hostAliases=Since(("0.1", Items(of=_ALIAS, keys=("ip",))), ("0.3", Items(of=_ALIAS))),
-    topologySpreadConstraints=Items(
-        of=_part("maxSkew", "topologyKey", "whenUnsatisfiable", maxSkew=Whole()),
-        keys=("topologyKey", "whenUnsatisfiable"),
-    ),
-    nodeSelector=_TEXTS,
-    terminationGracePeriodSeconds=Whole(bits=64),
-)
+_TEXTS = Table(Text())
+_POD = shape_of("PodSpec")
+_ALIASES = shape_of("HostAlias")
 _TEMPLATE = Fields(
-    fields={"metadata": Fields(fields={"labels": _TEXTS, "annotations": _TEXTS}), "spec": _POD}
+    fields={
+        "metadata": Fields(fields={"labels": _TEXTS, "annotations": _TEXTS}),
+        "spec": replace(
+            _POD,
+            fields={
+                **_POD.fields,
+                "hostAliases": Since(
+                    ("0.1", Items(of=_ALIASES, keys=("ip",))), ("0.3", Items(of=_ALIASES))
+                ),
+            },
+        ),
+    }
 )
 _ROLE = Fields(
     required=("name", "entryTemplate", "workerReplicas"),

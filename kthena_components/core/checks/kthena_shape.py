@@ -60,6 +60,11 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Switch:
+    """True or false."""
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """A whole number or a text. Which texts are percentages, a rule says."""
 
@@ -93,7 +98,7 @@ class Fields:
     partial: bool = False
 
 
-Schema = Free | Ruled | Text | Whole | Budget | Amount | Table | Items | Fields
+Schema = Free | Ruled | Text | Switch | Whole | Budget | Amount | Table | Items | Fields
 
 
 class Since:
@@ -198,6 +203,8 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
             pass
         case Free() | Ruled():
             pass
+        case Switch() if isinstance(value, bool):
+            pass
         case _:
             yield _wrong_kind(value, schema, path)
 
@@ -227,6 +234,8 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
     match schema:
         case Text():
             wanted, remedy = "a text", quoted
+        case Switch():
+            wanted, remedy = "true or false", "write true or false, without quotes"
         case Whole():
             wanted, remedy = "a whole number", "write for example 1, without quotes"
         case Budget():

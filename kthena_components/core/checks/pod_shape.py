@@ -1,0 +1,66 @@
+"""The shape of a pod template, as Kubernetes itself has it.
+
+pod_fields.json holds every field with its type, which ones must be there, and which lists have
+keys, as an API server of Kubernetes 1.34 publishes them in its OpenAPI document; a conformance
+test holds the table equal to it. Other fields are passed over: another server may know them.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kthena_components.core.checks.kthena_shape import (
+    Amount,
+    Budget,
+    Fields,
+    Free,
+    Items,
+    Schema,
+    Since,
+    Switch,
+    Table,
+    Text,
+    Whole,
+)
+
+TABLE = Path(__file__).parent / "pod_fields.json"
+ROOT_TYPE = "PodTemplateSpec"
+_SCALARS: Mapping[str, Schema] = {
+    "boolean": Switch(),
+    "int-or-string": Budget(),
+    "int32": Whole(),
+    "int64": Whole(bits=64),
+    "object": Free(),
+    "quantity": Amount(),
+    "string": Text(),
+}
+
+
+@cache
+def shape_of(kind: str = ROOT_TYPE) -> Fields:
+    """Give the shape of a type of the table."""
+    stated = _table()[kind]
+    keys = stated["keys"]
+    fields: dict[str, Schema | Since] = {
+        name: _shape(written, tuple(keys.get(name, ())))
+        for name, written in stated["fields"].items()
+    }
+    return Fields(fields=fields, required=tuple(stated["required"]), partial=True)
+
+
+def _shape(written: str, keys: tuple[str, ...] = ()) -> Schema:
+    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `{}quantity`."""
+    if written.startswith("[]"):
+        return Items(of=_shape(written[2:]), keys=keys)
+    if written.startswith("{}"):
+        return Table(_shape(written[2:]))
+    scalar = _SCALARS.get(written)
+    return shape_of(written) if scalar is None else scalar
+
+
+@cache
+def _table() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(TABLE.read_text())
+    return found

@@ -1,0 +1,61 @@
+"""Which fields a pod template has, and of what type, as a running API server says it.
+
+`python -m sandbox.pod_fields FOLDER` writes the table that core/checks/pod_shape.py reads.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from kthena_components.cluster.client import Cluster
+from kthena_components.core.checks.pod_shape import ROOT_TYPE, TABLE
+from sandbox.cluster import opened
+
+_KEYS = "x-kubernetes-list-map-keys"
+_SPECIAL = {"Quantity": "quantity", "IntOrString": "int-or-string", "Time": "string"}
+
+
+def read_fields(api: Cluster) -> dict[str, dict[str, Any]]:
+    """Give the fields of each type that a pod template is made of, by the type's name.
+
+    `keys` names the lists in which no two members may share the values of some fields.
+    """
+    defined = api.ask("GET", "/openapi/v2")["definitions"]
+    by_name = {name.rpartition(".")[2]: name for name in defined if _is_plain(name)}
+    found: dict[str, dict[str, Any]] = {}
+    waiting = [ROOT_TYPE]
+    while waiting:
+        name = waiting.pop()
+        schema = defined[by_name[name]]
+        properties = schema.get("properties", {})
+        fields = {key: _type(value) for key, value in properties.items()}
+        keys = {key: value[_KEYS] for key, value in properties.items() if _KEYS in value}
+        required = sorted(schema.get("required", []))
+        found[name] = {"fields": fields, "required": required, "keys": keys}
+        used = {kind.removeprefix("[]").removeprefix("{}") for kind in fields.values()}
+        waiting += sorted(kind for kind in used if kind in by_name and kind not in found)
+    return dict(sorted(found.items()))
+
+
+def _is_plain(name: str) -> bool:
+    return name.startswith(("io.k8s.api.core.v1.", "io.k8s.apimachinery.pkg."))
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """Write a type in a word: `string`, `int32`, `Probe`, `[]EnvVar`, `{}quantity`."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition(".")[2]
+        return _SPECIAL.get(name, name)
+    kind = schema["type"]
+    if kind == "array":
+        return f"[]{_type(schema['items'])}"
+    if kind == "object":
+        values = schema.get("additionalProperties")
+        return f"{{}}{_type(values)}" if values else "object"
+    return str(schema.get("format", "int64")) if kind == "integer" else str(kind)
+
+
+if __name__ == "__main__":
+    table = read_fields(opened(Path(sys.argv[1])).api)
+    TABLE.write_text(json.dumps(table, indent=1) + "\n")
