@@ -45,7 +45,7 @@ def _is_plain(name: str) -> bool:
 def _type(schema: dict[str, Any]) -> str:
     """Write a type in a word: `string`, `int32`, `Probe`, `[]EnvVar`, `{}quantity`."""
     if "$ref" in schema:
-        name = schema["$ref"].rpartition(".")[2]
+        name = str(schema["$ref"]).rpartition(".")[2]
         return _SPECIAL.get(name, name)
     kind = schema["type"]
     if kind == "array":
@@ -53,7 +53,7 @@ def _type(schema: dict[str, Any]) -> str:
     if kind == "object":
         values = schema.get("additionalProperties")
         return f"{{}}{_type(values)}" if values else "object"
-    return str(schema.get("format", "int64")) if kind == "integer" else str(kind)
+    return str(schema.get("format", "int64") if kind == "integer" else kind)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def test_a_program_and_its_python_package_have_one_version(program: str, package
 def test_a_program_is_built_from_the_modules_of_its_version(program: str, module: str) -> None:
     wanted = known_programs()[program]
     assert module.format(wanted.version) in (wanted.folder / "go.mod").read_text()
-    assert wanted.version in wanted.stamp
+    assert wanted.version in wanted.stamps[0]
 
 
 def test_every_file_beside_a_program_exists() -> None:
