@@ -16,7 +16,7 @@ GPUS ?= 8
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
-TYPED := $(wildcard __main__.py kthena_components policies sandbox toolchain tests bench)
+TYPED := $(wildcard __main__.py kthena_components policies sandbox conformance toolchain tests bench)
 # A shell in which `pulumi` and its plugins are found.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
 
@@ -58,6 +58,10 @@ lint: venv ## Check format, style, types and the direction of imports
 	@$(RUN) -m ruff check .
 	@$(RUN) -m mypy $(TYPED)
 	@$(VENV)/bin/lint-imports
+
+.PHONY: conformance
+conformance: venv toolchain ## Hold the package against the real programs, in clusters of its own; parts in ARGS
+	@$(WITH_PULUMI); $(RUN) -m conformance $(ARGS)
 
 .PHONY: bench
 bench: venv toolchain ## Measure the budgets against a raw Pulumi program

@@ -1,0 +1,75 @@
+"""`python -m conformance [PART …]`: hold the package against the real programs."""
+
+import argparse
+import importlib
+import shutil
+import sys
+import tempfile
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.report import Part, passed, render
+from sandbox.cluster import Sandbox, Size, up
+from toolchain.programs import ToolchainError
+
+PARTS = ("validation", "emission", "lifecycle", "scheduling", "faults", "privilege", "load")
+"""Modules here with a function `run(context)`, in the order in which they run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a part is given."""
+
+    part: Part
+    folder: Path
+    """A folder of its own, removed afterwards."""
+    seed: int
+    scale: float
+    """1 for everything; less for a smoke test."""
+
+    def sandbox(self, size: Size | None = None, name: str = "sandbox") -> Sandbox:
+        """Start a cluster. Whoever starts one ends it: `sandbox.processes.stop_all()`."""
+        return up(self.folder / name, size or Size(), self.part.say)
+
+    def many(self, number: int) -> int:
+        """Scale a number of tries."""
+        return max(1, round(number * self.scale))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the parts, and give 1 when one failed or something did not run."""
+    options = _parser().parse_args(arguments)
+    parts = [run(name, options.seed, options.scale) for name in options.parts or PARTS]
+    sys.stdout.write(f"seed {options.seed}, scale {options.scale:g}\n\n{render(parts)}\n")
+    return 0 if passed(parts) else 1
+
+
+def run(name: str, seed: int, scale: float) -> Part:
+    """Run one part. What it raises is a failure, and the next part runs all the same."""
+    part = Part(name)
+    folder = Path(tempfile.mkdtemp(prefix=f"kthena-conformance-{name}-"))
+    context = Context(part=part, folder=folder, seed=seed, scale=scale)
+    with part.timed():
+        try:
+            importlib.import_module(f"conformance.{name}").run(context)
+        except ToolchainError as error:
+            part.skip("all of it", str(error))
+        except Exception:  # noqa: BLE001 - a part that breaks must not hide the others
+            part.fail(traceback.format_exc())
+    shutil.rmtree(folder, ignore_errors=True)
+    return part
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
+    parser.add_argument(
+        "parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS)
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn at random")
+    parser.add_argument("--scale", type=float, default=1, help="0.01 for a smoke test")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
