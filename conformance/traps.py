@@ -1,0 +1,1 @@
+def hold(scene, context): pass
