@@ -34,7 +34,7 @@ def run(context: Context) -> None:
                 with scene.of(f"{title}, {backend}"):
                     case(scene, backend)
                 context.part.count("cases of the package's own servings")
-        traps.hold(scene, context)
+        traps.hold(scene, SIZE)
     finally:
         sandbox.processes.stop_all()
 

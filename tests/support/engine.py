@@ -127,6 +127,10 @@ class Stack:
         """Preview."""
         return self._with_events("preview", *flags)
 
+    def refresh(self) -> Run:
+        """Compare the state with what is there."""
+        return self._with_events("refresh", "--yes", "--skip-preview")
+
     def destroy(self) -> Run:
         """Take everything down."""
         return self._with_events("destroy", "--yes", "--skip-preview")
