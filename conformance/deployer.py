@@ -68,7 +68,6 @@ class Deployer:
 
 def lifecycle(stack: Stack, change: Any) -> Iterator[tuple[str, Run]]:
     """Do with a stack what a deployer does, command by command."""
-    yield "preview", stack.preview()
     yield "up", stack.up()
     stack.change(change)
     yield "preview of a change", stack.preview("--diff")
