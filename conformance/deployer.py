@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from conformance.scene import NAMESPACE
-from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.client import Cluster
 from sandbox.cluster import Sandbox
 from sandbox.pki import kubeconfig
-from tests.support.engine import ROOT, Run, Stack
+from tests.support.engine import Run, Stack
 
 NAME = "deployer"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"

@@ -95,7 +95,7 @@ def lost_node(scene: Scene, backend: str) -> None:
     scene.make(manifests(serving("chat", backend, group=HARD)))
     scene.until("it runs", lambda: scene.running(of("chat")) == 2)
     first = scene.bound(of("chat"))
-    lost = sorted(first.values())[0]
+    lost = min(first.values())
     body = _node(lost)
     scene.api.delete(body)
     try:
@@ -127,7 +127,7 @@ def spare_node(scene: Scene, backend: str) -> None:
     with filled(scene, "rack-1-node-0", "rack-2-node-0"):
         scene.make(manifests(serving("chat", backend, group=HARD)))
         scene.until("it runs", lambda: scene.running(of("chat")) == 2)
-        lost = sorted(scene.bound(of("chat")).values())[0]
+        lost = min(scene.bound(of("chat")).values())
         body = _node(lost)
         scene.api.delete(body)
         try:

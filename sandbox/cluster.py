@@ -143,7 +143,8 @@ def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sand
     sandbox = Sandbox(layout, programs)
     try:
         for step in (
-            partial(sandbox.control_plane, audit=audit), sandbox.definitions, sandbox.admission, sandbox.controllers,
+            partial(sandbox.control_plane, audit=audit),
+            sandbox.definitions, sandbox.admission, sandbox.controllers,
         ):  # fmt: skip
             step()
         create(sandbox.api, nodes(size.racks, size.nodes, size.gpus))

@@ -35,15 +35,22 @@ class Right:
 
 
 SERVICES = Right(group="", resource="services")
+EVENTS = Right(group="", resource="events", verbs=READ)
+"""Nothing fails without it, but the provider then waits half a minute for each object."""
 NEEDED: Mapping[str, tuple[Right, ...]] = {
     "native": (
         Right(group="apps", resource="statefulsets"),
         Right(group=_VOLCANO, resource="podgroups"),
         SERVICES,
+        EVENTS,
         Right(group="", resource="endpoints", verbs=READ),
         Right(group="", resource="pods", verbs=READ),
     ),
-    "kthena": (Right(group="workload.serving.volcano.sh", resource="modelservings"), SERVICES),
+    "kthena": (
+        Right(group="workload.serving.volcano.sh", resource="modelservings"),
+        SERVICES,
+        EVENTS,
+    ),
 }
 """By backend."""
 EXTRAS: Mapping[str, tuple[Right, ...]] = {
