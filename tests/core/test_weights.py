@@ -10,6 +10,8 @@ from kthena_components.core.checks.catalogue import all_rules, rule_names
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.weights import (
     ENVIRONMENTS,
+    LIMITS,
+    SETTINGS,
     SettingError,
     Settings,
     Weight,
@@ -95,7 +97,7 @@ def test_a_config_that_says_nothing_leaves_all_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("stated", "told"),
     [
-        ({"enviroment": "prod"}, "there is no setting 'enviroment'; write 'environment'"),
+        ({"enviroment": "prod"}, "there is no setting 'enviroment' here; write 'environment'"),
         ({"environment": "prd"}, "there is no environment 'prd'; write 'prod'"),
         ({"environment": 3}, "there is no environment '3'; known: dev, prod, staging"),
         ({"levels": []}, "levels: must be a map from rules to levels"),
@@ -118,6 +120,52 @@ def test_a_config_that_cannot_be_used_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"gpuBudget": -1}, "gpuBudget is -1; write a number of GPUs from 0 on"),
+        ({"gpuBudget": 7.5}, "gpuBudget is 7.5; write a number of GPUs from 0 on"),
+        ({"gpuBudget": True}, "gpuBudget is true; write a number of GPUs from 0 on"),
+        ({"gpuBudget": "16"}, 'gpuBudget is "16"; write a number of GPUs from 0 on'),
+        ({"gpuTypes": []}, "gpuTypes names nothing, and so allows nothing; name one or remove it"),
+        (
+            {"gpuTypes": "nvidia.com/gpu"},
+            'gpuTypes is "nvidia.com/gpu", which is no list; write for example ["nvidia.com/gpu"]',
+        ),
+        (
+            {"gpuTypes": ["nvidia.com/gpu", " "]},
+            'gpuTypes holds " ", which is no name; write for example ["nvidia.com/gpu"]',
+        ),
+        ({"gpuType": []}, "there is no setting 'gpuType' here; write 'gpuTypes'"),
+    ],
+)
+def test_a_limit_that_cannot_be_used_is_told_in_one_sentence(
+    stated: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(SettingError) as caught:
+        parse_settings(stated, together=True)
+    assert str(caught.value) == told
+
+
+def test_limits_are_read_where_all_objects_are_seen() -> None:
+    stated = {"gpuBudget": 16.0, "gpuTypes": ["nvidia.com/gpu ", "NVIDIA-H100-80GB-HBM3"]}
+    settings = parse_settings(stated, together=True)
+    assert (settings.gpu_budget, type(settings.gpu_budget)) == (16, int)
+    assert settings.gpu_types == ("nvidia.com/gpu", "NVIDIA-H100-80GB-HBM3")
+    assert parse_settings({"gpuBudget": 0}, together=True).gpu_budget == 0
+    for name, value in stated.items():
+        with pytest.raises(SettingError, match=f"no setting '{name}' here; only policies that see"):
+            parse_settings({name: value})
+
+
+def test_what_is_declared_is_what_is_read() -> None:
+    assert parse_settings({}, together=True) == Settings()
+    for name in {**SETTINGS, **LIMITS}:
+        with pytest.raises(SettingError) as caught:
+            parse_settings({name: None}, together=True)
+        assert "there is no setting" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("stated", "version"), [("0.4", "0.4"), ("v0.4.1", "0.4"), ("1.0.0-rc.1", "1.0")]
 )
 def test_a_version_is_that_of_its_release(stated: str, version: str) -> None:
@@ -125,9 +173,8 @@ def test_a_version_is_that_of_its_release(stated: str, version: str) -> None:
 
 
 @pytest.mark.property
-@given(json_trees(), json_trees(), json_trees())
-def test_any_config_is_read_or_refused(environment: Any, levels: Any, version: Any) -> None:
-    stated = {"environment": environment, "levels": levels, "kthenaVersion": version}
-    for name, value in stated.items():
+@given(json_trees())
+def test_any_config_is_read_or_refused(value: Any) -> None:
+    for name in {**SETTINGS, **LIMITS}:
         with suppress(SettingError):
-            assert isinstance(parse_settings({name: value}), Settings)
+            assert isinstance(parse_settings({name: value}, together=True), Settings)

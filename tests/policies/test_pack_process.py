@@ -149,6 +149,22 @@ def test_a_group_is_judged_on_the_wire(pack: Pack) -> None:
     ]
 
 
+def test_gpus_are_limited_on_the_wire(pack: Pack) -> None:
+    right = workload(vllm("-tp", "8"), replicas=2)
+    stack = {"urn:chat": (DEPLOYMENT, {**right, "apiVersion": "apps/v1", "kind": "Deployment"})}
+    for budget, found in ((24, []), (16, ["surge-needs-spare-gpus"]), (15, ["gpu-budget"])):
+        config = levels("prod")
+        config["serving-groups"]["gpuBudget"] = budget
+        pack.configure(config)
+        lines = pack.analyze_stack(stack)
+        assert [line.rpartition(" ")[2].strip("[]") for line in lines] == found, budget
+    config["serving-groups"] |= {"gpuBudget": 24, "gpuTypes": ["amd.com/gpu"]}
+    pack.configure(config)
+    (line,) = pack.analyze_stack(stack)
+    assert line.startswith("mandatory serving-groups urn:chat: spec.template.spec.containers[0]")
+    assert line.endswith("[gpu-type-allowed]")
+
+
 def uneven_group() -> dict[str, tuple[str, Args]]:
     """Give a group whose workers have other GPUs than its entry."""
     parts = native()
