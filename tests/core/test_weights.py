@@ -1,6 +1,7 @@
 """What rules weigh in each environment, and what a config may say."""
 
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pytest
@@ -36,12 +37,22 @@ def test_an_environment_weighs_rules_that_there_are(environment: str) -> None:
 
 
 def test_nothing_weighs_less_nearer_to_production() -> None:
-    own = {rule.name: Weight(rule.level) for rule in all_rules() if rule.level is not Level.UNKNOWN}
+    """Whatever its findings weigh by themselves: some rules have findings of two levels."""
+    for rule, own in product(set().union(*WEIGHTS.values()), (Weight.ADVISORY, Weight.MANDATORY)):
+        row = [WEIGHTS[name].get(rule, own) for name in ENVIRONMENTS]
+        assert row == sorted(row, key=ORDER.index), (rule, own)
+
+
+def test_a_row_says_something() -> None:
+    """Where an environment weighs a rule as it weighs itself everywhere, no row is needed."""
+    own = {rule.name: rule.level for rule in all_rules()}
     for rule in set().union(*WEIGHTS.values()):
-        if rule == "image-pinned":  # its own levels are two
-            continue
-        row = [WEIGHTS[name].get(rule, own[rule]) for name in ENVIRONMENTS]
-        assert row == sorted(row, key=ORDER.index), rule
+        row = {WEIGHTS[name].get(rule, own[rule]) for name in ENVIRONMENTS}
+        assert row != {own[rule]}, rule
+
+
+def test_a_rule_whose_findings_have_two_levels_is_not_lowered_where_one_is_refused() -> None:
+    assert "rbg-gang" not in WEIGHTS["dev"], "both annotations at once cannot start"
 
 
 @pytest.mark.parametrize(
