@@ -45,5 +45,5 @@ def explain(rule: RuleDoc) -> str:
 
 def _by_environment(rule: RuleDoc) -> list[str]:
     weights = {name: environment_levels(name).weights.get(rule.name) for name in ENVIRONMENTS}
-    told = [f"{weight} in {name}" for name, weight in weights.items() if weight is not None]
-    return [f"with --level: {', '.join(told)}"] if told else []
+    told = [f"{name} {weight}" for name, weight in weights.items() if weight is not None]
+    return [f"environments: {', '.join(told)}"] if told else []

@@ -12,7 +12,7 @@ from kthena_components.core.known import MaybeInt, Unknown
 def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     """The ranks of an engine, TP × PP × DP, equal its pods × GPUs per pod.
 
-        Fewer leave GPUs idle; more wait for ever for devices that do not exist. Context parallel
+    Fewer leave GPUs idle; more wait for ever for devices that do not exist. Context parallel
     counts as well; SGLang's attention DP does not, it lives inside TP.
 
     Fewer ranks than devices are refused although the engine starts: devices that no rank uses stay
@@ -21,9 +21,9 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     waive.kthena-components/world-size-equals-gpus: "2026-12-31 why".
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
-        Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
-        Level: mandatory.
-        Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
+    Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
+    Level: mandatory.
+    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
     """
     for engine in facts.engines:
         yield from _world(engine)
