@@ -22,6 +22,7 @@ from kthena_components.cli.reports import (
 from kthena_components.cli.review import add_parser as add_review
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
+from kthena_components.cli.status import add_parser as add_status
 from kthena_components.cli.surroundings import ModelConfigError, read_shapes
 from kthena_components.cli.together import Asked
 from kthena_components.core.weights import NEWEST, SettingError
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser, checking = _parsers()
     asked = parser.parse_args(arguments)
     try:
-        return asked.run(asked) if asked.command == "review" else _check(asked, checking)
+        return _check(asked, checking) if asked.command == "check" else asked.run(asked)
     except BrokenPipeError:
         # Who read has gone; Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,6 +103,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
     add_review(commands)
+    add_status(commands)
     return parser, checking
 
 
