@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.files import Unreadable
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
@@ -103,6 +104,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
     add_review(commands)
+    add_doctor(commands)
     add_status(commands)
     return parser, checking
 

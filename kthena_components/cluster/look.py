@@ -4,6 +4,7 @@ from http import HTTPStatus
 from typing import Any
 
 from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.need import HYPER_NODE, MODEL_SERVING, POD_GROUP, STATEFUL_SET, Kind
 from kthena_components.cluster.observed import Body, Listed
 from kthena_components.cluster.status import Servings
 from kthena_components.core import naming
@@ -11,10 +12,6 @@ from kthena_components.core.known import Unknown
 
 POD = ("v1", "Pod")
 NODE = ("v1", "Node")
-POD_GROUP = ("scheduling.volcano.sh/v1beta1", "PodGroup")
-HYPER_NODE = ("topology.volcano.sh/v1alpha1", "HyperNode")
-MODEL_SERVING = ("workload.serving.volcano.sh/v1alpha1", "ModelServing")
-STATEFUL_SET = ("apps/v1", "StatefulSet")
 
 
 def why(error: ClusterError, what: str) -> Unknown:
@@ -29,7 +26,7 @@ def why(error: ClusterError, what: str) -> Unknown:
 
 
 def listed(
-    cluster: Cluster, kind: tuple[str, str], namespace: str | None = None, selector: str = ""
+    cluster: Cluster, kind: Kind, namespace: str | None = None, selector: str = ""
 ) -> Listed:
     """List objects, or say why not."""
     try:
@@ -39,7 +36,7 @@ def listed(
 
 
 def listed_if_served(
-    cluster: Cluster, kind: tuple[str, str], namespace: str | None = None, selector: str = ""
+    cluster: Cluster, kind: Kind, namespace: str | None = None, selector: str = ""
 ) -> Listed:
     """List objects; there are none of a kind that the cluster does not have."""
     try:
