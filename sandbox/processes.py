@@ -30,6 +30,7 @@ class Processes:
         self._layout = layout
         self._file = layout.folder / "processes.json"
         self._started: dict[str, tuple[int, float]] = {}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
         if self._file.exists():
             stated = json.loads(self._file.read_text())
             self._started = {name: (pid, born) for name, (pid, born) in stated.items()}
@@ -47,6 +48,7 @@ class Processes:
                 stderr=log,
                 start_new_session=True,
             )
+        self._children[name] = child
         self._started[name] = (child.pid, psutil.Process(child.pid).create_time())
         self._file.write_text(json.dumps(self._started))
 
@@ -94,6 +96,8 @@ class Processes:
             except psutil.TimeoutExpired:
                 process.kill()
                 process.wait(GRACE)
+        if child := self._children.pop(name, None):
+            child.poll()  # so that it is known to have ended
         self._started.pop(name, None)
         self._file.write_text(json.dumps(self._started))
 

@@ -103,9 +103,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     )
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
-    add_review(commands)
-    add_doctor(commands)
-    add_status(commands)
+    for add in (add_review, add_doctor, add_status):
+        add(commands)
     return parser, checking
 
 

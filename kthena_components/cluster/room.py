@@ -122,6 +122,26 @@ def judge_room(seen: Seen, need: Need) -> Iterator[Line]:
     for plan in need.plans:
         for gang in gangs(plan) if plan.gang and plan.groups else ():
             yield _judge_gang(seen, need, plan, gang)
+    if len(need.plans) > 1:
+        yield from _judge_sum(seen, need)
+
+
+def _judge_sum(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say when the servings of a stack have no room beside one another."""
+    if isinstance(seen.nodes, Unknown) or isinstance(seen.pods, Unknown):
+        return
+    asked = sum(_gpus_of(plan) for plan in need.plans)
+    others = [pod for pod in seen.pods if not any(_is_of(pod, plan) for plan in need.plans)]
+    free = sum(max(0, accelerators(left)) for left in free_on(seen, others).values())
+    text = f"all servings together ask for {count_of(asked, 'GPU')}, and {free} are free of others"
+    if asked > free:
+        yield Line(Mark.WARN, "room", f"{text}. What has no room waits until GPUs are free")
+    else:
+        yield Line(Mark.OK, "room", text)
+
+
+def _gpus_of(plan: ServingPlan) -> int:
+    return plan.groups * sum(role.replicas * accelerators(role.requests) for role in plan.roles)
 
 
 def _judge_gang(seen: Seen, need: Need, plan: ServingPlan, gang: Gang) -> Line:
