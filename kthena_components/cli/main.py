@@ -101,11 +101,15 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="shape of a model that is not in the table of models: its config.json, or the folder "
         "that holds it; may be given several times",
     )
-    checking.add_argument("--rules", action="store_true", help="list every rule")
-    checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
+    _about_rules(checking)
     for add in (add_review, add_doctor, add_status):
         add(commands)
     return parser, checking
+
+
+def _about_rules(checking: argparse.ArgumentParser) -> None:
+    checking.add_argument("--rules", action="store_true", help="list every rule")
+    checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
 
 
 def _together(checking: argparse.ArgumentParser) -> None:

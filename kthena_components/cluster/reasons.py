@@ -60,7 +60,7 @@ def plain(message: str) -> str:
     """Write a sentence of the scheduler plainly; one that is not known stays as it is."""
     origin, split = _ORIGIN.search(message), _SPLIT.search(message)
     if origin is None:
-        return _short(_lacks(message).strip().rstrip("."))
+        return _short(_lacks(message.strip().rstrip(".")))
     where = f" of {origin['domain']}" if origin["domain"] else ""
     total = int(origin["all"])
     nodes = f"the only node{where}" if total == 1 else f"any of the {total} nodes{where}"
