@@ -1,5 +1,6 @@
 """Programs of a sandbox: started, watched, named when they die, and ended without touching others."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
@@ -76,6 +77,17 @@ def test_down_ends_what_was_started_and_nothing_else(
         assert processes.running() == []
         assert other.poll() is None
         other.kill()
+
+
+def test_a_folder_that_another_command_has_removed_is_no_error(tmp_path: Path) -> None:
+    folder = tmp_path / "sandbox"
+    (folder / "log").mkdir(parents=True)
+    processes = Processes(Layout.free(folder))
+    processes.start("etcd", script(tmp_path, "exec sleep 60"), [])
+    Processes(Layout.free(folder)).stop_all()
+    shutil.rmtree(folder)
+    processes.stop_all()
+    assert not folder.exists()
 
 
 def test_an_id_that_was_given_away_again_is_not_ours(
