@@ -85,9 +85,9 @@ INSTANCE_SERVICE = "a headless Service gives each pod of an instance a DNS name"
 WORKER_NAME = "worker pods are called `…-w-<n>`: two StatefulSets cannot share a name"
 WORKER_INDEX = "WORKER_INDEX of workers is the label pod-index: one template serves them all"
 HASHES = "the two hashes are our own: equal where Kthena's are equal, numbered here in order"
-TOKEN_VOLUME = "the volume of the service account's token has a random name"
+ACCOUNT_VOLUME = "the volume of the service account's token has a random name"
 ZEROS = "Kthena writes 0 into minResources for what only optional engines request"
-LEVELLED = (WORKER_NAME, WORKER_INDEX, HASHES, TOKEN_VOLUME, ZEROS)
+LEVELLED = (WORKER_NAME, WORKER_INDEX, HASHES, ACCOUNT_VOLUME, ZEROS)
 """Differences that are made equal before anything is compared, in `level`."""
 DOCUMENTED = len(ALLOWED) + len(LEVELLED) + len((ENTRY_SERVICE, INSTANCE_SERVICE))
 
@@ -233,7 +233,7 @@ def _text(value: Any, namespace: str, used: Counter[str]) -> Any:
     if not isinstance(value, str):
         return value
     plain = re.sub("kube-api-access-[a-z0-9]{5}", "kube-api-access", value)
-    used[TOKEN_VOLUME] += plain != value
+    used[ACCOUNT_VOLUME] += plain != value
     return plain.replace(namespace, "<namespace>")
 
 
