@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conformance import drawn
 from kthena_components.core import naming
 from kthena_components.core.plan import ServingPlan
 from kthena_components.core.quantity import parse_quantity
@@ -87,7 +88,8 @@ WORKER_INDEX = "WORKER_INDEX of workers is the label pod-index: one template ser
 HASHES = "the two hashes are our own: equal where Kthena's are equal, numbered here in order"
 ACCOUNT_VOLUME = "the volume of the service account's token has a random name"
 ZEROS = "Kthena writes 0 into minResources for what only optional engines request"
-LEVELLED = (WORKER_NAME, WORKER_INDEX, HASHES, ACCOUNT_VOLUME, ZEROS)
+TIER_NAME = "Volcano's scheduler writes a tier's number over its name; Kthena writes the name again"
+LEVELLED = (WORKER_NAME, WORKER_INDEX, HASHES, ACCOUNT_VOLUME, ZEROS, TIER_NAME)
 """Differences that are made equal before anything is compared, in `level`."""
 DOCUMENTED = len(ALLOWED) + len(LEVELLED) + len((ENTRY_SERVICE, INSTANCE_SERVICE))
 
@@ -119,6 +121,7 @@ def level(bodies: list[dict[str, Any]], namespace: str, used: Counter[str]) -> O
             _worker_like_kthenas(body, used)
         if body["kind"] == "PodGroup":
             _without_zeros(body["spec"], used)
+            _tiers_by_number(body["spec"], used)
         kept = {key: value for key, value in body.items() if key != "status"}
         found[f"{body['kind']} {body['metadata']['name']}"] = {
             path: _text(value, namespace, used) for path, value in _flat("", kept)
@@ -217,6 +220,17 @@ def _without_zeros(spec: dict[str, Any], used: Counter[str]) -> None:
     asked = {key: amount for key, amount in amounts.items() if parse_quantity(amount) != 0}
     used[ZEROS] += asked != amounts
     spec["minResources"] = asked
+
+
+def _tiers_by_number(spec: Mapping[str, Any], used: Counter[str]) -> None:
+    for holder in (spec, *(spec.get("subGroupPolicy") or [])):
+        topology = holder.get("networkTopology") or {}
+        name = topology.pop("highestTierName", None)
+        if name is not None:
+            # Both fields at once stay visible: a number that was there already differs.
+            numbers = [number for number, tier in drawn.TIERS.items() if tier == name]
+            topology.setdefault("highestTierAllowed", *numbers)
+            used[TIER_NAME] += 1
 
 
 def _number(objects: Objects, path: str, used: Counter[str]) -> None:

@@ -24,8 +24,8 @@ from kthena_components.core.findings import SpecError
 from sandbox.cluster import Size, create
 
 SPECIFICATIONS = 60
-AT_ONCE = 6
-PATIENCE = 60
+AT_ONCE = 4
+PATIENCE = 150
 """Seconds in which a serving must have all its pods."""
 SETTLED = 5
 """Seconds after which pods, Services and gangs are no longer about to become the same."""
@@ -153,7 +153,12 @@ def _lacks(args: drawn.Args, side: str, bodies: list[dict[str, Any]]) -> str:
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     there = len(running) if drawn.places(args) else len(pods)
     wanted = drawn.pods_of(args)
-    return "" if there == wanted else f"{side} has {there} of {wanted} pods"
+    if there == wanted:
+        return ""
+    found = (condition.get("message") for body in bodies
+             for condition in (body.get("status") or {}).get("conditions") or [])  # fmt: skip
+    why = sorted({text for text in found if text})[:3]
+    return f"{side} has {there} of {wanted} pods, {len(pods)} are made {why}"
 
 
 def _bodies(api: Cluster, space: str) -> list[dict[str, Any]]:

@@ -37,6 +37,8 @@ class Life:
     seen: list[tuple[str, bool, str]] = field(default_factory=list)
     pods: int = 0
     updates: int = 0
+    at_once: list[witness.Pod] = field(default_factory=list)
+    """The pods that were there when the last update ended."""
 
     @property
     def title(self) -> str:
@@ -134,6 +136,9 @@ def _updated(api: Cluster, life: Life, copy: Copy) -> None:
         found = _up(api, life, copy, (project.groups, project.engines), "with another image")
         images = {c["image"] for pod in found for c in pod["spec"]["containers"]}
     life.check("every pod has the new image", holds=images <= set(NEW_IMAGE.values()), seen=images)
+    early = witness.identities(life.at_once)
+    life.check("the update ends when no old pod is left", holds=not old & early,
+               seen=f"{len(old & early)} of {len(old)} are left")  # fmt: skip
     life.check("every pod is a new one", holds=not old & witness.identities(found))
     life.check("the pods were looked at all the time", holds=not watch.trouble and
                watch.samples > 0, seen=watch.trouble)  # fmt: skip
@@ -172,6 +177,7 @@ def _up(
     groups, engines = sizes
     copy.write(groups, engines)
     _ran(life, copy.stack.up(), what)
+    life.at_once = witness.pods(api, copy.namespace)
     project = life.project
     wanted = groups * (engines * project.pods + project.others)
     fine = witness.wait(lambda: _are(api, copy.namespace, wanted), PATIENCE)
@@ -180,9 +186,12 @@ def _up(
     life.check(f"{what}: {wanted} pods are ready", holds=fine, seen=f"{ready} of {len(found)}")
     life.pods += ready
     if life.backend == "kthena":
-        states = witness.available(api, copy.namespace)
-        life.check(f"{what}: the ModelServing is Available",
-                   holds=list(states.values()) == [(True, groups)], seen=states)  # fmt: skip
+        wanted_state = [(True, groups)]
+        fine = witness.wait(
+            lambda: witness.available(api, copy.namespace) == wanted_state, PATIENCE
+        )
+        seen = witness.available(api, copy.namespace)
+        life.check(f"{what}: the ModelServing is Available", holds=fine, seen=seen)
     if project.racks:
         racks = _racks(api, found)
         life.check(f"{what}: each group stays inside one rack",

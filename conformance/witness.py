@@ -51,15 +51,18 @@ def identities(found: list[Pod]) -> set[str]:
     return {pod["metadata"]["uid"] for pod in found}
 
 
-def available(api: Cluster, namespace: str) -> dict[str, tuple[bool, int]]:
+def available(api: Cluster, namespace: str) -> list[tuple[bool, int]]:
     """Say of each ModelServing whether it is Available, and how many groups are."""
-    found = {}
-    for body in api.list(API_VERSION, KIND, namespace):
-        status = body.get("status") or {}
-        fine = any(c["type"] == "Available" and c["status"] == "True"
-                   for c in status.get("conditions") or [])  # fmt: skip
-        found[body["metadata"]["name"]] = fine, status.get("availableReplicas", 0)
-    return found
+    states = [body.get("status") or {} for body in api.list(API_VERSION, KIND, namespace)]
+    return [
+        (
+            any(
+                c["type"] == "Available" and c["status"] == "True" for c in s.get("conditions", [])
+            ),
+            s.get("availableReplicas", 0),
+        )
+        for s in states
+    ]
 
 
 def wait(fine: Callable[[], bool], seconds: float) -> bool:
