@@ -74,6 +74,11 @@ ALLOWED = (
         why="StatefulSets name their pods in DNS; Kthena's workers have no name there",
     ),
     Allowed(
+        where=_at("PodGroup", r"metadata\.annotations\.pulumi\.com/patchForce"),
+        how=NATIVE,
+        why="for Pulumi: Volcano's scheduler writes into the spec of a PodGroup",
+    ),
+    Allowed(
         where=_at("Pod", r"spec\.nodeName"), how=VALUE, why="the scheduler's choice"
     ),
     Allowed(

@@ -37,6 +37,8 @@ class Project:
     """Where the program's text names the role that is scaled."""
     budget: int = 1
     """Groups that may be unavailable while it is updated."""
+    by_role: bool = False
+    """Whether it is updated role by role: Kthena then heeds no budget of groups."""
     racks: dict[str, str] = field(default_factory=dict)
     """Rack by node, where it must stay inside one: the cluster has only these nodes."""
 
@@ -57,7 +59,7 @@ PROJECTS = (
     Project(name="staging", backends=("kthena",), engines=2),
     Project(name="ten-lines", groups=3, budget=2),
     Project(name="kthena-templates", engines=2, role='role["replicas"]'),
-    Project(name="prefill-decode", others=5, role='"name": "decode",'),
+    Project(name="prefill-decode", others=5, role='"name": "decode",', by_role=True),
     Project(name="secret-token", pods=1),
     Project(name="single-role", backends=("native",), groups=1, scaled=False, others=1),
     Project(name="prod", racks={f"gpu-{r}-{n}": f"rack-{r}" for r in (1, 2) for n in range(1, 5)}),
@@ -77,6 +79,8 @@ class Copy:
     stack: Stack
     text: str = ""
     """Of a program, as it was or with another image."""
+    tier: str = "rack"
+    """Name of the tier that a stack's groups and engines stay in, where its nodes have racks."""
 
     @classmethod
     def make(
@@ -113,13 +117,20 @@ class Copy:
         for old, new in NEW_IMAGE.items():
             self.text = self.text.replace(old, new)
 
-    def _settings(self, groups: int, engines: int) -> Callable[[dict[str, Any]], None]:
-        budget = {"rolling_update_configuration": {"max_unavailable": self.project.budget}}
+    @property
+    def _rollout(self) -> dict[str, Any]:
+        if self.project.by_role:
+            return {"type": "RoleRollingUpdate"}
+        return {"rolling_update_configuration": {"max_unavailable": self.project.budget}}
 
+    def _settings(self, groups: int, engines: int) -> Callable[[dict[str, Any]], None]:
         def edit(config: dict[str, Any]) -> None:
             (serving,) = config[f"{OWN}servings"]
             serving |= {"namespace": self.namespace, "backend": self.backend, "replicas": groups}
-            serving["rollout_strategy"] = budget
+            serving["rollout_strategy"] = self._rollout
+            if self.project.racks:
+                policy = {"mode": "hard", "highest_tier_name": self.tier}
+                serving["network_topology"] = {"group_policy": policy, "role_policy": dict(policy)}
             serving["roles"][0]["replicas"] = engines
             for secret in config.get(f"{OWN}secrets", []):
                 secret["namespace"] = self.namespace
@@ -130,8 +141,8 @@ class Copy:
 
     def _changed(self, groups: int, engines: int) -> str:
         place = f'"namespace": "{self.namespace}", '
-        sizes = f'"backend": "{self.backend}", "replicas": {groups}, "rollout_strategy": '
-        sizes += f'{{"rolling_update_configuration": {{"max_unavailable": {self.project.budget}}}}}'
+        sizes = f'"backend": "{self.backend}", "replicas": {groups}, '
+        sizes += f'"rollout_strategy": {self._rollout!r}'
         text = self.text.replace('"backend": "kthena", ', "")
         text = _SERVING.sub(rf"\1{place}{sizes}, ", text)
         text = _PARTS.sub(rf"\1{place}", text)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kthena_components.backends.kthena import API_VERSION, KIND
+from kthena_components.backends.volcano import SCHEDULING
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core import naming
 
@@ -24,7 +25,7 @@ NEVER_OURS = {
 }
 CLUSTER_WIDE = (
     ("topology.volcano.sh/v1alpha1", "HyperNode"),
-    ("scheduling.volcano.sh/v1beta1", "Queue"),
+    (SCHEDULING, "Queue"),
 )
 Pod = dict[str, Any]
 
@@ -62,6 +63,16 @@ def available(api: Cluster, namespace: str) -> list[tuple[bool, int]]:
             s.get("availableReplicas", 0),
         )
         for s in states
+    ]
+
+
+def tiers(api: Cluster, namespace: str) -> list[tuple[int | None, str | None]]:
+    """Give number and name of every tier that the gangs and their engines stay in."""
+    return [
+        (topology.get("highestTierAllowed"), topology.get("highestTierName"))
+        for gang in api.list(SCHEDULING, "PodGroup", namespace)
+        for holder in (gang["spec"], *gang["spec"].get("subGroupPolicy", []))
+        for topology in [holder.get("networkTopology") or {}]
     ]
 
 

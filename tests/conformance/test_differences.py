@@ -54,9 +54,7 @@ def test_every_other_value_is_told(change: dict[str, Any], said: str) -> None:
 
 
 def test_an_object_on_one_side_alone_is_told() -> None:
-    assert differences([POD], []) == [
-        "Pod chat-0-decode-0-1: native 'there', Kthena '(nothing)'"
-    ]
+    assert differences([POD], []) == ["Pod chat-0-decode-0-1: native 'there', Kthena '(nothing)'"]
 
 
 def test_what_is_allowed_on_one_side_is_not_allowed_on_the_other() -> None:
