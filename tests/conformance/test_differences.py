@@ -31,8 +31,8 @@ POD: dict[str, Any] = {
 
 def differences(native: list[dict[str, Any]], kthena: list[dict[str, Any]]) -> list[str]:
     used = Counter[str]()
-    sides = (level(copy.deepcopy(side), "team", used) for side in (native, kthena))
-    return [str(each) for each in compare(*sides, PLAN, used)]
+    here, there = (level(copy.deepcopy(side), "team", used) for side in (native, kthena))
+    return [str(each) for each in compare(here, there, PLAN, used)]
 
 
 def test_the_same_objects_do_not_differ() -> None:
@@ -102,6 +102,6 @@ def test_what_nothing_needs_is_told() -> None:
 
 
 def test_the_same_seed_draws_the_same_servings() -> None:
-    first, second = (draw(random.Random(3), 12) for _ in range(2))  # noqa: S311 - to repeat
+    first, second = (draw(random.Random(3), 12) for _ in range(2))
     assert first == second
     assert all(0 < drawn.pods_of(args) <= drawn.MOST_PODS for args in first)
