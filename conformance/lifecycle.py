@@ -4,6 +4,7 @@ The real engine applies each project by each backend that takes it, to a namespa
 cluster's own controllers make the pods.
 """
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ PATIENCE = 30
 """Seconds in which a cluster must have done what an update did not wait for."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
 SMALLEST = Size(racks=1, nodes=1, gpus=1)
+_TELLING = threading.Lock()
 SPINE = {(None, "spine"), (2, None)}
 """As it is written, and as Volcano's scheduler writes it."""
 FEWEST = {"ten-lines": "native", "kthena-templates": "kthena", "prod": "native"}
@@ -61,7 +63,8 @@ def run(context: Context) -> None:
     open_ended = [life for life in lives if not life.project.racks]
     started: list[Sandbox] = []
     try:
-        started += [context.sandbox(ROOM), context.sandbox(SMALLEST, "racks")]
+        started.append(context.sandbox(ROOM))
+        started.append(context.sandbox(SMALLEST, "racks"))
         _clear(started[1].api)
         with ThreadPoolExecutor(AT_ONCE + 1) as pool:
             one_by_one = pool.submit(_in_racks, context, started[1], racked)
@@ -72,16 +75,17 @@ def run(context: Context) -> None:
     finally:
         for sandbox in started:
             sandbox.processes.stop_all()
-    _tell(context, lives)
 
 
-def _tell(context: Context, lives: list[Life]) -> None:
-    for life in lives:
+def _tell(context: Context, life: Life) -> None:
+    """Tell a life when it has ended: a run of all takes minutes."""
+    with _TELLING:
         for what, holds, seen in life.seen:
             context.part.check(what, holds=holds, seen=seen)
-    context.part.count("lives", len(lives))
-    context.part.count("runs of the engine", sum(life.updates for life in lives))
-    context.part.count("pods seen ready", sum(life.pods for life in lives))
+        context.part.count("lives")
+        context.part.count("runs of the engine", life.updates)
+        context.part.count("pods seen ready", life.pods)
+        context.part.say(f"{life.title}: {len(life.seen)} checks")
 
 
 def _in_racks(context: Context, sandbox: Sandbox, lives: list[Life]) -> None:
@@ -107,7 +111,7 @@ def _live(context: Context, sandbox: Sandbox, life: Life) -> None:
         _steps(context.folder / life.title, sandbox, life)
     except Exception as error:  # noqa: BLE001 - told, not hidden
         life.check("lives to its end", holds=False, seen=f"{type(error).__name__}: {error}")
-    context.part.say(f"{life.title}: {len(life.seen)} checks")
+    _tell(context, life)
 
 
 def _steps(folder: Path, sandbox: Sandbox, life: Life) -> None:
