@@ -14,6 +14,9 @@ from kthena_components.core.findings import Finding, Level
 
 Body = dict[str, Any]
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
+_NOT_DECODED = "the server rejected our request for an unknown reason"
+"""A webhook answered that it cannot read the object, and then the API server does not take it."""
+_POINTLESS = 1e21
 _RIGHT = 0.37
 """How many are left as they were drawn."""
 
@@ -99,9 +102,21 @@ def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
         ClusterError: The answer is no verdict, such as that a webhook did not answer.
     """
     try:
-        api.ask("POST", kind.path, body, {"dryRun": "All"})
+        api.ask("POST", kind.path, as_sent(body), {"dryRun": "All"})
     except ClusterError as error:
-        if error.status in _REFUSALS:
+        if error.status in _REFUSALS or _NOT_DECODED in str(error):
             return str(error)
         raise
     return None
+
+
+def as_sent(value: Any) -> Any:
+    """Write whole numbers without a point, as whatever is written in Go sends them."""
+    match value:
+        case dict():
+            return {key: as_sent(item) for key, item in value.items()}
+        case list():
+            return [as_sent(item) for item in value]
+        case float() if value.is_integer() and abs(value) < _POINTLESS:
+            return int(value)
+    return value

@@ -51,7 +51,9 @@ def shape_of(kind: str = ROOT_TYPE) -> Fields:
 
 
 def _shape(written: str, keys: tuple[str, ...] = ()) -> Schema:
-    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `{}quantity`."""
+    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
+    if written.startswith("[set]"):
+        return Items(of=_shape(written[5:]), is_set=True)
     if written.startswith("[]"):
         return Items(of=_shape(written[2:]), keys=keys)
     if written.startswith("{}"):
