@@ -268,8 +268,8 @@ def members(draw: random.Random, body: Body) -> None:
             {"exactMatch": {"name": "a"}, "regexMatch": {"pattern": "^a$"}},
             {"exactMatch": {"name": "a"}, "labelMatch": None}, {"exactMatch": {"name": "a"}, "labelMatch": {}},
             {"exactMatch": {"name": "a"}, "other": 1}, {"other": 1}, {"regexMatch": {}},
-            {"regexMatch": {"pattern": draw.choice(PATTERNS)}}, {"labelMatch": {}}, {"labelMatch": []},
-            {"regexMatch": {"pattern": draw.choice(PATTERNS)}},
+            {"regexMatch": {"pattern": pattern_of(draw)}}, {"labelMatch": {}}, {"labelMatch": []},
+            {"regexMatch": {"pattern": pattern_of(draw)}},
             {"labelMatch": {"matchLabels": {"a": 1}}}, {"labelMatch": {"matchLabels": []}},
             {"labelMatch": {"matchLabels": {"a": None}}}, {"labelMatch": {"matchExpressions": [{"key": "a"}]}},
             {"labelMatch": {"matchLabels": {"a b": "c d"}}}, {"labelMatch": {"matchExpressions": {}}},
@@ -285,6 +285,20 @@ def members(draw: random.Random, body: Body) -> None:
     listed = body["spec"]["members"] if where != "alone" else []
     listed.insert(0 if where == "first" else len(listed), member)
     body["spec"]["members"] = draw.choice((listed, listed, listed, listed, [], None, {}, [None]))
+
+
+_BITS = (
+    "^", "$", "a", "(", ")", "[", "]", "*", "+", "?", "{2}", "{1001}", "{2,1}", "{,3}", "{", "}", "1", ",", "|", ".", "-",
+    "(?:", "(?P<n>", "(?<m>", "(?i)", "(?-s:", "(?=", "\\", "\\d", "\\pL", "\\p{Lu}", "\\1", "\\12", "\\x41", "\\Q", "\\E",
+    "[:alpha:]", "[:x:]", "[^", "a-z", "z-a", "\\b", "\\z", "\\Z", "_", "é", "(a{40}){26}", "(a{2}){500}",
+)  # fmt: skip
+
+
+def pattern_of(draw: random.Random) -> str:
+    """Draw a regular expression, or what is none."""
+    if draw.random() < _HALF:
+        return draw.choice(PATTERNS)
+    return "^" + "".join(draw.choice(_BITS) for _ in range(draw.randint(1, 6))) + "$"
 
 
 PATTERNS = (

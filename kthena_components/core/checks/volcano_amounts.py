@@ -23,7 +23,8 @@ _WHOLE = frozenset(
         "services.loadbalancers",
     }
 )
-_LARGEST = 2**63 - 1
+LARGEST = (2**63 - 1) // 1000
+"""Volcano counts thousandths in 64 bits, and beyond them it compares nonsense."""
 
 
 def is_whole(resource: str) -> bool:
@@ -43,7 +44,7 @@ def is_counted(resource: str) -> bool:
 def in_units(resource: str, amount: Decimal) -> int:
     """Give an amount as Volcano compares it: memory and pods in ones, the rest in thousandths."""
     factor = 1 if resource in {"memory", "pods"} else 1000
-    return min(int((amount * factor).to_integral_value(ROUND_CEILING)), _LARGEST)
+    return int((amount * factor).to_integral_value(ROUND_CEILING))
 
 
 def _is_device(resource: str) -> bool:

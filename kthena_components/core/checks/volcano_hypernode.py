@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.checks.hypernode_reading import SELECTORS, read_hyper_node
-from kthena_components.core.checks.kthena_reading import LATE, gap_of, mapping, not_checked
+from kthena_components.core.checks.kthena_reading import (
+    LATE,
+    gap_of,
+    mapping,
+    not_checked,
+    object_name,
+)
 from kthena_components.core.checks.volcano_reading import Rule, gap_in, items, spec_of
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.topology import DISCOVERY_LABEL
@@ -66,8 +72,8 @@ def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
     """
-    name = mapping(manifest.get("metadata")).get("name")
-    if isinstance(name, str):
+    name = object_name(mapping(manifest.get("metadata")))
+    if isinstance(name, str) and name:
         yield from _told(check_name(name, "metadata.name"), "hypernode-name")
     for path, child in _named(manifest, "HyperNode"):
         yield from _told(check_name(child, path), "hypernode-name")

@@ -17,6 +17,7 @@ from kthena_components.core.checks.kthena_reading import (
 )
 from kthena_components.core.checks.volcano_amounts import (
     DEFAULTED,
+    LARGEST,
     in_units,
     is_counted,
     is_whole,
@@ -29,7 +30,7 @@ from kthena_components.core.quantity import parse_quantity
 _MOST = 65535
 _QUANTITIES = "queue-quantities"
 _HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?|inf(?:inity)?", re.IGNORECASE)
 
 
 def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -98,7 +99,10 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
     number = parse_quantity(amount)
     if gap_of(amount) or number is None:
         return
-    if number < 0:
+    if number > LARGEST:
+        seen = f"is {show(amount)}, more than Volcano can count"
+        yield Finding(path=path, seen=seen, remedy=f"write at most {LARGEST}", rule=_QUANTITIES)
+    elif number < 0:
         seen = f"is {show(amount)}, but must be at least 0"
         yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_QUANTITIES)
     elif is_whole(key_text(resource)) and in_units("", number) % 1000:
@@ -149,7 +153,7 @@ def _ordered(
         yield not_checked(path, gap, _QUANTITIES)
         return
     low, limit, name = parse_quantity(less), parse_quantity(more), key_text(resource)
-    if low is None or limit is None or not is_counted(name):
+    if low is None or limit is None or max(low, limit) > LARGEST or not is_counted(name):
         return
     if in_units(name, low) > in_units(name, limit):
         yield Finding(
@@ -207,8 +211,7 @@ def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _is_weight(written: str) -> bool:
-    number = float(written) if _NUMBER.fullmatch(written) else 0
-    return number > 0 and number != float("inf")
+    return _NUMBER.fullmatch(written) is not None and float(written) > 0
 
 
 QUEUE_RULES: tuple[Rule, ...] = (queue_weight, queue_quantities, queue_parent)

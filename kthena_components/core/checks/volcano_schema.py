@@ -86,7 +86,7 @@ _QUEUE = Fields(
         "deserved": _AMOUNTS,
         "guarantee": Fields(fields={"resource": _AMOUNTS}),
         "reclaimable": Switch(),
-        "parent": Ruled(),
+        "parent": Text(),
         "priority": _COUNT,
         "dequeueStrategy": Text(one_of=("fifo", "traverse")),
         "affinity": Fields(
