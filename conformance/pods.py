@@ -57,6 +57,8 @@ def grow(draw: random.Random, spec: Body) -> None:
 
 def value(draw: random.Random, written: str, depth: int, keys: tuple[str, ...] = ()) -> Any:
     """Draw a value of a type, as the table writes types."""
+    if written.startswith("[set]"):
+        return [value(draw, written[5:], depth - 1)]
     if written.startswith("[]"):
         number = draw.choice((0, 1, 1, 2)) if depth > 0 else 0
         members = [value(draw, written[2:], depth - 1) for _ in range(number)]

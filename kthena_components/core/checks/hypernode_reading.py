@@ -136,7 +136,7 @@ def _take(members: _Members, member: object, path: str) -> Finding | None:
             members.children.append(name)
         case "HyperNode", [
             ("regexMatch" as key, {"pattern": str(pattern)}) | ("labelMatch" as key, pattern)
-        ] if pattern:
+        ] if pattern or isinstance(pattern, Mapping):
             seen = f"a member of type HyperNode is found by exactMatch, and Volcano ignores {key}"
             return _shape(f"{path}.selector", seen, "write an exactMatch for each child")
         case "Node", [("regexMatch", {"pattern": str(pattern)})] if pattern:

@@ -73,7 +73,7 @@ def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
     """
     name = object_name(mapping(manifest.get("metadata")))
-    if isinstance(name, str) and name:
+    if isinstance(name, str) and (name or mapping(manifest.get("metadata")).get("name") == ""):
         yield from _told(check_name(name, "metadata.name"), "hypernode-name")
     for path, child in _named(manifest, "HyperNode"):
         yield from _told(check_name(child, path), "hypernode-name")
