@@ -17,7 +17,7 @@ _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSA
 _NOT_DECODED = "the server rejected our request for an unknown reason"
 """A webhook answered that it cannot read the object, and then the API server does not take it."""
 _POINTLESS = 1e21
-_RIGHT = 0.37
+_RIGHT = 0.24
 """How many are left as they were drawn."""
 
 
@@ -34,6 +34,11 @@ class Kind:
     anywhere: tuple[Callable[[random.Random, Body], None], ...]
     """Damage that knows nothing of rules."""
     judge: Callable[[Mapping[str, Any]], list[Finding]]
+
+    @property
+    def least(self) -> int:
+        """How many it takes to try every rule."""
+        return self.number // 5
 
     def body(self, seed: int, number: int) -> Body:
         """Draw one object: as it should be, or broken in one to three places."""

@@ -46,6 +46,9 @@ DELIBERATE: tuple[Stricter, ...] = (
     ),
 )
 SILENT: dict[str, str] = {
+    "subgroup-minimum": "advisory",
+    "gang-minimum-stated": "advisory",
+    "hypernode-discovery-label": "advisory",
     "kthena-version": "what 1.0 refuses the schema says; of older versions it is advisory",
 }
 """Rules of admission that refuse nothing in the versions that run here."""

@@ -26,7 +26,7 @@ def table() -> dict[str, Any]:
     return found
 
 
-def template(draw: random.Random, richness: float = 0.5) -> Body:
+def template(draw: random.Random, richness: float = 0.35) -> Body:
     """Draw a pod template with one or two containers, and perhaps odd fields of any depth."""
     names = ["engine", "sidecar"][: draw.choice((1, 1, 2))]
     containers: list[Body] = [{"name": name, "image": _image(draw)} for name in names]

@@ -16,7 +16,7 @@ _HALF = 0.5
 
 def serving(draw: random.Random) -> Body:
     """Draw a ModelServing that is right."""
-    roles = [_role(draw, name) for name in draw.sample(NAMES, draw.randint(1, 4))]
+    roles = [_role(draw, name) for name in draw.sample(NAMES, draw.choice((1, 1, 2, 2, 3, 4)))]
     spec: Body = {"template": {"roles": roles}}
     if _coin(draw):
         spec["replicas"] = draw.choice((0, 1, 2, 3, 10, 2.0))
@@ -237,6 +237,8 @@ def rolling(draw: random.Random, body: Body) -> None:
         ("RoleRecreate", "ServingGroupRecreate", "None", "", "roleRecreate", None)
     )
     strategy = draw.choice((BY_ROLE, BY_ROLE, BY_GROUP, "", "rolling", None))
+    if _coin(draw):
+        body["spec"]["recoveryPolicy"], strategy = "ServingGroupRecreate", BY_ROLE
     body["spec"]["rolloutStrategy"] = {"type": strategy}
     for role in body["spec"]["template"]["roles"]:
         role.pop("maxUnavailable", None)

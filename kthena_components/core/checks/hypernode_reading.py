@@ -135,8 +135,9 @@ def _take(members: _Members, member: object, path: str) -> Finding | None:
         case "HyperNode", [("exactMatch", {"name": str(name)})]:
             members.children.append(name)
         case "HyperNode", [
-            ("regexMatch" as key, {"pattern": str(pattern)}) | ("labelMatch" as key, pattern)
-        ] if pattern or isinstance(pattern, Mapping):
+            ("regexMatch" as key, {"pattern": str(pattern)})
+            | ("labelMatch" as key, Mapping() as pattern)
+        ] if pattern or key == "labelMatch":
             seen = f"a member of type HyperNode is found by exactMatch, and Volcano ignores {key}"
             return _shape(f"{path}.selector", seen, "write an exactMatch for each child")
         case "Node", [("regexMatch", {"pattern": str(pattern)})] if pattern:

@@ -70,9 +70,9 @@ def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """
     spec = spec_of(manifest)
     lists = {
-        "guarantee.resource": mapping(spec.get("guarantee")).get("resource"),
-        "deserved": spec.get("deserved"),
-        "capability": spec.get("capability"),
+        "guarantee.resource": _given(mapping(spec.get("guarantee")).get("resource")),
+        "deserved": _given(spec.get("deserved")),
+        "capability": _given(spec.get("capability")),
     }
     for where, stated in lists.items():
         for resource, amount in mapping(stated).items():
@@ -89,10 +89,17 @@ def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         for resource in mapping(less) if mapping(more) else ():
             path = join_path(f"spec.{low}", key_text(resource))
             amount = mapping(less)[resource]
-            if mapping(more).get(resource) is not None:
+            if resource in mapping(more):
                 yield from _ordered(path, high, resource, (amount, mapping(more)[resource]))
             else:
                 yield from _not_named(path, high, resource, amount)
+
+
+def _given(listed: object) -> object:
+    """Leave out what is null: the API server does so too."""
+    if not isinstance(listed, dict):
+        return listed
+    return {resource: amount for resource, amount in listed.items() if amount is not None}
 
 
 def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
@@ -147,8 +154,6 @@ def _ordered(
     path: str, high: str, resource: object, amounts: tuple[object, object]
 ) -> Iterator[Finding]:
     less, more = amounts
-    if less is None:
-        return
     if gap := first_gap(less, more):
         yield not_checked(path, gap, _QUANTITIES)
         return

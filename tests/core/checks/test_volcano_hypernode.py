@@ -42,7 +42,7 @@ def test_nothing_is_said_of_what_is_right(body: Args) -> None:
 WRONG: dict[str, tuple[Args, str]] = {
     "no-selector": (
         hyper_node("rack-1", 1, {"type": "Node"}),
-        "M spec.members[0]: a member has a type, Node or HyperNode, and a selector; Volcano ignores others. Add what is missing. [hypernode-shape]",
+        "M spec.members[0]: the member has no selector, and Volcano ignores such a member. Add an exactMatch, a regexMatch or a labelMatch. [hypernode-shape]",
     ),
     "two-selectors": (
         node({"exactMatch": {"name": "a"}, "regexMatch": {"pattern": "^a$"}}),
