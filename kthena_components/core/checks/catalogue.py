@@ -26,6 +26,7 @@ from kthena_components.core.checks.kthena_admission import RULES as KTHENA_RULES
 from kthena_components.core.checks.llmisvc import RULES as LLM_RULES
 from kthena_components.core.checks.lws import RULES as LWS_RULES
 from kthena_components.core.checks.modelbooster import RULES as BOOSTER_RULES
+from kthena_components.core.checks.pod_schema import pod_schema
 from kthena_components.core.checks.ray import RULES as RAY_RULES
 from kthena_components.core.checks.ray_serve import ray_serve_gpus
 from kthena_components.core.checks.rbg import RULES as RBG_RULES
@@ -95,7 +96,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
     """List every rule once: those about anybody's servings first, those about our input last."""
     alone = tuple(rule for rule in STACK_RULES if rule is not hypernode_tree)
     listed = (
-        *_documented(CHECKS, ANY_MANIFEST),
+        *_documented((*CHECKS, pod_schema), ANY_MANIFEST),
         *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
         *_documented(LWS_RULES, LWS),
         *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
