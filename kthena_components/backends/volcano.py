@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.backends.base import Manifest
+from kthena_components.backends.base import WAIT_FOR, Manifest
 from kthena_components.core import naming
 from kthena_components.core.facts import GangFacts, as_count, as_list, as_map
 from kthena_components.core.known import MaybeInt
@@ -17,6 +17,7 @@ from kthena_components.core.quantity import render_quantity
 from kthena_components.core.spec import QueueSpec, TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
+_OPEN = "jsonpath={.status.state}=Open"
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -88,7 +89,11 @@ def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
 
 
 def emit_queue(queue: QueueSpec) -> Manifest:
-    """Write a Queue. It is cluster-wide, and the queue controller opens it."""
+    """Write a Queue. It is cluster-wide, and the queue controller opens it.
+
+    Volcano's webhook refuses a PodGroup whose Queue is not open yet, so `up` waits for that.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
+    """
     spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
     for field in ("parent", "capability", "deserved"):
         if getattr(queue, field) is not None:
@@ -98,7 +103,7 @@ def emit_queue(queue: QueueSpec) -> Manifest:
     body = {
         "apiVersion": SCHEDULING,
         "kind": "Queue",
-        "metadata": {"name": queue.name},
+        "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
         "spec": spec,
     }
     return Manifest(body=body)

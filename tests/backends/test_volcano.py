@@ -43,8 +43,15 @@ def test_a_queue_is_written_as_the_crd_wants_it(
 ) -> None:
     body = emit_queue(QueueSpec.model_validate({"name": "research", **fields})).body
     assert body["spec"] == spec
-    assert body["metadata"] == {"name": "research"}
+    assert body["metadata"]["name"] == "research"
     assert schema_errors(body) == []
+
+
+def test_a_queue_is_waited_for_until_it_takes_pod_groups() -> None:
+    # Volcano's webhook refuses a PodGroup whose Queue its controller has not opened yet.
+    body = emit_queue(QueueSpec.model_validate({"name": "research"})).body
+    until_open = {"pulumi.com/waitFor": "jsonpath={.status.state}=Open"}
+    assert body["metadata"]["annotations"] == until_open
 
 
 def test_a_gang_has_the_topology_of_its_group_and_of_each_engine() -> None:
