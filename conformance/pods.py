@@ -31,7 +31,7 @@ def template(draw: random.Random, richness: float = 0.35) -> Body:
     names = ["engine", "sidecar"][: draw.choice((1, 1, 2))]
     containers: list[Body] = [{"name": name, "image": _image(draw)} for name in names]
     for container in containers:
-        if draw.random() < 0.5:  # noqa: PLR2004 - a coin
+        if draw.random() < 0.5:
             container["resources"] = {"limits": {"nvidia.com/gpu": draw.choice((1, "8"))}}
         if draw.random() < richness:
             container["env"] = [{"name": "A", "value": "b"}, {"name": "B", "value": "8"}]
@@ -47,7 +47,7 @@ def template(draw: random.Random, richness: float = 0.35) -> Body:
 def grow(draw: random.Random, spec: Body) -> None:
     """Add one field to a pod, or to a container of it."""
     holder, kind = (spec, "PodSpec")
-    if draw.random() < 0.5:  # noqa: PLR2004 - a coin
+    if draw.random() < 0.5:
         holder, kind = (spec["containers"][0], "Container")
     fields = {k: v for k, v in table()[kind]["fields"].items() if k not in _GIVEN}
     field = draw.choice(list(fields))

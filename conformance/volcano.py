@@ -12,10 +12,7 @@ PARENT: Body = {
     "kind": "Queue",
     "metadata": {"name": "everything"},
     "spec": {
-        "capability": {
-            name: 10**9
-            for name in ("cpu", "memory", "pods", "nvidia.com/gpu", "ephemeral-storage")
-        }
+        "capability": dict.fromkeys(("cpu", "memory", "pods", "nvidia.com/gpu", "ephemeral-storage"), 10 ** 9)
     },
 }
 """A real queue with room for whatever is drawn: others are its children."""
@@ -255,7 +252,7 @@ def hierarchy(draw: random.Random, body: Body) -> None:
     path = draw.choice(("root/a", "root", "", "root/a/b"))
     weights = draw.choice(("1/2", "1", "", "1/x", "0/1", "1/-1", "1/2/3", "1/0.5", "1/1e3", "1/inf"))
     annotations = {"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights}
-    body["metadata"]["annotations"] = {k: v for k, v in annotations.items() if draw.random() < 0.8}  # noqa: PLR2004
+    body["metadata"]["annotations"] = {k: v for k, v in annotations.items() if draw.random() < 0.8}
 
 
 def members(draw: random.Random, body: Body) -> None:
