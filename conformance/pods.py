@@ -17,6 +17,14 @@ _GIVEN = ("containers", "name", "image")
 _TEXTS = ("a", "fast", "TCP", "/data", "Always", "", "x y", "2026-01-01T00:00:00Z", "8")
 _NUMBERS = (0, 1, 8080, -1, 2**31 - 1, 1.0)
 _AMOUNTS = (8, "8", "500m", "1Ti", "1.5", "-1", "1e3", "+2", ".5Gi")
+_SCALARS: dict[str, tuple[Any, ...]] = {
+    "boolean": (True, False),
+    "int32": _NUMBERS,
+    "int64": _NUMBERS,
+    "quantity": _AMOUNTS,
+    "int-or-string": (8080, "http", "50%"),
+    "string": _TEXTS,
+}
 
 
 @cache
@@ -66,19 +74,10 @@ def value(draw: random.Random, written: str, depth: int, keys: tuple[str, ...] =
     if written.startswith("{}"):
         number = draw.choice((0, 1, 2)) if depth > 0 else 0
         return {name: value(draw, written[2:], depth - 1) for name in ("a", "b/c")[:number]}
-    match written:
-        case "boolean":
-            return draw.choice((True, False))
-        case "int32" | "int64":
-            return draw.choice(_NUMBERS)
-        case "quantity":
-            return draw.choice(_AMOUNTS)
-        case "int-or-string":
-            return draw.choice((8080, "http", "50%"))
-        case "string":
-            return draw.choice(_TEXTS)
-        case "object":
-            return {"f:spec": {}}
+    if written in _SCALARS:
+        return draw.choice(_SCALARS[written])
+    if written == "object":
+        return {"f:spec": {}}
     return _fields(draw, written, depth)
 
 

@@ -96,7 +96,9 @@ def _compare(context: Context, kind: Kind, kubeconfig: Path) -> Tally:
         part.count(f"{kind.name}s {verdict}", times)
     part.say(f"{number:,} {kind.name}s in {time.monotonic() - began:.0f} s")
     api = Cluster.open(kubeconfig)
-    for found, told in zip(sorted(tally.differ), _told(api, kind, context.seed, tally), strict=True):
+    for found, told in zip(
+        sorted(tally.differ), _told(api, kind, context.seed, tally), strict=True
+    ):
         part.fail(f"{kind.name} {found} of seed {context.seed}: {told}")
     return tally
 

@@ -12,7 +12,9 @@ PARENT: Body = {
     "kind": "Queue",
     "metadata": {"name": "everything"},
     "spec": {
-        "capability": dict.fromkeys(("cpu", "memory", "pods", "nvidia.com/gpu", "ephemeral-storage"), 10 ** 9)
+        "capability": dict.fromkeys(
+            ("cpu", "memory", "pods", "nvidia.com/gpu", "ephemeral-storage"), 10**9
+        )
     },
 }
 """A real queue with room for whatever is drawn: others are its children."""
@@ -128,7 +130,9 @@ def hyper_node(draw: random.Random) -> Body:
             "metadata": metadata, "spec": spec}  # fmt: skip
 
 
-_OBJECT_NAMES = ("Chat", "a_b", "-a", "a..b", "a" * 254, "é", "a.", "", None, "a-b", "9.9", "a b", 5)
+_OBJECT_NAMES = (
+    "Chat", "a_b", "-a", "a..b", "a" * 254, "é", "a.", "", None, "a-b", "9.9", "a b", 5,
+)  # fmt: skip
 _QUEUE_NAMES = ("Research", "a_b", "", "a." * 200, "x y", "é", "-", None, 5, "a" * 254)
 
 
@@ -160,7 +164,9 @@ def numbers(draw: random.Random, body: Body) -> None:
     """Give a number at the edge of its range."""
     keys = {"PodGroup": ("minMember",), "Queue": ("weight", "weight", "priority"),
             "HyperNode": ("tier",)}  # fmt: skip
-    odd = (0, -1, 1, 65535, 65536, 2**31, 2**31 - 1, 2**63 - 1, 2**63, "1", 1.0, 1.5, None, True, [])
+    odd = (
+        0, -1, 1, 65535, 65536, 2**31, 2**31 - 1, 2**63 - 1, 2**63, "1", 1.0, 1.5, None, True, [],
+    )  # fmt: skip
     body["spec"][draw.choice(keys[body["kind"]])] = draw.choice(odd)
 
 
@@ -171,9 +177,11 @@ def caps(draw: random.Random, body: Body) -> None:
             {"highestTierAllowed": 1, "highestTierName": "rack"},
             {"highestTierAllowed": 1, "highestTierName": "rack"},
             {"highestTierAllowed": 1, "highestTierName": ""}, {"highestTierName": ""},
-            {"highestTierAllowed": 0}, {"highestTierAllowed": 0, "mode": "soft"}, {}, {"mode": "soft"},
+            {"highestTierAllowed": 0}, {"highestTierAllowed": 0, "mode": "soft"}, {},
+            {"mode": "soft"},
             {"highestTierAllowed": -1}, {"mode": "Hard"}, {"highestTierAllowed": 2**63},
-            {"highestTierAllowed": 2**40, "highestTierName": "rack"}, {"highestTierName": "x" * 254},
+            {"highestTierAllowed": 2**40, "highestTierName": "rack"},
+            {"highestTierName": "x" * 254},
             {"highestTierAllowed": "1"}, {"highestTierName": "é" * 253}, None, [],
         )
     )  # fmt: skip
@@ -185,9 +193,12 @@ def policies(draw: random.Random, body: Body) -> None:
     """Write a subgroup policy that is not whole."""
     policy = draw.choice(
         (
-            {"name": "a"}, {"name": "a", "minSubGroups": 1}, {"subGroupSize": 0}, {"minSubGroups": -1},
-            {"subGroupSize": 2**31}, {"matchLabelKeys": "a"}, {"matchLabelKeys": [1]}, {"name": "p0"},
-            {"labelSelector": {"matchLabels": {"a": 1}}}, {"labelSelector": []}, {"matchPolicy": []},
+            {"name": "a"}, {"name": "a", "minSubGroups": 1}, {"subGroupSize": 0},
+            {"minSubGroups": -1},
+            {"subGroupSize": 2**31}, {"matchLabelKeys": "a"}, {"matchLabelKeys": [1]},
+            {"name": "p0"},
+            {"labelSelector": {"matchLabels": {"a": 1}}}, {"labelSelector": []},
+            {"matchPolicy": []},
             {"labelSelector": {"matchExpressions": [{"key": "a"}]}}, {"name": "x" * 254},
             {"labelSelector": {"matchExpressions": [{"operator": "In", "key": 5}]}}, {},
             {"labelSelector": {"matchExpressions": [{"operator": "x", "key": "", "values": "a"}]}},
@@ -198,12 +209,14 @@ def policies(draw: random.Random, body: Body) -> None:
 
 
 _AMOUNTS = (
-    0, 1, 8, -1, "-1", "1500m", "0.5", "1e3", "1E", "8Gi", "", "a", 1.5, 2**63, None, True, "+5", "1n",
+    0, 1, 8, -1, "-1", "1500m", "0.5", "1e3", "1E", "8Gi", "", "a", 1.5, 2**63, None, True, "+5",
+    "1n",
     "0.1n", "1e1.5", "1.e2", "9223372036854775808", "99999999999E", [],
 )  # fmt: skip
 _RESOURCES = (
     "cpu", "memory", "pods", "nvidia.com/gpu", "ephemeral-storage", "hugepages-2Mi", "storage", "x",
-    "count/pods", "requests.cpu", "requests.nvidia.com/gpu", "kubernetes.io/a", "attachable-volumes-x",
+    "count/pods", "requests.cpu", "requests.nvidia.com/gpu", "kubernetes.io/a",
+    "attachable-volumes-x",
     "a b", "", "A/b", "example.com/Gpu_1",
 )  # fmt: skip
 
@@ -236,11 +249,15 @@ def more_of_queue(draw: random.Random, body: Body) -> None:
     key, odd = draw.choice(
         (
             ("reclaimable", "true"), ("reclaimable", 1), ("dequeueStrategy", "lifo"), ("type", 5),
-            ("type", "x" * 254), ("extendClusters", {}), ("extendClusters", [5]), ("extendClusters", [{}]),
+            ("type", "x" * 254), ("extendClusters", {}), ("extendClusters", [5]),
+            ("extendClusters", [{}]),
             ("extendClusters", [{"weight": "1"}]), ("extendClusters", [{"capacity": {"cpu": "x"}}]),
-            ("affinity", []), ("affinity", {"nodeGroupAffinity": []}), ("guarantee", {"resource": []}),
-            ("affinity", {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "a"}}),
-            ("affinity", {"nodeGroupAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [1]}}),
+            ("affinity", []), ("affinity", {"nodeGroupAffinity": []}),
+            ("guarantee", {"resource": []}),
+            ("affinity",
+             {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "a"}}),
+            ("affinity",
+             {"nodeGroupAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [1]}}),
             ("guarantee", {"cpu": 1}), ("extendClusters", [{"name": 5}]),
         )
     )  # fmt: skip
@@ -250,7 +267,9 @@ def more_of_queue(draw: random.Random, body: Body) -> None:
 def hierarchy(draw: random.Random, body: Body) -> None:
     """Write the annotations of queues in a hierarchy."""
     path = draw.choice(("root/a", "root", "", "root/a/b"))
-    weights = draw.choice(("1/2", "1", "", "1/x", "0/1", "1/-1", "1/2/3", "1/0.5", "1/1e3", "1/inf"))
+    weights = draw.choice(
+        ("1/2", "1", "", "1/x", "0/1", "1/-1", "1/2/3", "1/0.5", "1/1e3", "1/inf")
+    )
     annotations = {"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights}
     body["metadata"]["annotations"] = {k: v for k, v in annotations.items() if draw.random() < 0.8}
 
@@ -263,13 +282,16 @@ def members(draw: random.Random, body: Body) -> None:
             {"exactMatch": {"name": draw.choice(_OBJECT_NAMES)}}, {"exactMatch": {"name": 5}},
             {"exactMatch": {"name": "a"}, "labelMatch": {"matchLabels": {"a": "b"}}},
             {"exactMatch": {"name": "a"}, "regexMatch": {"pattern": "^a$"}},
-            {"exactMatch": {"name": "a"}, "labelMatch": None}, {"exactMatch": {"name": "a"}, "labelMatch": {}},
+            {"exactMatch": {"name": "a"}, "labelMatch": None},
+            {"exactMatch": {"name": "a"}, "labelMatch": {}},
             {"exactMatch": {"name": "a"}, "other": 1}, {"other": 1}, {"regexMatch": {}},
             {"regexMatch": {"pattern": pattern_of(draw)}}, {"labelMatch": {}}, {"labelMatch": []},
             {"regexMatch": {"pattern": pattern_of(draw)}},
             {"labelMatch": {"matchLabels": {"a": 1}}}, {"labelMatch": {"matchLabels": []}},
-            {"labelMatch": {"matchLabels": {"a": None}}}, {"labelMatch": {"matchExpressions": [{"key": "a"}]}},
-            {"labelMatch": {"matchLabels": {"a b": "c d"}}}, {"labelMatch": {"matchExpressions": {}}},
+            {"labelMatch": {"matchLabels": {"a": None}}},
+            {"labelMatch": {"matchExpressions": [{"key": "a"}]}},
+            {"labelMatch": {"matchLabels": {"a b": "c d"}}},
+            {"labelMatch": {"matchExpressions": {}}},
             {"labelMatch": {"matchExpressions": [{"key": "a", "operator": "Odd"}]}},
             {"labelMatch": {"matchExpressions": [{"key": "a", "operator": "In", "values": [1]}]}},
         )
@@ -285,9 +307,12 @@ def members(draw: random.Random, body: Body) -> None:
 
 
 _BITS = (
-    "^", "$", "a", "(", ")", "[", "]", "*", "+", "?", "{2}", "{1001}", "{2,1}", "{,3}", "{", "}", "1", ",", "|", ".", "-",
-    "(?:", "(?P<n>", "(?<m>", "(?i)", "(?-s:", "(?=", "\\", "\\d", "\\pL", "\\p{Lu}", "\\1", "\\12", "\\x41", "\\Q", "\\E",
-    "[:alpha:]", "[:x:]", "[^", "a-z", "z-a", "\\b", "\\z", "\\Z", "_", "é", "(a{40}){26}", "(a{2}){500}",
+    "^", "$", "a", "(", ")", "[", "]", "*", "+", "?", "{2}", "{1001}", "{2,1}", "{,3}", "{", "}",
+    "1", ",", "|", ".", "-",
+    "(?:", "(?P<n>", "(?<m>", "(?i)", "(?-s:", "(?=", "\\", "\\d", "\\pL", "\\p{Lu}", "\\1", "\\12",
+    "\\x41", "\\Q", "\\E",
+    "[:alpha:]", "[:x:]", "[^", "a-z", "z-a", "\\b", "\\z", "\\Z", "_", "é", "(a{40}){26}",
+    "(a{2}){500}",
 )  # fmt: skip
 
 
@@ -299,9 +324,12 @@ def pattern_of(draw: random.Random) -> str:
 
 
 PATTERNS = (
-    "^a$", "a", "", "^(a$", "^a)$", "^[a$", "^*$", "^a{2,1}$", "^a(?=b)$", "^(a)\\1$", "^(?P<n>a)$", "^\\d$",
-    "^\\pL$", "^(?i)a$", "^a++$", "^(?#x)a$", "^a{1001}$", "^\\q$", "^(?<n>a)$", "^\\C$", "^\\Aa\\z$", "^[[:alpha:]]$",
-    "^a**$", "^(?>a)$", "^\\u0041$", "^[^]a]$", "^[]$", "^(?x) a$", "^x{,3}$", "^\\Z$", "^[z-a]$", "^\\x{41}$", "^(?P=n)$",
+    "^a$", "a", "", "^(a$", "^a)$", "^[a$", "^*$", "^a{2,1}$", "^a(?=b)$", "^(a)\\1$", "^(?P<n>a)$",
+    "^\\d$",
+    "^\\pL$", "^(?i)a$", "^a++$", "^(?#x)a$", "^a{1001}$", "^\\q$", "^(?<n>a)$", "^\\C$",
+    "^\\Aa\\z$", "^[[:alpha:]]$",
+    "^a**$", "^(?>a)$", "^\\u0041$", "^[^]a]$", "^[]$", "^(?x) a$", "^x{,3}$", "^\\Z$", "^[z-a]$",
+    "^\\x{41}$", "^(?P=n)$",
     "^a|b$", "(^a$)", "^\\Qa$", "^\\8$",
 )  # fmt: skip
 

@@ -157,7 +157,7 @@ def _rights(cluster: Cluster, rights: Iterable[Right]) -> dict[Right, bool | Unk
 
 
 def _rules(cluster: Cluster, namespace: str) -> tuple[list[Body], bool]:
-    """Give the rules of the user; some authorizers, such as a cloud's, list only a part of theirs."""
+    """Give the rules of the user; some authorizers, such as a cloud's, list only part of theirs."""
     review = _review("SelfSubjectRulesReview", {"namespace": namespace})
     try:
         answer = cluster.ask("POST", f"{_REVIEWS}/selfsubjectrulesreviews", review)

@@ -12,12 +12,16 @@ _NAMED = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
 _FLAGS = re.compile(r"\(\?(?:[imsU]*|[imsU]*-[imsU]+)[:)]")
 _POSIX = re.compile(r"\[:([^\]]*?):\]")
 _POSIX_NAMES = frozenset(
-    ["alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word", "xdigit"]
-)
+    ["alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+     "space", "upper", "word", "xdigit"]
+)  # fmt: skip
 _UNICODE = re.compile(r"\\[pP](?:\{\^?([A-Za-z_]+)\}|([A-Z]))")
 _CATEGORIES = frozenset(
-    ["Any", "C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs", "Arabic", "Armenian", "Cyrillic", "Devanagari", "Greek", "Han", "Hangul", "Hebrew", "Hiragana", "Katakana", "Latin", "Thai"]
-)
+    ["Any", "C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn",
+     "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm",
+     "So", "Z", "Zl", "Zp", "Zs", "Arabic", "Armenian", "Cyrillic", "Devanagari", "Greek", "Han",
+     "Hangul", "Hebrew", "Hiragana", "Katakana", "Latin", "Thai"]
+)  # fmt: skip
 """And some scripts: no node has a letter of the others in its name."""
 _ESCAPE = re.compile(
     r"\\(?:[1-7][0-7][0-7]?|0[0-7]{0,2}|x\{0*[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[afnrtv]"

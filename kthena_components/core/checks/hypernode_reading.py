@@ -129,6 +129,13 @@ def _take(members: _Members, member: object, path: str) -> Finding | None:
         case _:
             seen = "a member has a type, Node or HyperNode, and a selector; Volcano ignores others"
             return _shape(path, seen, "add what is missing")
+    return _take_given(members, kind, given, path)
+
+
+def _take_given(
+    members: _Members, kind: str, given: list[tuple[str, object]], path: str
+) -> Finding | None:
+    """Add the member that the selectors given find, or say why it cannot be added."""
     match kind, given:
         case "Node", [("exactMatch", {"name": str(name)})]:
             members.nodes.append(name)

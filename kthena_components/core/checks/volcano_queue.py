@@ -30,7 +30,9 @@ from kthena_components.core.quantity import parse_quantity
 _MOST = 65535
 _QUANTITIES = "queue-quantities"
 _HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?|inf(?:inity)?", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?|inf(?:inity)?", re.IGNORECASE
+)
 
 
 def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
