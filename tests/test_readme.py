@@ -65,7 +65,9 @@ def test_the_config_of_the_policies_can_be_used() -> None:
     settings = parse_settings(config["serving-rules"])
     assert settings.levels.weights["image-pinned"] is Weight.ADVISORY
     assert settings.kthena_version == "0.4"
-    assert parse_settings(config["serving-groups"]).levels.weights
+    together = parse_settings(config["serving-groups"], together=True)
+    assert together.levels.weights
+    assert (together.gpu_budget, together.gpu_types) == (64, ("nvidia.com/gpu",))
 
 
 def test_the_waiver_can_be_used() -> None:

@@ -152,14 +152,15 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Most of what is made is let go with its document, and nothing of it is in a cycle: looking for
     # cycles as often as usual takes a tenth of the time.
     gc.set_threshold(_OBJECTS, 20, 20)
+    types = tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip())
     given = Given(
         settings=settings,
         # Waivers end by the day of UTC, so that they end for everybody at once.
         today=datetime.now(UTC).date(),
         asked=Asked(
             whole=asked.whole,
-            budget=asked.gpu_budget,
-            gpu_types=tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip()),
+            budget=settings.gpu_budget if asked.gpu_budget is None else asked.gpu_budget,
+            gpu_types=types or settings.gpu_types,
         ),
         shapes=shapes,
     )

@@ -71,7 +71,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A quantity of a resource: a whole number or a text, never a fraction."""
+    """A quantity of a resource: a whole number or a text, and a fraction where a CRD has no say."""
+
+    fractions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,8 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
             if not _QUANTITY.fullmatch(value):
                 seen = f"is {show(value)}, which is not a quantity"
                 yield _mistake(path, seen, "write for example 8, 500m or 1124Gi")
+        case Amount(fractions=True) if isinstance(value, float):
+            pass
         case Budget() if isinstance(value, str):
             pass
         case Free() | Ruled():
