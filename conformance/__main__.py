@@ -13,7 +13,16 @@ from conformance.report import Part, passed, render
 from sandbox.cluster import Sandbox, Size, up
 from toolchain.programs import ToolchainError
 
-PARTS = ("sandbox", "validation", "emission", "lifecycle", "scheduling", "faults", "privilege", "load")
+PARTS = (
+    "sandbox",
+    "validation",
+    "emission",
+    "lifecycle",
+    "scheduling",
+    "faults",
+    "privilege",
+    "load",
+)
 """Modules here with a function `run(context)`, in the order in which they run."""
 
 

@@ -179,5 +179,3 @@ def _right(cluster: Cluster, right: Right) -> bool | Unknown:
 
 def _review(kind: str, spec: Body) -> Body:
     return {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
-
-

@@ -127,7 +127,9 @@ def test_other_states_are_named() -> None:
     ends["metadata"]["deletionTimestamp"] = "2026-01-02T12:00:00Z"
     some = seen(pods=[pod("a", node="n-0-0", ready=False),
                       pod("b", node="n-0-1", phase="Succeeded"), ends])  # fmt: skip
-    states = {pod["metadata"]["name"]: row[4:6] for pod, row in zip(some.pods, rows(some), strict=True)}
+    states = {
+        pod["metadata"]["name"]: row[4:6] for pod, row in zip(some.pods, rows(some), strict=True)
+    }
     assert states == {
         "a": ["not", "ready"], "b": ["Completed", "n-0-1"], "c": ["Terminating", "n-0-2"],
     }  # fmt: skip

@@ -62,9 +62,7 @@ def test_a_sandbox_that_has_ended_names_its_logs(layout: Layout) -> None:
     assert f"its logs are in {layout.folder / 'log'}" in str(refused.value)
 
 
-def test_the_command_says_it_in_a_line(
-    layout: Layout, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_it_in_a_line(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--folder", str(layout.folder)]) == 1
     assert capsys.readouterr().err.startswith("error: ")
 
