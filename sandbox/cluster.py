@@ -64,11 +64,11 @@ class Sandbox:
         binary = self._programs[program or name].binary(self._cache)
         self.processes.start(name, binary, arguments)
 
-    def control_plane(self) -> None:
+    def control_plane(self, *, audit: bool = False) -> None:
         """Start etcd and the API server, and wait for an answer."""
         self.start("etcd", commands.etcd(self.layout))
         self.processes.wait("etcd", partial(self._listens, "etcd"))
-        self.start("kube-apiserver", commands.api_server(self.layout))
+        self.start("kube-apiserver", commands.api_server(self.layout, audit=audit))
         self.processes.wait("the API server", self._answers)
 
     def definitions(self) -> None:
@@ -127,8 +127,10 @@ class Sandbox:
             return False
 
 
-def up(folder: Path, size: Size, report: Report) -> Sandbox:
+def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sandbox:
     """Build what is missing, start everything, and give the running sandbox.
+
+    With `audit` the API server notes every request in `log/audit.log`.
 
     Raises:
         SandboxError: The folder is in use, or a program died; what was started is ended.
@@ -142,7 +144,8 @@ def up(folder: Path, size: Size, report: Report) -> Sandbox:
     sandbox = Sandbox(layout, programs)
     try:
         for step in (
-            sandbox.control_plane, sandbox.definitions, sandbox.admission, sandbox.controllers,
+            partial(sandbox.control_plane, audit=audit),
+            sandbox.definitions, sandbox.admission, sandbox.controllers,
         ):  # fmt: skip
             step()
         create(sandbox.api, nodes(size.racks, size.nodes, size.gpus))

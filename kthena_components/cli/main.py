@@ -21,6 +21,7 @@ from kthena_components.cli.reports import (
     one_line,
 )
 from kthena_components.cli.review import add_parser as add_review
+from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.status import add_parser as add_status
@@ -102,7 +103,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "that holds it; may be given several times",
     )
     _about_rules(checking)
-    for add in (add_review, add_doctor, add_status):
+    for add in (add_review, add_doctor, add_status, add_rights):
         add(commands)
     return parser, checking
 
