@@ -61,9 +61,9 @@ def test_a_gang_that_does_not_fit_says_what_is_missing_where() -> None:
     group = refused(pod_group("big-0", "Inqueue", 5, **HARD), MESSAGE)
     assert reasons(seen(pods=pods, pod_groups=[group])) == [
         (
-            "serving/big-0: needs 5 pods at once in one HyperNode of tier 1 or lower; 0 of 5 pods "
-            "are placed. Scheduler: 4 pods would fit, but big-0-4 does not fit on any of the 4 "
-            "nodes of r0: 4 have too little nvidia.com/gpu free"
+            "serving/big-0: needs 5 pods at once in one HyperNode of tier 1 or lower; 0 of 5 "
+            "pods are placed. Scheduler: 4 pods would fit, but big-0-4 does not fit on any of the "
+            "4 nodes of r0: 4 have too little nvidia.com/gpu free"
         )
     ]
 
