@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.backends.base import PATCH_FORCE, Manifest
+from kthena_components.backends.base import PATCH_FORCE, WAIT_FOR, Manifest
 from kthena_components.core import naming
 from kthena_components.core.facts import GangFacts, as_count, as_list, as_map
 from kthena_components.core.known import MaybeInt
@@ -17,6 +17,8 @@ from kthena_components.core.quantity import render_quantity
 from kthena_components.core.spec import QueueSpec, TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
+QUEUE_SECONDS = 60
+"""How long a Queue may take to open."""
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -96,7 +98,10 @@ def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
 
 
 def emit_queue(queue: QueueSpec) -> Manifest:
-    """Write a Queue. It is cluster-wide, and the queue controller opens it."""
+    """Write a Queue. It is cluster-wide, and the queue controller opens it.
+
+    That is waited for: Volcano's webhook refuses a PodGroup in a Queue that is not open.
+    """
     spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
     for field in ("parent", "capability", "deserved"):
         if getattr(queue, field) is not None:
@@ -106,7 +111,10 @@ def emit_queue(queue: QueueSpec) -> Manifest:
     body = {
         "apiVersion": SCHEDULING,
         "kind": "Queue",
-        "metadata": {"name": queue.name},
+        "metadata": {
+            "name": queue.name,
+            "annotations": {WAIT_FOR: "jsonpath={.status.state}=Open"},
+        },
         "spec": spec,
     }
-    return Manifest(body=body)
+    return Manifest(body=body, timeout_seconds=QUEUE_SECONDS)
