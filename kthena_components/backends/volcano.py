@@ -17,12 +17,9 @@ from kthena_components.core.quantity import render_quantity
 from kthena_components.core.spec import QueueSpec, TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
-<<<<<<< HEAD
 _OPEN = "jsonpath={.status.state}=Open"
-=======
 QUEUE_SECONDS = 60
 """How long a Queue may take to open."""
->>>>>>> life
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -104,12 +101,8 @@ def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
 def emit_queue(queue: QueueSpec) -> Manifest:
     """Write a Queue. It is cluster-wide, and the queue controller opens it.
 
-<<<<<<< HEAD
     Volcano's webhook refuses a PodGroup whose Queue is not open yet, so `up` waits for that.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
-=======
-    That is waited for: Volcano's webhook refuses a PodGroup in a Queue that is not open.
->>>>>>> life
     """
     spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
     for field in ("parent", "capability", "deserved"):
@@ -120,14 +113,7 @@ def emit_queue(queue: QueueSpec) -> Manifest:
     body = {
         "apiVersion": SCHEDULING,
         "kind": "Queue",
-<<<<<<< HEAD
         "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
-=======
-        "metadata": {
-            "name": queue.name,
-            "annotations": {WAIT_FOR: "jsonpath={.status.state}=Open"},
-        },
->>>>>>> life
         "spec": spec,
     }
     return Manifest(body=body, timeout_seconds=QUEUE_SECONDS)
