@@ -17,6 +17,15 @@ _GIVEN = ("containers", "name", "image")
 _TEXTS = ("a", "fast", "TCP", "/data", "Always", "", "x y", "2026-01-01T00:00:00Z", "8")
 _NUMBERS = (0, 1, 8080, -1, 2**31 - 1, 1.0)
 _AMOUNTS = (8, "8", "500m", "1Ti", "1.5", "-1", "1e3", "+2", ".5Gi")
+_SCALARS: dict[str, tuple[Any, ...]] = {
+    "boolean": (True, False),
+    "int32": _NUMBERS,
+    "int64": _NUMBERS,
+    "int-or-string": (8080, "http", "50%"),
+    "object": ({}, {"f:spec": {}}),
+    "quantity": _AMOUNTS,
+    "string": _TEXTS,
+}
 
 
 @cache
@@ -31,7 +40,7 @@ def template(draw: random.Random, richness: float = 0.35) -> Body:
     names = ["engine", "sidecar"][: draw.choice((1, 1, 2))]
     containers: list[Body] = [{"name": name, "image": _image(draw)} for name in names]
     for container in containers:
-        if draw.random() < 0.5:  # noqa: PLR2004 - a coin
+        if draw.random() < 0.5:
             container["resources"] = {"limits": {"nvidia.com/gpu": draw.choice((1, "8"))}}
         if draw.random() < richness:
             container["env"] = [{"name": "A", "value": "b"}, {"name": "B", "value": "8"}]
@@ -47,7 +56,7 @@ def template(draw: random.Random, richness: float = 0.35) -> Body:
 def grow(draw: random.Random, spec: Body) -> None:
     """Add one field to a pod, or to a container of it."""
     holder, kind = (spec, "PodSpec")
-    if draw.random() < 0.5:  # noqa: PLR2004 - a coin
+    if draw.random() < 0.5:
         holder, kind = (spec["containers"][0], "Container")
     fields = {k: v for k, v in table()[kind]["fields"].items() if k not in _GIVEN}
     field = draw.choice(list(fields))
@@ -66,19 +75,8 @@ def value(draw: random.Random, written: str, depth: int, keys: tuple[str, ...] =
     if written.startswith("{}"):
         number = draw.choice((0, 1, 2)) if depth > 0 else 0
         return {name: value(draw, written[2:], depth - 1) for name in ("a", "b/c")[:number]}
-    match written:
-        case "boolean":
-            return draw.choice((True, False))
-        case "int32" | "int64":
-            return draw.choice(_NUMBERS)
-        case "quantity":
-            return draw.choice(_AMOUNTS)
-        case "int-or-string":
-            return draw.choice((8080, "http", "50%"))
-        case "string":
-            return draw.choice(_TEXTS)
-        case "object":
-            return {"f:spec": {}}
+    if written in _SCALARS:
+        return draw.choice(_SCALARS[written])
     return _fields(draw, written, depth)
 
 

@@ -1,5 +1,6 @@
 """How each program is started. Every one listens on loopback, or not at all."""
 
+import json
 from pathlib import Path
 
 from sandbox.layout import Layout
@@ -34,7 +35,7 @@ def etcd(layout: Layout) -> list[str]:
     ]
 
 
-def api_server(layout: Layout) -> list[str]:
+def api_server(layout: Layout, *, audit: bool = False) -> list[str]:
     """Serve the API with RBAC, and without limits on how fast it may be asked."""
     key, certificate = layout.pki("server.key"), layout.pki("server.crt")
     return [
@@ -54,7 +55,16 @@ def api_server(layout: Layout) -> list[str]:
         "--max-requests-inflight=0",
         "--max-mutating-requests-inflight=0",
         "--enable-priority-and-fairness=false",
+        *(_audit(layout) if audit else ()),
     ]
+
+
+def _audit(layout: Layout) -> list[str]:
+    """Note every request: who asked what of which object."""
+    policy = layout.folder / "audit.json"
+    rules = {"omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}
+    policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", **rules}))
+    return [f"--audit-policy-file={policy}", f"--audit-log-path={layout.log('audit')}"]
 
 
 def controller_manager(layout: Layout) -> list[str]:

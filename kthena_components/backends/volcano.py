@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.backends.base import Manifest
+from kthena_components.backends.base import PATCH_FORCE, WAIT_FOR, Manifest
 from kthena_components.core import naming
 from kthena_components.core.facts import GangFacts, as_count, as_list, as_map
 from kthena_components.core.known import MaybeInt
@@ -17,6 +17,7 @@ from kthena_components.core.quantity import render_quantity
 from kthena_components.core.spec import QueueSpec, TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
+_OPEN = "jsonpath={.status.state}=Open"
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -35,10 +36,18 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
         "name": name,
         "namespace": plan.namespace,
         "labels": {naming.NAME: plan.name, naming.GROUP_NAME: name},
-        "annotations": {naming.POD_GROUP: name},
+        "annotations": {naming.POD_GROUP: name, **PATCH_FORCE},
     }
     body = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": metadata, "spec": spec}
-    return Manifest(body=body, group=group, after=after)
+    return Manifest(
+        body=body,
+        group=group,
+        after=after,
+        # Volcano's scheduler writes the number of a tier over its name. In place, both fields would
+        # be there after a change, and the old number would win. The pods stay meanwhile.
+        replace_on=("spec.networkTopology",),
+        delete_first=True,
+    )
 
 
 def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
@@ -88,7 +97,11 @@ def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
 
 
 def emit_queue(queue: QueueSpec) -> Manifest:
-    """Write a Queue. It is cluster-wide, and the queue controller opens it."""
+    """Write a Queue. It is cluster-wide, and the queue controller opens it.
+
+    Volcano's webhook refuses a PodGroup whose Queue is not open yet, so `up` waits for that.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
+    """
     spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
     for field in ("parent", "capability", "deserved"):
         if getattr(queue, field) is not None:
@@ -98,7 +111,7 @@ def emit_queue(queue: QueueSpec) -> Manifest:
     body = {
         "apiVersion": SCHEDULING,
         "kind": "Queue",
-        "metadata": {"name": queue.name},
+        "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
         "spec": spec,
     }
     return Manifest(body=body)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.files import Unreadable
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
@@ -20,8 +21,10 @@ from kthena_components.cli.reports import (
     one_line,
 )
 from kthena_components.cli.review import add_parser as add_review
+from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
+from kthena_components.cli.status import add_parser as add_status
 from kthena_components.cli.surroundings import ModelConfigError, read_shapes
 from kthena_components.cli.together import Asked
 from kthena_components.core.weights import NEWEST, SettingError
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser, checking = _parsers()
     asked = parser.parse_args(arguments)
     try:
-        return asked.run(asked) if asked.command == "review" else _check(asked, checking)
+        return _check(asked, checking) if asked.command == "check" else asked.run(asked)
     except BrokenPipeError:
         # Who read has gone; Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -99,10 +102,15 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="shape of a model that is not in the table of models: its config.json, or the folder "
         "that holds it; may be given several times",
     )
+    _about_rules(checking)
+    for add in (add_review, add_doctor, add_status, add_rights):
+        add(commands)
+    return parser, checking
+
+
+def _about_rules(checking: argparse.ArgumentParser) -> None:
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
-    add_review(commands)
-    return parser, checking
 
 
 def _together(checking: argparse.ArgumentParser) -> None:

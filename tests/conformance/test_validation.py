@@ -1,4 +1,5 @@
 """What the differential validation found, as fixed cases, and how it compares and shrinks."""
+# ruff: noqa: E501 - an object stands whole on its line
 
 from typing import Any
 
@@ -59,6 +60,8 @@ TAKEN: dict[str, dict[str, Any]] = {
                   "spec": {"deserved": {"x": 9}, "capability": {"x": 1, "cpu": 1}}},
     "null-amount": {**QUEUE, "metadata": NAMED,
                     "spec": {"deserved": {"kubernetes.io/a": 1}, "capability": {"kubernetes.io/a": None}}},
+    "beyond-counting": {**QUEUE, "metadata": NAMED,
+                        "spec": {"guarantee": {"resource": {"memory": "99999999999E"}}}},
     "weights": {**QUEUE, "metadata": {**NAMED, "annotations": {
         "volcano.sh/hierarchy": "root/a", "volcano.sh/hierarchy-weights": "1e3/inf"}}},
     "no-selector": hyper_node(None),
@@ -83,7 +86,11 @@ def test_what_the_cluster_takes_is_taken(body: dict[str, Any]) -> None:
 def test_a_set_has_no_doubles() -> None:
     rule = {"action": "Restart", "exitCodes": {"operator": "In", "values": [1, 1]}}
     container = {"name": "e", "restartPolicyRules": [rule]}
-    role = {"name": "a", "workerReplicas": 0, "entryTemplate": {"spec": {"containers": [container]}}}
+    role = {
+        "name": "a",
+        "workerReplicas": 0,
+        "entryTemplate": {"spec": {"containers": [container]}},
+    }
     body = {
         "apiVersion": "workload.serving.volcano.sh/v1alpha1",
         "kind": "ModelServing",

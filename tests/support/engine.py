@@ -103,6 +103,8 @@ class Stack:
     variables: dict[str, str]
     settings: Path
     """The copied stack file."""
+    seconds: int = SECONDS
+    """After which a command that has not ended is interrupted."""
 
     @classmethod
     def make(
@@ -126,6 +128,10 @@ class Stack:
     def preview(self, *flags: str) -> Run:
         """Preview."""
         return self._with_events("preview", *flags)
+
+    def refresh(self) -> Run:
+        """Compare the state with what is there."""
+        return self._with_events("refresh", "--yes", "--skip-preview")
 
     def destroy(self) -> Run:
         """Take everything down."""
@@ -184,13 +190,13 @@ class Stack:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:
-            text, _ = process.communicate(stdin, SECONDS)
+            text, _ = process.communicate(stdin, self.seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
             time.sleep(SECONDS_TO_CANCEL)
             process.send_signal(signal.SIGINT)  # the first asks, the second tells
             text, _ = process.communicate()
-            raise AssertionError(f"no end after {SECONDS} seconds:\n{text}") from None
+            raise AssertionError(f"no end after {self.seconds} seconds:\n{text}") from None
         return Run(process.returncode, text)
 
 

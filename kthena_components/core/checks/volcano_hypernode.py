@@ -46,7 +46,7 @@ def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _generates(manifest: Mapping[str, Any]) -> bool:
     metadata = mapping(manifest.get("metadata"))
-    return metadata.get("generateName") not in (None, "")  # noqa: PLR6201 - it may be a map
+    return metadata.get("generateName") not in (None, "")
 
 
 def _is_late(manifest: Mapping[str, Any], path: str) -> bool:

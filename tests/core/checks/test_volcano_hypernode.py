@@ -24,7 +24,9 @@ RIGHT: dict[str, Args] = {
     "tier-0": hyper_node("rack-1", 0, exact("gpu-1")),
     "by-pattern": node({"regexMatch": {"pattern": "^gpu-[1-4]$"}}),
     "by-label": node({"labelMatch": {"matchLabels": {"rack": "1"}}}),
-    "by-expression": node({"labelMatch": {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}}),
+    "by-expression": node(
+        {"labelMatch": {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}}
+    ),
     "two-patterns": hyper_node(
         "rack-1",
         1,

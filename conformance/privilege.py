@@ -1,0 +1,171 @@
+"""Least privilege: a deployer with exactly our role can do everything, and needs each right."""
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from conformance.__main__ import Context
+from conformance.deployer import Deployer, Rules, lifecycle
+from conformance.report import Part
+from conformance.scene import NAMESPACE, Scene
+from kthena_components.core.rights import EXTRAS, NEEDED, READ, Right, rights
+from sandbox.cluster import Sandbox, Size, up
+from tests.support.engine import ROOT, Run, Stack
+
+OWN = "kthena-components:"
+PATIENCE = 90
+"""Seconds that a command may take."""
+WAITS = 20
+"""Seconds after which a command that may not list or watch is taken to wait for ever."""
+SHARED = (("topology.volcano.sh/v1alpha1", "HyperNode", "hall"),
+          ("scheduling.volcano.sh/v1beta1", "Queue", "rights"))  # fmt: skip
+
+
+def run(context: Context) -> None:
+    """Deploy with the whole role, then without each right in turn."""
+    sandbox = up(context.folder / "sandbox", Size(racks=1), context.part.say, audit=True)
+    try:
+        deployer = Deployer.make(sandbox, context.folder)
+        trial = Trial(context.part, deployer, sandbox, context.folder)
+        for backend in NEEDED:
+            trial.whole(backend)
+        found = list(_each())
+        for backend, lacking in found if context.scale >= 1 else found[: context.many(len(found))]:
+            trial.without(backend, lacking)
+    finally:
+        sandbox.processes.stop_all()
+
+
+class Trial:
+    """One deployer's tries, each with a stack of its own."""
+
+    def __init__(self, part: Part, deployer: Deployer, sandbox: Sandbox, folder: Path) -> None:
+        """Keep what every try needs."""
+        self._part, self._deployer, self._folder = part, deployer, folder
+        self._scene = Scene(sandbox.api, part)
+
+    def whole(self, backend: str) -> None:
+        """Do everything with exactly the role, and compare what was asked for with it."""
+        needed = rights([backend], EXTRAS)
+        self._deployer.may(_rules(needed))
+        before = self._deployer.requests()
+        for what, done in self._commands(backend):
+            self._part.check(f"{backend}: {what} as the deployer", holds=done.code == 0,
+                             seen=done.text[-2000:])  # fmt: skip
+        asked = set(self._deployer.requests() - before)
+        granted = {(r.group, r.resource, verb) for r in needed for verb in r.verbs}
+        created = {(r.group, r.resource, "create") for r in needed if "create" in r.verbs}
+        idle = granted - asked - created  # a patch of what is new is a create, but not noted as one
+        self._part.check(f"{backend}: every right is used", holds=not idle, seen=sorted(idle))
+        beyond = asked - granted
+        self._part.check(f"{backend}: nothing else is asked", holds=not beyond, seen=beyond)
+        self._part.count(f"requests with {backend}'s role",
+                         (self._deployer.requests() - before).total())  # fmt: skip
+
+    def without(self, backend: str, lacking: Right) -> None:
+        """Take a right away: something fails and says which, or waits for what it may not see."""
+        self._deployer.may(_rules(rights([backend], EXTRAS), lacking))
+        failed, named = "", False
+        began = time.monotonic()
+        for what, done in self._commands(backend, WAITS if lacking.verbs == READ else PATIENCE):
+            named = f'cannot {lacking.verbs[0]} resource "{lacking.resource}"' in done.text
+            if done.code:
+                failed = f"{what}: {done.text[-1500:]}"
+                break
+        took = time.monotonic() - began
+        verbs = "/".join(lacking.verbs)
+        about = f"{backend} without {verbs} of {lacking.resource}"
+        self._part.check(
+            f"{about} fails", holds=bool(failed), seen=f"all went well in {took:.0f} s"
+        )
+        if failed and lacking.verbs != READ:
+            self._part.check(f"{about} says which right it lacks", holds=named, seen=failed)
+        way = "said so" if named else "waited" if failed else "went on"
+        self._part.count(f"rights taken away, one at a time; the provider {way}")
+        self._part.say(f"{about}: it {way}, {took:.0f} s")
+
+    def _commands(self, backend: str, patience: int = PATIENCE) -> Iterator[tuple[str, Run]]:
+        """Run a stack's whole life, and clear what is left of it."""
+        folder = self._folder / "stack"
+        folder.mkdir()
+        try:
+            stack = _stack(folder, backend, self._deployer.kubeconfig)
+            stack.seconds = patience
+            yield from lifecycle(stack, _change)
+        except AssertionError as error:
+            yield "a command that hung", Run(1, str(error))
+        finally:
+            shutil.rmtree(folder)
+            self._clear()
+
+    def _clear(self) -> None:
+        self._scene.clear()
+        api = self._scene.api
+        secret = {"name": "hf-token", "namespace": NAMESPACE}
+        left = [{"apiVersion": "v1", "kind": "Secret", "metadata": secret}]
+        left += [{"apiVersion": v, "kind": k, "metadata": {"name": n}} for v, k, n in SHARED]
+        for body in left:
+            if self._scene.read(body):
+                api.delete(body)
+
+
+def _each() -> Iterator[tuple[str, Right]]:
+    """Give each right with a backend that needs it: a verb, or list and watch, which go together.
+
+    Both backends need Services; the others are taken from the first backend that has them.
+    """
+    seen: set[Right] = set()
+    for backend in NEEDED:
+        for right in rights([backend], EXTRAS):
+            alone = [(verb,) for verb in right.verbs if verb not in READ]
+            for verbs in (*alone, READ):
+                one = replace(right, verbs=verbs)
+                if one not in seen:
+                    seen.add(one)
+                    yield backend, one
+
+
+def _rules(needed: Iterable[Right], lacking: Right | None = None) -> Rules:
+    """Write the rules of a role, one right left out."""
+    kept = []
+    for right in needed:
+        same = lacking is not None and (right.group, right.resource) == (
+            lacking.group, lacking.resource,
+        )  # fmt: skip
+        gone = lacking.verbs if lacking is not None and same else ()
+        kept.append(replace(right, verbs=tuple(v for v in right.verbs if v not in gone)))
+    return [right.rule() for right in kept if right.verbs]
+
+
+def _stack(folder: Path, backend: str, kubeconfig: Path) -> Stack:
+    """Make a stack that uses everything: a serving, a Queue, a HyperNode and a Secret."""
+    stack = Stack.make(ROOT, "dev", folder)
+
+    def fill(config: dict[str, Any]) -> None:
+        (serving,) = config[f"{OWN}servings"]
+        serving |= {"backend": backend, "namespace": NAMESPACE, "queue": "rights"}
+        serving["roles"][0]["hugging_face_token"] = {"name": "hf-token", "key": "token"}
+        secret = {"name": "hf-token", "namespace": NAMESPACE, "data": {"token": "hf_token"}}
+        config |= {
+            f"{OWN}output": "cluster",
+            f"{OWN}kubeconfig": str(kubeconfig),
+            f"{OWN}queues": [{"name": "rights", "capability": {"nvidia.com/gpu": 8}}],
+            f"{OWN}topology": {"hyper_nodes": [{"name": "hall", "tier": 1, "nodes": ["spare-1"]}]},
+            f"{OWN}secrets": [secret],
+        }
+
+    stack.change(fill)
+    stack.set_secret("hf_token", "not a real token")
+    return stack
+
+
+def _change(config: dict[str, Any]) -> None:
+    """Change every object that can change."""
+    (serving,) = config[f"{OWN}servings"]
+    serving["roles"][0]["engine"]["extra_args"] = ["--max-model-len=4096"]
+    serving["expose"]["port"] = 81
+    config[f"{OWN}queues"][0]["weight"] = 3
+    config[f"{OWN}topology"]["hyper_nodes"][0]["nodes"] = ["spare-1", "spare-2"]

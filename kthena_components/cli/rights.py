@@ -1,0 +1,53 @@
+"""`kthena-components rights`: the role that whoever deploys needs, as YAML."""
+
+import argparse
+import re
+import sys
+
+import yaml
+
+from kthena_components.core.rights import EXTRAS, NEEDED, rights, roles
+
+_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to those of `kthena-components`."""
+    parser = commands.add_parser(
+        "rights",
+        help="print the role that whoever deploys needs",
+        description="Print, as YAML for kubectl apply, the least that whoever runs Pulumi must be "
+        "allowed to do: a ClusterRole, or with --namespace a Role and, for what belongs to no "
+        "namespace, a ClusterRole. Bind it to your user.",
+    )
+    parser.add_argument(
+        "--backend", choices=[*NEEDED, "all"], default="all", help="of the servings; default: all"
+    )
+    parser.add_argument(
+        "--with",
+        dest="extras",
+        choices=EXTRAS,
+        action="append",
+        default=[],
+        help="what the stack describes beside servings; may be given several times",
+    )
+    parser.add_argument(
+        "--namespace", metavar="N", type=_namespace, help="the servings' namespace; default: any"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Write the roles to standard output and give the exit status."""
+    backends = NEEDED if asked.backend == "all" else (asked.backend,)
+    written = roles(rights(backends, dict.fromkeys(asked.extras)), asked.namespace)
+    sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))
+    return 0
+
+
+def _namespace(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text[:80]!r} is no namespace: lower-case letters, digits and dashes, at most 63"
+        )
+    return text
