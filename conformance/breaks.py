@@ -62,7 +62,7 @@ def numbers(draw: random.Random, body: Body) -> None:
     """Give a number at the edge of its range."""
     keys = {"PodGroup": ("minMember",), "Queue": ("weight", "weight", "priority"),
             "HyperNode": ("tier",)}  # fmt: skip
-    odd = (
+    odd: tuple[Any, ...] = (
         0,
         -1,
         1,
@@ -84,7 +84,7 @@ def numbers(draw: random.Random, body: Body) -> None:
 
 def caps(draw: random.Random, body: Body) -> None:
     """Write a topology at the edge of what is taken, on the group or a subgroup."""
-    topology = draw.choice(
+    topology: Any = draw.choice(
         (
             {"highestTierAllowed": 1, "highestTierName": "rack"},
             {"highestTierAllowed": 1, "highestTierName": "rack"},
@@ -101,7 +101,7 @@ def caps(draw: random.Random, body: Body) -> None:
 
 def policies(draw: random.Random, body: Body) -> None:
     """Write a subgroup policy that is not whole."""
-    policy = draw.choice(
+    policy: Body = draw.choice(
         (
             {"name": "a"}, {"name": "a", "minSubGroups": 1}, {"subGroupSize": 0}, {"minSubGroups": -1},
             {"subGroupSize": 2**31}, {"matchLabelKeys": "a"}, {"matchLabelKeys": [1]}, {"name": "p0"},
@@ -115,7 +115,7 @@ def policies(draw: random.Random, body: Body) -> None:
     body["spec"].setdefault("subGroupPolicy", []).append({**whole, **policy})
 
 
-_AMOUNTS = (
+_AMOUNTS: tuple[Any, ...] = (
     0, 1, 8, -1, "-1", "1500m", "0.5", "1e3", "1E", "8Gi", "", "a", 1.5, 2**63, None, True, "+5", "1n",
     "0.1n", "1e1.5", "1.e2", "9223372036854775808", "99999999999E", [],
 )  # fmt: skip
@@ -140,7 +140,16 @@ def amounts(draw: random.Random, body: Body) -> None:
 
 def tasks(draw: random.Random, body: Body) -> None:
     """Write minima of tasks that do not fit."""
-    odd = ({"a": -1}, {"a": 99}, {"a": 2**31}, {"a": "1"}, {"": 1}, {"a": None}, {"a": 1.5}, [])
+    odd: tuple[Any, ...] = (
+        {"a": -1},
+        {"a": 99},
+        {"a": 2**31},
+        {"a": "1"},
+        {"": 1},
+        {"a": None},
+        {"a": 1.5},
+        [],
+    )
     body["spec"]["minTaskMember"] = draw.choice(odd)
 
 
@@ -177,7 +186,7 @@ def hierarchy(draw: random.Random, body: Body) -> None:
 
 def members(draw: random.Random, body: Body) -> None:
     """Write a member that is not whole."""
-    selector = draw.choice(
+    selector: Any = draw.choice(
         (
             {}, None, [], {"exactMatch": {}}, {"exactMatch": {"name": ""}}, {"exactMatch": None},
             {"exactMatch": {"name": draw.choice(_OBJECT_NAMES)}}, {"exactMatch": {"name": 5}},

@@ -93,4 +93,5 @@ def _turned(value: Any) -> Any:
             return {str(index): item for index, item in enumerate(value)}
         case dict():
             return [value]
-    return ""
+        case _:
+            return ""

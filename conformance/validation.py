@@ -20,8 +20,8 @@ from conformance.shrink import shrink
 from conformance.volcano import PARENT
 from kthena_components.cluster.client import Cluster
 from kthena_components.core.checks import kthena_admission, volcano_objects
-from kthena_components.core.checks.volcano_reading import HYPER_NODE, POD_GROUP, QUEUE
 from kthena_components.core.checks.pod_shape import TABLE
+from kthena_components.core.checks.volcano_reading import HYPER_NODE, POD_GROUP, QUEUE
 from kthena_components.core.findings import Finding
 from sandbox.pod_fields import read_fields
 

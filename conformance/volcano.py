@@ -1,4 +1,4 @@
-"""PodGroups, Queues and HyperNodes that Volcano takes, drawn at random. How they are broken: breaks.py."""
+"""PodGroups, Queues and HyperNodes that Volcano takes, drawn at random; breaks.py breaks them."""
 
 import random
 from typing import Any
