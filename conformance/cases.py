@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from conformance import damage, servings, volcano
+from conformance import breaks, damage, servings, volcano
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.checks.kthena_admission import judge_model_serving
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
@@ -70,7 +70,7 @@ KINDS: tuple[Kind, ...] = (
         path=f"{_SCHEDULING}/namespaces/serving/podgroups",
         number=5_000,
         draw=volcano.pod_group,
-        changes=volcano.GROUP_CHANGES,
+        changes=breaks.GROUP_CHANGES,
         anywhere=(damage.damage,),
         judge=judge_volcano_object,
     ),
@@ -79,7 +79,7 @@ KINDS: tuple[Kind, ...] = (
         path=f"{_SCHEDULING}/queues",
         number=5_000,
         draw=volcano.queue,
-        changes=volcano.QUEUE_CHANGES,
+        changes=breaks.QUEUE_CHANGES,
         anywhere=(damage.damage,),
         judge=judge_volcano_object,
     ),
@@ -88,7 +88,7 @@ KINDS: tuple[Kind, ...] = (
         path="/apis/topology.volcano.sh/v1alpha1/hypernodes",
         number=5_000,
         draw=volcano.hyper_node,
-        changes=volcano.HYPER_NODE_CHANGES,
+        changes=breaks.HYPER_NODE_CHANGES,
         anywhere=(damage.damage,),
         judge=judge_volcano_object,
     ),

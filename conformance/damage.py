@@ -1,4 +1,5 @@
 """Damage that knows nothing of what it damages: any place, any value."""
+# ruff: noqa: E501 - a table of odd values is read as a whole
 
 import copy
 import random
@@ -93,4 +94,5 @@ def _turned(value: Any) -> Any:
             return {str(index): item for index, item in enumerate(value)}
         case dict():
             return [value]
-    return ""
+        case _:
+            return ""

@@ -21,8 +21,9 @@ _SCALARS: dict[str, tuple[Any, ...]] = {
     "boolean": (True, False),
     "int32": _NUMBERS,
     "int64": _NUMBERS,
-    "quantity": _AMOUNTS,
     "int-or-string": (8080, "http", "50%"),
+    "object": ({}, {"f:spec": {}}),
+    "quantity": _AMOUNTS,
     "string": _TEXTS,
 }
 
@@ -76,8 +77,6 @@ def value(draw: random.Random, written: str, depth: int, keys: tuple[str, ...] =
         return {name: value(draw, written[2:], depth - 1) for name in ("a", "b/c")[:number]}
     if written in _SCALARS:
         return draw.choice(_SCALARS[written])
-    if written == "object":
-        return {"f:spec": {}}
     return _fields(draw, written, depth)
 
 

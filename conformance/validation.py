@@ -21,6 +21,7 @@ from conformance.volcano import PARENT
 from kthena_components.cluster.client import Cluster
 from kthena_components.core.checks import kthena_admission, volcano_objects
 from kthena_components.core.checks.pod_shape import TABLE
+from kthena_components.core.checks.volcano_reading import HYPER_NODE, POD_GROUP, QUEUE
 from kthena_components.core.findings import Finding
 from sandbox.pod_fields import read_fields
 
@@ -89,8 +90,8 @@ def _compare(context: Context, kind: Kind, kubeconfig: Path) -> Tally:
     tally = Tally()
     with ThreadPoolExecutor(_THREADS) as pool:
         work = partial(_tries, kind, context.seed, kubeconfig)
-        for found in pool.map(work, (range(n, number, _THREADS) for n in range(_THREADS))):
-            tally.add(found)
+        for one in pool.map(work, (range(n, number, _THREADS) for n in range(_THREADS))):
+            tally.add(one)
     part.checks += number
     for verdict, times in sorted(tally.verdicts.items()):
         part.count(f"{kind.name}s {verdict}", times)
@@ -170,7 +171,7 @@ def _check_reach(part: Part, total: Tally) -> None:
 def _rules() -> set[str]:
     """Name the rules of admission, except those of which nothing is the cluster's."""
     kthena = {f"kthena-{rule.__name__.replace('_', '-')}" for rule in kthena_admission.RULES}
-    kinds = (volcano_objects.POD_GROUP, volcano_objects.QUEUE, volcano_objects.HYPER_NODE)
+    kinds = (POD_GROUP, QUEUE, HYPER_NODE)
     listed = [rule for kind in kinds for rule in volcano_objects.RULES[kind]]
     names = {rule.__name__ for rule in (*listed, *volcano_objects.TOPOLOGY_RULES)}
     volcano = {name.replace("_", "-") for name in names}

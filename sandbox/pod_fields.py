@@ -43,7 +43,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """Write a type in short: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
+    """Write a type in a word: `string`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition(".")[2]
         return _SPECIAL.get(name, name)

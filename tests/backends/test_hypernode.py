@@ -222,10 +222,7 @@ NO_MEMBER = (
     ": a member has a type, Node or HyperNode, and a selector; Volcano ignores others. Add what is "
     "missing"
 )
-MISSING_SELECTOR = (
-    ": the member has no selector, and Volcano ignores such a member. Add an exactMatch, a "
-    "regexMatch or a labelMatch"
-)
+MISSING_SELECTOR = ": the member has no selector, and Volcano ignores such a member. Add an exact"
 NO_SELECTOR = (
     ".selector: the selector has {}, but it needs one of exactMatch with a name, regexMatch with a "
     "pattern and labelMatch. Write exactly one of them"
@@ -240,7 +237,7 @@ NO_NAME = (
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"type": "Node"}, MISSING_SELECTOR),
+        ({"type": "Node"}, f"{MISSING_SELECTOR}Match, a regexMatch or a labelMatch"),
         ({"type": "Pod", "selector": {}}, NO_MEMBER),
         (None, NO_MEMBER),
         (member("Node"), NO_SELECTOR.format("nothing")),

@@ -15,6 +15,7 @@ GROUP = "topology.volcano.sh"
 KIND = "HyperNode"
 _TIERS = 2**63
 """A tier is an int64."""
+MEMBER_TYPES = ("Node", "HyperNode")
 SELECTORS = ("exactMatch", "regexMatch", "labelMatch")
 
 
@@ -122,20 +123,8 @@ def _take(members: _Members, member: object, path: str) -> Finding | None:
     match member:
         case {"type": "Node" | "HyperNode" as kind, "selector": Mapping() as selector}:
             given = [(key, selector[key]) for key in SELECTORS if selector.get(key) is not None]
-        case {"type": "Node" | "HyperNode", "selector": None}:
-            return _no_selector(path)
-        case {"type": "Node" | "HyperNode"} if "selector" not in member:
-            return _no_selector(path)
         case _:
-            seen = "a member has a type, Node or HyperNode, and a selector; Volcano ignores others"
-            return _shape(path, seen, "add what is missing")
-    return _take_given(members, kind, given, path)
-
-
-def _take_given(
-    members: _Members, kind: str, given: list[tuple[str, object]], path: str
-) -> Finding | None:
-    """Add the member that the selectors given find, or say why it cannot be added."""
+            return _not_whole(member, path)
     match kind, given:
         case "Node", [("exactMatch", {"name": str(name)})]:
             members.nodes.append(name)
@@ -147,9 +136,9 @@ def _take_given(
         ] if pattern or key == "labelMatch":
             seen = f"a member of type HyperNode is found by exactMatch, and Volcano ignores {key}"
             return _shape(f"{path}.selector", seen, "write an exactMatch for each child")
+        case "Node", [("regexMatch", {"pattern": str()})] if members.node_regex:
+            return _not_read(path, "a second regexMatch")
         case "Node", [("regexMatch", {"pattern": str(pattern)})] if pattern:
-            if members.node_regex:
-                return _not_read(path, "a second regexMatch")
             members.node_regex = pattern
         case "Node", [("labelMatch", Mapping() as body)]:
             return _take_labels(members, body, path)
@@ -160,9 +149,13 @@ def _take_given(
     return None
 
 
-def _no_selector(path: str) -> Finding:
-    seen = "the member has no selector, and Volcano ignores such a member"
-    return _shape(path, seen, "add an exactMatch, a regexMatch or a labelMatch")
+def _not_whole(member: object, path: str) -> Finding:
+    kind, selector = _get_in(member, "type"), _get_in(member, "selector")
+    if kind in MEMBER_TYPES and selector is None:  # which the API server takes
+        seen = "the member has no selector, and Volcano ignores such a member"
+        return _shape(path, seen, "add an exactMatch, a regexMatch or a labelMatch")
+    seen = "a member has a type, Node or HyperNode, and a selector; Volcano ignores others"
+    return _shape(path, seen, "add what is missing")
 
 
 def _take_labels(members: _Members, body: Mapping[str, object], path: str) -> Finding | None:

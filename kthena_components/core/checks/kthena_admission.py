@@ -65,7 +65,7 @@ def judge_model_serving(
 def schema(view: Serving) -> Iterator[Finding]:
     """Each field has the kind, the words and the range that the CRD of that version gives it.
 
-    Lists with keys hold no doubles. Labels and annotations have keys and values that Kubernetes
+    Lists with keys hold no doubles, and labels and annotations have keys and values that Kubernetes
     takes. A field that the CRD does not know is dropped silently.
 
     Pass: replicas 1; recoveryPolicy RoleRecreate.

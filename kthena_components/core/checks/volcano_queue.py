@@ -135,7 +135,9 @@ def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
 def _takes(resource: object, amount: object) -> bool:
     """Tell whether an amount is more than not being named: of a device even 0 is."""
     number, name = parse_quantity(amount), key_text(resource)
-    return is_counted(name) and number is not None and (number > 0 or name not in DEFAULTED)
+    if number is None or number > LARGEST or not is_counted(name):
+        return False
+    return number > 0 or name not in DEFAULTED
 
 
 def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
