@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 
@@ -33,7 +34,7 @@ def api_server_killed(world: World, scale: float) -> None:
     address = world.sandbox.layout.address("api")
     for moment in range(0, MOMENTS, max(1, round(1 / scale))):
         with world.stack(f"API server killed after {moment} tenths") as tried:
-            run = tried.up_while(lambda t=tried, m=moment: _restart(t, events * m // MOMENTS))
+            run = tried.up_while(partial(_restart, tried, events * moment // MOMENTS))
             if run.code:
                 told = "cluster is unreachable" in run.text or address in run.text
                 tried.check("it says that the server is away", holds=told, seen=run.text)
@@ -49,7 +50,7 @@ def engine_killed(world: World, scale: float) -> None:
     pending = 0
     for title in RECORDED_LATE[:: max(1, round(1 / scale))]:
         with world.stack(f"engine killed at {title.partition(' ')[0]}") as tried:
-            tried.up_while(lambda t=tried, o=title: _kill_at(t, o, _kill_engine))
+            tried.up_while(partial(_kill_at, tried, title, _kill_engine))
             begun = tried.pending()
             pending += len(begun)
             tried.says(tried.stack.up(), "currently locked", "pulumi cancel")
