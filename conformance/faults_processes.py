@@ -15,9 +15,9 @@ API_SERVER = "kube-apiserver"
 AWAY = 0.3
 """Seconds until the API server is started again, on its port and with its data."""
 RECORDED_LATE = (
-    "Service serving/llama-native-0-serve-0",
-    "StatefulSet serving/llama-native-0-serve-0",
     "ModelServing serving/llama-kthena",
+    "StatefulSet serving/llama-native-0-serve-0",
+    "Service serving/llama-native-0-serve-0",
 )
 """Objects at whose appearance the engine is killed: Pulumi has not written them down yet."""
 
@@ -65,7 +65,7 @@ def engine_killed(world: World, scale: float) -> None:
 def provider_killed(world: World, _scale: float) -> None:
     """The provider's process is killed while it waits for what it made."""
     with world.stack("provider killed") as tried:
-        run = tried.up_while(lambda: _kill_at(tried, RECORDED_LATE[-1], _kill_provider))
+        run = tried.up_while(lambda: _kill_at(tried, RECORDED_LATE[0], _kill_provider))
         tried.says(run, "llama-", "error")
         tried.goes_on()
 
