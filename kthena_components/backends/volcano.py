@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.backends.base import WAIT_FOR, Manifest
+from kthena_components.backends.base import PATCH_FORCE, WAIT_FOR, Manifest
 from kthena_components.core import naming
 from kthena_components.core.facts import GangFacts, as_count, as_list, as_map
 from kthena_components.core.known import MaybeInt
@@ -17,7 +17,12 @@ from kthena_components.core.quantity import render_quantity
 from kthena_components.core.spec import QueueSpec, TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
+<<<<<<< HEAD
 _OPEN = "jsonpath={.status.state}=Open"
+=======
+QUEUE_SECONDS = 60
+"""How long a Queue may take to open."""
+>>>>>>> life
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -36,10 +41,18 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
         "name": name,
         "namespace": plan.namespace,
         "labels": {naming.NAME: plan.name, naming.GROUP_NAME: name},
-        "annotations": {naming.POD_GROUP: name},
+        "annotations": {naming.POD_GROUP: name, **PATCH_FORCE},
     }
     body = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": metadata, "spec": spec}
-    return Manifest(body=body, group=group, after=after)
+    return Manifest(
+        body=body,
+        group=group,
+        after=after,
+        # Volcano's scheduler writes the number of a tier over its name. In place, both fields would
+        # be there after a change, and the old number would win. The pods stay meanwhile.
+        replace_on=("spec.networkTopology",),
+        delete_first=True,
+    )
 
 
 def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
@@ -91,8 +104,12 @@ def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
 def emit_queue(queue: QueueSpec) -> Manifest:
     """Write a Queue. It is cluster-wide, and the queue controller opens it.
 
+<<<<<<< HEAD
     Volcano's webhook refuses a PodGroup whose Queue is not open yet, so `up` waits for that.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
+=======
+    That is waited for: Volcano's webhook refuses a PodGroup in a Queue that is not open.
+>>>>>>> life
     """
     spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
     for field in ("parent", "capability", "deserved"):
@@ -103,7 +120,14 @@ def emit_queue(queue: QueueSpec) -> Manifest:
     body = {
         "apiVersion": SCHEDULING,
         "kind": "Queue",
+<<<<<<< HEAD
         "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
+=======
+        "metadata": {
+            "name": queue.name,
+            "annotations": {WAIT_FOR: "jsonpath={.status.state}=Open"},
+        },
+>>>>>>> life
         "spec": spec,
     }
-    return Manifest(body=body)
+    return Manifest(body=body, timeout_seconds=QUEUE_SECONDS)

@@ -121,7 +121,9 @@ def need_of_stack(stack: str, spec: StackSpec, servings: Iterable[Compiled]) -> 
     return Need(
         stack=stack,
         backends=frozenset(plan.backend for plan in plans),
-        namespaces=tuple(sorted({p.namespace for p in plans} | {s.namespace for s in spec.secrets})),
+        namespaces=tuple(
+            sorted({p.namespace for p in plans} | {s.namespace for s in spec.secrets})
+        ),
         kinds=frozenset(_kinds(spec, compiled)),
         queues=tuple(sorted(queues - {queue.name for queue in spec.queues})),
         secrets=tuple(sorted(key for key in taken if (key.namespace, key.name) not in made)),

@@ -1,4 +1,4 @@
-"""Whether the nodes have the GPUs: in all, and for one group inside the HyperNodes it may use. Pure.
+"""Whether nodes have the GPUs: in all, and for one group inside the HyperNodes it may use. Pure.
 
 Nodes are counted by what they offer. Node selectors, affinities and taints are not looked at.
 """
@@ -179,9 +179,7 @@ def _is_of(pod: Body, plan: ServingPlan) -> bool:
     return named and namespace_of(pod) == plan.namespace
 
 
-def _usable(
-    seen: Seen, need: Need, topology: TopologySpec | None
-) -> Sequence[Domain] | Unknown:
+def _usable(seen: Seen, need: Need, topology: TopologySpec | None) -> Sequence[Domain] | Unknown:
     """List the HyperNodes that a gang may use; the whole cluster is one where nothing binds it."""
     if isinstance(seen.nodes, Unknown):
         return seen.nodes

@@ -60,9 +60,7 @@ class Seen:
     scheduler_config: Body | Unknown | None = None
     rights: Mapping[Right, bool | Unknown] = field(default_factory=dict)
     namespaces: Mapping[str, bool | Unknown] = field(default_factory=dict)
-    secrets: Mapping[tuple[str, str], frozenset[str] | Unknown | None] = field(
-        default_factory=dict
-    )
+    secrets: Mapping[tuple[str, str], frozenset[str] | Unknown | None] = field(default_factory=dict)
     """Keys of each Secret, never its values; None for one that is not there."""
 
     @cached_property

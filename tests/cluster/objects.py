@@ -52,7 +52,10 @@ def by_pattern(pattern: str) -> Body:
 
 def tree(number: int) -> list[Body]:
     leaves = [hyper_node(f"r{r}", 1, by_label(f"r{r}")) for r in range(number)]
-    return [*leaves, hyper_node("spine", 2, *(by_name(f"r{r}", "HyperNode") for r in range(number)))]
+    return [
+        *leaves,
+        hyper_node("spine", 2, *(by_name(f"r{r}", "HyperNode") for r in range(number))),
+    ]
 
 
 def pod(
@@ -135,5 +138,3 @@ def healthy(**changes: Any) -> Seen:
         "scheduler_config": config("gang", "network-topology-aware"),
     }  # fmt: skip
     return Seen(**{**seen, **changes})
-
-

@@ -37,13 +37,15 @@ def test_no_folder_and_an_empty_one_are_free(tmp_path: Path) -> None:
 
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(SandboxError, match="holds other files. Choose another folder with FOLDER"):
+    with pytest.raises(
+        SandboxError, match=r"holds other files\. Choose another folder with FOLDER"
+    ):
         require_free(tmp_path)
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SandboxError, match="is a file. Choose a folder with FOLDER"):
+    with pytest.raises(SandboxError, match=r"is a file\. Choose a folder with FOLDER"):
         require_free(tmp_path / "file")
 
 
@@ -62,9 +64,7 @@ def test_a_sandbox_that_has_ended_names_its_logs(layout: Layout) -> None:
     assert f"its logs are in {layout.folder / 'log'}" in str(refused.value)
 
 
-def test_the_command_says_it_in_a_line(
-    layout: Layout, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_it_in_a_line(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--folder", str(layout.folder)]) == 1
     assert capsys.readouterr().err.startswith("error: ")
 

@@ -1,4 +1,4 @@
-"""Programs of a sandbox: started, watched, named when they die, and ended without touching others."""
+"""Programs of a sandbox: started, watched, named when they die, and ended, others left alone."""
 
 import shutil
 import subprocess
@@ -90,9 +90,7 @@ def test_a_folder_that_another_command_has_removed_is_no_error(tmp_path: Path) -
     assert not folder.exists()
 
 
-def test_an_id_that_was_given_away_again_is_not_ours(
-    processes: Processes, tmp_path: Path
-) -> None:
+def test_an_id_that_was_given_away_again_is_not_ours(processes: Processes, tmp_path: Path) -> None:
     program = script(tmp_path, "exec sleep 60")
     with subprocess.Popen([program]) as other:
         processes._started["etcd"] = (other.pid, 1.0)

@@ -56,7 +56,9 @@ def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True) -> Fields:
 
 
 def _shape(written: str, by_crd: bool, keys: tuple[str, ...] = ()) -> Schema:
-    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `{}quantity`."""
+    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
+    if written.startswith("[set]"):
+        return Items(of=_shape(written[5:], by_crd), is_set=by_crd)
     if written.startswith("[]"):
         return Items(of=_shape(written[2:], by_crd), keys=keys)
     if written.startswith("{}"):
