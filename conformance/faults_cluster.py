@@ -101,7 +101,7 @@ def definition_missing(world: World, _scale: float) -> None:
 
 def rights_missing(world: World, _scale: float) -> None:
     """The kubeconfig is of a user who may not write anything."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    account: dict[str, Any] = {"apiVersion": "v1", "kind": "ServiceAccount"}
     account |= {"metadata": {"name": "reader", "namespace": NAMESPACE}}
     with world.stack("rights missing") as tried, _made(world, account):
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -136,7 +136,10 @@ def _made(world: World, body: Mapping[str, Any]) -> Iterator[None]:
 @contextmanager
 def _without(world: World, name: str, kind: str) -> Iterator[None]:
     """Take a definition away for a while."""
-    body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    body: dict[str, Any] = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+    }
     body |= {"metadata": {"name": name}}
     spec = world.api.get(body)["spec"]
     world.api.delete(body)

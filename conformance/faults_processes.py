@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 
@@ -14,9 +15,9 @@ API_SERVER = "kube-apiserver"
 AWAY = 0.3
 """Seconds until the API server is started again, on its port and with its data."""
 RECORDED_LATE = (
-    "Service serving/llama-native-0-serve-0",
-    "StatefulSet serving/llama-native-0-serve-0",
     "ModelServing serving/llama-kthena",
+    "StatefulSet serving/llama-native-0-serve-0",
+    "Service serving/llama-native-0-serve-0",
 )
 """Objects at whose appearance the engine is killed: Pulumi has not written them down yet."""
 
@@ -33,7 +34,7 @@ def api_server_killed(world: World, scale: float) -> None:
     address = world.sandbox.layout.address("api")
     for moment in range(0, MOMENTS, max(1, round(1 / scale))):
         with world.stack(f"API server killed after {moment} tenths") as tried:
-            run = tried.up_while(lambda t=tried, m=moment: _restart(t, events * m // MOMENTS))
+            run = tried.up_while(partial(_restart, tried, events * moment // MOMENTS))
             if run.code:
                 told = "cluster is unreachable" in run.text or address in run.text
                 tried.check("it says that the server is away", holds=told, seen=run.text)
@@ -49,7 +50,7 @@ def engine_killed(world: World, scale: float) -> None:
     pending = 0
     for title in RECORDED_LATE[:: max(1, round(1 / scale))]:
         with world.stack(f"engine killed at {title.partition(' ')[0]}") as tried:
-            tried.up_while(lambda t=tried, o=title: _kill_at(t, o, _kill_engine))
+            tried.up_while(partial(_kill_at, tried, title, _kill_engine))
             begun = tried.pending()
             pending += len(begun)
             tried.says(tried.stack.up(), "currently locked", "pulumi cancel")
@@ -64,7 +65,7 @@ def engine_killed(world: World, scale: float) -> None:
 def provider_killed(world: World, _scale: float) -> None:
     """The provider's process is killed while it waits for what it made."""
     with world.stack("provider killed") as tried:
-        run = tried.up_while(lambda: _kill_at(tried, RECORDED_LATE[-1], _kill_provider))
+        run = tried.up_while(lambda: _kill_at(tried, RECORDED_LATE[0], _kill_provider))
         tried.says(run, "llama-", "error")
         tried.goes_on()
 
