@@ -1,5 +1,5 @@
 """Damage that knows nothing of what it damages: any place, any value."""
-# ruff: noqa: E501 - a table of odd values is read as a whole
+
 
 import copy
 import random

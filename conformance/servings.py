@@ -1,5 +1,5 @@
 """ModelServings that Kthena 1.0 takes, drawn at random, and ways to break one rule each."""
-# ruff: noqa: E501 - a table of odd values is read as a whole
+
 
 import random
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 """Which patterns Go reads. Each verdict here is Go's own, as Volcano's webhook gave it."""
-# ruff: noqa: E501 - an object stands whole on its line
+
 
 import pytest
 
