@@ -1,7 +1,4 @@
-"""What a user may ask of a HyperNode topology, and how an inventory becomes HyperNodes.
-
-What HyperNodes may say, alone and together, is judged in topology.py.
-"""
+"""What a user may ask of a HyperNode topology, which topology.py judges; and its inventory."""
 
 import re
 import warnings
