@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -13,7 +14,16 @@ from conformance.report import Part, passed, render
 from sandbox.cluster import Sandbox, Size, up
 from toolchain.programs import ToolchainError
 
-PARTS = ("validation", "emission", "lifecycle", "scheduling", "faults", "privilege", "load")
+PARTS = (
+    "sandbox",
+    "validation",
+    "emission",
+    "lifecycle",
+    "scheduling",
+    "faults",
+    "privilege",
+    "load",
+)
 """Modules here with a function `run(context)`, in the order in which they run."""
 
 
@@ -39,6 +49,7 @@ class Context:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the parts, and give 1 when one failed or something did not run."""
+    signal.signal(signal.SIGTERM, _leave)
     options = _parser().parse_args(arguments)
     parts = [run(name, options.seed, options.scale) for name in options.parts or PARTS]
     sys.stdout.write(f"seed {options.seed}, scale {options.scale:g}\n\n{render(parts)}\n")
@@ -59,6 +70,11 @@ def run(name: str, seed: int, scale: float) -> Part:
             part.fail(traceback.format_exc())
     shutil.rmtree(folder, ignore_errors=True)
     return part
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Turn a signal into an exception, so that the clusters are ended."""
+    raise SystemExit(128 + number)
 
 
 def _parser() -> argparse.ArgumentParser:

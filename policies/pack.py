@@ -27,17 +27,17 @@ from pulumi_policy import (
 )
 
 from kthena_components.backends.readers import has_rules, is_compared, judge_manifest
-from kthena_components.backends.together import judge_together, owner_of
+from kthena_components.backends.together import Bodies, judge_together, owner_of
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.waivers import FIELD, listed, waive
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.report import read_shape
 from kthena_components.core.weights import (
-    ENVIRONMENTS,
+    LIMITS,
     NEWEST,
+    SETTINGS,
     SettingError,
     Settings,
-    Weight,
     parse_settings,
 )
 
@@ -52,6 +52,8 @@ ADVISED = frozenset(Level) - REFUSED
 CONFIG = "policy-config"
 """Ends what is said of a config that cannot be used, in place of a rule."""
 
+TOGETHER = frozenset({"serving-groups", "serving-groups-advice"})
+"""Policies that see all objects of a stack."""
 LED_BY = {"serving-advice": "serving-rules", "serving-groups-advice": "serving-groups"}
 """Policies that tell what another one does not, and that one."""
 
@@ -133,7 +135,7 @@ def _settings(
     """
     problem = ""
     try:
-        settings = parse_settings(config)
+        settings = parse_settings(config, together=policy in TOGETHER)
     except SettingError as error:
         settings, problem = Settings(), str(error)
     leader, (asked, led) = LED_BY.get(policy), getattr(_last, "led", ("", settings))
@@ -184,28 +186,33 @@ def validate_groups(
 ) -> None:
     """Report on what no object shows by itself: engines of several objects, gangs, references."""
     settings = _settings(policy, "", args.get_config(), report)
-    for owner, finding in _safely_in_stack(args):
+    for owner, finding in _safely_in_stack(args, settings):
         for weighed in settings.levels.apply([finding]):
             if weighed.level in levels:
                 report(_text(weighed), owner or None)
 
 
-def _safely_in_stack(args: StackValidationArgs) -> list[tuple[str, Finding]]:
+def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str, Finding]]:
     """Judge a stack, or give what was found when the other policy asked for the same one.
 
     Each finding is given with the URN of its object, in whose coordinates it then stands.
     """
-    asked = (_clusters(args), today())
+    limits = by.gpu_budget, by.gpu_types
+    asked = (_clusters(args), today(), limits)
     if getattr(_last, "stack", None) != asked:
         _last.in_stack = [
             (owner, replace(finding, path=finding.path.removeprefix(owner).removeprefix(".")))
             for bodies in asked[0]
-            for finding in _safely(partial(judge_together, bodies, asked[1]))
+            for finding in _safely(partial(_judge_cluster, bodies, by))
             for owner in [owner_of(finding, bodies)]
         ]
         _last.stack = asked
     found: list[tuple[str, Finding]] = _last.in_stack
     return found
+
+
+def _judge_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
+    return judge_together(bodies, today(), budget=by.gpu_budget, gpu_types=by.gpu_types)
 
 
 def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
@@ -221,39 +228,20 @@ def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
     return list(clusters.values())
 
 
-_SCHEMA = PolicyConfigSchema(
-    properties={
-        "environment": {
-            "type": "string",
-            "enum": list(ENVIRONMENTS),
-            "description": "Whose levels are gone by. Default: each finding's own.",
-        },
-        "levels": {
-            "type": "object",
-            "description": "Level of a rule, or of all others (*), in place of the environment's.",
-            "additionalProperties": {"type": "string", "enum": list(Weight)},
-        },
-        "kthenaVersion": {
-            "type": "string",
-            "description": f"Kthena that ModelServings are judged by. Default {NEWEST}.",
-        },
-    }
-)
-"""The config of a policy. serving-rules and serving-groups need it, the others go by theirs."""
-
-
 def _resource_policy(
     name: str, description: str, level: EnforcementLevel, levels: frozenset[Level]
 ) -> Policy:
     validate = partial(validate_resource, name, levels)
-    return ResourceValidationPolicy(name, description, validate, level, _SCHEMA)
+    schema = PolicyConfigSchema(properties=dict(SETTINGS))
+    return ResourceValidationPolicy(name, description, validate, level, schema)
 
 
 def _stack_policy(
     name: str, description: str, level: EnforcementLevel, levels: frozenset[Level]
 ) -> Policy:
     validate = partial(validate_groups, name, levels)
-    return StackValidationPolicy(name, description, validate, level, _SCHEMA)
+    schema = PolicyConfigSchema(properties={**SETTINGS, **LIMITS})
+    return StackValidationPolicy(name, description, validate, level, schema)
 
 
 POLICIES: list[Policy] = [

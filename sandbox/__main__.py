@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from kthena_components.cluster.client import ClusterError
-from sandbox.cluster import Size, down, up
+from kthena_components.core.findings import count_of
+from sandbox.cluster import Size, down, require_free, up
 from sandbox.processes import SandboxError
 from toolchain.programs import ToolchainError
 
@@ -33,10 +34,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _up(options: argparse.Namespace) -> None:
     size = Size(racks=options.racks, nodes=options.nodes, gpus=options.gpus)
+    require_free(options.folder)
+    _say(f"starting a cluster of {size}, about 10 seconds")
     began = time.monotonic()
     sandbox = up(options.folder, size, _say)
     taken, held = time.monotonic() - began, sandbox.processes.memory() // MIB
-    _say(f"ready after {taken:.0f} s, {held} MiB: {size}")
+    count = count_of(len(sandbox.processes.running()), "program")
+    _say(f"ready after {taken:.0f} s: {count}, {held} MiB. End it with `make sandbox-down`")
     print(f"export KUBECONFIG={sandbox.layout.kubeconfig}")  # noqa: T201 - for the shell
 
 

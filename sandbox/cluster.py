@@ -12,8 +12,9 @@ from typing import Any
 import yaml
 
 from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.core.findings import count_of
 from sandbox import commands
-from sandbox.layout import HOST, Layout
+from sandbox.layout import HOST, PORTS_FILE, Layout
 from sandbox.nodes import hyper_nodes, nodes
 from sandbox.pki import write_pki
 from sandbox.processes import Processes, SandboxError
@@ -38,7 +39,9 @@ class Size:
     def __str__(self) -> str:
         """Say it in words."""
         total = self.racks * self.nodes * self.gpus
-        return f"{self.racks} racks × {self.nodes} nodes × {self.gpus} GPUs = {total} GPUs"
+        parts = ((self.racks, "rack"), (self.nodes, "node"), (self.gpus, "GPU"))
+        each = " × ".join(count_of(number, word) for number, word in parts)
+        return f"{each} = {count_of(total, 'GPU')}"
 
 
 class Sandbox:
@@ -94,6 +97,7 @@ class Sandbox:
     def controllers(self) -> None:
         """Start whatever makes and places pods."""
         (self.layout.folder / "scheduler.yaml").write_text(commands.SCHEDULER)
+        create(self.api, [_scheduler_config()])
         data = self._programs["kwok"].data(self._cache)
         stages = self.layout.folder / "stages.yaml"
         files = (file for file in sorted(data.glob("*.yaml")) if "kustomization" not in file.name)
@@ -132,10 +136,7 @@ def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sand
         SandboxError: The folder is in use, or a program died; what was started is ended.
     """
     programs = ensure_sandbox(os.environ, report)
-    if folder.exists() and any(folder.iterdir()):
-        raise SandboxError(
-            f"{folder} is in use. Take the sandbox in it down, or choose another folder with FOLDER"
-        )
+    require_free(folder)
     (folder / "log").mkdir(parents=True)
     layout = Layout.free(folder.absolute())
     layout.write()
@@ -156,9 +157,37 @@ def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sand
     return sandbox
 
 
+def require_free(folder: Path) -> None:
+    """Refuse a folder in which something is.
+
+    Raises:
+        SandboxError: What is in it, and what to do about it.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise SandboxError(f"{folder} is a file. Choose a folder with FOLDER")
+    if not any(folder.iterdir()):
+        return
+    if not (folder / PORTS_FILE).exists():
+        raise SandboxError(f"{folder} holds other files. Choose another folder with FOLDER")
+    layout = Layout.read(folder.absolute())
+    running = Processes(layout).running()
+    end = f"end it with `make sandbox-down FOLDER={folder}`"
+    if running:
+        raise SandboxError(
+            f"a sandbox of {count_of(len(running), 'program')} runs in {folder}: use it with "
+            f"`export KUBECONFIG={layout.kubeconfig}`, {end}, or choose another folder with FOLDER"
+        )
+    raise SandboxError(
+        f"{folder} holds a sandbox that has ended; its logs are in {folder / 'log'}. Remove it "
+        f"with `make sandbox-down FOLDER={folder}`, or choose another folder with FOLDER"
+    )
+
+
 def opened(folder: Path) -> Sandbox:
     """Give the sandbox that runs in a folder."""
-    if not (folder / "ports.json").exists():
+    if not (folder / PORTS_FILE).exists():
         raise SandboxError(f"there is no sandbox in {folder}. Start one with `make sandbox`")
     return Sandbox(Layout.read(folder.absolute()), ensure_sandbox(os.environ, lambda _line: None))
 
@@ -180,6 +209,16 @@ def create(api: Cluster, bodies: Iterable[Mapping[str, Any]]) -> None:
 
 def _namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _scheduler_config() -> dict[str, Any]:
+    """Show the scheduler's config where an installation has it; ours reads it from a file."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"},
+        "data": {"volcano-scheduler.conf": commands.SCHEDULER},
+    }
 
 
 def _established(api: Cluster, body: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 HOST = "127.0.0.1"
+PORTS_FILE = "ports.json"
 PORTS = ("etcd", "peer", "api", "controllers", "volcano", "kthena", "kwok")
 """Whoever listens. The schedulers and the other controllers do not."""
 
@@ -31,11 +32,11 @@ class Layout:
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read what `write` wrote."""
-        return cls(folder=folder, ports=json.loads((folder / "ports.json").read_text()))
+        return cls(folder=folder, ports=json.loads((folder / PORTS_FILE).read_text()))
 
     def write(self) -> None:
         """Keep the ports for later commands."""
-        (self.folder / "ports.json").write_text(json.dumps(self.ports))
+        (self.folder / PORTS_FILE).write_text(json.dumps(self.ports))
 
     def address(self, port: str) -> str:
         """Give host and port of a listener."""

@@ -33,7 +33,7 @@ def read_fields(api: Cluster) -> dict[str, dict[str, Any]]:
         keys = {key: value[_KEYS] for key, value in properties.items() if _KEYS in value}
         required = sorted(schema.get("required", []))
         found[name] = {"fields": fields, "required": required, "keys": keys}
-        used = {kind.removeprefix("[]").removeprefix("{}") for kind in fields.values()}
+        used = {kind.rpartition("]")[2].removeprefix("{}") for kind in fields.values()}
         waiting += sorted(kind for kind in used if kind in by_name and kind not in found)
     return dict(sorted(found.items()))
 
@@ -43,13 +43,14 @@ def _is_plain(name: str) -> bool:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """Write a type in a word: `string`, `int32`, `Probe`, `[]EnvVar`, `{}quantity`."""
+    """Write a type in a word: `string`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition(".")[2]
         return _SPECIAL.get(name, name)
     kind = schema["type"]
     if kind == "array":
-        return f"[]{_type(schema['items'])}"
+        many = "[set]" if schema.get("x-kubernetes-list-type") == "set" else "[]"
+        return f"{many}{_type(schema['items'])}"
     if kind == "object":
         values = schema.get("additionalProperties")
         return f"{{}}{_type(values)}" if values else "object"

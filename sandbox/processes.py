@@ -30,6 +30,7 @@ class Processes:
         self._layout = layout
         self._file = layout.folder / "processes.json"
         self._started: dict[str, tuple[int, float]] = {}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
         if self._file.exists():
             stated = json.loads(self._file.read_text())
             self._started = {name: (pid, born) for name, (pid, born) in stated.items()}
@@ -47,8 +48,9 @@ class Processes:
                 stderr=log,
                 start_new_session=True,
             )
+        self._children[name] = child
         self._started[name] = (child.pid, psutil.Process(child.pid).create_time())
-        self._file.write_text(json.dumps(self._started))
+        self._write()
 
     def wait(self, what: str, ready: Callable[[], bool]) -> None:
         """Wait until something is ready; a program that dies meanwhile is named with its log."""
@@ -94,13 +96,19 @@ class Processes:
             except psutil.TimeoutExpired:
                 process.kill()
                 process.wait(GRACE)
+        if child := self._children.pop(name, None):
+            child.poll()  # so that it is known to have ended
         self._started.pop(name, None)
-        self._file.write_text(json.dumps(self._started))
+        self._write()
 
     def stop_all(self) -> None:
         """End what was started, last first."""
         for name in reversed(list(self._started)):
             self.stop(name)
+
+    def _write(self) -> None:
+        if self._file.parent.exists():  # another command may have taken the sandbox down
+            self._file.write_text(json.dumps(self._started))
 
     def _running(self, name: str) -> psutil.Process | None:
         """Find a program by its id and its time of birth: ids are given away again."""

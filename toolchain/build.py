@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolchain.programs import VERSIONS, Program, ToolchainError
+from toolchain.programs import VERSIONS, Program, ToolchainError, minutes_of
 
 Report = Callable[[str], None]
 PROGRESS_SECONDS = 30
@@ -65,7 +65,7 @@ def _build(program: Program, cache: Path, report: Report) -> None:
     for left_over in cache.glob(f"{entry.name}.partial-*"):
         shutil.rmtree(left_over)
     report(
-        f"building {program.title} from Go modules: about {program.minutes} minutes "
+        f"building {program.title} from Go modules: about {minutes_of(program.minutes)} "
         f"and {program.memory_gib} GiB of memory on 2 cores, kept in {cache}"
     )
     started = time.monotonic()

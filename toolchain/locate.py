@@ -21,6 +21,7 @@ from toolchain.programs import (
     ToolchainError,
     cache_root,
     known_programs,
+    minutes_of,
 )
 
 
@@ -36,7 +37,8 @@ def ensure_sandbox(environ: Mapping[str, str], report: Report) -> dict[str, Prog
     missing = [each for each in programs.values() if not each.entry(cache_root(environ)).is_dir()]
     if missing:
         minutes = sum(program.minutes for program in missing)
-        report(f"the sandbox needs {len(missing)} programs: about {minutes} minutes, once")
+        programs_of = "1 program" if len(missing) == 1 else f"{len(missing)} programs"
+        report(f"the sandbox needs {programs_of} more: about {minutes_of(minutes)}, once a machine")
     for program in missing:
         ensure_built(program, cache_root(environ), report)
     return programs

@@ -94,6 +94,11 @@ def _program(data: dict[str, Any]) -> Program:
     return Program(**{**stated, **places})
 
 
+def minutes_of(number: int) -> str:
+    """Write a number of minutes."""
+    return "1 minute" if number == 1 else f"{number} minutes"
+
+
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of finished builds, outside the checkout: a second clone costs nothing."""
     if chosen := environ.get("KTHENA_COMPONENTS_CACHE"):

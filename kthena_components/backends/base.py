@@ -50,3 +50,5 @@ class Manifest:
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Do not wait for this object. Source: pulumi-kubernetes provider/pkg/metadata/annotations.go."""
 WAIT_FOR = "pulumi.com/waitFor"
+PATCH_FORCE = {"pulumi.com/patchForce": "true"}
+"""Write fields that another program has written meanwhile, instead of refusing the update."""

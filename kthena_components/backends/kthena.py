@@ -4,6 +4,7 @@ Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controlle
 versions the tags v0.1.0 to v0.4.0. Field by field in docs/backends.md.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +41,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         annotations[naming.QUEUE_NAME] = plan.queue
     if plan.groups:
         # A ModelServing made with no replicas never gets a status (Kthena 1.0.0, issue 1755).
-        annotations[WAIT_FOR] = "condition=Available"
+        annotations[WAIT_FOR] = _until_updated(plan)
     if annotations:
         metadata["annotations"] = annotations
     body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": _spec(plan)}
@@ -53,6 +54,18 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     )
     front = services.emit_front(plan)
     return (serving, front) if front else (serving,)
+
+
+def _until_updated(plan: ServingPlan) -> str:
+    """Wait until every group serves, and is a new one.
+
+    Between two groups of an update all that exist are ready, and Kthena says Available. How many
+    a partition leaves as they were depends on what was there before, so that is not waited for.
+    """
+    available = "condition=Available"
+    if plan.rollout.partition:
+        return available
+    return json.dumps([available, f"jsonpath={{.status.updatedReplicas}}={plan.groups}"])
 
 
 def _spec(plan: ServingPlan) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.backends.texts import read_yaml_text
 from kthena_components.backends.workloads import fill_requests, group_kind, name_of
+from kthena_components.core.checks.devices import gpu_requests_equal_limits
 from kthena_components.core.checks.kthena_reading import not_checked
 from kthena_components.core.checks.ray import is_mixed, judge_cluster, pods_of
 from kthena_components.core.checks.ray_reading import Cluster, Group, read_cluster
@@ -74,6 +75,7 @@ def judge(body: Mapping[str, Any], path: str = "") -> list[Finding]:
         found += ray_serve_gpus(cluster, served, f"spec.{_SERVE}")
     elif body.get("kind") == "RayService" and cluster.with_gpus:
         found.append(not_checked(f"spec.{_SERVE}", _PROGRAM, "ray-serve-gpus"))
+    found += gpu_requests_equal_limits(_apart(cluster, read(body)))
     return [finding.under(path) for finding in found]
 
 
@@ -83,6 +85,25 @@ def _cluster(body: Mapping[str, Any], path: str) -> Cluster | None:
     if inner and not is_late(spec):
         spec = as_map(spec).get(inner)
     return read_cluster(spec, join_path(path, at))
+
+
+def _apart(cluster: Cluster, facts: ServingFacts | None) -> ServingFacts:
+    """Give the groups whose pods no engine shows as they are written, each as if it were one."""
+    pods = [pod for e in facts.engines for pod in (e.entry, e.worker) if pod] if facts else []
+    shown = {(device.path, device.resource) for pod in pods for device in pod.devices}
+    groups = (
+        EngineFacts(
+            path=group.path,
+            name=group.name,
+            pods=1,
+            replicas=1,
+            entry=fill_requests(group.pod),
+            worker=None,
+        )
+        for group in cluster.groups
+        if not {(device.path, device.resource) for device in group.pod.devices} <= shown
+    )
+    return ServingFacts(path="", name="", engines=tuple(groups))
 
 
 def _served(body: Mapping[str, Any]) -> list[Served] | Unknown:

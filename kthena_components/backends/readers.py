@@ -38,6 +38,7 @@ from kthena_components.core.checks.kthena_admission import KTHENA_VERSIONS, judg
 from kthena_components.core.checks.llmisvc import judge_llm_inference_service
 from kthena_components.core.checks.lws import judge_leader_worker_set
 from kthena_components.core.checks.modelbooster import judge_model_booster
+from kthena_components.core.checks.pod_schema import pod_schema
 from kthena_components.core.checks.rbg import judge_role_based_group
 from kthena_components.core.checks.stack_pods import MAKERS, Held
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
@@ -177,6 +178,7 @@ def judge_and_count(
         findings += system.judge(body, path)
     if system.judge_version is not None:
         findings += system.judge_version(body, path, kthena_version)
+    findings += [finding.under(path) for finding in pod_schema(body, kind)]
     stated = () if today is None else annotated(body, path)
     if today is not None and stated:
         findings = waive(findings, stated, today, elsewhere=judged_elsewhere(body))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.backends.base import WAIT_FOR, Manifest
+from kthena_components.backends.base import PATCH_FORCE, WAIT_FOR, Manifest
 from kthena_components.core import naming
 from kthena_components.core.facts import GangFacts, as_count, as_list, as_map
 from kthena_components.core.known import MaybeInt
@@ -18,6 +18,8 @@ from kthena_components.core.spec import QueueSpec, TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 _OPEN = "jsonpath={.status.state}=Open"
+QUEUE_SECONDS = 60
+"""How long a Queue may take to open."""
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -36,10 +38,18 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
         "name": name,
         "namespace": plan.namespace,
         "labels": {naming.NAME: plan.name, naming.GROUP_NAME: name},
-        "annotations": {naming.POD_GROUP: name},
+        "annotations": {naming.POD_GROUP: name, **PATCH_FORCE},
     }
     body = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": metadata, "spec": spec}
-    return Manifest(body=body, group=group, after=after)
+    return Manifest(
+        body=body,
+        group=group,
+        after=after,
+        # Volcano's scheduler writes the number of a tier over its name. In place, both fields would
+        # be there after a change, and the old number would win. The pods stay meanwhile.
+        replace_on=("spec.networkTopology",),
+        delete_first=True,
+    )
 
 
 def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
@@ -106,4 +116,4 @@ def emit_queue(queue: QueueSpec) -> Manifest:
         "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
         "spec": spec,
     }
-    return Manifest(body=body)
+    return Manifest(body=body, timeout_seconds=QUEUE_SECONDS)

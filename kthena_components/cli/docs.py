@@ -3,20 +3,24 @@
 import sys
 from itertools import groupby
 
+from kthena_components.cli.rules import shown_level
 from kthena_components.core.checks.catalogue import (
     ANY_MANIFEST,
+    EDGES,
     INPUT,
     WAIVERS,
     WHOLE,
     RuleDoc,
     all_rules,
 )
+from kthena_components.core.findings import Level
 
 _HEAD = """# Rules
 
 Every finding ends with the name of its rule in brackets. `kthena-components check --explain RULE`
 prints the same text, and `--level` changes how much a rule weighs. The levels of dev, staging and
-prod are in `kthena_components/core/levels.json`.
+prod are in `kthena_components/core/levels.json`. What is wrong with the input of a component, or of
+a stack, is refused whatever a level says.
 
 <!-- Written by `make policies-docs` from the rules' docstrings. Change it there. -->
 """
@@ -24,7 +28,8 @@ _TITLES = {
     ANY_MANIFEST: "Any serving, whoever wrote it",
     WHOLE: "All objects of a cluster",
     WAIVERS: "Waivers",
-    INPUT: "What components and stacks are given",
+    INPUT: "What components are given",
+    EDGES: "Stacks, topologies and policies",
 }
 
 
@@ -34,7 +39,8 @@ def render() -> str:
     for judges, group in groupby(all_rules(), key=lambda rule: rule.judges):
         rules = list(group)
         rows = [
-            f"| [{rule.name}](#{rule.name}) | {rule.level} | {rule.summary} |" for rule in rules
+            f"| [{rule.name}](#{rule.name}) | {shown_level(rule)} | {rule.summary} |"
+            for rule in rules
         ]
         table = "\n".join(["| rule | level | what holds |", "|---|---|---|", *rows])
         parts += [f"## {_TITLES.get(judges, judges)}\n\n{table}\n", *map(_section, rules)]
@@ -42,7 +48,8 @@ def render() -> str:
 
 
 def _section(rule: RuleDoc) -> str:
-    facts = [f"- {'Pass' if case.passes else 'Fail'}: {case.text}" for case in rule.examples]
+    facts = [f"- Level: {rule.weighs}."] if rule.weighs not in set(Level) else []
+    facts += [f"- {'Pass' if case.passes else 'Fail'}: {case.text}" for case in rule.examples]
     facts += [f"- Source: {source}" for source in rule.sources]
     parts = [f"### {rule.name}", rule.summary, rule.body, "\n".join(facts)]
     return "\n\n".join(part for part in parts if part) + "\n"

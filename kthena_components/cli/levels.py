@@ -18,6 +18,8 @@ from kthena_components.core.weights import (
 
 POLICY = "serving-rules"
 """The policy whose config the command line reads too, of a file that is Pulumi's."""
+TOGETHER = "serving-groups"
+"""The policy whose limits of GPUs the command line reads too, where the file has them."""
 _LEVEL = "enforcementLevel"
 
 
@@ -55,8 +57,18 @@ def _settings(stated: object) -> Settings:
         config = stated.get(POLICY)
         if not isinstance(config, Mapping):
             raise SettingError(f"is a config of policies, but not of {POLICY}; add it")
-        return parse_settings({key: part for key, part in config.items() if key != _LEVEL})
+        settings = parse_settings(_without_level(config))
+        others = _without_level(stated.get(TOGETHER))
+        limits = parse_settings(others, together=True)
+        return replace(settings, gpu_budget=limits.gpu_budget, gpu_types=limits.gpu_types)
     return Settings(levels=parse_levels(stated))
+
+
+def _without_level(config: object) -> Mapping[str, object]:
+    """Give what a policy's config says beside its level; it may be a level alone."""
+    if not isinstance(config, Mapping):
+        return {}
+    return {key: part for key, part in config.items() if key != _LEVEL}
 
 
 def _text(level: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.files import Unreadable
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
@@ -23,6 +24,7 @@ from kthena_components.cli.review import add_parser as add_review
 from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
+from kthena_components.cli.status import add_parser as add_status
 from kthena_components.cli.surroundings import ModelConfigError, read_shapes
 from kthena_components.cli.together import Asked
 from kthena_components.core.weights import NEWEST, SettingError
@@ -100,11 +102,15 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="shape of a model that is not in the table of models: its config.json, or the folder "
         "that holds it; may be given several times",
     )
+    _about_rules(checking)
+    for add in (add_review, add_doctor, add_status, add_rights):
+        add(commands)
+    return parser, checking
+
+
+def _about_rules(checking: argparse.ArgumentParser) -> None:
     checking.add_argument("--rules", action="store_true", help="list every rule")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
-    add_review(commands)
-    add_rights(commands)
-    return parser, checking
 
 
 def _together(checking: argparse.ArgumentParser) -> None:
@@ -147,14 +153,15 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Most of what is made is let go with its document, and nothing of it is in a cycle: looking for
     # cycles as often as usual takes a tenth of the time.
     gc.set_threshold(_OBJECTS, 20, 20)
+    types = tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip())
     given = Given(
         settings=settings,
         # Waivers end by the day of UTC, so that they end for everybody at once.
         today=datetime.now(UTC).date(),
         asked=Asked(
             whole=asked.whole,
-            budget=asked.gpu_budget,
-            gpu_types=tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip()),
+            budget=settings.gpu_budget if asked.gpu_budget is None else asked.gpu_budget,
+            gpu_types=types or settings.gpu_types,
         ),
         shapes=shapes,
     )

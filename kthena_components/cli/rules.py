@@ -3,7 +3,8 @@
 from tabulate import tabulate
 
 from kthena_components.core.checks.catalogue import RuleDoc, all_rules
-from kthena_components.core.findings import suggest
+from kthena_components.core.findings import Level, suggest
+from kthena_components.core.weights import ENVIRONMENTS, environment_levels
 
 
 class UnknownRuleError(LookupError):
@@ -12,8 +13,13 @@ class UnknownRuleError(LookupError):
 
 def list_rules() -> str:
     """Write every rule in a line: its name, its level, what holds."""
-    rows = [(rule.name, rule.level.value, rule.judges, rule.summary) for rule in all_rules()]
+    rows = [(rule.name, shown_level(rule), rule.judges, rule.summary) for rule in all_rules()]
     return tabulate(rows, headers=("rule", "level", "judges", "what holds"), tablefmt="plain")
+
+
+def shown_level(rule: RuleDoc) -> str:
+    """Write the level of a rule in a word or two."""
+    return "not checked" if rule.level is Level.UNKNOWN else rule.level.value
 
 
 def find_rule(name: str) -> RuleDoc:
@@ -30,8 +36,14 @@ def find_rule(name: str) -> RuleDoc:
 
 def explain(rule: RuleDoc) -> str:
     """Write a rule's documentation."""
-    facts = [f"level: {rule.level.value}", f"judges: {rule.judges}"]
+    facts = [f"level: {rule.weighs}", *_by_environment(rule), f"judges: {rule.judges}"]
     facts += [f"{'pass' if case.passes else 'fail'}: {case.text}" for case in rule.examples]
     facts += [f"source: {source}" for source in rule.sources]
     parts = [f"{rule.name}: {rule.summary}", rule.body, "\n".join(facts)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _by_environment(rule: RuleDoc) -> list[str]:
+    weights = {name: environment_levels(name).weights.get(rule.name) for name in ENVIRONMENTS}
+    told = [f"{name} {weight}" for name, weight in weights.items() if weight is not None]
+    return [f"environments: {', '.join(told)}"] if told else []

@@ -19,6 +19,8 @@ from kubernetes.config.config_exception import ConfigException
 Body = Mapping[str, Any]
 PAGE = 500
 """Objects of a list that are asked for at once."""
+SECONDS = (5, 60)
+"""How long a connection may take, and how long the next piece of an answer."""
 
 
 class ClusterError(Exception):
@@ -61,6 +63,11 @@ class Cluster:
         client.configuration.retries = False
         return cls(client)
 
+    @property
+    def server(self) -> str:
+        """Address of the API server."""
+        return str(self._client.configuration.host)
+
     def ask(
         self,
         method: str,
@@ -80,7 +87,8 @@ class Cluster:
                     header_params=headers,
                     body=body,
                     auth_settings=["BearerToken"],
-                )
+                ),
+                _request_timeout=SECONDS,
             )
             content = answer.read()
         except (ApiException, urllib3.exceptions.HTTPError) as error:

@@ -1,7 +1,4 @@
-"""What a user may ask of a HyperNode topology, and how an inventory becomes HyperNodes.
-
-What HyperNodes may say, alone and together, is judged in topology.py.
-"""
+"""What a user may ask of a HyperNode topology, which topology.py judges; and its inventory."""
 
 import re
 import warnings
@@ -12,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.go_regex import trouble_in_go
 from kthena_components.core.known import LATE_OPEN, is_late
 from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
 from kthena_components.core.spec import PATTERNS, Count, Spec, Text
@@ -142,19 +140,23 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
     if is_late(pattern):
         yield not_judged(path)
         return
-    if alien := _NOT_IN_GO.search(pattern):
+    trouble = trouble_in_go(pattern)
+    if trouble and (alien := _NOT_IN_GO.search(pattern)):
         seen = f"'{pattern}' contains '{alien[0]}', but Go's regular expressions have neither "
         seen += "look-around nor back-references"
         remedy = "write the pattern without it, or list the nodes"
+    elif trouble:
+        seen = f"Go cannot read '{pattern}' ({trouble}), and Volcano's webhook refuses it"
+        remedy = "write it otherwise, or list the nodes"
     elif whole := _anchored(pattern):
         seen = f"'{pattern}' does not reach from ^ to $ in every alternative, but Volcano finds "
         seen += "a pattern anywhere in a node's name"
         remedy = f"write '{whole}', with .* where any text may stand"
     elif trouble := _trouble_in_python(pattern):
         level = Level.ADVISORY
-        seen = f"Python cannot read '{pattern}' ({trouble}), and Go refuses most of what Python "
-        seen += "refuses"
-        remedy = "try the pattern with Go, or list the nodes"
+        seen = f"Go reads '{pattern}' and Python does not ({trouble}), so which nodes it finds is "
+        seen += "not checked"
+        remedy = "write it in a way that both read, or list the nodes"
     else:
         return
     yield Finding(path=path, seen=seen, remedy=remedy, rule="hypernode-node-regex", level=level)

@@ -1,4 +1,4 @@
-"""How much each rule weighs, and by which Kthena: what the pack and the command line are told.
+"""How much each rule weighs, by which Kthena, and what may be asked for: what callers are told.
 
 The table of the environments is levels.json. A rule, or an environment, that is not in it keeps
 the level of its findings.
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from kthena_components.core.checks.catalogue import rule_names
-from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS, known_version
+from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS, known_version, whole
 from kthena_components.core.findings import Finding, Level, nearest, suggest
 
 ENVIRONMENTS = ("dev", "staging", "prod")
@@ -20,8 +21,6 @@ DEFAULT = "*"
 """Stands for all rules that are not named."""
 NEWEST = KTHENA_VERSIONS[-1]
 """The Kthena that anybody's ModelServing is judged by where none is asked for."""
-SETTINGS = ("environment", "levels", "kthenaVersion")
-"""What a policy's config may say beside its enforcementLevel."""
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
 
 
@@ -31,6 +30,39 @@ class Weight(StrEnum):
     MANDATORY = "mandatory"
     ADVISORY = "advisory"
     DISABLED = "disabled"
+
+
+SETTINGS: Mapping[str, dict[str, Any]] = {
+    "environment": {
+        "type": "string",
+        "enum": list(ENVIRONMENTS),
+        "description": "Whose levels are gone by. Default: each finding's own.",
+    },
+    "levels": {
+        "type": "object",
+        "description": "Level of a rule, or of all others (*), in place of the environment's.",
+        "additionalProperties": {"type": "string", "enum": list(Weight)},
+    },
+    "kthenaVersion": {
+        "type": "string",
+        "description": f"Kthena that ModelServings are judged by. Default {NEWEST}.",
+    },
+}
+"""What a policy's config may say beside its enforcementLevel, as JSON schemas."""
+LIMITS: Mapping[str, dict[str, Any]] = {
+    "gpuBudget": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "GPUs that all pods of a cluster may ask for. Default: any number.",
+    },
+    "gpuTypes": {
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": 1,
+        "description": "Resources (nvidia.com/gpu) and products of GPUs to allow. Default: all.",
+    },
+}
+"""What the config of a policy that sees all objects together may say as well."""
 
 
 class SettingError(ValueError):
@@ -68,6 +100,10 @@ class Settings:
 
     levels: Levels = field(default_factory=Levels)
     kthena_version: str = NEWEST
+    gpu_budget: int | None = None
+    """How many accelerators all pods of a cluster may ask for; no limit where it is None."""
+    gpu_types: tuple[str, ...] = ()
+    """Resources and products of accelerators that pods may ask for; any where it is empty."""
 
 
 def environment_levels(environment: str) -> Levels:
@@ -127,15 +163,49 @@ def parse_version(stated: object) -> str:
     return version
 
 
-def parse_settings(stated: Mapping[str, object]) -> Settings:
+def parse_budget(stated: object) -> int:
+    """Read how many accelerators may be asked for. A count may be a float: Pulumi sends those.
+
+    Raises:
+        SettingError: it is no count.
+    """
+    count = whole(stated)
+    if not isinstance(count, int) or count < 0:
+        raise SettingError(f"gpuBudget is {_shown(stated)}; write a number of GPUs from 0 on")
+    return count
+
+
+def parse_types(stated: object) -> tuple[str, ...]:
+    """Read which accelerators may be asked for: names of resources, and of products.
+
+    Raises:
+        SettingError: it is no list of names, or names nothing.
+    """
+    example = 'write for example ["nvidia.com/gpu"]'
+    if not isinstance(stated, list | tuple):
+        raise SettingError(f"gpuTypes is {_shown(stated)}, which is no list; {example}")
+    if not stated:
+        raise SettingError("gpuTypes names nothing, and so allows nothing; name one or remove it")
+    for name in stated:
+        if not isinstance(name, str) or not name.strip():
+            raise SettingError(f"gpuTypes holds {_shown(name)}, which is no name; {example}")
+    return tuple(name.strip() for name in stated)
+
+
+def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> Settings:
     """Read what a policy's config says: an environment, levels on top of it, a Kthena version.
+
+    Args:
+        stated: The config, without its enforcementLevel.
+        together: Whether the policy sees all objects together. Then it may limit accelerators.
 
     Raises:
         SettingError: something of it cannot be used.
     """
+    known = (*SETTINGS, *LIMITS) if together else SETTINGS
     for name in stated:
-        if name not in SETTINGS:
-            raise SettingError(f"there is no setting '{name}'; {suggest(name, SETTINGS)}")
+        if name not in known:
+            raise SettingError(f"there is no setting '{name}' here; {_meant(name, known)}")
     levels = Levels()
     if "environment" in stated:
         asked = stated["environment"]
@@ -146,7 +216,17 @@ def parse_settings(stated: Mapping[str, object]) -> Settings:
         except SettingError as error:
             raise SettingError(f"levels: {error}") from None
     version = parse_version(stated["kthenaVersion"]) if "kthenaVersion" in stated else NEWEST
-    return Settings(levels=levels, kthena_version=version)
+    return Settings(
+        levels=levels,
+        kthena_version=version,
+        gpu_budget=parse_budget(stated["gpuBudget"]) if "gpuBudget" in stated else None,
+        gpu_types=parse_types(stated["gpuTypes"]) if "gpuTypes" in stated else (),
+    )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    elsewhere = "only policies that see all objects together have it"
+    return elsewhere if name in LIMITS else suggest(name, known)
 
 
 def _shown(value: object) -> str:

@@ -222,6 +222,7 @@ NO_MEMBER = (
     ": a member has a type, Node or HyperNode, and a selector; Volcano ignores others. Add what is "
     "missing"
 )
+MISSING_SELECTOR = ": the member has no selector, and Volcano ignores such a member. Add an exact"
 NO_SELECTOR = (
     ".selector: the selector has {}, but it needs one of exactMatch with a name, regexMatch with a "
     "pattern and labelMatch. Write exactly one of them"
@@ -236,13 +237,14 @@ NO_NAME = (
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"type": "Node"}, NO_MEMBER),
+        ({"type": "Node"}, f"{MISSING_SELECTOR}Match, a regexMatch or a labelMatch"),
         ({"type": "Pod", "selector": {}}, NO_MEMBER),
         (None, NO_MEMBER),
         (member("Node"), NO_SELECTOR.format("nothing")),
         (node(7), NO_SELECTOR.format("exactMatch")),
         (member("Node", **TWO), NO_SELECTOR.format("exactMatch and regexMatch")),
-        (member("HyperNode", regexMatch={}), NO_NAME.format("regexMatch")),
+        (member("HyperNode", regexMatch={}), NO_SELECTOR.format("regexMatch")),
+        (member("HyperNode", regexMatch={"pattern": "^a$"}), NO_NAME.format("regexMatch")),
         (member("HyperNode", labelMatch={}), NO_NAME.format("labelMatch")),
         (member("Node", labelMatch={}), NO_LABELS),
         (member("Node", labelMatch={"matchLabels": 3}), NO_LABELS),

@@ -104,7 +104,16 @@ def test_a_queue_is_an_annotation() -> None:
 
 @pytest.mark.parametrize(
     ("replicas", "annotations"),
-    [(1, {"pulumi.com/waitFor": "condition=Available"}), (0, None)],
+    [
+        (
+            2,
+            {
+                "pulumi.com/waitFor": '["condition=Available", '
+                '"jsonpath={.status.updatedReplicas}=2"]'
+            },
+        ),
+        (0, None),
+    ],
     ids=["some", "none"],
 )
 def test_only_a_serving_with_groups_is_waited_for(
@@ -202,3 +211,9 @@ def test_volcano_is_kthenas_own_scheduler(scheduler: str | None, expected: bool)
     assert facts is not None
     assert facts.gang_expected is expected
     assert (facts.gang is None) is not expected
+
+
+def test_groups_below_a_partition_are_not_waited_for() -> None:
+    update = {"replicas": 2, "rollout_strategy.rolling_update_configuration.partition": 1}
+    annotations = emitted(NATIVE_8B, update).body["metadata"]["annotations"]
+    assert annotations == {"pulumi.com/waitFor": "condition=Available"}

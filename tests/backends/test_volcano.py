@@ -90,3 +90,20 @@ def test_a_gang_is_read_with_its_minima() -> None:
     gang = read_gang({**POD_GROUP, "spec": spec}, "objects[4]")
     assert (gang.min_member, gang.minima) == (7, {"a": 2})
     assert gang.path == "objects[4].spec.minMember"
+
+
+def test_what_volcanos_scheduler_wrote_into_a_gang_is_overwritten_or_made_anew() -> None:
+    # It writes the number of a tier over its name. The list of sub groups is its own then, and an
+    # update would be a conflict; beside another name, the number of the old tier would win.
+    by_name = {"network_topology.group_policy": {"highest_tier_name": "rack"}}
+    gang = compile_serving(changed(PREFILL_DECODE, by_name)).manifests[0]
+    assert gang.body["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
+    assert (gang.replace_on, gang.delete_first) == (("spec.networkTopology",), True)
+
+
+def test_a_queue_is_there_when_it_is_open() -> None:
+    # Volcano's webhook refuses a PodGroup whose Queue its controller has not opened yet.
+    manifest = emit_queue(QueueSpec(name="research"))
+    annotations = manifest.body["metadata"]["annotations"]
+    assert annotations == {"pulumi.com/waitFor": "jsonpath={.status.state}=Open"}
+    assert manifest.timeout_seconds == 60

@@ -1,5 +1,6 @@
 """How much a rule weighs is data."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
         ('{"serving-advice": {}}', "is a config of policies, but not of serving-rules; add it"),
         (
             '{"serving-rules": {"level": {}}}',
-            "there is no setting 'level'; write 'levels'",
+            "there is no setting 'level' here; write 'levels'",
         ),
         (
             '{"serving-rules": {"environment": "prd"}}',
@@ -144,3 +145,25 @@ def test_a_level_that_is_not_there_is_named_with_the_nearest(run: Command) -> No
     done = run(".", "--level", "prd")
     told = "there is no level and no file 'prd'; write 'prod', or a file"
     assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("config", "flags", "rules"),
+    [
+        ({}, (), []),
+        ({"gpuBudget": 15}, (), ["gpu-budget"]),
+        ({"gpuBudget": 15}, ("--gpu-budget", "16"), []),
+        ({"gpuTypes": ["amd.com/gpu"]}, (), ["gpu-type-allowed"]),
+        ({"gpuTypes": ["amd.com/gpu"]}, ("--gpu-types", "nvidia.com/gpu"), []),
+    ],
+)
+def test_limits_of_the_packs_config_hold_unless_a_flag_says_other(
+    run: Command, write: Write, config: dict[str, object], flags: tuple[str, ...], rules: list[str]
+) -> None:
+    write("right.yaml", RIGHT)
+    pack = {"serving-rules": {}, "serving-groups": {"enforcementLevel": "mandatory", **config}}
+    write("pack.json", json.dumps(pack))
+    done = run("right.yaml", "--level", "pack.json", *flags)
+    told = {line.rpartition("[")[2].strip("]") for line in done.lines[:-1]}
+    assert told == set(rules)
+    assert done.status == bool(rules)

@@ -32,6 +32,14 @@ def test_a_rule_is_explained(run: Command) -> None:
     assert done.status == 0
 
 
+def test_a_rule_is_explained_with_both_levels_and_those_of_environments(run: Command) -> None:
+    lines = run("--explain", "surge-needs-spare-gpus").lines
+    assert "environments: dev advisory, prod mandatory" in lines
+    assert any(
+        line.startswith("level: mandatory where maxUnavailable is 0, else") for line in lines
+    )
+
+
 def test_a_rule_that_is_not_there_is_named_with_the_nearest(run: Command) -> None:
     done = run("--explain", "node-whole")
     told = "there is no rule 'node-whole'; write 'nodes-whole'"

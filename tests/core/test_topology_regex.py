@@ -66,7 +66,7 @@ def test_a_pattern_that_only_python_cannot_read_gets_advice() -> None:
     (finding,) = findings("^gpu-\\pN$")
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
-        "hyper_nodes[0].node_regex: Python cannot read '^gpu-\\pN$' (bad escape \\p at position "
-        "5), and Go refuses most of what Python refuses. Try the pattern with Go, or list the "
-        "nodes. [hypernode-node-regex]"
+        "hyper_nodes[0].node_regex: Go reads '^gpu-\\pN$' and Python does not (bad escape \\p at "
+        "position 5), so which nodes it finds is not checked. Write it in a way that "
+        "both read, or list the nodes. [hypernode-node-regex]"
     )

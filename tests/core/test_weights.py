@@ -1,6 +1,7 @@
 """What rules weigh in each environment, and what a config may say."""
 
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from kthena_components.core.checks.catalogue import all_rules, rule_names
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.weights import (
     ENVIRONMENTS,
+    LIMITS,
+    SETTINGS,
     SettingError,
     Settings,
     Weight,
@@ -34,12 +37,22 @@ def test_an_environment_weighs_rules_that_there_are(environment: str) -> None:
 
 
 def test_nothing_weighs_less_nearer_to_production() -> None:
-    own = {rule.name: Weight(rule.level) for rule in all_rules() if rule.level is not Level.UNKNOWN}
+    """Whatever its findings weigh by themselves: some rules have findings of two levels."""
+    for rule, own in product(set().union(*WEIGHTS.values()), (Weight.ADVISORY, Weight.MANDATORY)):
+        row = [WEIGHTS[name].get(rule, own) for name in ENVIRONMENTS]
+        assert row == sorted(row, key=ORDER.index), (rule, own)
+
+
+def test_a_row_says_something() -> None:
+    """Where an environment weighs a rule as it weighs itself everywhere, no row is needed."""
+    own = {rule.name: rule.level for rule in all_rules()}
     for rule in set().union(*WEIGHTS.values()):
-        if rule == "image-pinned":  # its own levels are two
-            continue
-        row = [WEIGHTS[name].get(rule, own[rule]) for name in ENVIRONMENTS]
-        assert row == sorted(row, key=ORDER.index), rule
+        row = {WEIGHTS[name].get(rule, own[rule]) for name in ENVIRONMENTS}
+        assert row != {own[rule]}, rule
+
+
+def test_a_rule_whose_findings_have_two_levels_is_not_lowered_where_one_is_refused() -> None:
+    assert "rbg-gang" not in WEIGHTS["dev"], "both annotations at once cannot start"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +108,7 @@ def test_a_config_that_says_nothing_leaves_all_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("stated", "told"),
     [
-        ({"enviroment": "prod"}, "there is no setting 'enviroment'; write 'environment'"),
+        ({"enviroment": "prod"}, "there is no setting 'enviroment' here; write 'environment'"),
         ({"environment": "prd"}, "there is no environment 'prd'; write 'prod'"),
         ({"environment": 3}, "there is no environment '3'; known: dev, prod, staging"),
         ({"levels": []}, "levels: must be a map from rules to levels"),
@@ -118,6 +131,52 @@ def test_a_config_that_cannot_be_used_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"gpuBudget": -1}, "gpuBudget is -1; write a number of GPUs from 0 on"),
+        ({"gpuBudget": 7.5}, "gpuBudget is 7.5; write a number of GPUs from 0 on"),
+        ({"gpuBudget": True}, "gpuBudget is true; write a number of GPUs from 0 on"),
+        ({"gpuBudget": "16"}, 'gpuBudget is "16"; write a number of GPUs from 0 on'),
+        ({"gpuTypes": []}, "gpuTypes names nothing, and so allows nothing; name one or remove it"),
+        (
+            {"gpuTypes": "nvidia.com/gpu"},
+            'gpuTypes is "nvidia.com/gpu", which is no list; write for example ["nvidia.com/gpu"]',
+        ),
+        (
+            {"gpuTypes": ["nvidia.com/gpu", " "]},
+            'gpuTypes holds " ", which is no name; write for example ["nvidia.com/gpu"]',
+        ),
+        ({"gpuType": []}, "there is no setting 'gpuType' here; write 'gpuTypes'"),
+    ],
+)
+def test_a_limit_that_cannot_be_used_is_told_in_one_sentence(
+    stated: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(SettingError) as caught:
+        parse_settings(stated, together=True)
+    assert str(caught.value) == told
+
+
+def test_limits_are_read_where_all_objects_are_seen() -> None:
+    stated = {"gpuBudget": 16.0, "gpuTypes": ["nvidia.com/gpu ", "NVIDIA-H100-80GB-HBM3"]}
+    settings = parse_settings(stated, together=True)
+    assert (settings.gpu_budget, type(settings.gpu_budget)) == (16, int)
+    assert settings.gpu_types == ("nvidia.com/gpu", "NVIDIA-H100-80GB-HBM3")
+    assert parse_settings({"gpuBudget": 0}, together=True).gpu_budget == 0
+    for name, value in stated.items():
+        with pytest.raises(SettingError, match=f"no setting '{name}' here; only policies that see"):
+            parse_settings({name: value})
+
+
+def test_what_is_declared_is_what_is_read() -> None:
+    assert parse_settings({}, together=True) == Settings()
+    for name in {**SETTINGS, **LIMITS}:
+        with pytest.raises(SettingError) as caught:
+            parse_settings({name: None}, together=True)
+        assert "there is no setting" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("stated", "version"), [("0.4", "0.4"), ("v0.4.1", "0.4"), ("1.0.0-rc.1", "1.0")]
 )
 def test_a_version_is_that_of_its_release(stated: str, version: str) -> None:
@@ -125,9 +184,8 @@ def test_a_version_is_that_of_its_release(stated: str, version: str) -> None:
 
 
 @pytest.mark.property
-@given(json_trees(), json_trees(), json_trees())
-def test_any_config_is_read_or_refused(environment: Any, levels: Any, version: Any) -> None:
-    stated = {"environment": environment, "levels": levels, "kthenaVersion": version}
-    for name, value in stated.items():
+@given(json_trees())
+def test_any_config_is_read_or_refused(value: Any) -> None:
+    for name in {**SETTINGS, **LIMITS}:
         with suppress(SettingError):
-            assert isinstance(parse_settings({name: value}), Settings)
+            assert isinstance(parse_settings({name: value}, together=True), Settings)

@@ -1,13 +1,19 @@
 """What a policy's config changes: levels rule by rule, and the Kthena that is judged for."""
 
 import pytest
+from pulumi_policy import PolicyResource
 
+from policies.pack import POLICIES, TOGETHER
 from tests.policies.broken import emitted
 from tests.policies.objects import (
     DEPLOYMENT,
     MODEL_SERVING,
     Args,
     advice,
+    group_advice,
+    group_refusals,
+    in_stack,
+    pod,
     policy,
     refusals,
     resource,
@@ -77,3 +83,48 @@ def test_a_model_serving_is_judged_for_the_kthena_that_is_asked_for() -> None:
         "the config of serving-rules is not used: there is no Kthena '7' here; known: 0.1, 0.2, "
         "0.3, 0.4, 1.0. [policy-config]"
     )
+
+
+def pods_of_gpus(gpus: int, provider: str = "default", name: str = "a") -> PolicyResource:
+    body = {"apiVersion": "v1", "kind": "Pod", **pod(vllm("-tp", str(gpus), gpus=gpus), name=name)}
+    return in_stack(body, provider)
+
+
+def test_gpus_are_limited_in_each_cluster_by_the_policy_that_sees_all_objects() -> None:
+    stack = [pods_of_gpus(8), pods_of_gpus(8, name="b"), pods_of_gpus(8, "elsewhere")]
+    assert group_refusals(stack, {"gpuBudget": 16}) == []
+    ((owner, told),) = group_refusals(stack, {"gpuBudget": 15.0})
+    assert owner == "None", "it is about all of them"
+    assert told == (
+        "the pods of this stack ask for 16 GPUs, but its budget is 15. Give up 1, or ask for a "
+        "larger budget. [gpu-budget]"
+    )
+    lowered = {"gpuBudget": 15, "levels": {"gpu-budget": "advisory"}}
+    assert group_refusals(stack, lowered) == []
+    assert len(group_advice(stack, lowered)) == 1
+    assert group_refusals(stack, {"gpuBudget": 16}) == []
+
+
+def test_accelerators_are_those_that_the_config_names() -> None:
+    stack = [pods_of_gpus(8)]
+    assert group_refusals(stack, {"gpuTypes": ["nvidia.com/gpu"]}) == []
+    ((owner, told),) = group_refusals(stack, {"gpuTypes": ["amd.com/gpu"]})
+    assert owner == "default/a"
+    assert told.endswith("[gpu-type-allowed]")
+
+
+def test_a_limit_that_cannot_be_used_is_told_once() -> None:
+    stack, wrong = [pods_of_gpus(8)], {"gpuBudget": 3.5}
+    ((_, told),) = group_refusals(stack, wrong)
+    assert told == (
+        "the config of serving-groups is not used: gpuBudget is 3.5; write a number of GPUs from "
+        "0 on. [policy-config]"
+    )
+    assert group_refusals(stack, wrong) == []
+    assert "only policies that see all objects" in refusals(DEPLOYMENT, WRONG, {"gpuBudget": 1})
+
+
+def test_a_limit_stands_in_the_schema_of_the_policies_that_heed_it() -> None:
+    for each in POLICIES:
+        stated = each.config_schema.properties if each.config_schema else {}
+        assert ("gpuBudget" in stated) == (each.name in TOGETHER), each.name

@@ -33,7 +33,7 @@ REFUSAL = (
 )
 REFUSED = ["[world-size-equals-gpus]", "[leader-worker-same-gpus]"]
 ADVISED = ["[headless-service]", "[headless-service]"]
-"""What is found in the group below, which has no Service either."""
+"""What is found in the group below, and advice in dev alone: its Service gives no names."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,8 @@ def test_what_cannot_start_is_refused_in_every_environment(pack: Pack, environme
     assert pack.analyze(DEPLOYMENT, WRONG) == [f"mandatory serving-rules : {REFUSAL}"]
     found = pack.analyze_stack(uneven_group())
     refused = [line for line in found if line.startswith("mandatory serving-groups ")]
-    assert [line.rpartition(" ")[2] for line in refused] == REFUSED
+    weighed = [] if environment == "dev" else ADVISED
+    assert [line.rpartition(" ")[2] for line in refused] == [*REFUSED, *weighed]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_advice_is_given_without_the_policy_that_refuses(pack: Pack) -> None:
 
 
 def test_a_group_is_judged_on_the_wire(pack: Pack) -> None:
-    pack.configure(levels("prod"))
+    pack.configure(levels("dev"))
     found = pack.analyze_stack(uneven_group())
     assert [line.partition(": ")[0] for line in found] == [
         "mandatory serving-groups urn:entry",
@@ -147,6 +148,22 @@ def test_a_group_is_judged_on_the_wire(pack: Pack) -> None:
         "advisory serving-groups-advice urn:workers",
         "advisory serving-groups-advice urn:entry",
     ]
+
+
+def test_gpus_are_limited_on_the_wire(pack: Pack) -> None:
+    right = workload(vllm("-tp", "8"), replicas=2)
+    stack = {"urn:chat": (DEPLOYMENT, {**right, "apiVersion": "apps/v1", "kind": "Deployment"})}
+    for budget, found in ((24, []), (16, ["surge-needs-spare-gpus"]), (15, ["gpu-budget"])):
+        config = levels("prod")
+        config["serving-groups"]["gpuBudget"] = budget
+        pack.configure(config)
+        lines = pack.analyze_stack(stack)
+        assert [line.rpartition(" ")[2].strip("[]") for line in lines] == found, budget
+    config["serving-groups"] |= {"gpuBudget": 24, "gpuTypes": ["amd.com/gpu"]}
+    pack.configure(config)
+    (line,) = pack.analyze_stack(stack)
+    assert line.startswith("mandatory serving-groups urn:chat: spec.template.spec.containers[0]")
+    assert line.endswith("[gpu-type-allowed]")
 
 
 def uneven_group() -> dict[str, tuple[str, Args]]:

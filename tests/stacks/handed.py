@@ -14,7 +14,7 @@ from tests.support.specs import changed
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = "kthena-components"
-STACKS = ("dev", "staging", "prod")
+STACKS = ("dev", "staging", "prod", "sandbox")
 TOKEN = {"hf_token": "hf_token-of-the-test"}
 
 

@@ -3,8 +3,10 @@ import yaml
 
 from kthena_components.core.findings import Level
 from kthena_components.core.report import gpu_count, shape
+from kthena_components.core.spec import TopologyMode
 from kthena_components.core.stack import OutputMode
 from kthena_components.resources.stack import load_stack
+from sandbox.cluster import NAMESPACES, Size
 from tests.stacks.handed import STACKS, handed, stack_file, written
 
 LEADER = (
@@ -53,6 +55,23 @@ def test_a_committed_stack_asks_for_these_gpus(
     assert serving.plan.backend == backend
     assert serving.plan.pods == pods
     assert gpu_count(shape(serving.plan)) == gpus
+
+
+def test_sandbox_is_one_serving_on_both_backends_in_racks_that_the_default_sandbox_has() -> None:
+    kthena, native = (serving.plan for serving in load_stack(handed("sandbox")).servings)
+    assert (kthena.backend, native.backend) == ("kthena", "native")
+    assert [role.template_hash for role in kthena.roles] == [
+        role.template_hash for role in native.roles
+    ]
+    size = Size()
+    for plan in (kthena, native):
+        topology = plan.group_topology
+        assert topology is not None
+        assert (topology.mode, topology.highest_tier_allowed) == (TopologyMode.HARD, 1)
+        assert plan.namespace in NAMESPACES
+        assert plan.pods_per_group <= size.nodes
+        assert all(role.requests["nvidia.com/gpu"] == role.pods * size.gpus for role in plan.roles)
+    assert kthena.pods + native.pods <= size.racks * size.nodes
 
 
 def test_staging_runs_the_commands_of_the_guide_word_for_word() -> None:

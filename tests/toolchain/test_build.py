@@ -31,7 +31,7 @@ def test_a_built_program_knows_its_version_and_has_its_companions(
     assert shown.stderr == "1.2.3"
     assert os.access(entry / "bin" / "companion", os.X_OK)
     assert said[0] == (
-        "building small 1.2.3 from Go modules: about 1 minutes and 1 GiB of memory on 2 cores, "
+        "building small 1.2.3 from Go modules: about 1 minute and 1 GiB of memory on 2 cores, "
         f"kept in {cache}"
     )
     assert said[-1].startswith("built small 1.2.3 in ")

@@ -6,11 +6,13 @@ sections, each of which ends at the next one or at a blank line:
 - `Pass:` and `Fail:` are short examples with numbers, as many as one likes;
 - `Level:` is the level of its findings, mandatory where it is not stated;
 - `Source:` says where the rule is from.
+
+What is said at the edges, by readers of input and by what runs a stack, is documented in edges.py.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -19,6 +21,7 @@ from typing import Any
 from kthena_components.core.checks import CHECKS, rule_name
 from kthena_components.core.checks.changes import CHANGE_RULES
 from kthena_components.core.checks.dynamo import RULES as DYNAMO_RULES
+from kthena_components.core.checks.edges import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.core.checks.grove import RULES as GROVE_RULES
 from kthena_components.core.checks.kaito import RULES as KAITO_RULES
 from kthena_components.core.checks.kserve import RULES as KSERVE_RULES
@@ -26,6 +29,7 @@ from kthena_components.core.checks.kthena_admission import RULES as KTHENA_RULES
 from kthena_components.core.checks.llmisvc import RULES as LLM_RULES
 from kthena_components.core.checks.lws import RULES as LWS_RULES
 from kthena_components.core.checks.modelbooster import RULES as BOOSTER_RULES
+from kthena_components.core.checks.pod_schema import pod_schema
 from kthena_components.core.checks.ray import RULES as RAY_RULES
 from kthena_components.core.checks.ray_serve import ray_serve_gpus
 from kthena_components.core.checks.rbg import RULES as RBG_RULES
@@ -53,7 +57,7 @@ LWS, KSERVE, VOLCANO, WHOLE, WAIVERS = (
     "all objects of a cluster",
     "waivers",
 )
-CHANGES = "an update, before and after"
+CHANGES, EDGES = "an update, before and after", "stacks, topologies and policies"
 KAITO = "KAITO"
 RAY, BOOSTER, VLLM_STACK = "KubeRay", "Kthena ModelBooster", "releases of vllm-stack"
 RBG, GROVE, DYNAMO = ("RoleBasedGroup", "Grove PodCliqueSet", "NVIDIA Dynamo")
@@ -86,6 +90,8 @@ class RuleDoc:
     body: str
     """Further paragraphs, with blank lines between them."""
     level: Level
+    weighs: str
+    """The level as its docstring says it: some rules have findings of two."""
     sources: tuple[str, ...]
     examples: tuple[Example, ...]
 
@@ -95,7 +101,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
     """List every rule once: those about anybody's servings first, those about our input last."""
     alone = tuple(rule for rule in STACK_RULES if rule is not hypernode_tree)
     listed = (
-        *_documented(CHECKS, ANY_MANIFEST),
+        *_documented((*CHECKS, pod_schema), ANY_MANIFEST),
         *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
         *_documented(LWS_RULES, LWS),
         *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
@@ -107,11 +113,14 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(GROVE_RULES, GROVE),
         *_documented(DYNAMO_RULES, DYNAMO),
         *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
+        *_written(MANIFEST_DOCS, VOLCANO),
         *_documented(TREE_RULES, WHOLE),
         *_documented((*alone, *ASKED_RULES), WHOLE),
         *_documented(chain(*CHANGE_RULES.values()), CHANGES),
         *_documented((waiver,), WAIVERS),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
+        *_written(INPUT_DOCS, INPUT),
+        *_written(EDGE_DOCS, EDGES),
     )
     first: dict[str, RuleDoc] = {}
     for rule in listed:
@@ -141,6 +150,10 @@ def _documented(
     ]
 
 
+def _written(docs: Mapping[str, str], judges: str) -> list[RuleDoc]:
+    return [read_docstring(text, name=name, judges=judges) for name, text in docs.items()]
+
+
 def read_docstring(text: str, *, name: str, judges: str) -> RuleDoc:
     """Read a rule's documentation from its docstring."""
     summary, *lines = text.splitlines() or [""]
@@ -156,13 +169,15 @@ def read_docstring(text: str, *, name: str, judges: str) -> RuleDoc:
         else:
             told.append(line)
         inside = bool(begun) or (inside and bool(line))
-    stated = [(kind, " ".join(parts).strip()) for kind, parts in sections]
+    stated = [(kind, " ".join(" ".join(parts).split())) for kind, parts in sections]
+    weighs = next((at for kind, at in stated if kind == "Level"), Level.MANDATORY.value)
     return RuleDoc(
         name=name,
         judges=judges,
         summary=summary,
         body=re.sub(r"\n{3,}", "\n\n", "\n".join(told)).strip(),
-        level=next((_level(at) for kind, at in stated if kind == "Level"), Level.MANDATORY),
+        level=_level(weighs),
+        weighs=weighs.rstrip("."),
         sources=tuple(at for kind, at in stated if kind == "Source"),
         examples=tuple(
             Example(passes=kind == "Pass", text=at)

@@ -15,6 +15,11 @@ def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     Fewer leave GPUs idle; more wait for ever for devices that do not exist. Context parallel
     counts as well; SGLang's attention DP does not, it lives inside TP.
 
+    Fewer ranks than devices are refused although the engine starts: devices that no rank uses stay
+    idle, and nobody else gets them. Where that is meant, as with devices that are asked for their
+    memory or their links, waive it on the object, with the annotation
+    waive.kthena-components/world-size-equals-gpus: "2026-12-31 why".
+
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
     Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
     Level: mandatory.

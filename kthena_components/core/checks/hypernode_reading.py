@@ -13,6 +13,9 @@ from kthena_components.core.topology_spec import HyperNodeSpec
 
 GROUP = "topology.volcano.sh"
 KIND = "HyperNode"
+_TIERS = 2**63
+"""A tier is an int64."""
+MEMBER_TYPES = ("Node", "HyperNode")
 SELECTORS = ("exactMatch", "regexMatch", "labelMatch")
 
 
@@ -85,7 +88,7 @@ def _whole(value: object) -> int | None:
     """Read a whole number of 0 or more; those that went through protobuf are floats."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value >= 0 and value == value // 1 else None
+    return int(value) if 0 <= value < _TIERS and value == value // 1 else None
 
 
 def _plain_labels(labels: object) -> dict[str, str]:
@@ -121,19 +124,21 @@ def _take(members: _Members, member: object, path: str) -> Finding | None:
         case {"type": "Node" | "HyperNode" as kind, "selector": Mapping() as selector}:
             given = [(key, selector[key]) for key in SELECTORS if selector.get(key) is not None]
         case _:
-            seen = "a member has a type, Node or HyperNode, and a selector; Volcano ignores others"
-            return _shape(path, seen, "add what is missing")
+            return _not_whole(member, path)
     match kind, given:
         case "Node", [("exactMatch", {"name": str(name)})]:
             members.nodes.append(name)
         case "HyperNode", [("exactMatch", {"name": str(name)})]:
             members.children.append(name)
-        case "HyperNode", [("regexMatch" | "labelMatch" as key, _)]:
+        case "HyperNode", [
+            ("regexMatch" as key, {"pattern": str(pattern)})
+            | ("labelMatch" as key, Mapping() as pattern)
+        ] if pattern or key == "labelMatch":
             seen = f"a member of type HyperNode is found by exactMatch, and Volcano ignores {key}"
             return _shape(f"{path}.selector", seen, "write an exactMatch for each child")
-        case "Node", [("regexMatch", {"pattern": str(pattern)})]:
-            if members.node_regex:
-                return _not_read(path, "a second regexMatch")
+        case "Node", [("regexMatch", {"pattern": str()})] if members.node_regex:
+            return _not_read(path, "a second regexMatch")
+        case "Node", [("regexMatch", {"pattern": str(pattern)})] if pattern:
             members.node_regex = pattern
         case "Node", [("labelMatch", Mapping() as body)]:
             return _take_labels(members, body, path)
@@ -142,6 +147,15 @@ def _take(members: _Members, member: object, path: str) -> Finding | None:
             seen += "needs one of exactMatch with a name, regexMatch with a pattern and labelMatch"
             return _shape(f"{path}.selector", seen, "write exactly one of them")
     return None
+
+
+def _not_whole(member: object, path: str) -> Finding:
+    kind, selector = _get_in(member, "type"), _get_in(member, "selector")
+    if kind in MEMBER_TYPES and selector is None:  # which the API server takes
+        seen = "the member has no selector, and Volcano ignores such a member"
+        return _shape(path, seen, "add an exactMatch, a regexMatch or a labelMatch")
+    seen = "a member has a type, Node or HyperNode, and a selector; Volcano ignores others"
+    return _shape(path, seen, "add what is missing")
 
 
 def _take_labels(members: _Members, body: Mapping[str, object], path: str) -> Finding | None:

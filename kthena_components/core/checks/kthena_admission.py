@@ -36,7 +36,8 @@ from kthena_components.core.checks.kthena_rollout import (
     rolling_update,
 )
 from kthena_components.core.checks.kthena_schema import MODEL_SERVING
-from kthena_components.core.checks.kthena_shape import VERSION, judge_shape
+from kthena_components.core.checks.kthena_shape import SCHEMA, VERSION, judge_shape
+from kthena_components.core.checks.object_metadata import judge_metadata
 from kthena_components.core.findings import Finding, Level
 
 __all__ = ["KTHENA_VERSIONS", "RULES", "judge_model_serving"]
@@ -64,7 +65,8 @@ def judge_model_serving(
 def schema(view: Serving) -> Iterator[Finding]:
     """Each field has the kind, the words and the range that the CRD of that version gives it.
 
-    Lists with keys hold no doubles. A field that the CRD does not know is dropped silently.
+    Lists with keys hold no doubles, and labels and annotations have keys and values that Kubernetes
+    takes. A field that the CRD does not know is dropped silently.
 
     Pass: replicas 1; recoveryPolicy RoleRecreate.
     Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1.
@@ -72,7 +74,8 @@ def schema(view: Serving) -> Iterator[Finding]:
     Source: Kthena v0.1.0 to v1.0.0
     charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
     """
-    return judge_shape(view.manifest, MODEL_SERVING, view.version)
+    yield from judge_shape(view.manifest, MODEL_SERVING, view.version)
+    yield from judge_metadata(mapping(view.manifest).get("metadata"), SCHEMA)
 
 
 def version(view: Serving) -> Iterator[Finding]:

@@ -69,7 +69,7 @@ def read_serving(manifest: object, asked: str) -> Serving:
         manifest=manifest,
         asked=asked,
         version=known_version(asked) or KTHENA_VERSIONS[-1],
-        name=_name(mapping(mapping(manifest).get("metadata"))),
+        name=object_name(mapping(mapping(manifest).get("metadata"))),
         spec=spec,
         template=template,
         strategy=strategy,
@@ -92,7 +92,7 @@ def _role(path: str, fields: Mapping[str, Any]) -> Role:
     )
 
 
-def _name(metadata: Mapping[str, Any]) -> MaybeText | None:
+def object_name(metadata: Mapping[str, Any]) -> MaybeText | None:
     """Read the name that the API server will give; empty when there is none."""
     name, stem = text(metadata.get("name"), ""), text(metadata.get("generateName"), "")
     if name != "":

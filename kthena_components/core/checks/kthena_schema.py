@@ -22,6 +22,7 @@ from kthena_components.core.checks.kthena_shape import (
     Text,
     Whole,
 )
+from kthena_components.core.checks.object_metadata import METADATA
 from kthena_components.core.checks.pod_shape import shape_of
 
 GROUP_RECREATE = "ServingGroupRecreate"
@@ -132,6 +133,6 @@ MODEL_SERVING = _part(
     "spec",
     apiVersion=Text(one_of=("workload.serving.volcano.sh/v1alpha1",)),
     kind=Text(one_of=("ModelServing",)),
-    metadata=_part(name=Text(), generateName=Text(), labels=_TEXTS, annotations=_TEXTS),
+    metadata=METADATA,
     spec=_SPEC,
 )

@@ -71,7 +71,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A quantity of a resource: a whole number or a text, never a fraction."""
+    """A quantity of a resource: a whole number or a text, and a fraction where a CRD has no say."""
+
+    fractions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """A list. Where it has keys, no two of its members share them."""
+    """A list. Where it has keys, no two of its members share them; a set has no two alike."""
 
     of: "Schema"
     keys: tuple[str, ...] = ()
+    is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,7 @@ def judge_shape(value: object, schema: Schema, version: str, path: str = "") -> 
             for index, item in enumerate(value):
                 yield from judge_shape(item, schema.of, version, f"{path}[{index}]")
             yield from _doubles(value, schema.keys, path)
+            yield from _twice(value if schema.is_set else (), path)
         case _:
             yield from _scalar(value, schema, path)
 
@@ -199,6 +203,8 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
             if not _QUANTITY.fullmatch(value):
                 seen = f"is {show(value)}, which is not a quantity"
                 yield _mistake(path, seen, "write for example 8, 500m or 1124Gi")
+        case Amount(fractions=True) if isinstance(value, float):
+            pass
         case Budget() if isinstance(value, str):
             pass
         case Free() | Ruled():
@@ -267,6 +273,14 @@ def _doubles(
                 where = f"{path.rpartition('.')[2]}[{before}]"
                 seen = f"has {what}, as {where} has, and the API server refuses doubles here"
                 yield _mistake(f"{path}[{index}]", seen, "rename it or remove it")
+
+
+def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:
+    seen = "is in the list already, and the API server refuses doubles here"
+    plain = [item if isinstance(item, str | int | float) else None for item in items]
+    for index, item in enumerate(plain):
+        if item is not None and not gap_of(item) and item in plain[:index]:
+            yield _mistake(f"{path}[{index}]", f"{show(item)} {seen}", "remove it")
 
 
 def _weighs(finding: Finding) -> bool:

@@ -33,31 +33,38 @@ _SCALARS: Mapping[str, Schema] = {
     "int32": Whole(),
     "int64": Whole(bits=64),
     "object": Free(),
-    "quantity": Amount(),
     "string": Text(),
 }
 
 
 @cache
-def shape_of(kind: str = ROOT_TYPE) -> Fields:
-    """Give the shape of a type of the table."""
+def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True) -> Fields:
+    """Give the shape of a type of the table.
+
+    Args:
+        kind: The name of the type.
+        by_crd: Whether a CRD judges, which refuses doubles in lists with keys and fractions of
+            amounts. Kubernetes' own kinds take both.
+    """
     stated = _table()[kind]
-    keys = stated["keys"]
+    keys = stated["keys"] if by_crd else {}
     fields: dict[str, Schema | Since] = {
-        name: _shape(written, tuple(keys.get(name, ())))
+        name: _shape(written, by_crd, tuple(keys.get(name, ())))
         for name, written in stated["fields"].items()
     }
     return Fields(fields=fields, required=tuple(stated["required"]), partial=True)
 
 
-def _shape(written: str, keys: tuple[str, ...] = ()) -> Schema:
-    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `{}quantity`."""
+def _shape(written: str, by_crd: bool, keys: tuple[str, ...] = ()) -> Schema:
+    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
+    if written.startswith("[set]"):
+        return Items(of=_shape(written[5:], by_crd), is_set=by_crd)
     if written.startswith("[]"):
-        return Items(of=_shape(written[2:]), keys=keys)
+        return Items(of=_shape(written[2:], by_crd), keys=keys)
     if written.startswith("{}"):
-        return Table(_shape(written[2:]))
-    scalar = _SCALARS.get(written)
-    return shape_of(written) if scalar is None else scalar
+        return Table(_shape(written[2:], by_crd))
+    scalar = Amount(fractions=not by_crd) if written == "quantity" else _SCALARS.get(written)
+    return shape_of(written, by_crd=by_crd) if scalar is None else scalar
 
 
 @cache

@@ -8,9 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.checks.hypernode_reading import SELECTORS, read_hyper_node
-from kthena_components.core.checks.kthena_reading import LATE, gap_of, mapping, not_checked
+from kthena_components.core.checks.kthena_reading import (
+    LATE,
+    gap_of,
+    mapping,
+    not_checked,
+    object_name,
+)
 from kthena_components.core.checks.volcano_reading import Rule, gap_in, items, spec_of
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.go_regex import trouble_in_go
 from kthena_components.core.topology import DISCOVERY_LABEL
 from kthena_components.core.topology_spec import check_name, check_node_name, check_regex
 
@@ -39,7 +46,7 @@ def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _generates(manifest: Mapping[str, Any]) -> bool:
     metadata = mapping(manifest.get("metadata"))
-    return metadata.get("generateName") is not None
+    return metadata.get("generateName") not in (None, "")
 
 
 def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
@@ -66,7 +73,10 @@ def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
     """
-    name = mapping(manifest.get("metadata")).get("name")
+    metadata = mapping(manifest.get("metadata"))
+    name, stem = metadata.get("name"), metadata.get("generateName")
+    if not name and isinstance(stem, str) and stem and not gap_of(stem):
+        name = object_name(metadata)
     if isinstance(name, str):
         yield from _told(check_name(name, "metadata.name"), "hypernode-name")
     for path, child in _named(manifest, "HyperNode"):
@@ -95,14 +105,17 @@ def _named(manifest: Mapping[str, Any], wanted: str) -> Iterator[tuple[str, str]
 def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """A node pattern reaches from ^ to $, since Volcano finds it anywhere in a node's name.
 
+    Go must be able to read it: Volcano's webhook refuses whatever Go cannot.
+
     Pass: ^gpu-[1-4]$.
-    Fail: gpu-1, which is in gpu-10 too.
+    Fail: gpu-1, which is in gpu-10 too; ^gpu-(1$.
     Level: mandatory; advisory for a pattern that only Python cannot read.
-    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers (regexp.MatchString).
+    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers (regexp.MatchString);
+    pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go.
     """
     for path, kind, selector in _members(manifest):
         pattern = mapping(selector.get("regexMatch")).get("pattern")
-        if kind == "Node" and isinstance(pattern, str):
+        if isinstance(pattern, str) and (kind == "Node" or trouble_in_go(pattern[:10_000])):
             found = check_regex(pattern[:10_000], f"{path}.regexMatch.pattern")
             yield from _told(found, "hypernode-node-regex")
 

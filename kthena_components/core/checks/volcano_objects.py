@@ -7,7 +7,7 @@ ever, and says neither. Each function of RULES is one rule with its documentatio
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.checks.kthena_reading import mapping
+from kthena_components.core.checks.kthena_reading import mapping, object_name
 from kthena_components.core.checks.volcano_gang import GANG_RULES
 from kthena_components.core.checks.volcano_hypernode import HYPER_NODE_RULES
 from kthena_components.core.checks.volcano_job import JOB_RULES
@@ -42,9 +42,14 @@ def volcano_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
     """
     what = f"the name of a {identity(manifest)[1]}"
-    yield from name_problem(mapping(manifest.get("metadata")).get("name"), "metadata.name", what)
+    name, path = object_name(mapping(manifest.get("metadata"))), "metadata.name"
+    if name == "":
+        seen = f"is missing, and {what} is not optional"
+        yield Finding(path=path, seen=seen, remedy="add metadata.name", rule="volcano-name")
+    else:
+        yield from name_problem(name, path, what)
     queue = spec_of(manifest).get("queue")
-    if queue != "":
+    if queue != "" or identity(manifest) == POD_GROUP:
         yield from name_problem(queue, "spec.queue", "the name of a Queue")
 
 

@@ -1,5 +1,6 @@
 """Queues: what each one may take, owns and never lends. A rule's docstring documents it."""
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
@@ -11,14 +12,27 @@ from kthena_components.core.checks.kthena_reading import (
     mapping,
     not_checked,
     show,
+    text,
     whole,
 )
-from kthena_components.core.checks.volcano_reading import Rule, advise, name_problem, spec_of
+from kthena_components.core.checks.volcano_amounts import (
+    DEFAULTED,
+    LARGEST,
+    in_units,
+    is_counted,
+    is_whole,
+)
+from kthena_components.core.checks.volcano_reading import Rule, name_problem, spec_of
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.known import Unknown
 from kthena_components.core.quantity import parse_quantity
 
 _MOST = 65535
+_QUANTITIES = "queue-quantities"
+_HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?|inf(?:inity)?", re.IGNORECASE
+)
 
 
 def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -45,100 +59,135 @@ def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """Of each resource a queue is guaranteed at most what it deserves, and that is within its cap.
 
-    Where the larger list is given and does not name a resource, the webhook takes that for 0.
-    In 1.14 it does so where deserved is not given at all, too.
+    Where the larger list does not name a resource, the webhook takes that for 0; and in 1.14 also
+    where a guarantee is given and deserved is not. No amount is negative, and of pods and of what
+    devices count there is no fraction.
 
     Pass: guarantee 8, deserved 16, capability 16.
-    Fail: guarantee 8, capability 4; deserved cpu 100, where capability names nvidia.com/gpu alone.
-    Level: mandatory, since Volcano's webhook refuses it; advisory for a guarantee alone.
+    Fail: guarantee 8, capability 4; deserved cpu 100, where capability names nvidia.com/gpu alone;
+    nvidia.com/gpu 500m.
+    Level: mandatory, since Volcano's webhook refuses it.
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateResourceOfQueue.
     """
-    spec, rule = spec_of(manifest), "queue-quantities"
+    spec = spec_of(manifest)
     lists = {
-        "guarantee.resource": mapping(spec.get("guarantee")).get("resource"),
-        "deserved": spec.get("deserved"),
-        "capability": spec.get("capability"),
+        "guarantee.resource": _given(mapping(spec.get("guarantee")).get("resource")),
+        "deserved": _given(spec.get("deserved")),
+        "capability": _given(spec.get("capability")),
     }
+    for where, stated in lists.items():
+        for resource, amount in mapping(stated).items():
+            yield from _amount(join_path(f"spec.{where}", key_text(resource)), resource, amount)
     for (low, less), (high, more) in combinations(lists.items(), 2):
         if high == "deserved" and (more is None or more == {}):
             yield from _guaranteed_alone(less)
         if less is None or more is None:
             continue
         if gap := first_gap(less, more):
-            yield not_checked(f"spec.{low}", gap, rule)
+            yield not_checked(f"spec.{low}", gap, _QUANTITIES)
             continue
         # A list that names nothing is like none.
         for resource in mapping(less) if mapping(more) else ():
             path = join_path(f"spec.{low}", key_text(resource))
             amount = mapping(less)[resource]
             if resource in mapping(more):
-                yield from _ordered(path, high, amount, mapping(more)[resource])
+                yield from _ordered(path, high, resource, (amount, mapping(more)[resource]))
             else:
                 yield from _not_named(path, high, resource, amount)
 
 
+def _given(listed: object) -> object:
+    """Leave out what is null: the API server does so too."""
+    if not isinstance(listed, dict):
+        return listed
+    return {resource: amount for resource, amount in listed.items() if amount is not None}
+
+
+def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
+    number = parse_quantity(amount)
+    if gap_of(amount) or number is None:
+        return
+    if number > LARGEST:
+        seen = f"is {show(amount)}, more than Volcano can count"
+        yield Finding(path=path, seen=seen, remedy=f"write at most {LARGEST}", rule=_QUANTITIES)
+    elif number < 0:
+        seen = f"is {show(amount)}, but must be at least 0"
+        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_QUANTITIES)
+    elif is_whole(key_text(resource)) and in_units("", number) % 1000:
+        seen = f"is {show(amount)}, but this resource is counted in whole numbers"
+        yield Finding(path=path, seen=seen, remedy="write a whole number", rule=_QUANTITIES)
+
+
 def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
     if gap := gap_of(guaranteed):
-        yield not_checked("spec.guarantee.resource", gap, "queue-quantities")
-    elif any((parse_quantity(amount) or 0) > 0 for amount in mapping(guaranteed).values()):
-        yield advise(
-            "spec.guarantee.resource",
-            "is given without deserved, which Volcano's webhook takes for 0 and refuses in 1.14",
-            "add deserved, with as much of each resource",
-            "queue-quantities",
+        yield not_checked("spec.guarantee.resource", gap, _QUANTITIES)
+    elif any(_takes(resource, amount) for resource, amount in mapping(guaranteed).items()):
+        yield Finding(
+            path="spec.guarantee.resource",
+            seen="is given without deserved, which Volcano's webhook takes for 0 and refuses in "
+            "1.14",
+            remedy="add deserved, with as much of each resource",
+            rule=_QUANTITIES,
         )
+
+
+def _takes(resource: object, amount: object) -> bool:
+    """Tell whether an amount is more than not being named: of a device even 0 is."""
+    number, name = parse_quantity(amount), key_text(resource)
+    if number is None or number > LARGEST or not is_counted(name):
+        return False
+    return number > 0 or name not in DEFAULTED
 
 
 def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
     """Judge an amount of which the larger list says nothing; counts of objects are no resources."""
     if gap := gap_of(amount):
-        yield not_checked(path, gap, "queue-quantities")
-    elif _is_resource(resource) and (parse_quantity(amount) or 0) > 0:
+        yield not_checked(path, gap, _QUANTITIES)
+    elif _takes(resource, amount):
         yield Finding(
             path=path,
             seen=f"is {show(amount)}, but {high} does not name it, and Volcano's webhook takes "
             "that for 0 and refuses more",
             remedy=f"add it to {high}, with at least {amount}",
-            rule="queue-quantities",
+            rule=_QUANTITIES,
         )
 
 
-def _is_resource(name: object) -> bool:
-    """Tell whether Volcano counts a resource: of itself, or one with a domain of its own."""
-    text = key_text(name)
-    domain = "/" in text and not text.startswith(("count/", "requests."))
-    return domain or text in {"cpu", "memory", "pods", "ephemeral-storage"}
-
-
-def _ordered(path: str, high: str, less: object, more: object) -> Iterator[Finding]:
-    if more is None or less is None:
-        return
+def _ordered(
+    path: str, high: str, resource: object, amounts: tuple[object, object]
+) -> Iterator[Finding]:
+    less, more = amounts
     if gap := first_gap(less, more):
-        yield not_checked(path, gap, "queue-quantities")
+        yield not_checked(path, gap, _QUANTITIES)
         return
-    low, limit = parse_quantity(less), parse_quantity(more)
-    if low is not None and limit is not None and low > limit:
+    low, limit, name = parse_quantity(less), parse_quantity(more), key_text(resource)
+    if low is None or limit is None or max(low, limit) > LARGEST or not is_counted(name):
+        return
+    if in_units(name, low) > in_units(name, limit):
         yield Finding(
             path=path,
             seen=f"is {show(less)}, but {high} has {show(more)}, and Volcano's webhook refuses "
             "more than that",
             remedy=f"write at most {more}",
-            rule="queue-quantities",
+            rule=_QUANTITIES,
         )
 
 
 def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """The parent of a queue is another queue, and has a name that a queue can have.
 
+    A hierarchy in annotations has as many weights as parts, and each weight is above 0.
+
     Pass: parent research for the queue research-night.
     Fail: parent research for the queue research.
     Level: mandatory. Volcano's webhook refuses it.
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
-    validateHierarchicalQueue.
+    validateHierarchicalQueue and validateHierarchicalAttributes.
     """
+    yield from _hierarchy(mapping(mapping(manifest.get("metadata")).get("annotations")))
     parent, name = spec_of(manifest).get("parent"), mapping(manifest.get("metadata")).get("name")
-    if parent in (None, ""):
+    if parent is None:
         return
     if gap_of(name) and not gap_of(parent):
         yield not_checked("spec.parent", gap_of(name) or Unknown(""), "queue-parent")
@@ -151,6 +200,27 @@ def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         )
     else:
         yield from name_problem(parent, "spec.parent", "the name of a Queue")
+
+
+def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
+    path, rule = "metadata.annotations", "queue-parent"
+    parts, weights = (text(annotations.get(key), "") for key in (_HIERARCHY, _WEIGHTS))
+    if gap := first_gap(parts, weights):
+        yield not_checked(path, gap, rule)
+        return
+    if not (isinstance(parts, str) and isinstance(weights, str) and (parts or weights)):
+        return
+    numbers = weights.split("/")
+    if len(parts.split("/")) != len(numbers):
+        seen = f"{_HIERARCHY} {show(parts)} and {_WEIGHTS} {show(weights)} differ in length"
+        yield Finding(path=path, seen=seen, remedy="write a weight for each part", rule=rule)
+    elif wrong := [number for number in numbers if not _is_weight(number)]:
+        seen = f"{_WEIGHTS} has {show(wrong[0])}, which is not a number above 0"
+        yield Finding(path=path, seen=seen, remedy="write for example 1", rule=rule)
+
+
+def _is_weight(written: str) -> bool:
+    return _NUMBER.fullmatch(written) is not None and float(written) > 0
 
 
 QUEUE_RULES: tuple[Rule, ...] = (queue_weight, queue_quantities, queue_parent)

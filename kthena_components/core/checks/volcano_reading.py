@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kthena_components.core.checks.kthena_reading import count, gap_of, mapping, not_checked, text
+from kthena_components.core.checks.kthena_reading import (
+    gap_of,
+    mapping,
+    not_checked,
+    text,
+    whole,
+)
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.known import MaybeInt, MaybeText, Unknown
 from kthena_components.core.topology_spec import dns_name, is_dns_name
@@ -40,7 +46,7 @@ class Topology:
     @property
     def tier(self) -> MaybeInt | None:
         """Give the highest tier that is allowed, when it is given as a number."""
-        return count(self.fields.get("highestTierAllowed"))
+        return whole(self.fields.get("highestTierAllowed"))
 
     @property
     def tier_name(self) -> MaybeText | None:

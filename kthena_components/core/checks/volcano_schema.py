@@ -7,29 +7,43 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS
+from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS, mapping
 from kthena_components.core.checks.kthena_shape import (
     Amount,
     Fields,
-    Free,
     Items,
     Ruled,
     Schema,
+    Switch,
     Table,
     Text,
     Whole,
     judge_shape,
 )
+from kthena_components.core.checks.object_metadata import METADATA, judge_metadata
 from kthena_components.core.checks.volcano_reading import (
     HYPER_NODE,
     JOB,
     POD_GROUP,
     QUEUE,
     identity,
+    items,
 )
 from kthena_components.core.findings import Finding
 
+_RULE = "volcano-schema"
 _NAME, _AMOUNTS, _COUNT = Text(longest=253), Table(Amount()), Whole(least=0)
+SELECTOR = Fields(
+    fields={
+        "matchLabels": Table(Text()),
+        "matchExpressions": Items(
+            of=Fields(
+                required=("key", "operator"),
+                fields={"key": Text(), "operator": Text(), "values": Items(of=Text())},
+            )
+        ),
+    }
+)
 _TOPOLOGY = Fields(
     fields={
         "mode": Text(one_of=("hard", "soft")),
@@ -40,7 +54,7 @@ _TOPOLOGY = Fields(
 _POLICY = Fields(
     fields={
         "name": _NAME,
-        "labelSelector": Free(),
+        "labelSelector": SELECTOR,
         "matchLabelKeys": Items(of=Text()),
         "subGroupSize": Whole(least=1),
         "minSubGroups": _COUNT,
@@ -58,19 +72,28 @@ _POD_GROUP = Fields(
         "subGroupPolicy": Items(of=_POLICY),
     }
 )
+_NODE_GROUPS = Fields(
+    fields={
+        "requiredDuringSchedulingIgnoredDuringExecution": Items(of=Text()),
+        "preferredDuringSchedulingIgnoredDuringExecution": Items(of=Text()),
+    }
+)
+_CLUSTER = Fields(fields={"name": Text(), "weight": Whole(), "capacity": _AMOUNTS})
 _QUEUE = Fields(
     fields={
         "weight": Ruled(),
         "capability": _AMOUNTS,
         "deserved": _AMOUNTS,
         "guarantee": Fields(fields={"resource": _AMOUNTS}),
-        "reclaimable": Free(),
+        "reclaimable": Switch(),
         "parent": Text(),
         "priority": _COUNT,
         "dequeueStrategy": Text(one_of=("fifo", "traverse")),
-        "affinity": Free(),
-        "extendClusters": Items(of=Free()),
-        "type": Text(),
+        "affinity": Fields(
+            fields={"nodeGroupAffinity": _NODE_GROUPS, "nodeGroupAntiAffinity": _NODE_GROUPS}
+        ),
+        "extendClusters": Items(of=_CLUSTER),
+        "type": _NAME,
     }
 )
 _HYPER_NODE = Fields(fields={"tier": Ruled(), "tierName": _NAME, "members": Ruled()})
@@ -93,5 +116,16 @@ def volcano_schema(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """
     spec, shape = manifest.get("spec"), _SPECS.get(identity(manifest))
     if spec is not None and shape is not None:
-        found = judge_shape(spec, shape, KTHENA_VERSIONS[-1], "spec")
-        yield from (replace(finding, rule="volcano-schema") for finding in found)
+        yield from _judged(spec, shape, "spec")
+    if shape is not None:
+        yield from _judged(manifest.get("metadata") or {}, METADATA, "metadata")
+        yield from judge_metadata(manifest.get("metadata"), _RULE)
+    for index, member in enumerate(items(mapping(spec).get("members"))):
+        labels = mapping(mapping(member).get("selector")).get("labelMatch")
+        if isinstance(labels, Mapping):
+            yield from _judged(labels, SELECTOR, f"spec.members[{index}].selector.labelMatch")
+
+
+def _judged(value: object, shape: Schema, path: str) -> Iterator[Finding]:
+    found = judge_shape(value, shape, KTHENA_VERSIONS[-1], path)
+    return (replace(finding, rule=_RULE) for finding in found)

@@ -1,21 +1,28 @@
 """Every rule's docstring is its documentation."""
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import kthena_components
 from kthena_components.core import role_rules, rollout_rules, spec_rules, template_rules
 from kthena_components.core.checks.catalogue import (
     ANY_MANIFEST,
+    EDGES,
     INPUT,
     Example,
     RuleDoc,
     all_rules,
     read_docstring,
+    rule_names,
 )
+from kthena_components.core.checks.edges import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.core.findings import Level
+from tests.rules.test_cases import CASES
 
 each_rule = pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
 
@@ -50,9 +57,78 @@ def test_the_names_of_rules_about_input_are_those_of_their_findings() -> None:
         for module in (spec_rules, rollout_rules, role_rules, template_rules)
         for name in re.findall(r'rule="([a-z-]+)"', Path(module.__file__ or "").read_text())
     }
-    named = {rule.name for rule in all_rules() if rule.judges == INPUT}
+    named = {rule.name for rule in all_rules() if rule.judges == INPUT} - set(INPUT_DOCS)
     assert stated <= {rule.name for rule in all_rules()}
     assert named - stated == {"engine-launch", "sglang-data-multi-node"}
+
+
+ROOT = Path(kthena_components.__file__).parent
+NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+
+
+def constants(tree: ast.Module) -> dict[str, str]:
+    """Read the texts that a module gives a name, also several at once."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.Assign):
+            continue
+        target, value = node.targets[0], node.value
+        both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        pairs = zip(target.elts, value.elts, strict=True) if both else [(target, value)]  # type: ignore[attr-defined]
+        for name, text in pairs:
+            if isinstance(name, ast.Name) and isinstance(text, ast.Constant):
+                found[name.id] = str(text.value)
+    return found
+
+
+def stated_rules(path: Path) -> Iterator[str]:
+    """Find the names that a module gives findings: `rule=`, or `rule` of several at once."""
+    tree = ast.parse(path.read_text())
+    named = constants(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.keyword(arg="rule", value=ast.Constant(value=str(name))):
+                yield name
+            case ast.keyword(arg="rule", value=ast.Name(id=constant)) if constant in named:
+                yield named[constant]
+            case ast.Assign(targets=[ast.Name(id="rule")], value=ast.Constant(value=str(name))):
+                yield name
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Tuple(elts=values)):
+                for part, value in zip(parts, values, strict=False):
+                    if getattr(part, "id", "") == "rule" and isinstance(value, ast.Constant):
+                        yield str(value.value)
+            case _:
+                pass
+
+
+MODULES = [*ROOT.rglob("*.py"), *(ROOT.parent / "policies").glob("*.py")]
+STATED = {name for path in MODULES for name in stated_rules(path)}
+
+
+def test_no_finding_has_a_name_outside_the_catalogue() -> None:
+    assert len(STATED) > 100, "the names are no longer found where they were"
+    assert not STATED - rule_names()
+
+
+def test_no_finding_of_any_case_has_a_name_outside_the_catalogue() -> None:
+    """Names that are not written beside the finding: made, passed on, or translated."""
+    found = {finding.rule for case in CASES if case.none is None for finding in case.findings()}
+    assert found <= rule_names()
+
+
+def test_what_is_documented_at_the_edges_is_what_is_said_there() -> None:
+    """Each name is written in some module beside the one that documents it."""
+    texts = [path.read_text() for path in MODULES if path.name != "edges.py"]
+    for name in (*EDGE_DOCS, *INPUT_DOCS, *MANIFEST_DOCS):
+        assert NAME.fullmatch(name)
+        assert any(f'"{name}"' in text for text in texts), name
+
+
+def test_what_needs_no_cases_judges_no_manifest() -> None:
+    """A rule of the edges that a case of another rule meets would have a place among them."""
+    found = {finding.rule for case in CASES if case.none is None for finding in case.findings()}
+    edges = {rule.name for rule in all_rules() if rule.judges == EDGES}
+    assert found & edges <= set()
 
 
 def test_sections_are_read_from_a_docstring() -> None:
@@ -75,6 +151,7 @@ Further words.
         summary="All is well.",
         body="Because it is.\n\nFurther words.",
         level=Level.ADVISORY,
+        weighs="advisory, as an example",
         sources=("here.",),
         examples=(
             Example(passes=True, text="1 of 1."),

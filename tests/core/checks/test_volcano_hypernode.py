@@ -24,7 +24,9 @@ RIGHT: dict[str, Args] = {
     "tier-0": hyper_node("rack-1", 0, exact("gpu-1")),
     "by-pattern": node({"regexMatch": {"pattern": "^gpu-[1-4]$"}}),
     "by-label": node({"labelMatch": {"matchLabels": {"rack": "1"}}}),
-    "by-expression": node({"labelMatch": {"matchExpressions": [{"key": "rack"}]}}),
+    "by-expression": node(
+        {"labelMatch": {"matchExpressions": [{"key": "rack", "operator": "Exists"}]}}
+    ),
     "two-patterns": hyper_node(
         "rack-1",
         1,
@@ -42,7 +44,7 @@ def test_nothing_is_said_of_what_is_right(body: Args) -> None:
 WRONG: dict[str, tuple[Args, str]] = {
     "no-selector": (
         hyper_node("rack-1", 1, {"type": "Node"}),
-        "M spec.members[0]: a member has a type, Node or HyperNode, and a selector; Volcano ignores others. Add what is missing. [hypernode-shape]",
+        "M spec.members[0]: the member has no selector, and Volcano ignores such a member. Add an exactMatch, a regexMatch or a labelMatch. [hypernode-shape]",
     ),
     "two-selectors": (
         node({"exactMatch": {"name": "a"}, "regexMatch": {"pattern": "^a$"}}),

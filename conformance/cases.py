@@ -1,0 +1,127 @@
+"""One try of the differential validation: an object, and what both sides say of it."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from conformance import breaks, damage, servings, volcano
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.core.checks.kthena_admission import judge_model_serving
+from kthena_components.core.checks.volcano_objects import judge_volcano_object
+from kthena_components.core.findings import Finding, Level
+
+Body = dict[str, Any]
+_REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
+_NOT_DECODED = "the server rejected our request for an unknown reason"
+"""A webhook answered that it cannot read the object, and then the API server does not take it."""
+_POINTLESS = 1e21
+_RIGHT = 0.24
+"""How many are left as they were drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of object, how it is drawn, and who judges it."""
+
+    name: str
+    path: str
+    number: int
+    """How many are tried at full scale."""
+    draw: Callable[[random.Random], Body]
+    changes: tuple[Callable[[random.Random, Body], None], ...]
+    anywhere: tuple[Callable[[random.Random, Body], None], ...]
+    """Damage that knows nothing of rules."""
+    judge: Callable[[Mapping[str, Any]], list[Finding]]
+
+    @property
+    def least(self) -> int:
+        """How many it takes to try every rule."""
+        return self.number // 5
+
+    def body(self, seed: int, number: int) -> Body:
+        """Draw one object: as it should be, or broken in one to three places."""
+        draw = random.Random(f"{self.name}-{seed}-{number}")  # noqa: S311 - no secret
+        body = self.draw(draw)
+        if draw.random() < _RIGHT:
+            return body
+        aimed = draw.randrange(4)
+        if aimed:
+            draw.choice(self.changes)(draw, body)
+        for _ in range(draw.choice((0, 0, 0, 1, 2)) if aimed else draw.choice((1, 1, 2, 3))):
+            draw.choice(self.anywhere)(draw, body)
+        return body
+
+
+_SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name="ModelServing",
+        path="/apis/workload.serving.volcano.sh/v1alpha1/namespaces/serving/modelservings",
+        number=20_000,
+        draw=servings.serving,
+        changes=servings.CHANGES,
+        anywhere=(damage.damage, damage.damage_pod),
+        judge=judge_model_serving,
+    ),
+    Kind(
+        name="PodGroup",
+        path=f"{_SCHEDULING}/namespaces/serving/podgroups",
+        number=5_000,
+        draw=volcano.pod_group,
+        changes=breaks.GROUP_CHANGES,
+        anywhere=(damage.damage,),
+        judge=judge_volcano_object,
+    ),
+    Kind(
+        name="Queue",
+        path=f"{_SCHEDULING}/queues",
+        number=5_000,
+        draw=volcano.queue,
+        changes=breaks.QUEUE_CHANGES,
+        anywhere=(damage.damage,),
+        judge=judge_volcano_object,
+    ),
+    Kind(
+        name="HyperNode",
+        path="/apis/topology.volcano.sh/v1alpha1/hypernodes",
+        number=5_000,
+        draw=volcano.hyper_node,
+        changes=breaks.HYPER_NODE_CHANGES,
+        anywhere=(damage.damage,),
+        judge=judge_volcano_object,
+    ),
+)
+
+
+def ours(kind: Kind, body: Body) -> list[Finding]:
+    """Give what we refuse."""
+    return [finding for finding in kind.judge(body) if finding.level is Level.MANDATORY]
+
+
+def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
+    """Give why the cluster refuses an object; None when it would take it.
+
+    Raises:
+        ClusterError: The answer is no verdict, such as that a webhook did not answer.
+    """
+    try:
+        api.ask("POST", kind.path, as_sent(body), {"dryRun": "All"})
+    except ClusterError as error:
+        if error.status in _REFUSALS or _NOT_DECODED in str(error):
+            return str(error)
+        raise
+    return None
+
+
+def as_sent(value: Any) -> Any:
+    """Write whole numbers without a point, as whatever is written in Go sends them."""
+    match value:
+        case dict():
+            return {key: as_sent(item) for key, item in value.items()}
+        case list():
+            return [as_sent(item) for item in value]
+        case float() if value.is_integer() and abs(value) < _POINTLESS:
+            return int(value)
+    return value

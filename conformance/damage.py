@@ -1,0 +1,98 @@
+"""Damage that knows nothing of what it damages: any place, any value."""
+
+
+import copy
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from conformance import pods
+
+Body = dict[str, Any]
+Place = tuple[str | int, ...]
+ODD: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 2, 1.5, 8.0, 2**31 - 1, 2**31, -(2**31) - 1, 2**53, 2**63, 10**40,
+    1e20,
+    "", "a", "8", "x y", "Bad_Name", "a" * 64, "a" * 254, "50%", "8Gi", "-5", "1e3", "hard", "true",
+    "2026-01-01T00:00:00Z", [], {}, [None], ["a"], ["a", "a"], [1], [[]], [{}], {"a": 1},
+    {"a": "b"}, {"a": None}, {"": ""}, {"name": "a"}, [{"name": "a"}, {"name": "a"}],
+)  # fmt: skip
+_FIXED = (("apiVersion",), ("kind",), ("metadata",), ("metadata", "namespace"), ("spec",))
+"""Not damaged everywhere: they say to which address an object is sent."""
+
+
+def places(tree: Any, at: Place = ()) -> Iterator[Place]:
+    """Give every place in a tree, the root left out."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in items:
+        yield (*at, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*at, key))
+
+
+def holder_of(tree: Any, place: Place) -> Any:
+    """Give the map or the list that a place is in."""
+    for key in place[:-1]:
+        tree = tree[key]
+    return tree
+
+
+def damage(draw: random.Random, body: Body) -> None:
+    """Change something in one place."""
+    found = [place for place in places(body) if place not in _FIXED]
+    if not found:
+        return
+    place = draw.choice(found)
+    holder, key = holder_of(body, place), place[-1]
+    match draw.randrange(10):
+        case 0 | 1:
+            del holder[key]
+        case 2 if isinstance(holder, list):
+            holder.append(copy.deepcopy(holder[int(key)]))
+        case 2 | 3 if isinstance(holder, dict):
+            holder[draw.choice(("unknown", "Name", "maxsurge", f"{key}s"))] = draw.choice(ODD)
+        case 4:
+            holder[key] = _turned(holder[key])
+        case _:
+            holder[key] = copy.deepcopy(draw.choice(ODD))
+
+
+def damage_pod(draw: random.Random, body: Body) -> None:
+    """Write something odd, or nothing, into a field deep in a pod template."""
+    try:
+        spec = draw.choice(body["spec"]["template"]["roles"])["entryTemplate"]["spec"]
+        spec["containers"][0]["name"]
+    except (LookupError, TypeError):
+        return  # something else broke it already
+    for _ in range(draw.randint(1, 3)):
+        pods.grow(draw, spec)
+    deep = [place for place in places(spec) if len(place) > draw.randint(0, 4)]
+    if deep:
+        place = draw.choice(deep)
+        holder, key = holder_of(spec, place), place[-1]
+        match draw.randrange(6):
+            case 0:
+                del holder[key]
+            case 1 if isinstance(holder, list):
+                holder.append(copy.deepcopy(holder[int(key)]))
+            case 2:
+                holder[key] = _turned(holder[key])
+            case _:
+                holder[key] = copy.deepcopy(draw.choice(ODD))
+
+
+def _turned(value: Any) -> Any:
+    """Give nearly the same, of another kind."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case str():
+            return int(value) if value.isdecimal() and value.isascii() else [value]
+        case list():
+            return {str(index): item for index, item in enumerate(value)}
+        case dict():
+            return [value]
+        case _:
+            return ""

@@ -1,0 +1,190 @@
+"""The same serving by Kthena's controller and by the native backend: are the objects the same?
+
+Random servings are created once as a ModelServing, for the real controller, and once as the native
+backend's manifests, for Kubernetes' own controllers, each in a namespace of its own.
+"""
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance import drawn
+from conformance.__main__ import Context
+from conformance.differences import DOCUMENTED, Difference, compare, level, unused
+from kthena_components.backends.base import Manifest
+from kthena_components.backends.compiler import Compiled, compile_serving
+from kthena_components.backends.volcano import SCHEDULING
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.core.findings import SpecError
+from sandbox.cluster import Size, create
+
+SPECIFICATIONS = 60
+AT_ONCE = 4
+PATIENCE = 150
+"""Seconds in which a serving must have all its pods."""
+SETTLED = 5
+"""Seconds after which pods, Services and gangs are no longer about to become the same."""
+ROOM = Size(racks=4, nodes=16, gpus=8)
+ORDER = ("PodGroup", "Service", "StatefulSet")
+KINDS = (("v1", "Pod"), ("v1", "Service"), (SCHEDULING, "PodGroup"))
+
+
+@dataclass(slots=True, kw_only=True)
+class Tried:
+    """One serving on both sides."""
+
+    args: drawn.Args
+    differences: list[Difference] = field(default_factory=list)
+    missing: str = ""
+    """What did not come in time."""
+    objects: int = 0
+    used: Counter[str] = field(default_factory=Counter)
+
+
+def run(context: Context) -> None:
+    """Try the servings, several at a time, and tell what differs."""
+    rng = random.Random(f"emission {context.seed}")  # noqa: S311 - to repeat, not to hide
+    servings = draw(rng, context.many(SPECIFICATIONS))
+    sandbox = context.sandbox(ROOM)
+    try:
+        api = sandbox.api
+        _prepare(api)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            tried = list(pool.map(lambda item: _try(api, *item), enumerate(servings)))
+        sandbox.processes.check()
+    finally:
+        sandbox.processes.stop_all()
+    tell(context, tried)
+
+
+def draw(rng: random.Random, number: int) -> list[drawn.Args]:
+    """Draw servings that both backends take, all different."""
+    found: dict[str, drawn.Args] = {}
+    while len(found) < number:
+        args = drawn.serving(rng)
+        try:
+            for backend in ("native", "kthena"):
+                compile_serving({**args, "backend": backend})
+        except SpecError:
+            continue
+        found[json.dumps(args, sort_keys=True)] = args
+    return list(found.values())
+
+
+def tell(context: Context, tried: list[Tried]) -> None:
+    """Count what was compared and what was allowed; show each sort of difference once."""
+    part, used = context.part, Counter[str]()
+    part.count("servings made by both", len(tried))
+    part.count("pods compared", sum(drawn.pods_of(each.args) for each in tried))
+    part.count("objects compared", sum(each.objects for each in tried))
+    smallest: dict[str, tuple[drawn.Args, Difference]] = {}
+    for each in sorted(tried, key=lambda item: len(json.dumps(item.args))):
+        used.update(each.used)
+        part.check("a serving has all its pods", holds=not each.missing,
+                   seen=f"{each.missing}: {json.dumps(each.args)}")  # fmt: skip
+        part.check("both make the same", holds=not each.differences,
+                   seen=f"{len(each.differences)} differences")  # fmt: skip
+        for difference in each.differences:
+            smallest.setdefault(difference.sort, (each.args, difference))
+    for args, difference in smallest.values():
+        part.fail(f"{difference}, of {json.dumps(args)}")
+    for text, number in sorted(used.items()):
+        part.count(f"times allowed: {text}", number)
+    part.count("documented differences", DOCUMENTED)
+    if context.scale >= 1:
+        for text in unused(used):
+            part.fail(f"documented, but needed by nothing: {text}")
+
+
+def _prepare(api: Cluster) -> None:
+    """Make what the servings refer to."""
+    queue = {"weight": 1, "reclaimable": False}
+    api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata": {"name": drawn.QUEUE},
+                "spec": queue})  # fmt: skip
+    for node in list(api.list("topology.volcano.sh/v1alpha1", "HyperNode")):
+        api.patch(node, {"spec": {"tierName": drawn.TIERS[node["spec"]["tier"]]}})
+
+
+def _try(api: Cluster, number: int, args: drawn.Args) -> Tried:
+    tried = Tried(args=args)
+    spaces = {backend: f"{backend}-{number}" for backend in ("native", "kthena")}
+    for backend, space in spaces.items():
+        _namespace(api, space)
+        made = compile_serving({**args, "backend": backend, "namespace": space})
+        create(api, _in_order(made))
+    _wait(lambda: _look(api, tried, spaces, made), lambda: not tried.missing, PATIENCE)
+    if not tried.missing:
+        _wait(lambda: _look(api, tried, spaces, made), lambda: not tried.differences, SETTLED)
+    for space in spaces.values():
+        api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
+    return tried
+
+
+def _wait(look: Callable[[], None], fine: Callable[[], bool], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    look()
+    while not fine() and time.monotonic() < until:
+        time.sleep(0.3)
+        look()
+
+
+def _look(api: Cluster, tried: Tried, spaces: Mapping[str, str], made: Compiled) -> None:
+    """Compare both sides as they are now."""
+    bodies = {side: _bodies(api, space) for side, space in spaces.items()}
+    tried.missing = "; ".join(
+        text for side, found in bodies.items() for text in [_lacks(tried.args, side, found)] if text
+    )
+    tried.used.clear()
+    if not tried.missing:
+        used = tried.used
+        sides = [level(bodies[side], spaces[side], used) for side in ("native", "kthena")]
+        tried.objects = sum(len(side) for side in sides)
+        tried.differences = list(compare(sides[0], sides[1], made.plan, tried.used))
+
+
+def _lacks(args: drawn.Args, side: str, bodies: list[dict[str, Any]]) -> str:
+    """Say what a side lacks of its pods."""
+    pods = [body for body in bodies if body["kind"] == "Pod"]
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+    there = len(running) if drawn.places(args) else len(pods)
+    wanted = drawn.pods_of(args)
+    if there == wanted:
+        return ""
+    found = (condition.get("message") for body in bodies
+             for condition in (body.get("status") or {}).get("conditions") or [])  # fmt: skip
+    why = sorted({text for text in found if text})[:3]
+    return f"{side} has {there} of {wanted} pods, {len(pods)} are made {why}"
+
+
+def _bodies(api: Cluster, space: str) -> list[dict[str, Any]]:
+    found = [body for kind in KINDS for body in api.list(*kind, space)]
+    return [body for body in found if "deletionTimestamp" not in body["metadata"]]
+
+
+def _in_order(made: Compiled) -> list[Mapping[str, Any]]:
+    """Give the manifests as Pulumi would create them: gangs, Services, pods."""
+
+    def place(manifest: Manifest) -> int:
+        return ORDER.index(manifest.kind) if manifest.kind in ORDER else len(ORDER)
+
+    return [manifest.body for manifest in sorted(made.manifests, key=place)]
+
+
+def _namespace(api: Cluster, name: str) -> None:
+    """Make a namespace, and wait for its service account: no pod is made without."""
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    account = {"apiVersion": "v1", "kind": "ServiceAccount",
+               "metadata": {"name": "default", "namespace": name}}  # fmt: skip
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            api.get(account)
+        except ClusterError:
+            time.sleep(0.1)
+        else:
+            return

@@ -1,0 +1,218 @@
+"""The sandbox itself: ready soon, small, on loopback, beside another one, and gone afterwards.
+
+Then the stack that is made for it: up, told by `doctor` and `status`, and down again.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from conformance.__main__ import Context
+from conformance.report import Part
+from kthena_components.cluster.client import Cluster
+from kthena_components.cluster.doctor import judge_cluster
+from kthena_components.cluster.examine import examine
+from kthena_components.cluster.look import look_at_servings
+from kthena_components.cluster.need import MODEL_SERVING, POD_GROUP, SERVICE, STATEFUL_SET
+from kthena_components.cluster.observed import name_of
+from kthena_components.cluster.seen import Mark
+from kthena_components.cluster.stack_file import read_stack_file
+from kthena_components.cluster.status import render_status, state_of, waits
+from sandbox.cluster import Sandbox, Size, down, up
+from sandbox.layout import HOST, Layout
+from sandbox.processes import SandboxError
+from tests.support.engine import ROOT, Stack
+
+MOST_SECONDS, MOST_BYTES = 30, 2 * 2**30
+STACK, NAMESPACE = "sandbox", "serving"
+SCHEDULER = "vc-scheduler"
+GRACE = 30
+"""Seconds in which pods must have gone after a destroy."""
+
+
+def run(context: Context) -> None:
+    """Start two sandboxes side by side, use one, disturb the other, and end both."""
+    one = _start(context, "one")
+    try:
+        _folder_in_use(context, one)
+        _port_in_use(context, one)
+        _stack(context, one)
+        two = _start(context, "two")
+        try:
+            _beside(context.part, one, two)
+            _dead(context.part, two)
+            _ends_only_its_own(context, one, two)
+        finally:
+            two.processes.stop_all()
+    finally:
+        one.processes.stop_all()
+    context.part.check("nothing runs any more", holds=not one.processes.running())
+
+
+def _start(context: Context, name: str) -> Sandbox:
+    # On a machine that others use as well everything takes its share longer.
+    share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    began = time.monotonic()
+    sandbox = context.sandbox(name=name)
+    seconds, held = time.monotonic() - began, sandbox.processes.memory()
+    part = context.part
+    part.count("sandboxes started")
+    part.say(f"{name}: ready after {seconds:.1f} s, {held / 2**20:.0f} MiB")
+    part.check(
+        f"ready in {MOST_SECONDS} s of a machine of its own",
+        holds=seconds <= MOST_SECONDS * share, seen=f"{seconds:.1f} s, shared {share:.1f} times",
+    )  # fmt: skip
+    part.check("at most 2 GiB", holds=held <= MOST_BYTES, seen=f"{held / 2**20:.0f} MiB")
+    elsewhere = sorted(set(_addresses(sandbox)) - {HOST})
+    part.check("every program listens on loopback alone", holds=not elsewhere, seen=elsewhere)
+    return sandbox
+
+
+def _addresses(sandbox: Sandbox) -> Iterator[str]:
+    for name in sandbox.processes.running():
+        for connection in sandbox.processes.process(name).net_connections("inet"):
+            if connection.status == psutil.CONN_LISTEN:
+                yield connection.laddr.ip
+
+
+def _folder_in_use(context: Context, one: Sandbox) -> None:
+    said = _refusal(lambda: up(one.layout.folder, Size(), context.part.say))
+    context.part.check(
+        "a folder in use is refused, and its sandbox offered",
+        holds=f"export KUBECONFIG={one.layout.kubeconfig}" in said, seen=said,
+    )  # fmt: skip
+
+
+def _port_in_use(context: Context, one: Sandbox) -> None:
+    """Start etcd on ports that the other sandbox listens on: it dies, and is named."""
+    folder = context.folder / "taken"
+    (folder / "log").mkdir(parents=True)
+    other = Sandbox(Layout(folder=folder, ports=one.layout.ports), one._programs)  # noqa: SLF001
+    try:
+        said = _refusal(other.control_plane)
+    finally:
+        other.processes.stop_all()
+    context.part.check(
+        "a port in use is told in the words of the program that died",
+        holds="etcd has died" in said and "address already in use" in said, seen=said,
+    )  # fmt: skip
+    context.part.check("the other sandbox still answers", holds=_answers(one))
+
+
+def _refusal(start: object) -> str:
+    try:
+        start()  # type: ignore[operator]
+    except SandboxError as error:
+        return str(error)
+    return "nothing was refused"
+
+
+def _answers(sandbox: Sandbox) -> bool:
+    return bool(list(sandbox.api.list("v1", "Node")))
+
+
+def _beside(part: Part, one: Sandbox, two: Sandbox) -> None:
+    shared = set(one.layout.ports.values()) & set(two.layout.ports.values())
+    part.check("two sandboxes share no port", holds=not shared, seen=shared)
+    part.check("both answer", holds=_answers(one) and _answers(two))
+    running = (one.processes.running(), two.processes.running())
+    part.check("both run the same programs", holds=running[0] == running[1], seen=running)
+
+
+def _dead(part: Part, sandbox: Sandbox) -> None:
+    process = sandbox.processes.process(SCHEDULER)
+    process.kill()
+    process.wait()
+    said = _refusal(sandbox.processes.check)
+    log = sandbox.layout.log(SCHEDULER)
+    part.check(
+        "a dead program is named with the end of its log",
+        holds=said.startswith(f"{SCHEDULER} has died. The end of {log}:\n  "), seen=said,
+    )  # fmt: skip
+
+
+def _ends_only_its_own(context: Context, one: Sandbox, two: Sandbox) -> None:
+    """End one sandbox while a stranger of a program's name and another sandbox run."""
+    part, before = context.part, one.processes.running()
+    with _stranger(context.folder) as stranger:
+        ended = down(two.layout.folder)
+        part.check("down names what it ended", holds="etcd" in ended and SCHEDULER not in ended,
+                   seen=ended)  # fmt: skip
+        part.check("a stranger of the same name goes on", holds=stranger.poll() is None)
+    part.check("the other sandbox goes on", holds=one.processes.running() == before)
+    part.check("the folder is gone", holds=not two.layout.folder.exists())
+    left = [name for name in before if _is_alive(two, name)]
+    part.check("nothing of it runs", holds=not left, seen=left)
+
+
+def _is_alive(sandbox: Sandbox, name: str) -> bool:
+    marker = str(sandbox.layout.folder)
+    return any(
+        marker in " ".join(process.info["cmdline"] or ())
+        for process in psutil.process_iter(["name", "cmdline"])
+        if process.info["name"] == name
+    )
+
+
+@contextmanager
+def _stranger(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    program = folder / "stranger" / "etcd"
+    program.parent.mkdir()
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    with subprocess.Popen([program, "600"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _stack(context: Context, sandbox: Sandbox) -> None:
+    """Deploy the stack of the sandbox with the real engine, look at it, and take it down."""
+    part, api = context.part, sandbox.api
+    _doctor(part, api, "before up")
+    stack = Stack.make(
+        ROOT, STACK, context.folder / "stack", {"KUBECONFIG": str(sandbox.layout.kubeconfig)}
+    )
+    began = time.monotonic()
+    update = stack.up()
+    part.say(f"up of stack {STACK}: {time.monotonic() - began:.1f} s")
+    part.check("up succeeds", holds=update.code == 0, seen=update.text[-2000:])
+    seen = look_at_servings(api, NAMESPACE)
+    states = {name_of(pod): state_of(pod) for pod in seen.pods}
+    part.count("pods placed by Volcano and Kthena", len(states))
+    part.check("8 pods, all Running", holds=[*states.values()] == ["Running"] * 8, seen=states)
+    part.check("status has nothing that waits", holds=not list(waits(seen)), seen=[*waits(seen)])
+    rows = [line.split() for line in render_status(seen).splitlines()[2:]]
+    tiers = {tuple(row[:2]): row[7] for row in rows}
+    part.check("4 groups, each inside one rack", holds=[*tiers.values()] == ["1"] * 4, seen=tiers)
+    _doctor(part, api, "after up")
+    again = stack.up()
+    part.check("up again changes nothing", holds=not again.steps, seen=again.steps)
+    gone = stack.destroy()
+    part.check("destroy succeeds", holds=gone.code == 0, seen=gone.text[-2000:])
+    left = _left(api)
+    part.check("destroy leaves nothing", holds=not left, seen=left)
+
+
+def _doctor(part: Part, api: Cluster, when: str) -> None:
+    read = read_stack_file(ROOT, STACK)
+    seen = examine(api, str(api.ask("GET", "/version")["gitVersion"]), read.need)
+    bad = [line for line in judge_cluster(seen, read.need) if line.mark in {Mark.FAIL, Mark.WARN}]
+    part.check(f"doctor finds the cluster sound {when}", holds=not bad, seen=bad)
+
+
+def _left(api: Cluster) -> list[str]:
+    """List what is still there; pods end a moment after their owners."""
+    kinds = (("v1", "Pod"), SERVICE, STATEFUL_SET, POD_GROUP, MODEL_SERVING)
+    until = time.monotonic() + GRACE
+    while True:
+        found = [f"{kind[1]} {name_of(b)}" for kind in kinds for b in api.list(*kind, NAMESPACE)]
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(0.5)

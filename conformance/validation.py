@@ -1,0 +1,179 @@
+"""Random objects, judged by our rules and by the real API server and webhooks: both agree."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from conformance.__main__ import Context
+from conformance.cases import KINDS, Kind, ours, theirs
+from conformance.deliberate import DELIBERATE, ELSEWHERE, SILENT, admission, may_differ
+from conformance.report import Part
+from conformance.shrink import shrink
+from conformance.volcano import PARENT
+from kthena_components.cluster.client import Cluster
+from kthena_components.core.checks import kthena_admission, volcano_objects
+from kthena_components.core.checks.pod_shape import TABLE
+from kthena_components.core.checks.volcano_reading import HYPER_NODE, POD_GROUP, QUEUE
+from kthena_components.core.findings import Finding
+from sandbox.pod_fields import read_fields
+
+_THREADS = 3
+_SHRUNK = 5
+"""Disagreements of one kind that are made small; the others are named by their number."""
+_PATIENCE = 30.0
+Body = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of many tries."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    """How often a rule refused, as the cluster did."""
+    alone: Counter[str] = field(default_factory=Counter)
+    """The same, with no other rule beside it."""
+    deliberate: Counter[int] = field(default_factory=Counter)
+    """How often each of DELIBERATE was found."""
+    differ: list[int] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        """Add another tally."""
+        self.verdicts.update(other.verdicts)
+        self.rules.update(other.rules)
+        self.alone.update(other.alone)
+        self.deliberate.update(other.deliberate)
+        self.differ += other.differ
+
+
+def run(context: Context) -> None:
+    """Judge everything, and compare."""
+    sandbox = context.sandbox()
+    try:
+        _check_table(context.part, sandbox.api)
+        sandbox.api.create(PARENT)
+        _wait_for_parent(sandbox.api)
+        total = Tally()
+        for kind in KINDS:
+            total.add(_compare(context, kind, sandbox.layout.kubeconfig))
+        _check_reach(context.part, total)
+    finally:
+        sandbox.processes.stop_all()
+
+
+def _check_table(part: Part, api: Cluster) -> None:
+    stated = json.loads(TABLE.read_text())
+    seen = read_fields(api)
+    differ = sorted(k for k in stated.keys() | seen.keys() if stated.get(k) != seen.get(k))
+    part.check("the fields of pods are those of the API server", holds=not differ, seen=differ)
+
+
+def _wait_for_parent(api: Cluster) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while (api.get(PARENT).get("status") or {}).get("state") != "Open":
+        if time.monotonic() > deadline:
+            raise TimeoutError("the Queue 'everything' is not open: see vc-controller-manager.log")
+        time.sleep(0.1)
+
+
+def _compare(context: Context, kind: Kind, kubeconfig: Path) -> Tally:
+    """Try one kind on a few connections at once."""
+    began, part, number = time.monotonic(), context.part, max(context.many(kind.number), kind.least)
+    tally = Tally()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        work = partial(_tries, kind, context.seed, kubeconfig)
+        for one in pool.map(work, (range(n, number, _THREADS) for n in range(_THREADS))):
+            tally.add(one)
+    part.checks += number
+    for verdict, times in sorted(tally.verdicts.items()):
+        part.count(f"{kind.name}s {verdict}", times)
+    part.say(f"{number:,} {kind.name}s in {time.monotonic() - began:.0f} s")
+    api = Cluster.open(kubeconfig)
+    for found, told in zip(
+        sorted(tally.differ), _told(api, kind, context.seed, tally), strict=True
+    ):
+        part.fail(f"{kind.name} {found} of seed {context.seed}: {told}")
+    return tally
+
+
+def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
+    api, tally = Cluster.open(kubeconfig), Tally()
+    for number in numbers:
+        body = kind.body(seed, number)
+        findings, refusal = ours(kind, body), theirs(api, kind, body)
+        verdict = _verdict(findings, refusal)
+        tally.verdicts[verdict or "judged otherwise"] += 1
+        if not verdict:
+            tally.differ.append(number)
+        for index, entry in enumerate(DELIBERATE):
+            tally.deliberate[index] += any(map(entry.covers, findings))
+        if rules := {finding.rule for finding in admission(findings)} if refusal else set():
+            tally.rules.update(rules)
+            tally.alone.update(rules if len(rules) == 1 else ())
+    return tally
+
+
+def _verdict(findings: list[Finding], refusal: str | None) -> str:
+    """Say how both agree; empty where they do not."""
+    shared = admission(findings)
+    if refusal and not shared and any(words in refusal for words in ELSEWHERE):
+        return "refused for another object of the cluster"
+    if may_differ(findings) and (not shared or refusal):
+        return "refused by us, on purpose, whatever the cluster says"
+    if bool(shared) != bool(refusal):
+        return ""
+    if refusal:
+        return "refused by both"
+    return "refused by us alone, on purpose" if findings else "taken by both"
+
+
+def _told(api: Cluster, kind: Kind, seed: int, tally: Tally) -> Iterator[str]:
+    """Describe each disagreement, the first ones by the smallest object that shows it."""
+    for index, number in enumerate(sorted(tally.differ)):
+        body = kind.body(seed, number)
+        if index < _SHRUNK:
+            way = _way(api, kind, body)
+            body = shrink(body, lambda smaller, way=way: _way(api, kind, smaller) == way)  # type: ignore[misc]
+            said = theirs(api, kind, body)
+            shown = yaml.safe_dump(body, sort_keys=False, allow_unicode=True)
+            by_us = "; ".join(map(str, admission(ours(kind, body)))) or "nothing"
+            yield f"we say {by_us}\n  the cluster says {said or 'nothing'}\n{shown}"
+        else:
+            yield "both differ"
+
+
+def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
+    findings, refusal = ours(kind, body), theirs(api, kind, body)
+    agree = bool(_verdict(findings, refusal))
+    return agree, bool(refusal)
+
+
+def _check_reach(part: Part, total: Tally) -> None:
+    """A rule that was never tried proves nothing, and neither does a difference never seen."""
+    for rule in sorted(_rules()):
+        alone = f"of them {total.alone[rule]:,} by nothing else"
+        part.count(f"refused by {rule} and by the cluster, {alone}", total.rules[rule])
+        part.check(f"{rule} was tried by itself", holds=total.alone[rule] > 0)
+    for index, entry in enumerate(DELIBERATE):
+        where = f"{entry.rule} {entry.says}".strip()
+        part.count(f"stricter on purpose, {where}: {entry.reason}", total.deliberate[index])
+        part.check(f"the difference '{where}' was seen", holds=total.deliberate[index] > 0)
+
+
+def _rules() -> set[str]:
+    """Name the rules of admission, except those of which nothing is the cluster's."""
+    kthena = {f"kthena-{rule.__name__.replace('_', '-')}" for rule in kthena_admission.RULES}
+    kinds = (POD_GROUP, QUEUE, HYPER_NODE)
+    listed = [rule for kind in kinds for rule in volcano_objects.RULES[kind]]
+    names = {rule.__name__ for rule in (*listed, *volcano_objects.TOPOLOGY_RULES)}
+    volcano = {name.replace("_", "-") for name in names}
+    ours_alone = {entry.rule for entry in DELIBERATE if not entry.says}
+    return (kthena | volcano) - ours_alone - SILENT.keys()

@@ -1,0 +1,156 @@
+"""What a cluster shows of one namespace: its pods, what is unavailable, and what is left."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from kthena_components.backends.kthena import API_VERSION, KIND
+from kthena_components.backends.volcano import SCHEDULING
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.core import naming
+
+INTERVAL = 0.1
+"""Seconds between two looks at the pods."""
+OF_THE_CLUSTER = {
+    ("ServiceAccount", "default"): "made in every namespace",
+    ("ConfigMap", "kube-root-ca.crt"): "made in every namespace",
+}
+NEVER_OURS = {
+    "Event": "a log, which expires",
+    "Lease": "a heartbeat",
+    "PodMetrics": "a measurement",
+}
+CLUSTER_WIDE = (
+    ("topology.volcano.sh/v1alpha1", "HyperNode"),
+    (SCHEDULING, "Queue"),
+)
+Pod = dict[str, Any]
+
+
+def pods(api: Cluster, namespace: str) -> list[Pod]:
+    """List the pods that are not ending."""
+    found = api.list("v1", "Pod", namespace)
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def is_ready(pod: Pod) -> bool:
+    """Tell whether a pod serves."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def group_of(pod: Pod) -> str:
+    """Name the ServingGroup of a pod."""
+    return str(pod["metadata"]["labels"].get(naming.GROUP_NAME))
+
+
+def identities(found: list[Pod]) -> set[str]:
+    """Give what no second pod has, whatever it is called."""
+    return {pod["metadata"]["uid"] for pod in found}
+
+
+def available(api: Cluster, namespace: str) -> list[tuple[bool, int]]:
+    """Say of each ModelServing whether it is Available, and how many groups are."""
+    states = [body.get("status") or {} for body in api.list(API_VERSION, KIND, namespace)]
+    return [
+        (
+            any(
+                c["type"] == "Available" and c["status"] == "True" for c in s.get("conditions", [])
+            ),
+            s.get("availableReplicas", 0),
+        )
+        for s in states
+    ]
+
+
+def tiers(api: Cluster, namespace: str) -> list[tuple[int | None, str | None]]:
+    """Give number and name of every tier that the gangs and their engines stay in."""
+    return [
+        (topology.get("highestTierAllowed"), topology.get("highestTierName"))
+        for gang in api.list(SCHEDULING, "PodGroup", namespace)
+        for holder in (gang["spec"], *gang["spec"].get("subGroupPolicy", []))
+        for topology in [holder.get("networkTopology") or {}]
+    ]
+
+
+def wait(fine: Callable[[], bool], seconds: float) -> bool:
+    """Wait until something holds, and tell whether it did."""
+    until = time.monotonic() + seconds
+    while not fine():
+        if time.monotonic() > until:
+            return False
+        time.sleep(INTERVAL)
+    return True
+
+
+def left(api: Cluster, namespace: str) -> set[str]:
+    """Name every object of every kind in a namespace, and what is cluster-wide of our kinds."""
+    found = {f"{kind} {body['metadata']['name']}" for version, kind in CLUSTER_WIDE
+             for body in api.list(version, kind)}  # fmt: skip
+    for version, kind in _namespaced(api):
+        for body in api.list(version, kind, namespace):
+            name = str(body["metadata"]["name"])
+            if (kind, name) not in OF_THE_CLUSTER:
+                found.add(f"{kind} {name}")
+    return found
+
+
+def _namespaced(api: Cluster) -> list[tuple[str, str]]:
+    """Ask the API server which kinds can be listed in a namespace."""
+    groups = api.ask("GET", "/apis")["groups"]
+    paths = {"v1": "/api/v1"} | {
+        each["groupVersion"]: f"/apis/{each['groupVersion']}"
+        for group in groups
+        for each in [group["preferredVersion"]]
+    }
+    return [
+        (version, item["kind"])
+        for version, path in paths.items()
+        for item in api.ask("GET", path)["resources"]
+        if item["namespaced"] and "list" in item["verbs"] and item["kind"] not in NEVER_OURS
+    ]
+
+
+class Watch:
+    """Looks at the pods of a namespace while something else happens."""
+
+    def __init__(self, api: Cluster, namespace: str, per_group: int) -> None:
+        """Count a group as available when it has this many ready pods."""
+        self._api, self._namespace, self._per_group = api, namespace, per_group
+        self._groups = {group_of(pod) for pod in pods(api, namespace)}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.samples = 0
+        self.worst = 0
+        """Most groups that were unavailable at once."""
+        self.trouble = ""
+
+    def __enter__(self) -> Self:
+        """Begin to look."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop looking."""
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done.wait(INTERVAL):
+            try:
+                found = pods(self._api, self._namespace)
+            except ClusterError as error:
+                self.trouble = str(error)
+                continue
+            ready = Counter(group_of(pod) for pod in found if is_ready(pod))
+            up = sum(1 for number in ready.values() if number >= self._per_group)
+            self.worst = max(self.worst, len(self._groups) - up)
+            self.samples += 1

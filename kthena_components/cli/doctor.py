@@ -1,0 +1,63 @@
+"""`kthena-components doctor`: whether a cluster has what an update needs, before the update."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kthena_components.cli.opening import WRONG, add_cluster, opened
+from kthena_components.cli.reports import one_line
+
+if TYPE_CHECKING:
+    from kthena_components.cluster.stack_file import ReadStack
+
+_EXITS = """exit status:
+  0  nothing failed
+  1  something failed: an update would be refused, or its pods would never run
+  2  wrong use, or the cluster cannot be read
+
+Each line begins with ok, warn, fail, or unknown for what could not be told."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to those of `kthena-components`."""
+    parser = commands.add_parser(
+        "doctor",
+        help="say whether a cluster has what servings need, before anything is applied",
+        description="Look at a cluster, without changing it: Volcano, Kthena, their versions, "
+        "whether they run, the scheduler's plugins, queues, HyperNodes, GPUs and your rights.",
+        epilog=_EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--stack", metavar="STACK", help="ask for what this stack of the project here needs"
+    )
+    add_cluster(parser)
+    parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Write one line for each thing that was looked at, and give the exit status."""
+    # Imported here because most commands need none of it.
+    from kthena_components.cluster.need import DEFAULT, need_of_backends  # noqa: PLC0415
+    from kthena_components.cluster.stack_file import StackFileError, read_stack_file  # noqa: PLC0415
+
+    need = need_of_backends(DEFAULT)
+    stack: ReadStack | None = None
+    if asked.stack is not None:
+        try:
+            stack = read_stack_file(Path(), asked.stack)
+        except StackFileError as error:
+            parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
+        need = stack.need
+        asked.kubeconfig = asked.kubeconfig or stack.kubeconfig
+        asked.context = asked.context or stack.spec.context
+    with opened(asked, parser) as (cluster, version):
+        from kthena_components.cluster.doctor import judge_cluster, judge_stack_file  # noqa: PLC0415
+        from kthena_components.cluster.examine import examine  # noqa: PLC0415
+        from kthena_components.cluster.seen import exit_status, render_lines  # noqa: PLC0415
+
+        lines = [*judge_stack_file(stack), *judge_cluster(examine(cluster, version, need), need)]
+        sys.stdout.write(f"{render_lines(lines)}\n")
+        sys.stdout.flush()
+        return exit_status(lines)

@@ -1,0 +1,56 @@
+"""All that `doctor` says of what it has seen. Pure."""
+
+from kthena_components.cluster.access import (
+    judge_namespaces,
+    judge_queues,
+    judge_rights,
+    judge_secrets,
+)
+from kthena_components.cluster.need import Need
+from kthena_components.cluster.network import judge_network, judge_tiers
+from kthena_components.cluster.room import judge_gpus, judge_room
+from kthena_components.cluster.seen import Line, Mark, Seen
+from kthena_components.cluster.stack_file import ReadStack
+from kthena_components.cluster.systems import (
+    judge_controllers,
+    judge_kthena,
+    judge_kubernetes,
+    judge_scheduler_config,
+    judge_volcano,
+)
+
+_SHOWN = 3
+
+
+def judge_stack_file(stack: ReadStack | None) -> list[Line]:
+    """Say what an update of a stack would be refused for, whatever the cluster."""
+    if stack is None:
+        return []
+    found = [Line(Mark.FAIL, "stack", str(refusal)) for refusal in stack.refusals[:_SHOWN]]
+    more = len(stack.refusals) - _SHOWN
+    if more > 0:
+        text = f"{more} more: run `pulumi preview --stack {stack.need.stack}`"
+        found.append(Line(Mark.FAIL, "stack", text))
+    if stack.renders:
+        text = "its output is render, so an update writes files and does not touch this cluster"
+        found.append(Line(Mark.WARN, "stack", text))
+    return found
+
+
+def judge_cluster(seen: Seen, need: Need) -> list[Line]:
+    """Judge a cluster by everything that is asked of it, in the order in which one mends it."""
+    return [
+        *judge_kubernetes(seen, need),
+        *judge_volcano(seen, need),
+        *judge_kthena(seen, need),
+        *judge_controllers(seen, need),
+        *judge_scheduler_config(seen, need),
+        *judge_queues(seen, need),
+        *judge_network(seen, need),
+        *judge_tiers(seen, need),
+        *judge_gpus(seen, need),
+        *judge_room(seen, need),
+        *judge_namespaces(seen, need),
+        *judge_secrets(seen, need),
+        *judge_rights(seen, need),
+    ]

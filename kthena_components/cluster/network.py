@@ -1,0 +1,130 @@
+"""Whether HyperNodes are sound, and the tiers that servings ask for exist. Pure."""
+
+import re
+from collections.abc import Iterator
+
+from kthena_components.cluster.need import HYPER_NODE, Need
+from kthena_components.cluster.observed import accelerators, allocatable, known, name_of
+from kthena_components.cluster.places import Domain
+from kthena_components.cluster.room import cap_of, gangs
+from kthena_components.cluster.seen import Line, Mark, Seen, serves
+from kthena_components.core.checks.hypernode_reading import read_hyper_nodes
+from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.known import Unknown
+from kthena_components.core.spec import TopologyMode, TopologySpec
+from kthena_components.core.topology_tree import check_tree
+
+SUBJECT = "HyperNodes"
+_PLACE = re.compile(r"(?:hyper_nodes|manifests)\[([0-9]+)\]")
+_MARKS = {Level.MANDATORY: Mark.FAIL, Level.ADVISORY: Mark.WARN}
+_SHOWN = 3
+
+
+def judge_network(seen: Seen, need: Need) -> Iterator[Line]:
+    """Judge the tree by the rules of core/topology_tree.py, then which nodes are in it."""
+    if not need.volcano or not serves(seen, HYPER_NODE):
+        return
+    domains = seen.domains(need.hyper_nodes)
+    if isinstance(seen.hyper_nodes, Unknown):
+        yield Line(Mark.UNKNOWN, SUBJECT, f"not judged, because {seen.hyper_nodes.because}")
+        return
+    bodies = seen.all_hyper_nodes(need.hyper_nodes)
+    if not bodies:
+        mark = Mark.FAIL if need.topology else Mark.WARN
+        text = "there are none, so a hard network topology binds nothing. Describe the racks in "
+        yield Line(mark, SUBJECT, f"{text}topology of the stack, or switch Volcano's discovery on")
+        return
+    told = list(_tree(seen, need))
+    yield from told
+    if isinstance(domains, Unknown):
+        yield Line(Mark.UNKNOWN, SUBJECT, f"which nodes they hold: {domains.because}")
+        return
+    empty = [domain.name for domain in domains if not domain.nodes]
+    if empty:
+        text = f"{_some(empty)} hold{'s' if len(empty) == 1 else ''} no node of this cluster. "
+        yield Line(Mark.WARN, SUBJECT, f"{text}Compare their selectors with `kubectl get nodes`")
+    yield from _outside(seen, domains)
+    if not any(line.mark is Mark.FAIL for line in told):
+        yield Line(Mark.OK, SUBJECT, _tiers(domains))
+
+
+def _tree(seen: Seen, need: Need) -> Iterator[Line]:
+    bodies = seen.all_hyper_nodes(need.hyper_nodes)
+    read = read_hyper_nodes(bodies)
+    names = [entry.name for entry in read.hyper_nodes]
+    for finding in check_tree(read.hyper_nodes):
+        yield _line(finding, names)
+    for finding in read.problems:
+        # What the reader cannot carry over, such as matchExpressions, is read in places.py.
+        if finding.level is not Level.UNKNOWN:
+            yield _line(finding, [name_of(body) for body in bodies])
+
+
+def _line(finding: Finding, names: list[str]) -> Line:
+    found = _PLACE.match(finding.path)
+    name = names[int(found[1])] if found else "HyperNodes"
+    remedy = f". {finding.remedy[:1].upper()}{finding.remedy[1:]}" if finding.remedy else ""
+    text = f"{name}: {finding.seen}{remedy} [{finding.rule}]"
+    return Line(_MARKS.get(finding.level, Mark.UNKNOWN), SUBJECT, text)
+
+
+def _outside(seen: Seen, domains: list[Domain]) -> Iterator[Line]:
+    """Name nodes with GPUs that are in no HyperNode: a hard topology never uses them."""
+    inside = frozenset[str]().union(*(domain.nodes for domain in domains))
+    gpus = [name_of(node) for node in known(seen.nodes) if accelerators(allocatable(node))]
+    out = sorted(set(gpus) - inside)
+    if out:
+        text = f"{len(out)} of {count_of(len(gpus), 'node')} with GPUs, {_some(out)}, "
+        text += f"{'is' if len(out) == 1 else 'are'} in none, and no hard topology uses them. "
+        yield Line(Mark.WARN, SUBJECT, f"{text}Add them to the HyperNode of their rack")
+
+
+def _tiers(domains: list[Domain]) -> str:
+    told = []
+    for tier in sorted({domain.tier for domain in domains}):
+        sizes = [len(domain.nodes) for domain in domains if domain.tier == tier]
+        least, most = min(sizes), max(sizes)
+        each = count_of(most, "node") if least == most else f"{least} to {most} nodes"
+        told.append(f"{len(sizes)} of tier {tier} with {each}{' each' if len(sizes) > 1 else ''}")
+    return ", ".join(told)
+
+
+def judge_tiers(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say when a topology names a tier that binds nothing, or one that nothing has."""
+    domains = seen.domains(need.hyper_nodes)
+    if isinstance(domains, Unknown) or not domains:
+        return
+    for plan in need.plans:
+        for gang in gangs(plan) if plan.gang else ():
+            topology = gang.topology
+            if topology is not None and topology.mode is TopologyMode.HARD:
+                said = _tier(topology, domains)
+                if said:
+                    yield Line(Mark.FAIL, "topology", f"{gang.title} {said}")
+
+
+def _tier(topology: TopologySpec, domains: list[Domain]) -> str | None:
+    cap = cap_of(domains, topology)
+    lowest, top = domains[0].tier, domains[-1].tier
+    if cap is None:
+        named = sorted({domain.tier_name for domain in domains if domain.tier_name})
+        return (
+            f"names tier '{topology.highest_tier_name}', which no HyperNode has, so the constraint "
+            f"is dropped. Known: {', '.join(named) or 'none'}"
+        )
+    if cap > top:
+        return (
+            f"allows tier {cap}, but the highest is {top}, so the constraint binds nothing. "
+            f"Write at most {top}"
+        )
+    if cap < lowest:
+        return (
+            f"allows tier {cap}, but the lowest is {lowest}, so it is never placed. "
+            f"Write at least {lowest}"
+        )
+    return None
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,248 @@
+"""What runs where: a table of the pods of servings, and why the others do not run. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tabulate import tabulate
+
+from kthena_components.cluster.observed import (
+    Body,
+    Listed,
+    annotations_of,
+    condition_of,
+    in_order,
+    known,
+    labels_of,
+    name_of,
+    namespace_of,
+    node_labels,
+    status_of,
+    title_of,
+)
+from kthena_components.cluster.places import Domain, lowest, read_domains
+from kthena_components.cluster.reasons import (
+    missing_group,
+    node_of,
+    why_gang_waits,
+    why_pod_waits,
+)
+from kthena_components.core import naming
+from kthena_components.core.facts import as_list, as_map
+from kthena_components.core.findings import count_of
+from kthena_components.core.known import Unknown
+
+HEADERS = ["serving", "group", "role", "pod", "state", "node", "rack", "tier", "PodGroup"]
+RUNNING = "Running"
+_NONE, _HIDDEN = "-", "?"
+_ENDED = frozenset({"Running", "Completed"})
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
+class Servings:
+    """What a cluster lists of servings, and of the nodes that they run on."""
+
+    pods: Sequence[Body]
+    pod_groups: Listed
+    model_servings: Listed = ()
+    stateful_sets: Listed = ()
+    hyper_nodes: Listed = ()
+    nodes: Listed = ()
+
+    @cached_property
+    def domains(self) -> list[Domain] | Unknown:
+        """HyperNodes with their nodes; unknown when one of the two cannot be listed."""
+        for listed in (self.hyper_nodes, self.nodes):
+            if isinstance(listed, Unknown):
+                return listed
+        return read_domains(known(self.hyper_nodes), node_labels(self.nodes))
+
+    @cached_property
+    def groups(self) -> dict[tuple[str, str, str], list[Body]]:
+        """Pods of each ServingGroup, by namespace, serving and group, in order."""
+        found: dict[tuple[str, str, str], list[Body]] = {}
+        for pod in sorted(self.pods, key=lambda pod: in_order(title_of(pod))):
+            labels = labels_of(pod)
+            serving, group = labels.get(naming.NAME, ""), labels.get(naming.GROUP_NAME, "")
+            found.setdefault((namespace_of(pod), serving, group), []).append(pod)
+        return dict(sorted(found.items(), key=lambda item: [in_order(part) for part in item[0]]))
+
+    @property
+    def names(self) -> set[str]:
+        """Names of all servings."""
+        labelled = (*self.pods, *known(self.stateful_sets))
+        found = {labels_of(body).get(naming.NAME, "") for body in labelled}
+        return (found | {name_of(body) for body in known(self.model_servings)}) - {""}
+
+    def only(self, serving: str) -> "Servings":
+        """Keep what belongs to one serving, and PodGroups that belong to none."""
+        own = [pod for pod in self.pods if labels_of(pod).get(naming.NAME) == serving]
+        return replace(
+            self,
+            pods=own,
+            pod_groups=_keep(self.pod_groups, serving, none=True),
+            stateful_sets=_keep(self.stateful_sets, serving),
+            model_servings=_named(self.model_servings, serving),
+        )
+
+    def pod_group(self, namespace: str, name: str) -> Body | None:
+        """Find a PodGroup."""
+        wanted = (namespace, name)
+        groups = known(self.pod_groups)
+        return next((g for g in groups if (namespace_of(g), name_of(g)) == wanted), None)
+
+
+def _keep(listed: Listed, serving: str, *, none: bool = False) -> Listed:
+    if isinstance(listed, Unknown):
+        return listed
+    wanted = {serving, None} if none else {serving}
+    return [body for body in listed if labels_of(body).get(naming.NAME) in wanted]
+
+
+def _named(listed: Listed, name: str) -> Listed:
+    return listed if isinstance(listed, Unknown) else [b for b in listed if name_of(b) == name]
+
+
+def render_status(seen: Servings) -> str:
+    """Write the table, then what waits and why, then what could not be seen."""
+    rows = list(_rows(seen))
+    parts = []
+    if rows:
+        parts.append(tabulate(rows, HEADERS, "simple", disable_numparse=True))
+    waiting = list(waits(seen))
+    if waiting:
+        parts.append("\n".join(f"{title}: {why}." for title, why in waiting))
+    hidden = _hidden(seen)
+    if hidden:
+        parts.append("\n".join(hidden))
+    return "\n\n".join(parts)
+
+
+def _rows(seen: Servings) -> Iterator[list[str]]:
+    for (namespace, serving, group), pods in seen.groups.items():
+        reached = _reached(seen, pods)
+        for pod in pods:
+            yield [
+                f"{namespace}/{serving}", group.removeprefix(f"{serving}-"),
+                labels_of(pod).get(naming.ROLE_ID, _NONE), name_of(pod), state_of(pod),
+                node_of(pod) or _NONE, _rack(seen, pod), reached, _phase(seen, pod),
+            ]  # fmt: skip
+
+
+def state_of(pod: Body) -> str:
+    """Say how a pod is in a word, as kubectl does."""
+    if as_map(pod.get("metadata")).get("deletionTimestamp"):
+        return "Terminating"
+    status = status_of(pod)
+    for item in as_list(status.get("containerStatuses")):
+        reason = as_map(as_map(as_map(item).get("state")).get("waiting")).get("reason")
+        if reason:
+            return str(reason)
+    phase = str(status.get("reason") or status.get("phase") or _HIDDEN)
+    if phase == RUNNING and condition_of(pod, "Ready").get("status") != "True":
+        return "not ready"
+    return "Completed" if phase == "Succeeded" else phase
+
+
+def _reached(seen: Servings, pods: Sequence[Body]) -> str:
+    """Say which tier holds all nodes of a group: the lower, the closer."""
+    nodes = {node for node in map(node_of, pods) if node}
+    if isinstance(seen.domains, Unknown):
+        return _HIDDEN
+    if not nodes or not seen.domains:
+        return _NONE
+    found = lowest(seen.domains, nodes)
+    return "none" if found is None else str(found.tier)
+
+
+def _rack(seen: Servings, pod: Body) -> str:
+    if isinstance(seen.domains, Unknown):
+        return _HIDDEN
+    found = lowest(seen.domains, {node} if (node := node_of(pod)) else set())
+    return _NONE if found is None else found.name
+
+
+def gang_of(pod: Body) -> str:
+    """Name of the PodGroup that a pod belongs to, empty for none."""
+    return annotations_of(pod).get(naming.POD_GROUP, "")
+
+
+def _phase(seen: Servings, pod: Body) -> str:
+    name = gang_of(pod)
+    if not name:
+        return _NONE
+    if isinstance(seen.pod_groups, Unknown):
+        return _HIDDEN
+    group = seen.pod_group(namespace_of(pod), name)
+    return "missing" if group is None else str(status_of(group).get("phase") or "new")
+
+
+def waits(seen: Servings) -> Iterator[tuple[str, str]]:
+    """Say what does not run, and why: gangs first, then pods alone, then what has no pods."""
+    told: set[str] = set()
+    for gang, pods in _gangs(seen).items():
+        namespace, name = gang
+        group = seen.pod_group(namespace, name)
+        unplaced = [pod for pod in pods if not node_of(pod)]
+        if group is None and pods and not isinstance(seen.pod_groups, Unknown):
+            told.update(map(title_of, pods))
+            yield f"{namespace}/{name}", missing_group(name, pods)
+        elif group is not None and (unplaced or not pods):
+            told.update(map(title_of, unplaced))
+            yield f"{namespace}/{name}", why_gang_waits(group, pods)
+    for pod in sorted(seen.pods, key=lambda pod: in_order(title_of(pod))):
+        state = state_of(pod)
+        if state not in _ENDED and title_of(pod) not in told:
+            yield title_of(pod), why_pod_waits(pod) or f"is {state}"
+    yield from _without_pods(seen)
+
+
+def _gangs(seen: Servings) -> dict[tuple[str, str], list[Body]]:
+    """Pods by namespace and PodGroup; a PodGroup of a serving that has no pods too."""
+    found: dict[tuple[str, str], list[Body]] = {
+        (namespace_of(group), name_of(group)): []
+        for group in known(seen.pod_groups)
+        if naming.NAME in labels_of(group)
+    }
+    for pod in seen.pods:
+        if gang := gang_of(pod):
+            found.setdefault((namespace_of(pod), gang), []).append(pod)
+    return dict(sorted(found.items(), key=lambda item: [in_order(part) for part in item[0]]))
+
+
+def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
+    """Say what should make pods and has not made all of them."""
+    for owner in known(seen.stateful_sets):
+        wanted = int(as_map(owner.get("spec")).get("replicas") or 0)
+        made = int(status_of(owner).get("replicas") or 0)
+        if made < wanted:
+            yield (
+                title_of(owner),
+                (
+                    f"this StatefulSet has made {made} of {count_of(wanted, 'pod')}: "
+                    f"see `kubectl describe statefulset {name_of(owner)}` for why"
+                ),
+            )
+    serving_pods = {(n, serving) for n, serving, _ in seen.groups}
+    for serving in known(seen.model_servings):
+        wanted = int(as_map(serving.get("spec")).get("replicas") or 0)
+        if wanted and (namespace_of(serving), name_of(serving)) not in serving_pods:
+            yield title_of(serving), _no_pods(serving, wanted)
+
+
+def _no_pods(serving: Body, wanted: int) -> str:
+    seen = "this ModelServing asks for " + count_of(wanted, "group") + " and has no pods; "
+    if not status_of(serving):
+        return f"{seen}it has no status either: is Kthena's controller running?"
+    said = condition_of(serving, "Available").get("message")
+    return f"{seen}its controller says: {said or 'nothing'}"
+
+
+def _hidden(seen: Servings) -> list[str]:
+    """Name the columns that could not be filled in, and why."""
+    columns = {"PodGroup": seen.pod_groups, "rack and tier": seen.domains}
+    return [
+        f"{column}: cannot be told, because {listed.because}."
+        for column, listed in columns.items()
+        if isinstance(listed, Unknown)
+    ]

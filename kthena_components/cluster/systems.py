@@ -1,0 +1,292 @@
+"""Whether Volcano and Kthena are there, new enough, and alive. Pure.
+
+Source of names and labels: the Helm charts of Volcano v1.14 (installer/helm/chart/volcano) and of
+Kthena v1.0.0 (charts/kthena); Leases: cmd/scheduler/main.go and cmd/controller-manager of Volcano,
+pkg/controller/controller.go of Kthena.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import yaml
+
+from kthena_components.cluster.need import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE, Kind, Need
+from kthena_components.cluster.observed import (
+    Body,
+    known,
+    labels_of,
+    name_of,
+    status_of,
+    title_of,
+)
+from kthena_components.cluster.seen import Line, Mark, Seen, serves
+from kthena_components.core.facts import as_list, as_map
+from kthena_components.core.findings import count_of
+from kthena_components.core.known import Unknown
+from kthena_components.core.spec import KthenaVersion
+
+OLDEST_KUBERNETES = (1, 28)
+"""The label of a pod's index came with it, and native workers read theirs from there."""
+PLUGIN = "network-topology-aware"
+SILENCE = timedelta(seconds=60)
+"""A controller that has not done in this time what it does at once does not run."""
+INSTALL_VOLCANO = "Install Volcano 1.14 or later"
+INSTALL_KTHENA = "Install Kthena 1.0 with its CRDs"
+Field = tuple[str, ...]
+_SUB_GROUPS: Field = ("spec", "subGroupPolicy")
+_ROLE_BUDGET: Field = ("spec", "template", "roles", "maxUnavailable")
+
+
+def judge_kubernetes(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say who answers, and whether Kubernetes is new enough."""
+    text = f"{seen.server} answers {seen.user}: Kubernetes {seen.version}"
+    found = re.match(r"v?(\d+)\.(\d+)", seen.version)
+    if found and (int(found[1]), int(found[2])) < OLDEST_KUBERNETES and "native" in need.backends:
+        text += ", but the native backend needs 1.28. Update it, or use kthena"
+        yield Line(Mark.FAIL, "cluster", text)
+    else:
+        yield Line(Mark.OK, "cluster", text)
+
+
+def judge_volcano(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say whether Volcano's kinds are there as we write them."""
+    if not need.volcano:
+        return
+    missing = [kind for kind in (POD_GROUP, QUEUE) if not serves(seen, kind)]
+    has_tree = serves(seen, HYPER_NODE)
+    if missing:
+        yield Line(Mark.FAIL, "volcano", f"{_lacks(seen, missing)}. {INSTALL_VOLCANO}")
+        return
+    fields = _has(seen, POD_GROUP, _SUB_GROUPS)
+    if fields is False:
+        text = "PodGroup has no subGroupPolicy, so this Volcano is older than 1.14 and engines are "
+        yield Line(Mark.FAIL, "volcano", f"{text}not held together. {INSTALL_VOLCANO}")
+    elif not has_tree:
+        mark = Mark.FAIL if need.topology or need.hyper_nodes else Mark.WARN
+        text = f"{_lacks(seen, [HYPER_NODE])}, so no network topology can be asked for"
+        yield Line(mark, "volcano", f"{text}. {INSTALL_VOLCANO}")
+    elif isinstance(fields, Unknown):
+        yield Line(Mark.UNKNOWN, "volcano", f"its version cannot be told: {fields.because}")
+    else:
+        text = "PodGroup and Queue v1beta1, HyperNode v1alpha1: Volcano 1.14 or later"
+        yield Line(Mark.OK, "volcano", text)
+
+
+def judge_kthena(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say whether ModelServings are there as we write them."""
+    if "kthena" not in need.backends:
+        return
+    if not serves(seen, MODEL_SERVING):
+        mark = Mark.FAIL if need.stack else Mark.WARN
+        instead = "use backend: native" if need.stack else "use backend native alone"
+        text = f"{_lacks(seen, [MODEL_SERVING])}. {INSTALL_KTHENA}, or {instead}"
+        yield Line(mark, "kthena", text)
+        return
+    newest = _has(seen, MODEL_SERVING, _ROLE_BUDGET)
+    newer = [p.name for p in need.plans if p.kthena_version == KthenaVersion.V1_0]
+    if isinstance(newest, Unknown):
+        yield Line(Mark.UNKNOWN, "kthena", f"its version cannot be told: {newest.because}")
+    elif newest:
+        yield Line(Mark.OK, "kthena", "ModelServing v1alpha1: Kthena 1.0 or later")
+    else:
+        text = "ModelServing has no roles[].maxUnavailable, so this Kthena is older than 1.0"
+        whose = f", but {', '.join(newer)} would be written for 1.0" if newer else ""
+        remedy = "Write kthena_version, or update Kthena with its CRDs"
+        yield Line(Mark.WARN, "kthena", f"{text}{whose}. {remedy}")
+
+
+def _lacks(seen: Seen, kinds: list[Kind]) -> str:
+    """Say which kinds are missing, and in which other versions they are there."""
+    told = []
+    for api_version, name in kinds:
+        group = api_version.partition("/")[0]
+        others = [gv.partition("/")[2] for gv, names in seen.served.items()
+                  if gv.partition("/")[0] == group and name in names]  # fmt: skip
+        also = f" (only {', '.join(others)})" if others else ""
+        told.append(f"{name} {api_version}{also}")
+    return f"the cluster has no {' and no '.join(told)}"
+
+
+def _has(seen: Seen, kind: Kind, path: Field) -> bool | Unknown:
+    """Tell whether a published schema has a field."""
+    schema = seen.schemas.get(kind, Unknown("its schema was not published"))
+    if isinstance(schema, Unknown):
+        return schema
+    at: Any = schema
+    for name in path:
+        at = as_map(at)
+        at = as_map(at.get("items")) if at.get("type") == "array" else at
+        at = as_map(at.get("properties")).get(name)
+        if at is None:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """A program that must run, and by what it shows."""
+
+    title: str
+    label: tuple[str, str]
+    """Of its Deployment."""
+    leases: tuple[str, ...]
+    evidence: Callable[[Seen], str | None]
+    """What only it can have written; None when there is nothing."""
+    silence: Callable[[Seen], str | None]
+    """What it should have written long ago; None when there is nothing."""
+
+
+def _queue_status(key: str, said: str) -> Callable[[Seen], str | None]:
+    def look(seen: Seen) -> str | None:
+        queues = (body for body in known(seen.queues) if name_of(body) == "default")
+        return said if any(key in status_of(body) for body in queues) else None
+
+    return look
+
+
+def _has_status(body: Body) -> bool:
+    return bool(status_of(body).get("observedGeneration") or status_of(body).get("conditions"))
+
+
+def _served(seen: Seen) -> str | None:
+    told = [title_of(body) for body in known(seen.model_servings) if _has_status(body)]
+    return f"ModelServing {told[0]} has a status" if told else None
+
+
+def _unserved(seen: Seen) -> str | None:
+    for body in known(seen.model_servings):
+        if as_map(body.get("spec")).get("replicas") and not _has_status(body) and _old(body, seen):
+            return f"ModelServing {title_of(body)} has no status"
+    return None
+
+
+def _unscheduled(seen: Seen) -> str | None:
+    for body in known(seen.pod_groups):
+        if not status_of(body).get("phase") and _old(body, seen):
+            return f"PodGroup {title_of(body)} has no phase"
+    return None
+
+
+def _closed(seen: Seen) -> str | None:
+    for body in known(seen.queues):
+        if not status_of(body).get("state") and _old(body, seen) and name_of(body) != "root":
+            return f"Queue {name_of(body)} has no state"
+    return None
+
+
+def _old(body: Body, seen: Seen) -> bool:
+    made = _time(as_map(body.get("metadata")).get("creationTimestamp"))
+    return made is not None and seen.now - made > SILENCE
+
+
+SCHEDULER = Controller(
+    title="Volcano's scheduler", label=("app", "volcano-scheduler"), leases=("volcano",),
+    evidence=_queue_status("allocated", "the default Queue has amounts"), silence=_unscheduled,
+)  # fmt: skip
+VOLCANO_CONTROLLERS = Controller(
+    title="Volcano's controllers", label=("app", "volcano-controller"),
+    leases=("vc-controller-manager",),
+    evidence=_queue_status("state", "the default Queue has a state"), silence=_closed,
+)  # fmt: skip
+KTHENA = Controller(
+    title="Kthena's controller",
+    label=("app.kubernetes.io/component", "kthena-controller-manager"),
+    leases=("lease.kthena.controller-manager",), evidence=_served, silence=_unserved,
+)  # fmt: skip
+
+
+def judge_controllers(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say whether the programs run, as far as a cluster shows it."""
+    volcano = need.volcano and serves(seen, POD_GROUP)
+    for wanted, controller in (
+        (volcano, SCHEDULER),
+        (volcano, VOLCANO_CONTROLLERS),
+        ("kthena" in need.backends and serves(seen, MODEL_SERVING), KTHENA),
+    ):
+        if wanted:
+            yield judge_controller(seen, controller)
+
+
+def judge_controller(seen: Seen, controller: Controller) -> Line:
+    """Look for a Deployment, a Lease, and what the program alone writes, in this order."""
+    key, value = controller.label
+    for body in known(seen.deployments):
+        if labels_of(body).get(key) == value:
+            return _deployment(body, controller)
+    silence, evidence = controller.silence(seen), controller.evidence(seen)
+    seconds = int(SILENCE.total_seconds())
+    if silence:
+        text = f"does not seem to run: {silence} after more than {seconds} s. Start it"
+        return Line(Mark.FAIL, controller.title, text)
+    for lease in known(seen.leases):
+        renewed = _time(as_map(lease.get("spec")).get("renewTime"))
+        if name_of(lease) in controller.leases and renewed is not None:
+            age = int((seen.now - renewed).total_seconds())
+            if seen.now - renewed > SILENCE:
+                text = f"has not renewed its Lease {title_of(lease)} for {age} s. Start it"
+                return Line(Mark.FAIL, controller.title, text)
+            text = f"has renewed its Lease {title_of(lease)} {max(age, 0)} s ago"
+            return Line(Mark.OK, controller.title, text)
+    none = seen.deployments.because if isinstance(seen.deployments, Unknown) else (
+        f"no Deployment has the label {key}={value}")  # fmt: skip
+    if evidence:
+        return Line(Mark.OK, controller.title, f"has run here: {evidence}; {none}")
+    return Line(Mark.UNKNOWN, controller.title, f"whether it runs cannot be told: {none}")
+
+
+def _deployment(body: Body, controller: Controller) -> Line:
+    wanted = int(as_map(body.get("spec")).get("replicas", 1) or 0)
+    ready = int(status_of(body).get("readyReplicas") or 0)
+    text = f"Deployment {title_of(body)} has {ready} of {count_of(wanted, 'pod')} ready"
+    template = as_map(as_map(as_map(body.get("spec")).get("template")).get("spec"))
+    images = [str(as_map(c).get("image", "")) for c in as_list(template.get("containers"))]
+    text += f", image {images[0].rpartition('/')[2]}" if images else ""
+    if ready:
+        return Line(Mark.OK, controller.title, text)
+    return Line(Mark.FAIL, controller.title, f"{text}. See `kubectl describe` of it")
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+
+
+def judge_scheduler_config(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say whether the scheduler heeds network topologies at all."""
+    if not need.volcano or not serves(seen, HYPER_NODE):
+        return
+    config, subject = seen.scheduler_config, "scheduler config"
+    bad = Mark.FAIL if need.topology else Mark.WARN
+    if isinstance(config, Unknown):
+        yield Line(Mark.UNKNOWN, subject, f"cannot be told, because {config.because}")
+    elif config is None:
+        text = "there is no ConfigMap volcano-system/volcano-scheduler-configmap, so whether "
+        yield Line(Mark.UNKNOWN, subject, f"{text}the plugin {PLUGIN} is on cannot be told")
+    elif (plugins := _plugins(config)) is None:
+        text = f"{title_of(config)} holds no scheduler config that can be read. Write its tiers"
+        yield Line(bad, subject, text)
+    elif PLUGIN in plugins:
+        yield Line(Mark.OK, subject, f"{title_of(config)} has the plugin {PLUGIN}")
+    else:
+        text = f"{title_of(config)} has no plugin {PLUGIN}, so even a hard network topology is "
+        text += f"ignored without a word. Add `- name: {PLUGIN}` to its plugins"
+        yield Line(bad, subject, text)
+
+
+def _plugins(config: Body) -> set[str] | None:
+    """Read the plugins of the first text in a ConfigMap that is a scheduler's config."""
+    data: Mapping[str, Any] = as_map(config.get("data"))
+    for text in data.values():
+        try:
+            stated = as_map(yaml.safe_load(str(text)))
+        except yaml.YAMLError:
+            continue
+        if "tiers" in stated:
+            tiers = (as_list(as_map(tier).get("plugins")) for tier in as_list(stated["tiers"]))
+            return {str(as_map(plugin).get("name")) for tier in tiers for plugin in tier}
+    return None

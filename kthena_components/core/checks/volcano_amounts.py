@@ -1,0 +1,53 @@
+"""Which resources Volcano counts, and in which units.
+
+Source: Volcano v1.14 pkg/scheduler/api/resource_info.go NewResource; k8s.io/kubernetes
+pkg/apis/core/helper/helpers.go IsIntegerResourceName and pkg/apis/core/v1/helper/helpers.go.
+"""
+
+from decimal import ROUND_CEILING, Decimal
+
+from kthena_components.core.checks.object_metadata import is_qualified
+
+DEFAULTED = frozenset({"cpu", "memory"})
+"""What every list has: 0 where it does not say."""
+_WHOLE = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+LARGEST = (2**63 - 1) // 1000
+"""Volcano counts thousandths in 64 bits, and beyond them it compares nonsense."""
+
+
+def is_whole(resource: str) -> bool:
+    """Tell whether a resource has no fractions: a count of objects or of devices."""
+    return resource in _WHOLE or _is_device(resource)
+
+
+def is_counted(resource: str) -> bool:
+    """Tell whether Volcano counts a resource at all; of others it says nothing."""
+    if resource.startswith("count/"):
+        return False
+    prefixed = resource.startswith(("hugepages-", "attachable-volumes-"))
+    known = resource in DEFAULTED or resource in {"pods", "ephemeral-storage"}
+    return known or prefixed or "kubernetes.io/" in resource or _is_device(resource)
+
+
+def in_units(resource: str, amount: Decimal) -> int:
+    """Give an amount as Volcano compares it: memory and pods in ones, the rest in thousandths."""
+    factor = 1 if resource in {"memory", "pods"} else 1000
+    return int((amount * factor).to_integral_value(ROUND_CEILING))
+
+
+def _is_device(resource: str) -> bool:
+    if "/" not in resource or "kubernetes.io/" in resource or resource.startswith("requests."):
+        return False
+    return is_qualified(f"requests.{resource}")
