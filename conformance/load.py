@@ -26,7 +26,7 @@ from tests.support.engine import Run, Stack
 SERVINGS = 200
 RACK = 160
 """GPUs of a rack: 20 nodes of 8."""
-PATIENCE = 420
+PATIENCE = 1200
 """Seconds that one command may take."""
 PROVIDER = "pulumi-resource-kubernetes"
 MIB = 2**20

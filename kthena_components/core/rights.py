@@ -1,7 +1,8 @@
 """What whoever deploys must be allowed to do in a cluster, and nothing beyond it.
 
 The verbs are those of pulumi-kubernetes: it writes by server-side apply, which is a patch and, for
-an object that is new, a create; and it lists and watches what it waits for, deletions included.
+an object that is new, a create; and it lists and watches what it waits for, deletions included. It
+asks for events as well, to show them, and does without where it may not see them.
 Each was taken away on a real cluster, and something failed: conformance/privilege.py.
 """
 
@@ -35,21 +36,17 @@ class Right:
 
 
 SERVICES = Right(group="", resource="services")
-EVENTS = Right(group="", resource="events", verbs=READ)
-"""Nothing fails without it, but the provider then waits half a minute for each object."""
 NEEDED: Mapping[str, tuple[Right, ...]] = {
     "native": (
         Right(group="apps", resource="statefulsets"),
         Right(group=_VOLCANO, resource="podgroups"),
         SERVICES,
-        EVENTS,
         Right(group="", resource="endpoints", verbs=READ),
         Right(group="", resource="pods", verbs=READ),
     ),
     "kthena": (
         Right(group="workload.serving.volcano.sh", resource="modelservings"),
         SERVICES,
-        EVENTS,
     ),
 }
 """By backend."""
