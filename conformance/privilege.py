@@ -18,7 +18,7 @@ from tests.support.engine import ROOT, Run, Stack
 OWN = "kthena-components:"
 PATIENCE = 90
 """Seconds that a command may take."""
-WAITS = 20
+WAITS = 30
 """Seconds after which a command that may not list or watch is taken to wait for ever."""
 SHARED = (("topology.volcano.sh/v1alpha1", "HyperNode", "hall"),
           ("scheduling.volcano.sh/v1beta1", "Queue", "rights"))  # fmt: skip
@@ -52,7 +52,7 @@ class Trial:
         needed = rights([backend], EXTRAS)
         self._deployer.may(_rules(needed))
         before = self._deployer.requests()
-        for what, done in self._commands(backend):
+        for what, done in self._commands(backend, WAITS):
             self._part.check(f"{backend}: {what} as the deployer", holds=done.code == 0,
                              seen=done.text[-2000:])  # fmt: skip
         asked = set(self._deployer.requests() - before)

@@ -1,5 +1,5 @@
 """ModelServings that Kthena 1.0 takes, drawn at random, and ways to break one rule each."""
-# ruff: noqa: E501 - a table of odd values is read as a whole
+
 
 import random
 from collections.abc import Callable
@@ -256,9 +256,11 @@ def topology(draw: random.Random, body: Body) -> None:
     """Write a topology at the edge of what is taken, or as older versions had it."""
     policy = draw.choice(
         (
-            {"mode": "Hard"}, {"mode": ""}, {"highestTierAllowed": -1}, {"highestTierName": "x" * 254},
+            {"mode": "Hard"}, {"mode": ""}, {"highestTierAllowed": -1},
+            {"highestTierName": "x" * 254},
             {"highestTierName": "x" * 253}, {"highestTierAllowed": 2**63}, {"highestTierName": 1},
-            {"highestTierName": "é" * 253}, {"highestTierAllowed": "1"}, {"mode": None}, {"tier": 1},
+            {"highestTierName": "é" * 253}, {"highestTierAllowed": "1"}, {"mode": None},
+            {"tier": 1},
         )
     )  # fmt: skip
     key = draw.choice(("groupPolicy", "rolePolicy"))
@@ -280,7 +282,8 @@ def metadata(draw: random.Random, body: Body) -> None:
     """Write labels or annotations at the edge of what is taken."""
     kind = draw.choice(("labels", "annotations"))
     key = draw.choice(("a", "a/b", "A", "a b", "/a", "a/", "a/b/c", "x" * 63, "x" * 64, "", "é",
-                       "A.b/c", "a_b/c", "-a", "example.com/" + "x" * 64, "x" * 254 + "/a"))  # fmt: skip
+                       "A.b/c", "a_b/c", "-a", "example.com/" + "x" * 64,
+                       "x" * 254 + "/a"))  # fmt: skip
     word = draw.choice(("a", "", "a b", "a" * 63, "a" * 64, "-", "é", "a_b.C", None, 5, True))
     body["metadata"][kind] = {key: word}
 

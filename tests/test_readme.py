@@ -16,6 +16,7 @@ from kthena_components.core.checks.waivers import annotated, read_waiver
 from kthena_components.core.findings import SpecError, Waiver
 from kthena_components.core.report import render_table
 from kthena_components.core.weights import Weight, parse_settings
+from sandbox.cluster import Size
 from tests.support.specs import GUIDE
 
 ROOT = Path(__file__).parent.parent
@@ -74,3 +75,10 @@ def test_the_waiver_can_be_used() -> None:
     (waiver,) = annotated(yaml.safe_load(shown))
     assert isinstance(read_waiver(waiver, date(2026, 1, 1)), Waiver)
     assert f'`waivers: {{{waiver.rule}: "{waiver.text}"}}`' in README
+
+
+def test_the_table_of_the_sandbox_is_the_one_of_its_stack() -> None:
+    config = yaml.safe_load((ROOT / "stacks" / "Pulumi.sandbox.yaml").read_text())["config"]
+    servings = copy.deepcopy(config["kthena-components:servings"])
+    assert render_table([compile_serving(serving).plan for serving in servings]) in README
+    assert f"starting a cluster of {Size()}, about" in README

@@ -61,7 +61,9 @@ def committed_config(root: Path, stack: str) -> Path:
 
 def state_variables(state: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the backend's address and, if the user chose no passphrase, one of this checkout."""
-    variables = {"PULUMI_BACKEND_URL": state.as_uri(), "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    # Without metadata there is no side file, whose half-written copy would hide the whole state.
+    backend = f"{state.as_uri()}?metadata=skip"
+    variables = {"PULUMI_BACKEND_URL": backend, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     if not environ.keys() & {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"}:
         variables["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_passphrase(state))
     return variables

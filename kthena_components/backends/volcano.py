@@ -18,6 +18,8 @@ from kthena_components.core.spec import QueueSpec, TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 _OPEN = "jsonpath={.status.state}=Open"
+QUEUE_SECONDS = 60
+"""How long a Queue may take to open."""
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -114,4 +116,4 @@ def emit_queue(queue: QueueSpec) -> Manifest:
         "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
         "spec": spec,
     }
-    return Manifest(body=body)
+    return Manifest(body=body, timeout_seconds=QUEUE_SECONDS)

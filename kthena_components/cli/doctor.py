@@ -24,7 +24,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "doctor",
         help="say whether a cluster has what servings need, before anything is applied",
-        description="Look at a cluster, without changing it: Volcano and Kthena and their versions, "
+        description="Look at a cluster, without changing it: Volcano, Kthena, their versions, "
         "whether they run, the scheduler's plugins, queues, HyperNodes, GPUs and your rights.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -61,4 +61,3 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         sys.stdout.write(f"{render_lines(lines)}\n")
         sys.stdout.flush()
         return exit_status(lines)
-    return WRONG

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from kthena_components.cli.opening import WRONG, add_cluster, opened
+from kthena_components.cli.opening import add_cluster, opened
 from kthena_components.core.findings import suggest
 
 CLEAN, FOUND = 0, 1
@@ -49,4 +49,3 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
         return FOUND if nothing or waiting else CLEAN
-    return WRONG

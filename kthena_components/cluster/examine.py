@@ -3,11 +3,11 @@
 A review of rights is a POST that the API server answers and keeps nowhere.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from kthena_components.cluster.access import allows
 from kthena_components.cluster.client import Cluster, ClusterError
@@ -38,7 +38,6 @@ _CONFIG = {
 _REVIEWS = "/apis/authorization.k8s.io/v1"
 _AT_ONCE = 8
 _SCHEMA = "#/components/schemas/"
-T = TypeVar("T")
 
 
 def examine(cluster: Cluster, version: str, need: Need) -> Seen:
@@ -81,23 +80,23 @@ def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
     """List the kinds that are served of our groups, in every version of them."""
     found: dict[str, list[str]] = {}
     for group in sorted({kind[0].partition("/")[0] for kind in kinds}):
-        versions = _asked(lambda group=group: cluster.ask("GET", f"/apis/{group}"), {})
-        for item in as_list(as_map(versions).get("versions")):
+        versions = _asked(cluster, f"/apis/{group}")
+        for item in as_list(versions.get("versions")):
             name = str(as_map(item).get("groupVersion"))
-            answer = _asked(lambda name=name: cluster.ask("GET", f"/apis/{name}"), {})
-            resources = map(as_map, as_list(as_map(answer).get("resources")))
+            answer = _asked(cluster, f"/apis/{name}")
+            resources = map(as_map, as_list(answer.get("resources")))
             found[name] = [str(r["kind"]) for r in resources if "/" not in str(r.get("name"))]
     return found
 
 
-def _asked(ask: Callable[[], T], without: T) -> T:
+def _asked(cluster: Cluster, path: str) -> Body:
     """Ask for something that may not be there."""
     try:
-        return ask()
+        return as_map(cluster.ask("GET", path))
     except ClusterError as error:
         if error.status == 0:
             raise
-        return without
+        return {}
 
 
 def _schema(cluster: Cluster, kind: Kind) -> Body | Unknown:
@@ -157,7 +156,7 @@ def _rights(cluster: Cluster, rights: Iterable[Right]) -> dict[Right, bool | Unk
 
 
 def _rules(cluster: Cluster, namespace: str) -> tuple[list[Body], bool]:
-    """Give the rules of the user; some authorizers, such as a cloud's, list only a part of theirs."""
+    """Give the rules of the user; authorizers such as a cloud's list only a part."""
     review = _review("SelfSubjectRulesReview", {"namespace": namespace})
     try:
         answer = cluster.ask("POST", f"{_REVIEWS}/selfsubjectrulesreviews", review)

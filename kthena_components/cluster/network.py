@@ -1,4 +1,4 @@
-"""Whether the HyperNodes of a cluster are sound, and the tiers that servings ask for exist. Pure."""
+"""Whether HyperNodes are sound, and the tiers that servings ask for exist. Pure."""
 
 import re
 from collections.abc import Iterator

@@ -100,7 +100,8 @@ def _refused(error: ClusterError, server: str) -> str:
     if "certificate has expired" in said or "certificate expired" in said:
         return f"{server}: a certificate has expired: {said}. Log in again, or renew it"
     if "certificate verify failed" in said or "CERTIFICATE" in said:
-        return f"{server} shows a certificate that the kubeconfig's authority has not signed. {_CHOOSE}"
+        seen = "shows a certificate that the kubeconfig's authority has not signed"
+        return f"{server} {seen}. {_CHOOSE}"
     return f"{server} does not answer: {_NOISE.sub('', said)}. Start it or connect to it. {_CHOOSE}"
 
 

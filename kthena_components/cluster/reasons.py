@@ -110,6 +110,6 @@ def _short(text: str) -> str:
 def missing_group(name: str, pods: Sequence[Body]) -> str:
     """Say that pods name a PodGroup that is not there."""
     return (
-        f"{count_of(len(pods), 'pod')} such as {name_of(pods[0])} name the PodGroup '{name}', which "
-        "does not exist, so Volcano never places them"
+        f"{count_of(len(pods), 'pod')} such as {name_of(pods[0])} name the PodGroup '{name}', "
+        "which does not exist, so Volcano never places them"
     )

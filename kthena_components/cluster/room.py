@@ -1,4 +1,4 @@
-"""Whether the nodes have the GPUs: in all, and for one group inside the HyperNodes it may use. Pure.
+"""Whether nodes have the GPUs: in all, and for one group inside the HyperNodes it may use. Pure.
 
 Nodes are counted by what they offer. Node selectors, affinities and taints are not looked at.
 """

@@ -218,8 +218,10 @@ def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
         if made < wanted:
             yield (
                 title_of(owner),
-                f"this StatefulSet has made {made} of {count_of(wanted, 'pod')}: "
-                f"see `kubectl describe statefulset {name_of(owner)}` for why",
+                (
+                    f"this StatefulSet has made {made} of {count_of(wanted, 'pod')}: "
+                    f"see `kubectl describe statefulset {name_of(owner)}` for why"
+                ),
             )
     serving_pods = {(n, serving) for n, serving, _ in seen.groups}
     for serving in known(seen.model_servings):

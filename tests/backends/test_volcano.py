@@ -99,3 +99,11 @@ def test_what_volcanos_scheduler_wrote_into_a_gang_is_overwritten_or_made_anew()
     gang = compile_serving(changed(PREFILL_DECODE, by_name)).manifests[0]
     assert gang.body["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
     assert (gang.replace_on, gang.delete_first) == (("spec.networkTopology",), True)
+
+
+def test_a_queue_is_there_when_it_is_open() -> None:
+    # Volcano's webhook refuses a PodGroup whose Queue its controller has not opened yet.
+    manifest = emit_queue(QueueSpec(name="research"))
+    annotations = manifest.body["metadata"]["annotations"]
+    assert annotations == {"pulumi.com/waitFor": "jsonpath={.status.state}=Open"}
+    assert manifest.timeout_seconds == 60

@@ -116,7 +116,7 @@ def test_a_folder_without_a_project_is_told(
 def test_a_stack_file_is_read_without_pulumi() -> None:
     prod = read_stack_file(ROOT, "prod")
     assert prod.need.backends == {"native"}
-    assert prod.need.secrets == prod.need.queues == ()  # the stack makes them
+    assert (prod.need.secrets, prod.need.queues) == ((), ())  # the stack makes them
     assert [body["metadata"]["name"] for body in prod.need.hyper_nodes] == [
         "rack-1", "rack-2", "spine",
     ]  # fmt: skip

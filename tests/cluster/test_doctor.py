@@ -107,7 +107,7 @@ def test_another_version_of_a_kind_is_named() -> None:
 
 
 def test_a_volcano_without_sub_groups_is_too_old() -> None:
-    schemas = {POD_GROUP: {"properties": {"spec": {"properties": {}}}}}
+    schemas: dict[Any, Any] = {POD_GROUP: {"properties": {"spec": {"properties": {}}}}}
     ((mark, text),) = said("volcano", healthy(schemas=schemas))
     assert (mark, "older than 1.14" in text) == (Mark.FAIL, True)
     ((mark, _),) = said("volcano", healthy(schemas={POD_GROUP: HIDDEN}))
@@ -130,7 +130,7 @@ def test_without_kthena_native_still_works() -> None:
 
 
 def test_an_older_kthena_names_the_servings_that_are_written_for_1_0() -> None:
-    schemas = {**healthy().schemas, MODEL_SERVING: {"properties": {}}}
+    schemas: dict[Any, Any] = {**healthy().schemas, MODEL_SERVING: {"properties": {}}}
     ((mark, text),) = said("kthena", healthy(schemas=schemas), stack(backend="kthena"))
     assert mark is Mark.WARN
     assert "chat would be written for 1.0. Write kthena_version" in text
@@ -148,7 +148,10 @@ def test_a_deployment_shows_whether_a_controller_runs(subject: str, label: Any) 
     ((mark, text),) = said(subject, healthy(deployments=[deployment(*label)]))
     assert mark is Mark.OK
     assert text == f"Deployment system/{label[1]} has 1 of 1 pod ready, image {label[1]}:v1.14.1"
-    assert said(subject, healthy(deployments=[deployment(*label, ready=0)]))[0][0] is Mark.FAIL
+    assert (
+        said(subject, healthy(deployments=[deployment(label[0], label[1], ready=0)]))[0][0]
+        is Mark.FAIL
+    )
 
 
 def lease(name: str, renewed: str) -> dict[str, Any]:
@@ -284,8 +287,8 @@ def test_gpus_are_counted() -> None:
 
 def test_room_is_judged_inside_one_rack() -> None:
     assert said("room", healthy(), stack()) == [
-        (Mark.OK, "serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier 1 have "
-         "room for 4 now, and 2 asked for")
+        (Mark.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier 1 have "
+         "room for 4 now, and 2 asked for"))
     ]  # fmt: skip
     small = healthy(nodes=racks(2, 1))
     ((mark, text),) = said("room", small, stack())

@@ -60,9 +60,11 @@ def test_a_gang_that_does_not_fit_says_what_is_missing_where() -> None:
     pods = [pod(f"big-0-{n}", "big-0") for n in range(5)]
     group = refused(pod_group("big-0", "Inqueue", 5, **HARD), MESSAGE)
     assert reasons(seen(pods=pods, pod_groups=[group])) == [
-        "serving/big-0: needs 5 pods at once in one HyperNode of tier 1 or lower; 0 of 5 pods are "
-        "placed. Scheduler: 4 pods would fit, but big-0-4 does not fit on any of the 4 nodes of r0: "
-        "4 have too little nvidia.com/gpu free"
+        (
+            "serving/big-0: needs 5 pods at once in one HyperNode of tier 1 or lower; 0 of 5 "
+            "pods are placed. Scheduler: 4 pods would fit, but big-0-4 does not fit on any of the "
+            "4 nodes of r0: 4 have too little nvidia.com/gpu free"
+        )
     ]
 
 
@@ -73,8 +75,8 @@ def test_a_gang_that_does_not_fit_says_what_is_missing_where() -> None:
          "0/3 nodes are available: 3 have too little cpu free"),
         ("Origin reason is a-0: 0/1 nodes are unavailable: 1 Insufficient cpu.",
          "a-0 does not fit on the only node: 1 has too little cpu free"),
-        ("Origin reason is a-0: 0/2 nodes are unavailable: 2 node(s) had untolerated taint "
-         "{gpu: true}.",
+        (("Origin reason is a-0: 0/2 nodes are unavailable: 2 node(s) had untolerated taint "
+         "{gpu: true}."),
          "a-0 does not fit on any of the 2 nodes: 2 node(s) had untolerated taint {gpu: true}"),
         ("something\nnew", "something new"),
         ("x" * 1000, "x" * 400 + "…"),
@@ -103,8 +105,10 @@ def test_pods_of_a_pod_group_that_is_not_there_are_told_together() -> None:
     lost = seen(pods=[pod("a"), pod("b")], pod_groups=[])
     assert [row[8] for row in rows(lost)] == ["missing", "missing"]
     assert reasons(lost) == [
-        "serving/chat-0: 2 pods such as a name the PodGroup 'chat-0', which does not exist, so "
-        "Volcano never places them"
+        (
+            "serving/chat-0: 2 pods such as a name the PodGroup 'chat-0', which does not exist, so "
+            "Volcano never places them"
+        )
     ]
 
 

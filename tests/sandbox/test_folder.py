@@ -37,13 +37,15 @@ def test_no_folder_and_an_empty_one_are_free(tmp_path: Path) -> None:
 
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(SandboxError, match="holds other files. Choose another folder with FOLDER"):
+    with pytest.raises(
+        SandboxError, match=r"holds other files\. Choose another folder with FOLDER"
+    ):
         require_free(tmp_path)
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SandboxError, match="is a file. Choose a folder with FOLDER"):
+    with pytest.raises(SandboxError, match=r"is a file\. Choose a folder with FOLDER"):
         require_free(tmp_path / "file")
 
 

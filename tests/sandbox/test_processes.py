@@ -1,4 +1,4 @@
-"""Programs of a sandbox: started, watched, named when they die, and ended without touching others."""
+"""Programs of a sandbox: started, watched, named when they die, and ended, others left alone."""
 
 import shutil
 import subprocess

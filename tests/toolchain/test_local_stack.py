@@ -88,3 +88,9 @@ def test_a_stack_goes_up_twice_and_its_committed_file_stays_as_it_was(tmp_path: 
     assert {path.name for path in project.iterdir()} == {
         *(".state", "Pulumi.yaml", "__main__.py", "stacks"),
     }
+
+
+def test_the_state_has_no_side_files_that_a_killed_engine_leaves_half_written(
+    tmp_path: Path,
+) -> None:
+    assert state_variables(tmp_path, {})["PULUMI_BACKEND_URL"].endswith("?metadata=skip")

@@ -1,0 +1,190 @@
+"""Something in the cluster is missing, refuses, or belongs to somebody else."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from conformance.faults_world import KINDS, NAMESPACE, Tried, World, named
+from kthena_components.cluster.client import ClusterError
+from sandbox import commands
+from sandbox.layout import Layout
+from sandbox.pki import kubeconfig
+
+AWAY = 3
+"""Seconds for which controllers are stopped during an update."""
+STOPPED = {
+    "vc-controller-manager": commands.volcano_controllers,
+    "kthena-controller-manager": commands.kthena,
+}
+DEFINITIONS = {
+    "kthena": ("ModelServing", "modelservings.workload.serving.volcano.sh"),
+    "native": ("PodGroup", "podgroups.scheduling.volcano.sh"),
+}
+
+
+def webhook_stopped(world: World, _scale: float) -> None:
+    """Kthena's webhook does not run, and its configuration says to fail then."""
+    with world.stack("webhook stopped", ("kthena",)) as tried:
+        world.sandbox.processes.stop("kthena-webhook")
+        try:
+            run = tried.stack.up()
+        finally:
+            _start_webhook(world)
+        tried.says(run, "ModelServing (serving/llama-kthena)", "failed calling webhook")
+        tried.goes_on()
+
+
+def quota_reached(world: World, _scale: float) -> None:
+    """The namespace's quota has no room for what the stack makes."""
+    counted = {
+        "count/statefulsets.apps": "1",
+        "count/modelservings.workload.serving.volcano.sh": "0",
+    }
+    for resource, hard in counted.items():
+        backend = "native" if "statefulsets" in resource else "kthena"
+        with world.stack(f"quota of {backend}", (backend,)) as tried:
+            with _made(world, _quota({resource: hard})):
+                run = tried.stack.up()
+            tried.says(run, "exceeded quota: small", f"limited: {resource}={hard}")
+            tried.goes_on()
+
+
+def field_taken_over(world: World, _scale: float) -> None:
+    """An autoscaler takes the number of replicas over, by server-side apply."""
+    with world.stack("field taken over", ("kthena",)) as tried:
+        tried.stack.up().require()
+        body = named("ModelServing", "llama-kthena")
+        _replicas(world, body, 2)
+        run = tried.stack.up()
+        same = run.code == 0 and set(run.changes) == {"same"}
+        tried.check("an update without a change leaves it alone", holds=same, seen=run.text)
+        run = tried.stack.up("--refresh")
+        tried.says(run, 'conflict with "autoscaler": .spec.replicas', "llama-kthena")
+        _write_replicas(tried, 2)
+        tried.pods = 4
+        tried.stack.up().require()
+        tried.settled()
+        _write_replicas(tried, 1)
+        tried.says(tried.stack.up(), 'conflict with "autoscaler": .spec.replicas')
+        tried.pods = 2
+        tried.forced().require()
+        tried.settled()
+        found = world.api.get(body)["spec"]["replicas"]
+        tried.check("force gives the field back to the stack", holds=found == 1, seen=found)
+
+
+def controllers_stopped(world: World, _scale: float) -> None:
+    """Volcano's and Kthena's controllers are away during an update, and come back."""
+    with world.stack("controllers stopped") as tried:
+        for name in STOPPED:
+            world.sandbox.processes.stop(name)
+        timer = threading.Timer(AWAY, _start_controllers, [world])
+        timer.start()
+        try:
+            run = tried.stack.up()
+        finally:
+            timer.join()
+        tried.check("the update waits for them", holds=run.code == 0, seen=run.text)
+        tried.settled()
+
+
+def definition_missing(world: World, _scale: float) -> None:
+    """The cluster does not know ModelServings, or PodGroups: Kthena or Volcano is not installed."""
+    for backend, (kind, name) in DEFINITIONS.items():
+        with world.stack(f"no {kind}", (backend,)) as tried:
+            with _without(world, name, kind):
+                run = tried.stack.up()
+            tried.says(run, kind, KINDS[kind], "CRDs")
+            tried.goes_on()
+
+
+def rights_missing(world: World, _scale: float) -> None:
+    """The kubeconfig is of a user who may not write anything."""
+    account: dict[str, Any] = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    account |= {"metadata": {"name": "reader", "namespace": NAMESPACE}}
+    with world.stack("rights missing") as tried, _made(world, account):
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        answer = world.api.ask("POST", f"{world.api.path(account)}/token", asked)
+        text = kubeconfig(world.sandbox.layout, "reader", {"token": answer["status"]["token"]})
+        own = world.folder / "reader"
+        own.touch(mode=0o600)
+        own.write_text(text)
+        tried.stack.variables["KUBECONFIG"] = str(own)
+        run = tried.stack.up()
+        tried.says(
+            run,
+            f'User "system:serviceaccount:{NAMESPACE}:reader" cannot patch resource',
+            '"modelservings" in API group "workload.serving.volcano.sh"',
+        )
+        tried.stack.variables["KUBECONFIG"] = str(world.sandbox.layout.kubeconfig)
+        tried.goes_on()
+
+
+@contextmanager
+def _made(world: World, body: Mapping[str, Any]) -> Iterator[None]:
+    """Make an object for a while; a quota must have been counted."""
+    world.api.create(body)
+    try:
+        if body["kind"] == "ResourceQuota":
+            world.wait(lambda: "hard" in (world.api.get(body).get("status") or {}))
+        yield
+    finally:
+        world.api.delete(body)
+
+
+@contextmanager
+def _without(world: World, name: str, kind: str) -> Iterator[None]:
+    """Take a definition away for a while."""
+    body: dict[str, Any] = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+    }
+    body |= {"metadata": {"name": name}}
+    spec = world.api.get(body)["spec"]
+    world.api.delete(body)
+    world.wait(lambda: not _served(world, KINDS[kind], kind))
+    try:
+        yield
+    finally:
+        world.api.create(body | {"spec": spec})
+        world.wait(lambda: _served(world, KINDS[kind], kind))
+
+
+def _served(world: World, version: str, kind: str) -> bool:
+    """Ask a new client, because a client remembers what is served."""
+    try:
+        list(world.sandbox.api.list(version, kind, NAMESPACE))
+    except ClusterError:
+        return False
+    return True
+
+
+def _quota(hard: Mapping[str, str]) -> dict[str, Any]:
+    metadata = {"name": "small", "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata,
+            "spec": {"hard": hard}}  # fmt: skip
+
+
+def _replicas(world: World, body: Mapping[str, Any], number: int) -> None:
+    query = {"fieldManager": "autoscaler", "force": "true"}
+    applied = {**body, "spec": {"replicas": number}}
+    path = world.api.path(body)
+    world.api.ask("PATCH", path, applied, query, "application/apply-patch+yaml")
+
+
+def _write_replicas(tried: Tried, number: int) -> None:
+    key = "kthena-components:servings"
+    tried.stack.change(lambda config: [s.update({"replicas": number}) for s in config[key]])
+
+
+def _start_controllers(world: World) -> None:
+    for name, arguments in STOPPED.items():
+        world.sandbox.start(name, arguments(world.sandbox.layout))
+
+
+def _start_webhook(world: World) -> None:
+    layout: Layout = world.sandbox.layout
+    world.sandbox.start("kthena-webhook", commands.kthena_admission(layout))
+    log = layout.log("kthena-webhook")
+    world.wait(lambda: log.exists() and world.sandbox.processes.running())

@@ -1,0 +1,103 @@
+"""A program is killed in the middle of an update."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+
+import psutil
+
+from conformance.faults_world import Tried, World
+from sandbox import commands
+
+MOMENTS = 10
+API_SERVER = "kube-apiserver"
+AWAY = 0.3
+"""Seconds until the API server is started again, on its port and with its data."""
+RECORDED_LATE = (
+    "ModelServing serving/llama-kthena",
+    "StatefulSet serving/llama-native-0-serve-0",
+    "Service serving/llama-native-0-serve-0",
+)
+"""Objects at whose appearance the engine is killed: Pulumi has not written them down yet."""
+
+
+def api_server_killed(world: World, scale: float) -> None:
+    """The API server is killed and started again, at ten moments of an update."""
+    with world.stack("undisturbed") as tried:
+        began = time.monotonic()
+        tried.stack.up().require()
+        seconds, events = time.monotonic() - began, tried.events()
+        tried.settled()
+    world.part.say(f"an undisturbed update takes {seconds:.1f} s and reports {events} events")
+    ways: list[str] = []
+    address = world.sandbox.layout.address("api")
+    for moment in range(0, MOMENTS, max(1, round(1 / scale))):
+        with world.stack(f"API server killed after {moment} tenths") as tried:
+            run = tried.up_while(partial(_restart, tried, events * moment // MOMENTS))
+            if run.code:
+                told = "cluster is unreachable" in run.text or address in run.text
+                tried.check("it says that the server is away", holds=told, seen=run.text)
+            else:
+                ways.append("went on by itself")
+            ways += tried.goes_on()
+    for way in sorted(set(ways)):
+        world.part.count(f"updates through a killed API server: {way}", ways.count(way))
+
+
+def engine_killed(world: World, scale: float) -> None:
+    """The engine is killed after something was made and before that was written down."""
+    pending = 0
+    for title in RECORDED_LATE[:: max(1, round(1 / scale))]:
+        with world.stack(f"engine killed at {title.partition(' ')[0]}") as tried:
+            tried.up_while(partial(_kill_at, tried, title, _kill_engine))
+            begun = tried.pending()
+            pending += len(begun)
+            tried.says(tried.stack.up(), "currently locked", "pulumi cancel")
+            needed = tried.goes_on()
+            tried.check("the lock is told", holds="cancel" in needed, seen=needed)
+            told = "refresh" in needed
+            tried.check("what is pending is told", holds=told == bool(begun), seen=needed)
+    world.part.check("a killed engine left operations pending", holds=pending > 0)
+    world.part.count("operations left pending by a killed engine", pending)
+
+
+def provider_killed(world: World, _scale: float) -> None:
+    """The provider's process is killed while it waits for what it made."""
+    with world.stack("provider killed") as tried:
+        run = tried.up_while(lambda: _kill_at(tried, RECORDED_LATE[0], _kill_provider))
+        tried.says(run, "llama-", "error")
+        tried.goes_on()
+
+
+def _kill_at(tried: Tried, title: str, kill: Callable[[Tried], object]) -> None:
+    seen = tried.world.wait(lambda: title in tried.world.objects())
+    tried.check(f"{title} was made", holds=seen)
+    kill(tried)
+
+
+def _kill_engine(tried: Tried) -> None:
+    """Kill the engine first: what it started would outlive it, and does so for a user."""
+    engine = tried.engine()
+    children = engine.children(recursive=True)
+    for process in (engine, *children):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def _kill_provider(tried: Tried) -> None:
+    children = tried.engine().children(recursive=True)
+    for child in children:
+        if child.name().startswith("pulumi-resource"):
+            child.kill()
+
+
+def _restart(tried: Tried, events: int) -> None:
+    world = tried.world
+    tried.check("the moment came", holds=world.wait(lambda: tried.events() >= events))
+    processes = world.sandbox.processes
+    processes.process(API_SERVER).kill()
+    processes.stop(API_SERVER)
+    time.sleep(AWAY)
+    world.sandbox.start(API_SERVER, commands.api_server(world.sandbox.layout))
+    tried.check("the API server came back", holds=world.wait(world.answers))
