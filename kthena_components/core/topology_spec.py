@@ -145,7 +145,7 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
         return
     trouble = trouble_in_go(pattern)
     if trouble and (alien := _NOT_IN_GO.search(pattern)):
-        seen = f"'{pattern}' contains '{alien[0]}', but Go has neither look-around nor back-references"
+        seen = f"'{pattern}' contains '{alien[0]}': Go has no look-around and no back-references"
         remedy = "write the pattern without it, or list the nodes"
     elif trouble:
         seen = f"Go cannot read '{pattern}' ({trouble}), and Volcano's webhook refuses it"

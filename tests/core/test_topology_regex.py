@@ -56,8 +56,8 @@ def test_a_pattern_without_anchors_is_refused(pattern: str, better: str) -> None
 )
 def test_a_pattern_that_go_does_not_have_is_refused(pattern: str, part: str) -> None:
     assert "\n".join(map(str, findings(pattern))) == (
-        f"hyper_nodes[0].node_regex: '{pattern}' contains '{part}', but Go has neither look-around "
-        "nor back-references. Write the pattern without it, or list the nodes. [hypernode-node-regex]"
+        f"hyper_nodes[0].node_regex: '{pattern}' contains '{part}': Go has no look-around and no "
+        "back-references. Write the pattern without it, or list the nodes. [hypernode-node-regex]"
     )
 
 
