@@ -1,6 +1,5 @@
 """Damage that knows nothing of what it damages: any place, any value."""
 
-
 import copy
 import random
 from collections.abc import Iterator

@@ -1,6 +1,5 @@
 """ModelServings that Kthena 1.0 takes, drawn at random, and ways to break one rule each."""
 
-
 import random
 from collections.abc import Callable
 from typing import Any

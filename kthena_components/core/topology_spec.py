@@ -142,8 +142,7 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
         return
     trouble = trouble_in_go(pattern)
     if trouble and (alien := _NOT_IN_GO.search(pattern)):
-        seen = f"'{pattern}' contains '{alien[0]}', but Go's regular expressions have neither "
-        seen += "look-around nor back-references"
+        seen = f"'{pattern}' contains '{alien[0]}': Go has no look-around and no back-references"
         remedy = "write the pattern without it, or list the nodes"
     elif trouble:
         seen = f"Go cannot read '{pattern}' ({trouble}), and Volcano's webhook refuses it"
@@ -154,8 +153,7 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
         remedy = f"write '{whole}', with .* where any text may stand"
     elif trouble := _trouble_in_python(pattern):
         level = Level.ADVISORY
-        seen = f"Go reads '{pattern}' and Python does not ({trouble}), so which nodes it finds is "
-        seen += "not checked"
+        seen = f"Go reads '{pattern}' and Python does not ({trouble}), so its nodes are not checked"
         remedy = "write it in a way that both read, or list the nodes"
     else:
         return

@@ -1,6 +1,5 @@
 """Which patterns Go reads. Each verdict here is Go's own, as Volcano's webhook gave it."""
 
-
 import pytest
 
 from kthena_components.core.go_regex import trouble_in_go

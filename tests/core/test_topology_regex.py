@@ -56,9 +56,8 @@ def test_a_pattern_without_anchors_is_refused(pattern: str, better: str) -> None
 )
 def test_a_pattern_that_go_does_not_have_is_refused(pattern: str, part: str) -> None:
     assert "\n".join(map(str, findings(pattern))) == (
-        f"hyper_nodes[0].node_regex: '{pattern}' contains '{part}', but Go's regular expressions "
-        "have neither look-around nor back-references. Write the pattern without it, or list the "
-        "nodes. [hypernode-node-regex]"
+        f"hyper_nodes[0].node_regex: '{pattern}' contains '{part}': Go has no look-around and no "
+        "back-references. Write the pattern without it, or list the nodes. [hypernode-node-regex]"
     )
 
 
@@ -67,6 +66,6 @@ def test_a_pattern_that_only_python_cannot_read_gets_advice() -> None:
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
         "hyper_nodes[0].node_regex: Go reads '^gpu-\\pN$' and Python does not (bad escape \\p at "
-        "position 5), so which nodes it finds is not checked. Write it in a way that "
-        "both read, or list the nodes. [hypernode-node-regex]"
+        "position 5), so its nodes are not checked. Write it in a way that both read, or list the "
+        "nodes. [hypernode-node-regex]"
     )
