@@ -112,6 +112,9 @@ CASES = {
     "dev": Case(source=ROOT, stack="dev", resources=11, remade=2),
     "staging": Case(source=ROOT, stack="staging", resources=5, updated=1, prepare=render_to_files),
     "prod": Case(source=ROOT, stack="prod", resources=25, remade=4, prepare=render_with_token),
+    "sandbox": Case(
+        source=ROOT, stack="sandbox", resources=21, remade=4, updated=1, prepare=render_to_files
+    ),
     "ten-lines": example("ten-lines", resources=10, remade=2),
     "kthena-templates": example("kthena-templates", resources=3, updated=1),
     "prefill-decode": example("prefill-decode", resources=23, remade=7),

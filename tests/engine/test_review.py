@@ -48,7 +48,7 @@ class Repository:
         for name in COPIED:
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / name, self.root / name, ignore=ignored)
-        for name in ("staging", "prod"):
+        for name in ("staging", "prod", "sandbox"):
             (self.root / "stacks" / f"Pulumi.{name}.yaml").unlink()
         (self.root / ".venv").symlink_to(sys.prefix)
         (self.root / ".gitignore").write_text("/.venv\n/rendered/\n")
