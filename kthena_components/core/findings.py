@@ -5,12 +5,15 @@ and the rule's name. Everything that refuses input in this package goes through 
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
+from typing import TypeVar
 
 from kthena_components.core.known import LATE_TOKEN
+
+T = TypeVar("T")
 
 
 class Level(StrEnum):
@@ -86,6 +89,20 @@ def render_findings(findings: Iterable[Finding], subject: str = "") -> str:
         return "\n".join(lines)
     count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     return "\n".join([f"{subject}: {count}", *(f"  {line}" for line in lines)])
+
+
+def judge_by(
+    rules: Iterable[Callable[[T], Iterable[Finding]]], view: T, path: str = ""
+) -> list[Finding]:
+    """Judge something by every rule, all findings at once and each of them once.
+
+    Args:
+        rules: Functions that give findings in the coordinates of the view.
+        view: What they read.
+        path: Where it stands in the caller's input; a prefix of every path.
+    """
+    found = dict.fromkeys(finding for rule in rules for finding in rule(view))
+    return [finding.under(path) for finding in found]
 
 
 def join_path(prefix: str, path: str) -> str:

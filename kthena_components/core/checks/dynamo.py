@@ -28,7 +28,7 @@ from kthena_components.core.checks.kthena_reading import (
     whole,
 )
 from kthena_components.core.checks.volcano_reading import items
-from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.findings import Finding, count_of, judge_by
 from kthena_components.core.known import Unknown
 from kthena_components.core.pod_facts import read_pod
 
@@ -49,9 +49,7 @@ def judge_dynamo(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    graph = read_graph(manifest)
-    found = dict.fromkeys(finding for rule in RULES for finding in rule(graph))
-    return [finding.under(path) for finding in found]
+    return judge_by(RULES, read_graph(manifest), path)
 
 
 def dynamo_shape(graph: Graph) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ from kthena_components.core.checks.kthena_reading import (
     text,
 )
 from kthena_components.core.checks.volcano_reading import items
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, judge_by
 
 _COUNTS, _STARTUP, _PODS = "grove-counts", "grove-startup", "grove-pods"
 _STARTUPS = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", EXPLICIT)
@@ -46,9 +46,7 @@ def judge_pod_clique_set(manifest: Mapping[str, Any], path: str = "") -> list[Fi
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    view = read_clique_set(manifest)
-    found = dict.fromkeys(finding for rule in RULES for finding in rule(view))
-    return [finding.under(path) for finding in found]
+    return judge_by(RULES, read_clique_set(manifest), path)
 
 
 def grove_counts(view: CliqueSet) -> Iterator[Finding]:

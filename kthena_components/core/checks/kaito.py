@@ -28,7 +28,7 @@ from kthena_components.core.checks.kthena_reading import (
     text,
     whole,
 )
-from kthena_components.core.findings import Finding, Level, nearest
+from kthena_components.core.findings import Finding, Level, judge_by, nearest
 from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.known import Unknown
 
@@ -44,9 +44,7 @@ def judge_kaito(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    view = read_view(manifest)
-    found = dict.fromkeys(finding for rule in RULES for finding in rule(view))
-    return [finding.under(path) for finding in found]
+    return judge_by(RULES, read_view(manifest), path)
 
 
 def kaito_preset(view: View) -> Iterator[Finding]:

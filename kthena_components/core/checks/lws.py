@@ -29,7 +29,7 @@ from kthena_components.core.checks.lws_reading import (
     refusal,
     scaled,
 )
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, judge_by
 from kthena_components.core.known import Unknown
 
 _STARTUP = "lws-gang-startup"
@@ -47,9 +47,7 @@ def judge_leader_worker_set(manifest: Mapping[str, Any], path: str = "") -> list
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    view = read_sets(manifest)
-    found = dict.fromkeys(finding for rule in RULES for finding in rule(view))
-    return [finding.under(path) for finding in found]
+    return judge_by(RULES, read_sets(manifest), path)
 
 
 def lws_shape(view: Sets) -> Iterator[Finding]:

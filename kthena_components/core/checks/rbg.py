@@ -27,7 +27,7 @@ from kthena_components.core.checks.rbg_reading import (
     read_rbg,
 )
 from kthena_components.core.checks.rbg_templates import rbg_templates
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, judge_by
 from kthena_components.core.known import Unknown
 
 _SHAPE, _ROLLOUT, _DEPENDENCIES = "rbg-shape", "rbg-rollout", "rbg-dependencies"
@@ -40,9 +40,7 @@ def judge_role_based_group(manifest: Mapping[str, Any], path: str = "") -> list[
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    view = read_rbg(manifest)
-    found = dict.fromkeys(finding for rule in RULES for finding in rule(view))
-    return [finding.under(path) for finding in found]
+    return judge_by(RULES, read_rbg(manifest), path)
 
 
 def rbg_shape(view: RbgView) -> Iterator[Finding]:
