@@ -17,6 +17,8 @@ from kubernetes.client import ApiClient, ApiException
 from kubernetes.config.config_exception import ConfigException
 
 Body = Mapping[str, Any]
+Kubeconfig = Path | Mapping[str, Any]
+"""A file, or what one holds."""
 PAGE = 500
 """Objects of a list that are asked for at once."""
 SECONDS = (5, 60)
@@ -52,12 +54,16 @@ class Cluster:
         self._resources: dict[tuple[str, str], Resource] = {}
 
     @classmethod
-    def open(cls, kubeconfig: Path | None = None, context: str | None = None) -> Self:
+    def open(cls, kubeconfig: Kubeconfig | None = None, context: str | None = None) -> Self:
         """Open the cluster of a kubeconfig; KUBECONFIG or the home folder's when left out."""
-        file = str(kubeconfig) if kubeconfig else None
+        if isinstance(kubeconfig, Mapping):
+            source: dict[str, Any] = {"config_dict": dict(kubeconfig)}
+            open_client: Any = config.new_client_from_config_dict
+        else:
+            source = {"config_file": str(kubeconfig) if kubeconfig else None}
+            open_client = config.new_client_from_config
         try:
-            open_client: Any = config.new_client_from_config
-            client = open_client(config_file=file, context=context)
+            client = open_client(**source, context=context)
         except (ConfigException, OSError) as error:
             raise ClusterError(0, "NoKubeconfig", str(error)) from error
         client.configuration.retries = False

@@ -10,7 +10,7 @@ from pathlib import Path
 import urllib3
 import yaml
 
-from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.client import Cluster, ClusterError, Kubeconfig
 
 _NO_PROGRAM = re.compile(r"No such file or directory: '([^']+)'")
 _NO_CONTEXT = re.compile(r"object with name (\S+) in \S*/(\w+?)s? list")
@@ -21,19 +21,20 @@ _NOISE = re.compile(
 _CHOOSE = "Name another cluster with --kubeconfig or --context"
 
 
-def open_cluster(kubeconfig: Path | None, context: str | None) -> tuple[Cluster, str]:
+def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cluster, str]:
     """Open a cluster, and give it with its version.
 
     Raises:
         ClusterError: It cannot be used; the text is a sentence for its user.
     """
+    file = kubeconfig if isinstance(kubeconfig, Path) else None
     try:
         with _login_errors() as errors:
             cluster = Cluster.open(kubeconfig, context)
     except ClusterError as error:
-        raise _told(_no_kubeconfig(_flat(str(error)), kubeconfig)) from None
+        raise _told(_no_kubeconfig(_flat(str(error)), file)) from None
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
-        where = kubeconfig or "the kubeconfig"
+        where = file or "the kubeconfig"
         raise _told(f"{where} cannot be read as a kubeconfig. {_CHOOSE}") from None
     # Whoever switches verification off in a kubeconfig knows it, and kubectl is silent as well.
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
@@ -64,9 +65,9 @@ def _login_errors() -> Iterator[list[str]]:
         root.removeHandler(handler)
 
 
-def _no_kubeconfig(said: str, kubeconfig: Path | None) -> str:
+def _no_kubeconfig(said: str, file: Path | None) -> str:
     if "No configuration found" in said:
-        where = f"at {kubeconfig}" if kubeconfig else "at KUBECONFIG or ~/.kube/config"
+        where = f"at {file}" if file else "at KUBECONFIG or ~/.kube/config"
         return f"there is no kubeconfig {where}. {_CHOOSE}"
     missing = _NO_CONTEXT.search(said)
     if missing:

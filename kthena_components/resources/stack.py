@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -69,7 +70,7 @@ def deploy() -> None:
     config = read_config()
     try:
         stack = load_stack(config)
-        _require_cluster(stack.spec, config)
+        _require_cluster(stack, config)
     except SpecError as error:
         raise pulumi.RunError(str(error)) from None
     _register(stack, config)
@@ -188,17 +189,32 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _require_cluster(spec: StackSpec, config: StackConfig) -> None:
-    """Refuse a cluster that does not answer. A preview warns: it can do without a cluster."""
-    found = check_cluster(spec, os.environ)
-    if found is None:
-        return
-    if found.level is Level.UNKNOWN:
+def _require_cluster(stack: Stack, config: StackConfig) -> None:
+    """Refuse a cluster that does not answer, or does not know what the stack makes.
+
+    A preview warns: it can do without.
+    """
+    found = check_cluster(stack.spec, os.environ)
+    if found is not None and found.level is Level.UNKNOWN:
         pulumi.log.info(str(config.located(found)))
-    elif found.rule == UNREACHABLE and pulumi.runtime.is_dry_run():
+        return
+    findings = [found] if found else _unserved(stack)
+    if not findings:
+        return
+    mendable = found is None or found.rule == UNREACHABLE
+    if mendable and pulumi.runtime.is_dry_run():
+        told = "\n".join(str(config.located(finding)) for finding in findings)
         pulumi.log.warn(
-            f"{config.located(found)}\n"
-            "This preview goes by the state alone; an update is refused until then."
+            f"{told}\nThis preview goes by the state alone; an update is refused until then."
         )
     else:
-        raise refusal([found], config)
+        raise refusal(findings, config)
+
+
+def _unserved(stack: Stack) -> list[Finding]:
+    """Ask the cluster for the kinds, where the extra `cluster` is there to ask with."""
+    if stack.spec.output is OutputMode.RENDER or find_spec("kubernetes") is None:
+        return []
+    from kthena_components.cluster.served import check_kinds  # noqa: PLC0415
+
+    return check_kinds(stack.spec, stack.servings)

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.engine.lives import OWN
+from tests.support.discovery import discovery
 from tests.support.engine import ROOT, Stack
 
 pytestmark = pytest.mark.engine
@@ -43,6 +44,26 @@ def test_an_update_is_refused_and_a_preview_warns(tmp_path: Path, kubeconfig: Pa
         f"stack 'staging' is refused, and nothing was changed: 1 problem\n  {finding}"
     )
     assert "Traceback" not in refused.text
+    assert not stack.resources
+
+
+def test_a_cluster_without_kthena_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with discovery("workload.serving.volcano.sh/v1alpha1") as text:
+        path = tmp_path / "kubeconfig"
+        path.write_text(text)
+        server = yaml.safe_load(text)["clusters"][0]["cluster"]["server"]
+        finding = (
+            f"{FILE}servings[0]: makes a ModelServing of workload.serving.volcano.sh/v1alpha1, "
+            f"which {server} does not know. Install Kthena 1.0 with its CRDs, or write backend: "
+            "native. [kind-unserved]"
+        )
+        stack = Stack.make(ROOT, "staging", tmp_path, {"KUBECONFIG": str(path)})
+        previewed, refused = stack.preview(), stack.up()
+    assert previewed.code == 0, previewed.text
+    assert previewed.messages[0].startswith(finding)
+    assert refused.messages[0] == (
+        f"stack 'staging' is refused, and nothing was changed: 1 problem\n  {finding}"
+    )
     assert not stack.resources
 
 

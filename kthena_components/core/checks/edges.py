@@ -207,6 +207,12 @@ Pass: an API server that takes a connection.
 Fail: one that refuses it.
 Level: mandatory; not checked where the cluster is reached through a proxy.
 Source: kthena_components/resources/cluster.py.""",
+    "kind-unserved": """The cluster that a stack goes to knows the kinds that the stack makes.
+
+Pass: backend kthena, and an API server with Kthena's ModelServing.
+Fail: backend kthena on a cluster without Kthena; a gang on one without Volcano.
+Level: mandatory; not checked without the extra `cluster`, or where the API server cannot be asked.
+Source: kthena_components/cluster/served.py.""",
     "policy-config": """The config of a policy can be used; else each finding has its own level.
 
 Pass: environment prod.

@@ -1,0 +1,87 @@
+"""A cluster that lacks Kthena or Volcano is told before anything is made."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kthena_components.backends.compiler import compile_serving
+from kthena_components.cluster.served import check_kinds
+from kthena_components.core.stack import StackSpec, parse_stack
+from tests.support.discovery import KNOWN, discovery, kubeconfig
+
+KTHENA = "workload.serving.volcano.sh/v1alpha1"
+VOLCANO = "scheduling.volcano.sh/v1beta1"
+TREE = "topology.volcano.sh/v1alpha1"
+
+
+def serving(backend: str) -> dict[str, Any]:
+    resources = {"gpus_per_pod": 1}
+    engine = {"kind": "vllm", "image": "vllm/vllm-openai:v0.10.1", "model": "Qwen/Qwen3-0.6B"}
+    role = {"name": "serve", "engine": engine, "resources": resources}
+    return {"name": f"llama-{backend}", "backend": backend, "roles": [role]}
+
+
+def told(config: str, *backends: str, **fields: Any) -> list[str]:
+    servings = [serving(backend) for backend in backends]
+    stated = {"output": "cluster", "kubeconfig": config, "servings": servings, **fields}
+    spec, findings = parse_stack(stated)
+    assert not findings
+    return [str(found) for found in check_kinds(spec, map(compile_serving, servings))]
+
+
+def test_a_cluster_with_everything_is_not_mentioned() -> None:
+    with discovery() as config:
+        assert not told(config, "kthena", "native", queues=[{"name": "q"}])
+
+
+def test_a_cluster_without_kthena_says_what_to_install() -> None:
+    with discovery(KTHENA) as config:
+        server = yaml.safe_load(config)["clusters"][0]["cluster"]["server"]
+        assert told(config, "native", "kthena") == [
+            f"servings[1]: makes a ModelServing of {KTHENA}, which {server} does not know. "
+            "Install Kthena 1.0 with its CRDs, or write backend: native. [kind-unserved]"
+        ]
+
+
+def test_a_cluster_without_volcano_says_it_of_everything_that_needs_it() -> None:
+    with discovery(VOLCANO, TREE) as config:
+        found = told(config, "kthena", "native", queues=[{"name": "q"}])
+    assert [text.partition(", which")[0] for text in found] == [
+        f"queues: makes a Queue of {VOLCANO}",
+        f"servings[1]: makes a PodGroup of {VOLCANO}",
+    ]
+    assert all("Install Volcano 1.14 or later. [kind-unserved]" in text for text in found)
+
+
+def test_a_group_without_the_kind_is_told_too() -> None:
+    with discovery(known={**KNOWN, VOLCANO: ("Queue",)}) as config:
+        assert len(told(config, "native")) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+def test_who_may_not_ask_is_not_refused(status: int) -> None:
+    with discovery(KTHENA, status=status) as config:
+        assert not told(config, "kthena")
+
+
+def test_nothing_is_said_of_a_server_that_is_away_or_of_a_way_in_that_fails() -> None:
+    away = kubeconfig("http://127.0.0.1:1")
+    assert not told(away, "kthena")
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-thing"}}
+    odd = {**yaml.safe_load(away), "users": [{"name": "me", "user": user}]}
+    assert not told(yaml.safe_dump(odd), "kthena")
+    damaged = {"server": "https://127.0.0.1:1", "certificate-authority-data": "%"}
+    odd = {**yaml.safe_load(away), "clusters": [{"name": "it", "cluster": damaged}]}
+    assert not told(yaml.safe_dump(odd), "kthena")
+
+
+def test_a_file_and_a_context_are_heeded(tmp_path: Path) -> None:
+    with discovery(KTHENA) as config:
+        path = tmp_path / "config"
+        path.write_text(config)
+        spec = StackSpec.model_validate(
+            {"output": "cluster", "kubeconfig": str(path), "context": "here"}
+        )
+        assert len(check_kinds(spec, [compile_serving(serving("kthena"))])) == 1
