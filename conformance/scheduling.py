@@ -8,7 +8,7 @@ from conformance import traps
 from conformance.__main__ import Context
 from conformance.scene import NAMESPACE, Scene, group_selector, rack
 from kthena_components.backends.compiler import BACKENDS, compile_serving
-from kthena_components.backends.volcano import emit_queue
+from kthena_components.backends.queues import emit_queue
 from kthena_components.core import naming
 from kthena_components.core.spec import QueueSpec
 from kthena_components.core.spec_parse import parse_spec

@@ -1,4 +1,4 @@
-"""Volcano objects that gather pods: PodGroup and Queue. HyperNodes are in hypernode.py.
+"""PodGroups. Queues are in queues.py, HyperNodes in hypernode.py.
 
 Source: Volcano v1.14 config/crd/volcano/bases; the shape of the PodGroup is the one that Kthena
 v1.0.0 writes (pkg/model-serving-controller/podgroupmanager/manager.go).
@@ -8,18 +8,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.backends.base import PATCH_FORCE, WAIT_FOR, Manifest
+from kthena_components.backends.base import PATCH_FORCE, Manifest
 from kthena_components.core import naming
 from kthena_components.core.facts import GangFacts, as_count, as_list, as_map
 from kthena_components.core.known import MaybeInt
 from kthena_components.core.plan import RolePlan, ServingPlan
 from kthena_components.core.quantity import render_quantity
-from kthena_components.core.spec import QueueSpec, TopologySpec
+from kthena_components.core.spec import TopologySpec
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
-_OPEN = "jsonpath={.status.state}=Open"
-QUEUE_SECONDS = 60
-"""How long a Queue may take to open."""
 
 
 def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
@@ -96,24 +93,3 @@ def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
     return GangFacts(
         path=at, min_member=as_count(spec.get("minMember"), "minMember", 0), minima=minima
     )
-
-
-def emit_queue(queue: QueueSpec) -> Manifest:
-    """Write a Queue. It is cluster-wide, and the queue controller opens it.
-
-    Volcano's webhook refuses a PodGroup whose Queue is not open yet, so `up` waits for that.
-    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
-    """
-    spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
-    for field in ("parent", "capability", "deserved"):
-        if getattr(queue, field) is not None:
-            spec[field] = getattr(queue, field)
-    if queue.guarantee is not None:
-        spec["guarantee"] = {"resource": queue.guarantee}
-    body = {
-        "apiVersion": SCHEDULING,
-        "kind": "Queue",
-        "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
-        "spec": spec,
-    }
-    return Manifest(body=body, timeout_seconds=QUEUE_SECONDS)

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from kthena_components.backends.compiler import Compiled, compile_serving
+from kthena_components.backends.queues import judge_queues
 from kthena_components.cluster.need import Need, need_of_stack
 from kthena_components.core.findings import Finding, Level, SpecError, suggest
 from kthena_components.core.stack import (
@@ -57,7 +58,7 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
     """
     config = _config(folder, stack)
     spec, findings = parse_stack(read_values(config))
-    findings += check_stack(spec, config)
+    findings += [*check_stack(spec, config), *judge_queues(spec.queues)]
     compiled: list[Compiled] = []
     for index, serving in enumerate(spec.servings):
         try:

@@ -125,7 +125,6 @@ def check_stack(spec: StackSpec, config: StackConfig) -> list[Finding]:
         *_fields_for_output(spec),
         *_no_secret_outside_secrets(config),
         *_names_once(spec),
-        *_parents_without_cycle(spec),
         *(finding.under("topology") for finding in topology),
     ]
 
@@ -270,19 +269,3 @@ def _ancestors(queue: QueueSpec, queues: Sequence[QueueSpec]) -> list[str]:
         above.append(str(parent))
         parent = parents[parent]
     return above
-
-
-def _parents_without_cycle(spec: StackSpec) -> Iterator[Finding]:
-    """No queue is above itself. One finding a cycle, at the queue of it that is written first."""
-    told: set[str] = set()
-    for index, queue in enumerate(spec.queues):
-        above = _ancestors(queue, spec.queues)
-        if queue.name in above and queue.name not in told:
-            told.update(above)
-            yield Finding(
-                path=f"queues[{index}].parent",
-                seen=f"the parents go in a cycle, {' -> '.join([queue.name, *above])}, and each "
-                "queue needs its parent first",
-                remedy="remove the parent of one of them",
-                rule="queue-cycle",
-            )

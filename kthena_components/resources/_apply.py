@@ -60,9 +60,11 @@ class Scope:
         return known
 
 
-def apply(scope: Scope, manifests: Iterable[Manifest], late: Late) -> dict[str, pulumi.Resource]:
+def apply(
+    scope: Scope, manifests: Iterable[Manifest], late: Late
+) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each one's `after` before it, and give the resources by key."""
-    resources: dict[str, pulumi.Resource] = {}
+    resources: dict[str, pulumi.CustomResource] = {}
     before = _Before()
     for manifest in manifests:
         resources[manifest.key] = pulumi.CustomResource(

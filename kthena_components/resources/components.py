@@ -19,13 +19,12 @@ from kthena_components.backends.compiler import (
     compile_serving,
 )
 from kthena_components.backends.hypernode import emit_hyper_nodes
-from kthena_components.backends.volcano import emit_queue
+from kthena_components.backends.queues import compile_queue
 from kthena_components.core.checks.waivers import FIELD
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.core.naming import entry_address, group_name
 from kthena_components.core.plan import ServingPlan
 from kthena_components.core.report import gpu_count, shape
-from kthena_components.core.spec import QueueSpec
 from kthena_components.core.spec_parse import parse_spec
 from kthena_components.core.topology import TopologyPlan, build_topology, check_topology
 from kthena_components.core.topology_spec import HyperNodeTopologySpec
@@ -187,17 +186,18 @@ class Queue(pulumi.ComponentResource):
     """A Volcano Queue: a share of the cluster that servings are scheduled from."""
 
     name: pulumi.Output[str]
-    """Name of the Queue."""
+    """Name of the Queue, unknown in a preview until it is made."""
 
     def __init__(
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and its Queue, or raise RefusedError before that."""
-        manifest, late = _compile("Queue", name, args, _compile_queue, {"name": name})
+        manifest, late = _compile("Queue", name, args, compile_queue, {"name": name})
         super().__init__(QUEUE, name, {"name": manifest.name}, opts)
         scope = Scope(root=self, name=name, serving=manifest.name, timeouts=_timeouts(opts))
-        apply(scope, [manifest], late)
-        _publish(self, {"name": manifest.name})
+        made = apply(scope, [manifest], late)[manifest.key]
+        self.name = _given(made.id, manifest.name)
+        self.register_outputs({"name": manifest.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +216,6 @@ def _compile_topology(args: Mapping[str, Any]) -> _Topology:
         for entry, body in bodies
     )
     return _Topology(plan, tuple(manifests), tuple(check_topology(spec)))
-
-
-def _compile_queue(args: Mapping[str, Any]) -> Manifest:
-    return emit_queue(parse_spec(QueueSpec, args))
 
 
 def _compile(

@@ -17,6 +17,7 @@ import yaml
 
 from kthena_components.backends.base import Manifest
 from kthena_components.backends.compiler import Compiled, compile_serving
+from kthena_components.backends.queues import judge_queues
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.report import gpu_count, render_table, shape
 from kthena_components.core.stack import (
@@ -37,6 +38,7 @@ from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._notes import today
 from kthena_components.resources.cluster import UNREACHABLE, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
+from kthena_components.resources.queues import tie_to
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
 
 SHOWN = 32
@@ -100,6 +102,7 @@ def load_stack(config: StackConfig) -> Stack:
     known = {key: value for key, value in values.items() if key not in {f.path for f in unused}}
     spec, findings = parse_stack(known)
     findings += [*unused, *check_stack(spec, config), *check_secrets(spec, config)]
+    findings += judge_queues(spec.queues)
     compiled: dict[str, Compiled] = {}
     for index, serving in enumerate(spec.servings):
         path = f"servings[{index}]"
@@ -134,9 +137,9 @@ def _title(manifest: Manifest) -> str:
 def _register(stack: Stack, config: StackConfig) -> None:
     """Register what servings need, then the servings, then what the stack tells the world."""
     provider = _provider(stack.spec, config)
-    first = _shared(stack, pulumi.ResourceOptions(provider=provider))
+    first, linked = _shared(stack, pulumi.ResourceOptions(provider=provider))
     first += register_secrets(stack.spec, provider)
-    needed = pulumi.ResourceOptions(provider=provider, depends_on=first)
+    needed = pulumi.ResourceOptions(provider=provider, depends_on=first, transformations=linked)
     endpoints: dict[str, pulumi.Output[str | None]] = {}
     for args, compiled in zip(stack.spec.servings, stack.servings, strict=True):
         name = f"{compiled.plan.namespace}/{compiled.plan.name}"
@@ -172,17 +175,25 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
     return pulumi.ProviderResource("kubernetes", str(spec.output), properties, options)
 
 
-def _shared(stack: Stack, options: pulumi.ResourceOptions) -> list[pulumi.Resource]:
-    """Register what belongs to the whole cluster: HyperNodes, and queues with parents first."""
-    made: dict[str, pulumi.Resource] = {}
+def _shared(
+    stack: Stack, options: pulumi.ResourceOptions
+) -> tuple[list[pulumi.Resource], list[pulumi.ResourceTransformation]]:
+    """Register what belongs to the whole cluster: HyperNodes, and queues with parents first.
+
+    Given with it: what ties objects to the queues.
+    """
+    others: list[pulumi.Resource] = []
+    queues: dict[str, Queue] = {}
+    linked = [tie_to(queues)] if stack.spec.output is OutputMode.CLUSTER else []
     if stack.spec.topology:
-        made[""] = HyperNodeTopology("topology", stack.values["topology"], options)
+        others.append(HyperNodeTopology("topology", stack.values["topology"], options))
     written = {queue["name"]: queue for queue in stack.values.get("queues", [])}
     for queue in parents_first(stack.spec.queues):
-        above = pulumi.ResourceOptions(depends_on=made.get(queue.parent or ""))
-        merged = pulumi.ResourceOptions.merge(options, above)
-        made[queue.name] = Queue(queue.name, written[queue.name], merged)
-    return list(made.values())
+        above = queues.get(queue.parent or "")
+        own = pulumi.ResourceOptions(depends_on=above, transformations=linked)
+        merged = pulumi.ResourceOptions.merge(options, own)
+        queues[queue.name] = Queue(queue.name, written[queue.name], merged)
+    return [*others, *queues.values()], linked
 
 
 def _count(number: int, word: str) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kthena_components.backends.compiler import compile_serving
-from kthena_components.backends.volcano import emit_queue, read_gang
+from kthena_components.backends.queues import emit_queue
+from kthena_components.backends.volcano import read_gang
 from kthena_components.core.spec import QueueSpec
 from tests.support.crds import schema_errors
 from tests.support.specs import ENGINE_RAY, PREFILL_DECODE, changed

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core import naming
 from kthena_components.core.checks.kthena_reading import (
     first_gap,
     gap_of,
-    mapping,
     not_checked,
     show,
     text,
@@ -14,16 +12,12 @@ from kthena_components.core.checks.kthena_reading import (
 from kthena_components.core.checks.stack_pods import EACH_POD, MAKERS, Entry, Pods
 from kthena_components.core.checks.stack_reading import Stack
 from kthena_components.core.checks.volcano_reading import (
-    JOB,
-    MODEL_SERVING,
-    POD_GROUP,
-    QUEUE,
     advise,
     gap_in,
     pairs,
 )
 from kthena_components.core.findings import Finding
-from kthena_components.core.known import MaybeText, Unknown
+from kthena_components.core.known import Unknown
 
 _ALWAYS = frozenset({"default", "root"})
 """Queues that Volcano's scheduler makes for itself."""
@@ -57,79 +51,6 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
                 remedy="rename or remove one of the two",
                 rule="object-twice",
             )
-
-
-def queue_exists(stack: Stack) -> Iterator[Finding]:
-    """The queue that pods wait in is in the stack and is open; a parent is as well.
-
-    Pass: a Queue research, and a PodGroup with queue research; the queue default.
-    Fail: a queue whose status is Closed: Volcano's webhook refuses the PodGroup.
-    Level: mandatory for a closed queue; not checked for one that is not in the stack.
-    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
-    checkQueueState.
-    """
-    queues = stack.named(QUEUE)
-    for entry, path, name in _queues_named(stack):
-        if name in _ALWAYS or name in {None, ""}:
-            continue
-        if isinstance(name, Unknown):
-            yield not_checked(entry.at(path), name, "queue-exists")
-            continue
-        queue = queues.get(("", str(name)))
-        state = mapping(queue.manifest.get("status")).get("state") if queue else None
-        missing = Unknown(f"the queue {show(name)} is not in this stack")
-        if gap := gap_of(state) if queue else missing:
-            yield not_checked(entry.at(path), gap, "queue-exists")
-        elif state in ("Closed", "Closing"):
-            yield Finding(
-                path=entry.at(path),
-                seen=f"is {show(name)}, a queue whose state is {state}, and Volcano takes nothing "
-                "new into it",
-                remedy="open the queue, or name another one",
-                rule="queue-exists",
-            )
-
-
-def _queues_named(stack: Stack) -> Iterator[tuple[Entry, str, MaybeText | None]]:
-    for kind in (POD_GROUP, JOB):
-        for entry in stack.of(kind):
-            yield entry, "spec.queue", text(entry.spec.get("queue"))
-    for entry in stack.of(MODEL_SERVING):
-        metadata = mapping(entry.manifest.get("metadata"))
-        name = text(mapping(metadata.get("annotations")).get(naming.QUEUE_NAME))
-        yield entry, f"metadata.annotations.{naming.QUEUE_NAME}", name
-    for entry in stack.of(QUEUE):
-        yield entry, "spec.parent", text(entry.spec.get("parent"))
-
-
-def queue_cycle(stack: Stack) -> Iterator[Finding]:
-    """No queue is above itself.
-
-    Pass: night below research.
-    Fail: night below research and research below night.
-    Level: mandatory.
-    Source: Volcano v1.14 pkg/scheduler/plugins/capacity/capacity.go updateAncestors.
-    """
-    queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
-    parents = {name: text(entry.spec.get("parent")) for name, entry in queues.items()}
-    done: set[str] = set()
-    for start in queues:
-        walk: dict[str, int] = {}
-        name: MaybeText | None = start
-        while isinstance(name, str) and name in queues and name not in done and name not in walk:
-            walk[name] = len(walk)
-            name = parents[name]
-        if isinstance(name, str) and name in walk and parents[name] != name:
-            cycle = [*list(walk)[walk[name] :], name]
-            shown = cycle if len(cycle) <= _MANY else [*cycle[:_MANY], "…", name]
-            yield Finding(
-                path=queues[cycle[0]].at("spec.parent"),
-                seen=f"the parents go in a cycle, {' -> '.join(shown)}, and each queue needs its "
-                "parent first",
-                remedy="remove the parent of one of them",
-                rule="queue-cycle",
-            )
-        done.update(walk)
 
 
 def headless_service(stack: Stack) -> Iterator[Finding]:

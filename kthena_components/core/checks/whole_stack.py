@@ -20,11 +20,14 @@ from kthena_components.core.checks.stack_gpus import gpu_budget, gpu_type_allowe
 from kthena_components.core.checks.stack_objects import (
     headless_service,
     object_twice,
-    queue_cycle,
-    queue_exists,
     service_selects_pods,
 )
 from kthena_components.core.checks.stack_pods import MAKERS, Held, Kind
+from kthena_components.core.checks.stack_queues import (
+    queue_cycle,
+    queue_exists,
+    queue_within_parent,
+)
 from kthena_components.core.checks.stack_reading import Stack, read_stack
 from kthena_components.core.checks.stack_rollout import surge_needs_spare_gpus
 from kthena_components.core.checks.stack_scaling import (
@@ -63,6 +66,7 @@ STACK_RULES: tuple[StackRule, ...] = (
     foreign_group_name,
     queue_exists,
     queue_cycle,
+    queue_within_parent,
     headless_service,
     secret_key_exists,
     rwx_for_shared_model,

@@ -18,7 +18,7 @@ SECRET: Args = {
     "metadata": {"name": "hf", "namespace": "serving"},
     "data": {"token": "c2VjcmV0"},
 }
-ALL_QUEUE = changed(QUEUE, {"metadata.name": "all", "spec": {"weight": 1}})
+ALL_QUEUE = changed(QUEUE, {"metadata.name": "all", "spec.parent": REMOVED})
 STACK: dict[str, Args] = {
     "gang": POD_GROUP,
     "queue": QUEUE,
