@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from conformance import families
 from conformance.__main__ import Context
 from conformance.cases import KINDS, Kind, ours, theirs
 from conformance.deliberate import DELIBERATE, ELSEWHERE, SILENT, admission, may_differ
@@ -65,6 +66,8 @@ def run(context: Context) -> None:
         for kind in KINDS:
             total.add(_compare(context, kind, sandbox.layout.kubeconfig))
         _check_reach(context.part, total)
+        number = max(context.many(families.NUMBER), families.LEAST)
+        families.compare_families(context.part, sandbox.api, context.seed, number)
     finally:
         sandbox.processes.stop_all()
 
