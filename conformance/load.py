@@ -40,33 +40,24 @@ class Cost:
 
     up: float
     destroy: float
+    """0 where it was not taken down."""
     memory: float
     cpu: float
     provider: float
     asked: Counter[Asked]
+    """Requests of the update."""
 
     def row(self, name: str) -> list[Any]:
         """Write it for the table."""
-        return [name, *(f"{number:.1f}" for number in (self.up, self.destroy)),
+        return [name, f"{self.up:.1f}", f"{self.destroy:.1f}" if self.destroy else "",
                 f"{self.memory:.0f}", f"{self.cpu:.1f}", f"{self.provider:.0f}",
                 self.asked.total()]  # fmt: skip
 
 
 def run(context: Context) -> None:
-    """Deploy the crowd twice, once by each program, and print what it cost."""
-    number = context.many(SERVINGS)
-    racks = -(-number * GROUPS * PODS // RACK)
-    size = Size(racks=racks, nodes=20)
-    part = context.part
-    sandbox = up(context.folder / "sandbox", size, part.say, audit=True)
-    try:
-        deployer = Deployer.make(sandbox, context.folder)
-        deployer.may([right.rule() for right in rights(["kthena"])])
-        crowd = Crowd(part, Scene(sandbox.api, part), deployer, context.folder, number)
-        crowd.record()
-        costs = {name: crowd.cost(name) for name in ("package", "raw")}
-    finally:
-        sandbox.processes.stop_all()
+    """Deploy the crowd twice, once by each program on a cluster of its own, and print the cost."""
+    number, part = context.many(SERVINGS), context.part
+    costs = {name: _cost(context, number, name) for name in ("package", "raw")}
     package, raw = (_of_objects(costs[name].asked) for name in ("package", "raw"))
     same = package == raw
     part.check("both programs ask the API server the same", holds=same,
@@ -78,6 +69,21 @@ def run(context: Context) -> None:
     part.say(f"{number} servings, {number * GROUPS * PODS} pods\n{table}\n{dict(verbs)}")
     part.count("servings in one update", number)
     part.count("pods that ran", number * GROUPS * PODS)
+
+
+def _cost(context: Context, number: int, program: str) -> Cost:
+    """Start a cluster with room for the crowd, and deploy it there."""
+    racks = -(-number * GROUPS * PODS // RACK)
+    folder = context.folder / program
+    folder.mkdir()
+    sandbox = up(folder / "sandbox", Size(racks=racks, nodes=20), context.part.say, audit=True)
+    try:
+        deployer = Deployer.make(sandbox, folder)
+        deployer.may([right.rule() for right in rights(["kthena"])])
+        scene = Scene(sandbox.api, context.part)
+        return Crowd(context.part, scene, deployer, folder, number).cost(program)
+    finally:
+        sandbox.processes.stop_all()
 
 
 def _of_objects(asked: Counter[Asked]) -> Counter[Asked]:
@@ -96,28 +102,32 @@ class Crowd:
     folder: Path
     number: int
 
-    def record(self) -> None:
-        """Note what the package registers, for the raw program."""
-        stack = self._stack("record")
-        self._ran("the preview that is recorded", stack.preview())
-
     def cost(self, program: str) -> Cost:
-        """Bring everything up with one program, look, and take it down."""
+        """Bring everything up with one program and look; the package takes it down as well."""
+        if program == "raw":  # which replays what the package registers
+            self._ran("the preview that is recorded", self._stack("record").preview())
         stack = self._stack(program)
         before = self.deployer.requests()
+        took_down = 0.0
         with _peak(PROVIDER) as provider:
             began = time.monotonic()
             self._ran(f"{program}: up", stack.up())
             took = time.monotonic() - began
+            asked = self.deployer.requests() - before
             self._look(program)
-            began = time.monotonic()
-            self._ran(f"{program}: destroy", stack.destroy())
-            took_down = time.monotonic() - began
-        self.scene.until(f"{program}: nothing is left", lambda: not self._left())
-        self.part.check(f"{program}: its state is empty", holds=not stack.resources)
+            if program == "package":
+                took_down = self._take_down(stack)
         used = json.loads(self._usage(program).read_text())
-        asked = self.deployer.requests() - before
         return Cost(took, took_down, used["mib"], used["cpu"], max(provider, default=0), asked)
+
+    def _take_down(self, stack: Stack) -> float:
+        """Destroy everything, and give how many seconds that took."""
+        began = time.monotonic()
+        self._ran("package: destroy", stack.destroy())
+        took = time.monotonic() - began
+        self.scene.until("package: nothing is left", lambda: not self._left())
+        self.part.check("package: its state is empty", holds=not stack.resources)
+        return took
 
     def _look(self, program: str) -> None:
         """See that everything runs, and that nothing is there twice."""

@@ -130,7 +130,7 @@ class Sandbox:
 def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sandbox:
     """Build what is missing, start everything, and give the running sandbox.
 
-    With `audit` the API server notes every request in `log/audit.log`.
+    With `audit` the API server notes every request of a ServiceAccount in `log/audit.log`.
 
     Raises:
         SandboxError: The folder is in use, or a program died; what was started is ended.
