@@ -2,19 +2,21 @@
 
 import argparse
 import importlib
-import shutil
+import os
 import signal
 import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import active_children
 from pathlib import Path
 
 from conformance.report import Part, passed, render
 from sandbox.cluster import Sandbox, Size, up
+from toolchain.locate import ensure_sandbox
 from toolchain.programs import ToolchainError
 
 PARTS = (
@@ -56,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the parts, and give 1 when one failed or something did not run."""
     signal.signal(signal.SIGTERM, _leave)
     options = _parser().parse_args(arguments)
+    with suppress(ToolchainError):  # which each part then says that it did not run for
+        ensure_sandbox(os.environ, Part("programs").say)
     names = options.parts or PARTS
     beside = [name for name in names if name not in ALONE]
     parts = run_beside(beside, options.seed, options.scale, options.jobs)
@@ -81,16 +85,17 @@ def run_beside(names: Sequence[str], seed: int, scale: float, jobs: int) -> list
 def run(name: str, seed: int, scale: float) -> Part:
     """Run one part. What it raises is a failure, and the next part runs all the same."""
     part = Part(name)
-    folder = Path(tempfile.mkdtemp(prefix=f"kthena-conformance-{name}-"))
-    context = Context(part=part, folder=folder, seed=seed, scale=scale)
-    with part.timed():
-        try:
-            importlib.import_module(f"conformance.{name}").run(context)
-        except ToolchainError as error:
-            part.skip("all of it", str(error))
-        except Exception:  # noqa: BLE001 - a part that breaks must not hide the others
-            part.fail(traceback.format_exc())
-    shutil.rmtree(folder, ignore_errors=True)
+    about = f"kthena-conformance-{name}-"
+    with tempfile.TemporaryDirectory(prefix=about, ignore_cleanup_errors=True) as folder:
+        context = Context(part=part, folder=Path(folder), seed=seed, scale=scale)
+        with part.timed():
+            try:
+                importlib.import_module(f"conformance.{name}").run(context)
+            except ToolchainError as error:
+                part.skip("all of it", str(error))
+            except Exception:  # noqa: BLE001 - a part that breaks must not hide the others
+                part.fail(traceback.format_exc())
+    part.say(f"{part.checks} checks, {len(part.failures)} failed, {part.seconds:.0f} s")
     return part
 
 
