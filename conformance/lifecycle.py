@@ -120,6 +120,8 @@ def _steps(folder: Path, sandbox: Sandbox, life: Life) -> None:
     before = witness.left(api, space)
     copy = Copy.make(project, life.backend, space, folder, sandbox.layout.kubeconfig)
     try:
+        copy.write(project.groups, project.engines)
+        _ran(life, copy.stack.preview(), "a preview before anything is there")
         _up(api, life, copy, (project.groups, project.engines), "made")
         again = copy.stack.preview("--expect-no-changes")
         _ran(life, again, "a second preview changes nothing")

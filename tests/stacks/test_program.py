@@ -10,7 +10,8 @@ import pytest
 from kthena_components.core.stack import StackConfig
 from kthena_components.resources import stack as program
 from tests.stacks.handed import TOKEN, handed
-from tests.support.recorder import Recorded, attempt, record, secrets_in
+from tests.support.discovery import discovery
+from tests.support.recorder import UNKNOWN, Recorded, attempt, record, secrets_in
 from tests.support.specs import template
 
 FILES = {"output": "render", "allow_plain_secrets": ["hf-token"]}
@@ -69,6 +70,36 @@ def test_a_queue_is_made_after_the_one_above_it(deploy: Any) -> None:
     recorded = deploy(handed("dev", {"queues": queues}))
     team = next(queue for queue in recorded.of_kind("Queue") if queue.name == "team")
     assert "Queue/org" in recorded.waits_for(team)
+
+
+def queues_named(recorded: Recorded) -> dict[str, Any]:
+    """What PodGroups and Queues say of the queue that they are in."""
+    specs = {r.name: r.props["spec"] for kind in ("PodGroup", "Queue")
+             for r in recorded.of_kind(kind) if r.type.startswith("kubernetes:")}  # fmt: skip
+    return {name: spec.get("queue", spec.get("parent")) for name, spec in specs.items()}
+
+
+def test_a_queue_of_a_cluster_has_no_name_in_a_preview_before_it_is_made(deploy: Any) -> None:
+    org = {"name": "org", "capability": {"nvidia.com/gpu": 64}}
+    changes = {"output": "cluster", "queues[1]": org, "queues[0].parent": "org"}
+    groups = [f"default/llama-405b-{number}" for number in (0, 1)]
+    with discovery() as kubeconfig:
+        config = handed("prod", changes, {**TOKEN, "kubeconfig": kubeconfig})
+        early, made = deploy(config, preview=True), deploy(config)
+    names = {**dict.fromkeys(groups, "llm-prod"), "llm-prod": "org", "org": None}
+    assert queues_named(made) == names
+    unknown = {name: UNKNOWN if queue else None for name, queue in names.items()}
+    assert queues_named(early) == unknown
+    files = {**FILES, "queues[1]": org, "queues[0].parent": "org"}
+    assert queues_named(deploy(handed("prod", files), preview=True)) == names
+
+
+def test_a_queue_that_the_stack_does_not_make_keeps_its_name(deploy: Any) -> None:
+    with discovery() as kubeconfig:
+        changes = {"output": "cluster", "queues[0].name": "other"}
+        config = handed("prod", changes, {**TOKEN, "kubeconfig": kubeconfig})
+        recorded = deploy(config, preview=True)
+    assert "llm-prod" in queues_named(recorded).values()
 
 
 def test_servings_of_one_name_in_two_namespaces_are_two_resources(deploy: Any) -> None:
