@@ -11,7 +11,7 @@ from sandbox import commands
 from sandbox.layout import Layout
 from sandbox.pki import kubeconfig
 
-AWAY = 3
+AWAY = 60
 """Seconds for which controllers are stopped during an update."""
 STOPPED = {
     "vc-controller-manager": commands.volcano_controllers,
