@@ -101,8 +101,8 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a queue that may take more than the one above it": (
         {"queues": [{"name": "a"}, {"name": "b", "parent": "a", "capability": {"cpu": 4}}]},
         [("queues[1].capability.cpu: is 4, but the capability of 'a', its parent, does not name "
-         "it, which Volcano's webhook takes for 0. Add it to the capability of 'a', with at least 4. "
-         "[queue-within-parent]")],
+         "it, which Volcano's webhook takes for 0. Add it to the capability of 'a', with at least "
+         "4. [queue-within-parent]")],
     ),
     "a child that is no HyperNode": (
         {"topology": {"hyper_nodes": [{"name": "spine", "tier": 2, "children": ["rack"]}]}},
