@@ -19,7 +19,7 @@ engine: EngineArgs = {
 pods: RoleArgs = {"name": "serve", "worker_replicas": 1, "resources": {"gpus_per_pod": 8}}
 chat = ModelServing("chat", {
     "roles": [{**pods, "engine": engine}],
-    "queue": "research",
+    "queue": queue.name,
     "network_topology": {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}},
-}, pulumi.ResourceOptions(depends_on=[network, queue]))  # fmt: skip
+}, pulumi.ResourceOptions(depends_on=network))  # fmt: skip
 pulumi.export("tiers", network.tiers)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from kthena_components.core.known import is_late
+from kthena_components.core.known import LATE_OPEN, is_late
 from kthena_components.core.pod_template import QUANTITY_WORDS, Amount, PodTemplate
 
 
@@ -38,20 +38,23 @@ Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
 _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_QUEUE = rf"{_SUBDOMAIN}|{LATE_OPEN}"  # or it comes late
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
 PATTERNS = {
     _LABEL: "lower-case letters, digits and dashes, with a letter or digit at both ends",
     _SERVICE_NAME: "lower-case letters, digits and dashes, starting with a letter",
     _SUBDOMAIN: "lower-case letters, digits, dashes and dots",
+    _QUEUE: "lower-case letters, digits, dashes and dots",
     _QUANTITY: QUANTITY_WORDS,
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }
 """What each pattern means, in the words of a refusal."""
-NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN})
+NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE})
 """Patterns of names that the user may choose."""
 Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
+QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
 Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
 
 
@@ -213,7 +216,7 @@ class GroupSpec(Spec):
     namespace: Label = "default"
     roles: Annotated[list[RoleSpec], Field(min_length=1)]
     scheduler_name: Word = "volcano"
-    queue: Label | None = None
+    queue: QueueName | None = None
     gang_policy: GangPolicySpec | None = None
     network_topology: NetworkTopologySpec | None = None
     ready_timeout_seconds: Positive = 1800
@@ -256,7 +259,7 @@ class QueueSpec(Spec):
     name: Annotated[str, Field(pattern=_SUBDOMAIN, max_length=253)]
     weight: Annotated[int, Field(ge=1, le=65535)] = 1
     reclaimable: bool = True
-    parent: str | None = None
+    parent: QueueName | None = None
     capability: dict[str, Amount] | None = None
     deserved: dict[str, Amount] | None = None
     guarantee: dict[str, Amount] | None = None

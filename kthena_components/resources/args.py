@@ -7,6 +7,8 @@ unions and Literal, so those are for type checkers only.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
+import pulumi
+
 from kthena_components.core.spec import KthenaVersion, RecoveryPolicy, RolloutType, TopologyMode
 from kthena_components.resources.cluster_args import (
     HyperNodeArgs,
@@ -141,8 +143,9 @@ class ServingGroupArgs(TypedDict):
     scheduler_name: NotRequired[str]
     """Scheduler of the pods. Default volcano; with another one there is no gang, no topology and
     no queue."""
-    queue: NotRequired[str]
-    """Volcano Queue that the pods are scheduled from. Default: Volcano's default queue."""
+    queue: NotRequired[pulumi.Input[str]]
+    """Volcano Queue that the pods are scheduled from. Default: Volcano's default queue. For a Queue
+    of the same program give its `name`, so that it is there first, in a preview as well."""
     gang_policy: NotRequired[GangPolicyArgs]
     """How much of the group must be placeable before any of it starts. Default: all."""
     network_topology: NotRequired[NetworkTopologyArgs]
@@ -174,8 +177,9 @@ class ModelServingArgs(TypedDict):
     scheduler_name: NotRequired[str]
     """Scheduler of the pods. Default volcano; with another one there is no gang, no topology and
     no queue."""
-    queue: NotRequired[str]
-    """Volcano Queue that the pods are scheduled from. Default: Volcano's default queue."""
+    queue: NotRequired[pulumi.Input[str]]
+    """Volcano Queue that the pods are scheduled from. Default: Volcano's default queue. For a Queue
+    of the same program give its `name`, so that it is there first, in a preview as well."""
     gang_policy: NotRequired[GangPolicyArgs]
     """How much of a group must be placeable before any of it starts. Default: all."""
     network_topology: NotRequired[NetworkTopologyArgs]

@@ -88,8 +88,9 @@ class QueueArgs(TypedDict):
     """Share relative to the other queues when the cluster is full, 1 to 65535. Default 1."""
     reclaimable: NotRequired[bool]
     """Whether other queues may take back what this one uses above its share. Default true."""
-    parent: NotRequired[str]
-    """Queue above this one. Default: root. It must exist and run no pods itself."""
+    parent: NotRequired[pulumi.Input[str]]
+    """Queue above this one. Default: root. It must exist and run no pods itself. Of a Queue in the
+    same program give its `name`."""
     capability: NotRequired[Mapping[str, Amount]]
     """Upper limit by resource: a count, or a quantity as text. Default: none."""
     deserved: NotRequired[Mapping[str, Amount]]

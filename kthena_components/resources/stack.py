@@ -38,7 +38,6 @@ from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._notes import today
 from kthena_components.resources.cluster import UNREACHABLE, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
-from kthena_components.resources.queues import tie_to
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
 
 SHOWN = 32
@@ -137,13 +136,14 @@ def _title(manifest: Manifest) -> str:
 def _register(stack: Stack, config: StackConfig) -> None:
     """Register what servings need, then the servings, then what the stack tells the world."""
     provider = _provider(stack.spec, config)
-    first, linked = _shared(stack, pulumi.ResourceOptions(provider=provider))
+    first, queues = _shared(stack, pulumi.ResourceOptions(provider=provider))
     first += register_secrets(stack.spec, provider)
-    needed = pulumi.ResourceOptions(provider=provider, depends_on=first, transformations=linked)
+    needed = pulumi.ResourceOptions(provider=provider, depends_on=first)
     endpoints: dict[str, pulumi.Output[str | None]] = {}
     for args, compiled in zip(stack.spec.servings, stack.servings, strict=True):
         name = f"{compiled.plan.namespace}/{compiled.plan.name}"
-        endpoints[name] = ModelServing(name, cast("Any", args), needed).endpoint
+        tied = _tied(stack, args, "queue", queues)
+        endpoints[name] = ModelServing(name, cast("Any", tied), needed).endpoint
     plans = [compiled.plan for compiled in stack.servings]
     rows = [row for plan in plans for row in shape(plan)]
     pods, gpus = sum(plan.pods for plan in plans), gpu_count(rows)
@@ -177,23 +177,39 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
 
 def _shared(
     stack: Stack, options: pulumi.ResourceOptions
-) -> tuple[list[pulumi.Resource], list[pulumi.ResourceTransformation]]:
+) -> tuple[list[pulumi.Resource], dict[str, Queue]]:
     """Register what belongs to the whole cluster: HyperNodes, and queues with parents first.
 
-    Given with it: what ties objects to the queues.
+    The queues are given by name as well.
     """
     others: list[pulumi.Resource] = []
     queues: dict[str, Queue] = {}
-    linked = [tie_to(queues)] if stack.spec.output is OutputMode.CLUSTER else []
     if stack.spec.topology:
         others.append(HyperNodeTopology("topology", stack.values["topology"], options))
     written = {queue["name"]: queue for queue in stack.values.get("queues", [])}
-    for queue in parents_first(stack.spec.queues):
-        above = queues.get(queue.parent or "")
-        own = pulumi.ResourceOptions(depends_on=above, transformations=linked)
-        merged = pulumi.ResourceOptions.merge(options, own)
-        queues[queue.name] = Queue(queue.name, written[queue.name], merged)
-    return [*others, *queues.values()], linked
+    for spec in parents_first(stack.spec.queues):
+        above = pulumi.ResourceOptions(depends_on=queues.get(spec.parent or ""))
+        args = _tied(stack, written[spec.name], "parent", queues)
+        merged = pulumi.ResourceOptions.merge(options, above)
+        queues[spec.name] = Queue(spec.name, cast("Any", args), merged)
+    return [*others, *queues.values()], queues
+
+
+def _tied(
+    stack: Stack, args: Mapping[str, Any], field: str, queues: Mapping[str, Queue]
+) -> Mapping[str, Any]:
+    """Take the name of a queue that this stack makes from the queue itself.
+
+    Volcano's webhooks refuse what is in a queue that is not there, and Pulumi's provider asks them
+    in a preview too: its dry runs go to the cluster. It asks nothing about an object that is not
+    known whole, and the name of a queue is unknown until the queue is made.
+    Source: Volcano v1.14 pkg/webhooks/admission, podgroups/validate and queues/validate;
+    pulumi-kubernetes v4.25 provider/pkg/provider/provider.go Create.
+    """
+    queue = queues.get(args.get(field, ""))
+    if queue is None or stack.spec.output is OutputMode.RENDER:
+        return args
+    return {**args, field: queue.name}
 
 
 def _count(number: int, word: str) -> str:

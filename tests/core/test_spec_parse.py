@@ -188,7 +188,6 @@ def test_what_is_not_read_of_a_template_passes_untouched() -> None:
         "replicas",
         "backend",
         "scheduler_name",
-        "queue",
         "kthena_version",
         "expose.role",
         "roles",
@@ -205,7 +204,9 @@ def test_what_decides_the_plan_is_no_output(path: str) -> None:
     )
 
 
-@pytest.mark.parametrize("path", ["roles[0].engine.image", "roles[0].hugging_face_token.name"])
+@pytest.mark.parametrize(
+    "path", ["queue", "roles[0].engine.image", "roles[0].hugging_face_token.name"]
+)
 def test_free_text_may_be_an_output(path: str) -> None:
     assert said(changed(ENGINE_RAY, {path: LATE})) == ""
 
