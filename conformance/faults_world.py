@@ -58,10 +58,12 @@ class World:
         stack.change(lambda c: c.update({f"kthena-components:{k}": v for k, v in config.items()}))
         tried = Tried(self, stack, title, sum(PODS[backend] for backend in backends))
         self.part.count("faults")
+        began = time.monotonic()
         try:
             yield tried
         finally:
             tried.clear()
+            self.part.say(f"{title}: {time.monotonic() - began:.1f} s")
 
     def wait(self, ready: Callable[[], object]) -> bool:
         """Wait until something has become true, and tell whether it has."""
