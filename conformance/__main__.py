@@ -20,10 +20,11 @@ from toolchain.locate import ensure_sandbox
 from toolchain.programs import ToolchainError
 
 PARTS = (
-    "faults",
     "privilege",
-    "scheduling",
+    "kills",
+    "faults",
     "lifecycle",
+    "scheduling",
     "emission",
     "validation",
     "sandbox",

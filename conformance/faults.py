@@ -15,14 +15,12 @@ from conformance.faults_cluster import (
     rights_missing,
     webhook_stopped,
 )
-from conformance.faults_processes import api_server_killed, engine_killed, provider_killed
 from conformance.faults_world import World
 from sandbox.cluster import Size
 
-FAULTS: tuple[Callable[[World, float], None], ...] = (
-    api_server_killed,
-    engine_killed,
-    provider_killed,
+Fault = Callable[[World, float], None]
+"""Takes the world and the scale; its docstring says what happens."""
+FAULTS: tuple[Fault, ...] = (
     webhook_stopped,
     quota_reached,
     field_taken_over,
@@ -30,15 +28,19 @@ FAULTS: tuple[Callable[[World, float], None], ...] = (
     definition_missing,
     rights_missing,
 )
-"""Each takes the world and the scale; its docstring says what happens."""
 
 
 def run(context: Context) -> None:
-    """Try every fault, one after the other, on one sandbox."""
+    """Try every fault of the cluster, one after the other."""
+    try_all(context, FAULTS)
+
+
+def try_all(context: Context, faults: tuple[Fault, ...]) -> None:
+    """Try faults on one sandbox."""
     sandbox = context.sandbox(Size(racks=1, nodes=2))
     try:
         world = World(context.part, sandbox, sandbox.api, context.folder)
-        for fault in FAULTS:
+        for fault in faults:
             context.part.say((fault.__doc__ or "").splitlines()[0])
             fault(world, context.scale)
     finally:
