@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import active_children
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from conformance.report import Part, passed, render
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run_beside(names: Sequence[str], seed: int, scale: float, jobs: int) -> list[Part]:
     """Run parts in processes of their own, some at a time. Most of their time they wait."""
     ends = (signal.SIGTERM, _leave)
-    with ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=ends) as pool:
+    with ProcessPoolExecutor(jobs, get_context("fork"), signal.signal, ends) as pool:
         try:
             found = [pool.submit(run, name, seed, scale) for name in names]
             return [future.result() for future in found]
