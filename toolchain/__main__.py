@@ -8,7 +8,7 @@ import sys
 
 from toolchain import local_stack
 from toolchain.locate import ensure, ensure_sandbox, exports
-from toolchain.programs import ToolchainError
+from toolchain.programs import ROOT, ToolchainError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,9 +49,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _print_exports() -> None:
+    """Print what a shell needs for `pulumi`, and for the commands of this checkout's packages."""
     variables = exports(os.environ, _say)
-    if not variables:
-        print("# the installed Pulumi is used as it is")
+    path = variables.get("PATH", os.environ.get("PATH", os.defpath)).split(os.pathsep)
+    own = str(ROOT / ".venv" / "bin")
+    # Last, so that no program of the user's is hidden.
+    variables["PATH"] = os.pathsep.join([*(other for other in path if other != own), own])
     for name, value in variables.items():
         print(f"export {name}={shlex.quote(value)}")
 

@@ -110,3 +110,13 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_env_adds_the_commands_of_the_checkout_behind_everything_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = str(ROOT / ".venv" / "bin")
+    monkeypatch.setattr("toolchain.__main__.exports", lambda _, __: {})
+    monkeypatch.setenv("PATH", f"{own}{os.pathsep}/usr/bin")
+    assert main(["env"]) == 0
+    assert capsys.readouterr().out == f"export PATH=/usr/bin{os.pathsep}{own}\n"
