@@ -6,12 +6,13 @@ import pulumi
 import pytest
 
 from kthena_components import ModelServing
+from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.resources import components
 from kthena_components.resources._notes import tell
 from tests.resources.build import group, queue, role, serving, topology
 from tests.resources.test_standalone import INVENTORY
-from tests.support.recorder import Recorded, record
+from tests.support.recorder import UNKNOWN, Recorded, record
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed, template
 
 LIMITS = {"limits": {"nvidia.com/gpu": "1"}}
@@ -65,6 +66,24 @@ def test_every_declared_output_is_set_and_registered() -> None:
 def test_outputs_are_known_in_a_preview() -> None:
     preview = record(lambda: exports(serving(ENGINE_RAY)), preview=True)
     assert preview.exports == record(lambda: exports(serving(ENGINE_RAY))).exports
+
+
+@pytest.mark.parametrize("backend", ["native", "kthena"])
+def test_what_is_in_a_queue_waits_for_it_and_hears_its_name_from_it(backend: str) -> None:
+    def program() -> None:
+        org = queue({"capability": {"cpu": 4}}, name="org")
+        night = queue({"parent": org.name, "capability": {"cpu": 4}}, name="night")
+        serving({**ENGINE_RAY, "backend": backend, "queue": night.name})
+
+    made, early = record(program), record(program, preview=True)
+    kind = "PodGroup" if backend == "native" else "ModelServing"
+    for seen, names in ((made, ("org", "night")), (early, (UNKNOWN, UNKNOWN))):
+        queues = {r.name: r for r in seen.of_kind("Queue") if r.type.startswith("kubernetes:")}
+        assert queues["night"].props["spec"]["parent"] == names[0]
+        inside = next(r for r in seen.of_kind(kind) if r.request.custom)
+        stated = inside.props["metadata"].get("annotations", {}).get(naming.QUEUE_NAME)
+        assert inside.props["spec"].get("queue", stated) == names[1]
+        assert {"Queue/night", "Queue/org"} <= seen.waits_for(inside)
 
 
 def test_without_expose_there_is_no_endpoint() -> None:
