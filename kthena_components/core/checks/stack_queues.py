@@ -1,6 +1,6 @@
 """How the queues of a stack refer to one another, and what each one leaves for those below it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from kthena_components.core import naming
@@ -15,7 +15,7 @@ from kthena_components.core.checks.kthena_reading import (
 )
 from kthena_components.core.checks.stack_pods import Entry
 from kthena_components.core.checks.stack_reading import Stack
-from kthena_components.core.checks.volcano_amounts import DEFAULTED, LARGEST, in_units, is_counted
+from kthena_components.core.checks.volcano_amounts import DEFAULTED, LARGEST, is_counted, together
 from kthena_components.core.checks.volcano_reading import JOB, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.known import MaybeText, Unknown
@@ -139,7 +139,7 @@ def _capability(child: Entry, parent: Entry, name: str) -> Iterator[Finding]:
         at = join_path(path, key_text(resource))
         if gap := first_gap(amount, limit):
             yield not_checked(at, gap, _WITHIN)
-        elif number is not None and _exceeds(key_text(resource), number, limit):
+        elif number is not None and _exceeds(key_text(resource), [number], limit):
             has = "does not name it, which Volcano's webhook takes for 0"
             remedy = f"add it to the capability of {show(name)}, with at least {amount}"
             if limit is not None:
@@ -165,8 +165,9 @@ def _together(children: list[Entry], parent: Entry, name: str, where: str) -> It
         if gap := first_gap(limit, *stated):
             yield not_checked(join_path(path, word), gap, _WITHIN)
             continue
-        total = sum(filter(None, map(parse_quantity, stated)), Decimal())
-        if _exceeds(word, total, limit):
+        numbers = [number for number in map(parse_quantity, stated) if number is not None]
+        if _exceeds(word, numbers, limit):
+            total = together(word, numbers)
             needed = f"{_SHARED[where]} {render_quantity(total)} of {show(word)} together"
             yield _too_small(path, limit, f"the queues below {show(name)} {needed}", word, total)
 
@@ -192,13 +193,14 @@ def _amounts(queue: Entry, where: str) -> object:
     return {resource: amount for resource, amount in found.items() if amount is not None}
 
 
-def _exceeds(resource: str, amount: Decimal, limit: object) -> bool:
-    """Compare as Volcano does: of a device even 0 is more than not being named."""
-    if not is_counted(resource) or amount > LARGEST:
+def _exceeds(resource: str, amounts: Sequence[Decimal], limit: object) -> bool:
+    """Compare as Volcano does, which rounds each amount up; of a device even 0 is something."""
+    if not is_counted(resource) or not amounts or max(amounts) > LARGEST:
         return False
+    total = together(resource, amounts)
     if limit is None:
-        return amount > 0 or resource not in DEFAULTED
+        return total > 0 or resource not in DEFAULTED
     number = parse_quantity(limit)
     if number is None or number > LARGEST:
         return False
-    return in_units(resource, amount) > in_units(resource, number)
+    return total > together(resource, [number])

@@ -4,6 +4,7 @@ Source: Volcano v1.14 pkg/scheduler/api/resource_info.go NewResource; k8s.io/kub
 pkg/apis/core/helper/helpers.go IsIntegerResourceName and pkg/apis/core/v1/helper/helpers.go.
 """
 
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 
 from kthena_components.core.checks.object_metadata import is_qualified
@@ -43,8 +44,16 @@ def is_counted(resource: str) -> bool:
 
 def in_units(resource: str, amount: Decimal) -> int:
     """Give an amount as Volcano compares it: memory and pods in ones, the rest in thousandths."""
-    factor = 1 if resource in {"memory", "pods"} else 1000
-    return int((amount * factor).to_integral_value(ROUND_CEILING))
+    return int((amount * _units(resource)).to_integral_value(ROUND_CEILING))
+
+
+def together(resource: str, amounts: Iterable[Decimal]) -> Decimal:
+    """Add amounts as Volcano does, each rounded up to its units."""
+    return Decimal(sum(in_units(resource, amount) for amount in amounts)) / _units(resource)
+
+
+def _units(resource: str) -> int:
+    return 1 if resource in {"memory", "pods"} else 1000
 
 
 def _is_device(resource: str) -> bool:
