@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bench.checking import compare_checks
 from bench.commands import measure_commands
 from bench.compiling import measure_compile
 from bench.engine import BenchError
@@ -28,6 +29,8 @@ class Effort:
     """Servings of the update."""
     judged: int
     """Servings of the previews with policy packs."""
+    checked: int
+    """Objects that `check` judges."""
     repeats: int
     """Runs of each command that count."""
     warm: int
@@ -36,8 +39,10 @@ class Effort:
     """Runs of each import, and of the compilation."""
 
 
-FULL: Final = Effort(sizes=(1, 100, 300), up=100, judged=1000, repeats=5, warm=1, imports=11)
-QUICK: Final = Effort(sizes=(1, 20), up=1, judged=20, repeats=1, warm=0, imports=1)
+FULL: Final = Effort(
+    sizes=(1, 100, 300), up=100, judged=1000, checked=10_000, repeats=5, warm=1, imports=11
+)
+QUICK: Final = Effort(sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1)
 TOP: Final = 5
 
 
@@ -64,12 +69,14 @@ def measure(effort: Effort) -> Report:
     compiled = {b: measure_compile(b, max(effort.sizes), effort.imports) for b in BACKENDS}
     _say("commands of the dev stack")
     commands = measure_commands(effort.repeats, effort.warm)
+    checks = list(compare_checks(effort.checked, effort.repeats, _say))
     return Report(
         programs=[compare(case, _say) for case in _cases(effort)],
         imports=imports,
         modules=modules,
         compile=compiled,
         commands=commands,
+        checks=checks,
         packs=compare_packs(effort.judged, effort.repeats, effort.warm, _say),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tabulate import tabulate
 
+from bench.checking import CheckCost
 from bench.packs import PackCost
 from bench.programs import Comparison, growth
 
@@ -15,6 +16,8 @@ PROGRAM_BUDGET: Final = 1.1
 """Most that the package's program may take, as a multiple of the raw one."""
 PACK_BUDGET: Final = 1.2
 """Most that a preview with our policy pack may take, as a multiple of one with an empty pack."""
+CHECK_BUDGET: Final = 2.0
+"""Most processor time that `check` may take, as a multiple of parsing the same files."""
 IMPORT_BUDGET: Final = 100.0
 """Most milliseconds that the package's import may take above Pulumi's."""
 GROWTH_SIZES: Final = 3
@@ -30,6 +33,7 @@ class Report:
     compile: dict[str, float]
     commands: dict[str, dict[str, float]]
     packs: PackCost
+    checks: Sequence[CheckCost]
 
     def data(self) -> dict[str, Any]:
         """Give the raw numbers."""
@@ -45,6 +49,7 @@ class Report:
             "compile": self.compile,
             "commands": self.commands,
             "packs": asdict(self.packs) | {"ratio": self.packs.ratio()},
+            "checks": [asdict(item) | {"ratio": item.ratio()} for item in self.checks],
         }
 
     def text(self) -> str:
@@ -104,6 +109,9 @@ class Report:
         found, servings = self.packs.ratio(), self.packs.servings
         budget = f"preview with the pack ≤ {PACK_BUDGET} × an empty pack, {servings} servings"
         yield budget, f"{found:.2f} ×", _verdict(found, PACK_BUDGET)
+        for cost in self.checks:
+            budget = f"check ≤ {CHECK_BUDGET} × parsing, {cost.objects} objects, {cost.title}"
+            yield budget, f"{cost.ratio():.2f} ×", _verdict(cost.ratio(), CHECK_BUDGET)
         above = self.imports["kthena_components"] - self.imports["pulumi"]
         budget = f"import ≤ {IMPORT_BUDGET:.0f} ms above pulumi"
         yield budget, f"{above:.0f} ms", _verdict(above, IMPORT_BUDGET)

@@ -38,6 +38,10 @@ def test_a_quick_run_measures_everything(tmp_path: Path) -> None:
     assert list(data["commands"]) == ["preview", "up"]
     assert data["packs"]["servings"] == 20
     assert data["packs"]["ratio"] > 0
+    assert [item["title"] for item in data["checks"]] == [
+        "nothing is found", "every serving is wrong",
+    ]  # fmt: skip
+    assert all(item["objects"] == 200 and item["ratio"] > 1 for item in data["checks"])
 
 
 def test_without_pulumi_it_says_how_to_get_it(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is made of the measurements, on made-up ones."""
 
+from bench.checking import CheckCost
 from bench.engine import Run
 from bench.packs import PackCost
 from bench.programs import Case, Comparison
@@ -21,7 +22,9 @@ def comparison(servings: int, raw: list[float], package: list[float]) -> Compari
     )
 
 
-def report(*programs: Comparison, package_import: float = 250, pack: float = 1.2) -> Report:
+def report(
+    *programs: Comparison, package_import: float = 250, pack: float = 1.2, check: float = 2.0
+) -> Report:
     return Report(
         programs=programs,
         imports={"pulumi": 150, "kthena_components": package_import},
@@ -29,6 +32,7 @@ def report(*programs: Comparison, package_import: float = 250, pack: float = 1.2
         compile={"native": 600},
         commands={"up": {"start": 1, "program": 2, "rest": 3, "seconds": 6}},
         packs=PackCost(servings=1000, empty=[2.0, 4.0], ours=[pack * 2, pack * 4]),
+        checks=[CheckCost(title="good", objects=9, parse=[1.0, 2.0], check=[check, check * 2])],
     )
 
 
@@ -56,8 +60,8 @@ def test_budgets_are_judged_at_the_largest_size() -> None:
 
 
 def test_a_missed_budget_is_said() -> None:
-    missed = report(comparison(300, [10], [12]), package_import=260, pack=1.3).text()
-    assert missed.count("missed") == 4
+    missed = report(comparison(300, [10], [12]), package_import=260, pack=1.3, check=2.1).text()
+    assert missed.count("missed") == 5
 
 
 def test_every_measurement_has_its_row() -> None:

@@ -1,0 +1,115 @@
+"""`check` against parsing the same files with libyaml and nothing more, taking turns."""
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from bench.workload import BACKENDS, servings
+from kthena_components.backends.compiler import compile_serving
+
+_PARSE: Final = """\
+import pathlib, sys, yaml
+for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    for _ in yaml.load_all(path.read_bytes(), yaml.CSafeLoader):
+        pass
+"""
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes everything out, as people and Helm do."""
+
+    def ignore_aliases(self, _: object) -> bool:
+        """Write no alias."""
+        return True
+
+
+_CHECK: Final = "import sys; from kthena_components.cli.main import main; sys.exit(main())"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckCost:
+    """Processor seconds for the same files, run by run."""
+
+    title: str
+    objects: int
+    parse: list[float]
+    check: list[float]
+
+    def ratio(self) -> float:
+        """Give the median of check / parse, pair by pair."""
+        pairs = zip(self.check, self.parse, strict=True)
+        return statistics.median(check / parse for check, parse in pairs)
+
+
+def compare_checks(
+    objects: int, repeats: int, progress: Callable[[str], None]
+) -> Iterator[CheckCost]:
+    """Check manifests in which nothing is found, and others in which every serving is wrong."""
+    for title, broken in (("nothing is found", False), ("every serving is wrong", True)):
+        with tempfile.TemporaryDirectory() as folder:
+            count = _write(Path(folder), objects, broken=broken)
+            progress(f"check: {count:,} objects, {title}")
+            parse = [sys.executable, "-c", _PARSE, folder]
+            check = [sys.executable, "-c", _CHECK, "check", folder]
+            runs = [(_seconds(parse, 0), _seconds(check, int(broken))) for _ in range(repeats)]
+        yield CheckCost(title=title, objects=count, parse=[run[0] for run in runs],
+                        check=[run[1] for run in runs])  # fmt: skip
+
+
+def _write(folder: Path, objects: int, *, broken: bool) -> int:
+    """Write the manifests of servings, a file for each serving."""
+    count = number = 0
+    while count < objects:
+        for backend in BACKENDS:
+            bodies = [m.body for m in compile_serving(_serving(backend, number)).manifests]
+            bodies = [_broken(body) for body in bodies] if broken else bodies
+            path = folder / f"{backend}-{number}.yaml"
+            path.write_text(yaml.dump_all(bodies, Dumper=_Dumper))
+            count += len(bodies)
+        number += 1
+    return count
+
+
+def _serving(backend: str, number: int) -> dict[str, Any]:
+    """Describe a serving of a known model, with a command line of its own."""
+    (stated,) = servings(backend, 1)
+    stated["name"] = f"llama-{number}"
+    stated["roles"][0]["engine"] |= {
+        "model": "meta-llama/Llama-3.1-405B-Instruct",
+        "extra_args": [f"--seed={number}"],
+    }
+    return stated
+
+
+def _broken(body: Any) -> Any:
+    """Give pods other GPUs than their command line has ranks."""
+    body = deepcopy(body)
+    for holder in (body, *body.get("spec", {}).get("template", {}).get("roles", ())):
+        for template in _templates(holder):
+            for container in template["spec"]["containers"]:
+                container["resources"]["limits"]["nvidia.com/gpu"] = "7"
+    return body
+
+
+def _templates(holder: Any) -> Iterator[Any]:
+    places = (holder.get("spec", {}).get("template"), holder.get("entryTemplate"),
+              holder.get("workerTemplate"))  # fmt: skip
+    yield from (place for place in places if place and "containers" in place.get("spec", {}))
+
+
+def _seconds(command: list[str], code: int) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode != code:
+        raise RuntimeError(f"{command[3:]} gave {done.returncode}: {done.stderr[-500:]!r}")
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
