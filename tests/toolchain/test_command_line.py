@@ -21,10 +21,13 @@ exec sleep 60
 
 
 @pytest.fixture(autouse=True)
-def no_signal_handler_is_left() -> object:
-    before = signal.getsignal(signal.SIGTERM)
+def signals_as_in_a_terminal() -> object:
+    """Leave no handler behind, and begin with none ignored, as a job in the background does."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def start(environ: dict[str, str]) -> subprocess.Popen[str]:
