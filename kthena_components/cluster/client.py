@@ -67,6 +67,7 @@ class Cluster:
         except (ConfigException, OSError) as error:
             raise ClusterError(0, "NoKubeconfig", str(error)) from error
         client.configuration.retries = False
+        _trim_tokens(client.configuration)
         return cls(client)
 
     @property
@@ -99,19 +100,30 @@ class Cluster:
             content = answer.read()
         except (ApiException, urllib3.exceptions.HTTPError) as error:
             raise ClusterError(0, "Unreachable", _words(error)) from error
+        except ValueError:  # whose text may hold the header with the token
+            text = "its address or the credentials for it cannot be sent"
+            raise ClusterError(0, "Unreachable", text) from None
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(answer.status, content)
-        return json.loads(content)
+        try:
+            return json.loads(content)
+        except ValueError:
+            text = "what answers is no API server: its answer is no JSON"
+            raise ClusterError(0, "Unreadable", text) from None
 
     def resource(self, api_version: str, kind: str) -> Resource:
         """Find out how a kind is addressed; ClusterError with status 404 when it is not served."""
         key = (api_version, kind)
         if key not in self._resources:
             path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-            for item in self.ask("GET", path)["resources"]:
-                if "/" not in item["name"]:
-                    found = Resource(path, item["name"], item["namespaced"])
-                    self._resources[api_version, item["kind"]] = found
+            try:
+                for item in self.ask("GET", path)["resources"]:
+                    if "/" not in item["name"]:
+                        found = Resource(path, item["name"], item["namespaced"])
+                        self._resources[api_version, item["kind"]] = found
+            except (LookupError, TypeError):
+                text = f"what answers is no API server: its answer to {path} lists no resources"
+                raise ClusterError(0, "Unreadable", text) from None
         if key not in self._resources:
             raise ClusterError(404, "NotFound", f"{api_version} has no {kind}")
         return self._resources[key]
@@ -157,6 +169,19 @@ class Cluster:
             if not following:
                 return
             query["continue"] = following
+
+
+def _trim_tokens(configuration: Any) -> None:
+    """Send tokens without the newline that files with one mostly end in, as client-go does."""
+    refresh = configuration.refresh_api_key_hook
+
+    def trim(configured: Any) -> None:
+        if refresh is not None:
+            refresh(configured)
+        held = configured.api_key
+        held.update({name: str(value).strip() for name, value in held.items()})
+
+    configuration.refresh_api_key_hook = trim
 
 
 def _refusal(status: int, content: bytes) -> ClusterError:

@@ -11,6 +11,7 @@ import urllib3
 import yaml
 
 from kthena_components.cluster.client import Cluster, ClusterError, Kubeconfig
+from kthena_components.core.facts import as_map
 
 _NO_PROGRAM = re.compile(r"No such file or directory: '([^']+)'")
 _NO_CONTEXT = re.compile(r"object with name (\S+) in \S*/(\w+?)s? list")
@@ -36,6 +37,9 @@ def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cl
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
         where = file or "the kubeconfig"
         raise _told(f"{where} cannot be read as a kubeconfig. {_CHOOSE}") from None
+    except Exception as error:  # noqa: BLE001 - each way to log in raises its own
+        why = type(error).__name__  # and its text may hold a credential
+        raise _told(f"the kubeconfig's way to log in has failed: {why}. {_CHOOSE}") from None
     # Whoever switches verification off in a kubeconfig knows it, and kubectl is silent as well.
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if errors:
@@ -45,7 +49,7 @@ def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cl
         cluster.ask("GET", "/api/v1")  # which anybody who is let in may read
     except ClusterError as error:
         raise _told(_refused(error, cluster.server)) from None
-    return cluster, str(answer.get("gitVersion", "?"))
+    return cluster, str(as_map(answer).get("gitVersion", "?"))
 
 
 @contextmanager

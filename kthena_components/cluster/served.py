@@ -5,9 +5,13 @@ what the API server itself says it does not know is a finding: who may not ask, 
 hears of it from the provider, whose way in may be another one.
 """
 
+import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import yaml
@@ -20,16 +24,44 @@ from kthena_components.cluster.systems import INSTALL_KTHENA, INSTALL_VOLCANO
 from kthena_components.core.findings import Finding
 from kthena_components.core.stack import StackSpec, is_kubeconfig_text
 
+PATIENCE = 15
+"""Seconds after which an answer is no longer waited for."""
+SETTLES = 4
+"""Seconds that a definition may take until its kind is served."""
+_GROUP = re.compile(r"^[a-z.]*\bvolcano\.sh/")
+"""apiVersions of what has to be installed: Kubernetes has the others."""
 
-def check_kinds(spec: StackSpec, servings: Iterable[Compiled]) -> list[Finding]:
-    """Name the kinds that the cluster does not know, and what brings them."""
-    made = list(_made(spec, servings))
-    try:
-        cluster, _ = open_cluster(_kubeconfig(spec.kubeconfig), spec.context)
-        unknown = {kind for kind in {kind for _, kind in made} if not _is_served(cluster, kind)}
-    except ClusterError:
-        return []
-    return [_finding(path, kind, cluster.server) for path, kind in made if kind in unknown]
+
+def check_kinds(
+    spec: StackSpec, servings: Iterable[Compiled], context: str | None
+) -> list[Finding]:
+    """Name the kinds of Volcano and Kthena that the cluster does not know, and what brings them.
+
+    Args:
+        spec: The stack, which may name or hold a kubeconfig.
+        servings: Its servings, compiled.
+        context: The context of the kubeconfig that the provider takes; the current one if None.
+    """
+    made = [(path, kind) for path, kind in _made(spec, servings) if _GROUP.search(kind[0])]
+    found: list[tuple[str, set[Kind]]] = []
+
+    def ask() -> None:
+        # Whatever goes wrong, the provider's way in may be another one; and the text of what is
+        # raised may hold a credential.
+        with suppress(Exception):
+            cluster, _ = open_cluster(_kubeconfig(spec.kubeconfig), context)
+            found.append((cluster.server, _unknown(cluster, {kind for _, kind in made})))
+
+    # A program that logs somebody in may wait for ever, and so may a server.
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    return [
+        _finding(path, kind, server)
+        for server, unknown in found
+        for path, kind in made
+        if kind in unknown
+    ]
 
 
 def _kubeconfig(stated: str | None) -> Kubeconfig | None:
@@ -48,6 +80,16 @@ def _made(spec: StackSpec, servings: Iterable[Compiled]) -> Iterator[tuple[str, 
     for index, one in enumerate(servings):
         for kind in sorted({(str(m.body["apiVersion"]), m.kind) for m in one.manifests}):
             yield f"servings[{index}]", kind
+
+
+def _unknown(cluster: Cluster, kinds: set[Kind]) -> set[Kind]:
+    """Ask for kinds for a while: one whose definition was made a moment ago is not served yet."""
+    until = time.monotonic() + SETTLES
+    while unknown := {kind for kind in kinds if not _is_served(cluster, kind)}:
+        if time.monotonic() > until:
+            break
+        time.sleep(0.5)
+    return unknown
 
 
 def _is_served(cluster: Cluster, kind: Kind) -> bool:

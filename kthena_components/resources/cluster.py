@@ -31,11 +31,14 @@ _CREDENTIALS = frozenset({
 class _Cluster:
     """What a kubeconfig says of one context."""
 
+    context: str
     title: str
     server: str
     proxied: bool
     opened: bool
     """Whether its user has credentials."""
+    refreshing: bool
+    """Whether they come from an auth-provider, which writes new ones into the kubeconfig."""
 
 
 def check_cluster(spec: StackSpec, environ: Mapping[str, str]) -> Finding | None:
@@ -51,6 +54,15 @@ def check_cluster(spec: StackSpec, environ: Mapping[str, str]) -> Finding | None
     if not cluster.opened and cluster.server.startswith("https:"):
         return _locked(cluster, render=render)
     return None if render else _answers(cluster, environ)
+
+
+def askable_context(spec: StackSpec, environ: Mapping[str, str]) -> str | None:
+    """Name the context that the provider takes, if another client may ask its cluster as well."""
+    try:
+        cluster = _chosen(list(_kubeconfigs(spec, environ)), spec.context)
+    except SpecError:
+        return None
+    return None if cluster.refreshing else cluster.context
 
 
 def _locked(cluster: _Cluster, *, render: bool) -> Finding:
@@ -154,7 +166,8 @@ def _chosen(files: list[tuple[str, Any]], stated: str | None) -> _Cluster:
     where = f"context '{name}' of {sources}"
     if name not in contexts:
         raise _refused(f"there is no {where}", suggest(str(name), contexts), "context")
-    return _Cluster(title=f"{where}, {server},", server=server, proxied=proxied, opened=opened)
+    return _Cluster(context=str(name), title=f"{where}, {server},", server=server, proxied=proxied,
+                    opened=opened, refreshing=bool(user.get("auth-provider")))  # fmt: skip
 
 
 def _named(files: list[tuple[str, Any]], kind: str) -> dict[Any, Any]:

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,7 +35,7 @@ from kthena_components.resources._apply import provider_version
 from kthena_components.resources._late import hide
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._notes import today
-from kthena_components.resources.cluster import UNREACHABLE, check_cluster
+from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
 
@@ -222,26 +221,28 @@ def _require_cluster(stack: Stack, config: StackConfig) -> None:
     A preview warns: it can do without.
     """
     found = check_cluster(stack.spec, os.environ)
+    away = found is not None and found.rule == UNREACHABLE
     if found is not None and found.level is Level.UNKNOWN:
         pulumi.log.info(str(config.located(found)))
-        return
+        found = None
     findings = [found] if found else _unserved(stack)
     if not findings:
         return
-    mendable = found is None or found.rule == UNREACHABLE
-    if mendable and pulumi.runtime.is_dry_run():
+    if pulumi.runtime.is_dry_run() and (away or found is None):
         told = "\n".join(str(config.located(finding)) for finding in findings)
-        pulumi.log.warn(
-            f"{told}\nThis preview goes by the state alone; an update is refused until then."
-        )
+        until = "This preview goes by the state alone; an" if found else "An"
+        pulumi.log.warn(f"{told}\n{until} update is refused until then.")
     else:
         raise refusal(findings, config)
 
 
 def _unserved(stack: Stack) -> list[Finding]:
     """Ask the cluster for the kinds, where the extra `cluster` is there to ask with."""
-    if stack.spec.output is OutputMode.RENDER or find_spec("kubernetes") is None:
+    context = askable_context(stack.spec, os.environ)
+    if stack.spec.output is OutputMode.RENDER or context is None:
         return []
-    from kthena_components.cluster.served import check_kinds  # noqa: PLC0415
-
-    return check_kinds(stack.spec, stack.servings)
+    try:
+        from kthena_components.cluster.served import check_kinds  # noqa: PLC0415
+    except ImportError:  # no such package, or one of that name that is something else
+        return []
+    return check_kinds(stack.spec, stack.servings, context)

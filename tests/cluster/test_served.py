@@ -1,15 +1,19 @@
 """A cluster that lacks Kthena or Volcano is told before anything is made."""
 
+import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from kubernetes.client import ApiClient
 
 from kthena_components.backends.compiler import compile_serving
+from kthena_components.cluster import served
 from kthena_components.cluster.served import check_kinds
 from kthena_components.core.stack import StackSpec, parse_stack
-from tests.support.discovery import KNOWN, discovery, kubeconfig
+from tests.support.discovery import KNOWN, discovery, kubeconfig, tokens
 
 KTHENA = "workload.serving.volcano.sh/v1alpha1"
 VOLCANO = "scheduling.volcano.sh/v1beta1"
@@ -28,7 +32,16 @@ def told(config: str, *backends: str, **fields: Any) -> list[str]:
     stated = {"output": "cluster", "kubeconfig": config, "servings": servings, **fields}
     spec, findings = parse_stack(stated)
     assert not findings
-    return [str(found) for found in check_kinds(spec, map(compile_serving, servings))]
+    return [str(found) for found in check_kinds(spec, map(compile_serving, servings), None)]
+
+
+def changed(config: str, user: dict[str, Any]) -> str:
+    return yaml.safe_dump({**yaml.safe_load(config), "users": [{"name": "me", "user": user}]})
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "SETTLES", 0)
 
 
 def test_a_cluster_with_everything_is_not_mentioned() -> None:
@@ -85,4 +98,66 @@ def test_a_file_and_a_context_are_heeded(tmp_path: Path) -> None:
         spec = StackSpec.model_validate(
             {"output": "cluster", "kubeconfig": str(path), "context": "here"}
         )
-        assert len(check_kinds(spec, [compile_serving(serving("kthena"))])) == 1
+        assert len(check_kinds(spec, [compile_serving(serving("kthena"))], "here")) == 1
+
+
+def test_a_definition_that_was_made_a_moment_ago_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(served, "SETTLES", 30)
+    known = dict(KNOWN)
+    late = known.pop(KTHENA)
+    with discovery(known=known) as config:
+        threading.Timer(0.7, lambda: known.update({KTHENA: late})).start()
+        assert not told(config, "kthena")
+
+
+def test_of_what_kubernetes_itself_serves_nothing_is_said() -> None:
+    with discovery("apps/v1", "v1") as config:
+        assert not told(config, "native")
+
+
+def test_a_token_is_sent_without_the_newline_at_its_end(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hush\n")
+    with discovery(KTHENA) as config:
+        tokens.clear()
+        for user in ({"tokenFile": str(tmp_path / "token")}, {"token": "hush\n"}):
+            assert len(told(changed(config, user), "kthena")) == 1
+    assert set(tokens) == {"Bearer hush"}
+
+
+@pytest.mark.parametrize("user", [{"token": "hu\nsh"}, {"token": "h\u0416sh"}])
+def test_a_token_that_cannot_be_sent_is_shown_nowhere(
+    user: dict[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with discovery(KTHENA) as config:
+        assert not told(changed(config, user), "kthena")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "says", [b"<html>", b"[]", b"{}", b'{"resources": null}', b'{"resources": [1]}', b"\xff", b""]
+)
+def test_what_is_no_api_server_is_left_to_the_provider(says: bytes) -> None:
+    with discovery(says=says) as config:
+        assert not told(config, "kthena")
+
+
+def test_a_login_that_hangs_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "PATIENCE", 0.3)
+    login = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+             "status": {"token": "late"}}  # fmt: skip
+    script = tmp_path / "login"
+    script.write_text(f"#!/bin/sh\nsleep 2\necho '{json.dumps(login)}'\n")
+    script.chmod(0o755)
+    user = {"exec": {"apiVersion": login["apiVersion"], "command": str(script)}}
+    with discovery(KTHENA) as config:
+        assert not told(changed(config, user), "kthena"), "that would be known after two seconds"
+
+
+def test_another_release_of_the_client_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(ApiClient, "param_serialize")
+    with discovery(KTHENA) as config:
+        assert not told(config, "kthena")

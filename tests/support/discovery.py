@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+tokens: list[str] = []
+"""What has been sent to log in."""
 KNOWN = {
     "v1": ("Service", "Secret", "Pod"),
     "apps/v1": ("StatefulSet",),
@@ -20,21 +22,31 @@ KNOWN = {
 
 @contextmanager
 def discovery(
-    *missing: str, status: int = 404, known: Mapping[str, tuple[str, ...]] = KNOWN
+    *missing: str,
+    status: int = 404,
+    known: Mapping[str, tuple[str, ...]] = KNOWN,
+    says: bytes | None = None,
 ) -> Iterator[str]:
-    """Serve what is known without some groups, which answer with a status; give a kubeconfig."""
-    answers = {_path(version): _listed(version, kinds) for version, kinds in known.items()}
-    answers["/version"] = {"gitVersion": "v1.34.4"}
+    """Serve what is known without some groups, which answer with a status; give a kubeconfig.
+
+    With `says`, that is the answer to everything.
+    """
     refused = {_path(version) for version in missing}
+
+    def answer(path: str) -> dict[str, Any] | None:
+        answers = {_path(version): _listed(version, kinds) for version, kinds in known.items()}
+        answers["/version"] = {"gitVersion": "v1.34.4"}
+        return None if path in refused else answers.get(path)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = None if self.path in refused else answers.get(self.path)
+            tokens.append(self.headers.get("Authorization", ""))
+            found = answer(self.path)
             body = found or {"kind": "Status", "reason": "None", "message": "no"}
-            self.send_response(200 if found else status)
+            self.send_response(200 if found or says is not None else status)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
+            self.wfile.write(json.dumps(body).encode() if says is None else says)
 
         def log_message(self, *_: Any) -> None:
             pass
