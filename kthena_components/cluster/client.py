@@ -177,7 +177,8 @@ def _trim_tokens(configuration: Any) -> None:
 
     def trim(configured: Any) -> None:
         if refresh is not None:
-            refresh(configured)
+            refresh(configured)  # which also puts itself back in our place
+            configured.refresh_api_key_hook = trim
         held = configured.api_key
         held.update({name: str(value).strip() for name, value in held.items()})
 
