@@ -1,6 +1,7 @@
 """A cluster that lacks Kthena or Volcano is told before anything is made."""
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 import pytest
 import yaml
 from kubernetes.client import ApiClient
+from kubernetes.config import kube_config
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.cluster import served
 from kthena_components.cluster.served import check_kinds
 from kthena_components.core.stack import StackSpec, parse_stack
+from kthena_components.resources.cluster import askable_context
 from tests.support.discovery import KNOWN, discovery, kubeconfig, tokens
 
 KTHENA = "workload.serving.volcano.sh/v1alpha1"
@@ -161,3 +164,29 @@ def test_another_release_of_the_client_is_left_alone(monkeypatch: pytest.MonkeyP
     monkeypatch.delattr(ApiClient, "param_serialize")
     with discovery(KTHENA) as config:
         assert not told(config, "kthena")
+
+
+def test_of_several_kubeconfigs_the_provider_s_context_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with discovery() as good, discovery(KTHENA) as bad:
+        files = [tmp_path / name for name in ("one", "two")]
+        for file, text in zip(files, (good, bad), strict=True):
+            file.write_text(text.replace("here", file.name).replace("it", f"it-{file.name}"))
+        both = os.pathsep.join(map(str, files))
+        # The client reads KUBECONFIG when it is imported.
+        monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", both)
+        spec = StackSpec.model_validate({"output": "cluster"})
+        servings = [compile_serving(serving("kthena"))]
+        chosen = askable_context(spec, {"KUBECONFIG": both})
+        assert chosen == "one", "the first current-context wins, as in kubectl"
+        assert not check_kinds(spec, servings, chosen)
+        assert check_kinds(spec, servings, "two")
+
+
+def test_a_login_that_writes_into_the_kubeconfig_is_not_used(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(changed(kubeconfig("https://127.0.0.1:1"), {"auth-provider": {"name": "oidc"}}))
+    spec = StackSpec.model_validate({"output": "cluster"})
+    assert askable_context(spec, {"KUBECONFIG": str(file)}) is None
+    assert askable_context(spec, {"KUBECONFIG": str(tmp_path / "none")}) is None
