@@ -8,7 +8,8 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
@@ -71,16 +72,37 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run_beside(names: Sequence[str], seed: int, scale: float, jobs: int) -> list[Part]:
     """Run parts in processes of their own, some at a time. Most of their time they wait."""
-    ends = (signal.SIGTERM, _leave)
-    with ProcessPoolExecutor(jobs, get_context("fork"), signal.signal, ends) as pool:
+    with ProcessPoolExecutor(jobs, get_context("fork"), _begin) as pool:
         try:
-            found = [pool.submit(run, name, seed, scale) for name in names]
-            return [future.result() for future in found]
+            found = [pool.submit(_in_child, name, seed, scale) for name in names]
+            return [_result(name, future) for name, future in zip(names, found, strict=True)]
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
             for child in active_children():
-                child.terminate()  # which ends its clusters first
+                child.terminate()  # which ends its clusters, and then itself
             raise
+
+
+def _begin() -> None:
+    """Leave the keyboard to the process that started this one, which then says when to end."""
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, _leave)
+
+
+def _in_child(name: str, seed: int, scale: float) -> Part:
+    """Run a part; a signal ends the process, which would take the next part otherwise."""
+    try:
+        return run(name, seed, scale)
+    except SystemExit as error:
+        os._exit(int(str(error.code)))
+
+
+def _result(name: str, future: Future[Part]) -> Part:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        part = Part(name)
+        part.fail("its process ended before it did, for want of memory perhaps")
+        return part
 
 
 def run(name: str, seed: int, scale: float) -> Part:
@@ -101,8 +123,16 @@ def run(name: str, seed: int, scale: float) -> Part:
 
 
 def _leave(number: int, _frame: object) -> None:
-    """Turn a signal into an exception, so that the clusters are ended."""
+    """Turn a signal into an exception, once, so that the clusters are ended."""
+    signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -110,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS)
     )
-    parser.add_argument("--jobs", type=int, default=3, help="parts at a time")
+    parser.add_argument("--jobs", type=_positive, default=3, help="parts at a time")
     parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn at random")
     parser.add_argument("--scale", type=float, default=1, help="0.01 for a smoke test")
     return parser

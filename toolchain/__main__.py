@@ -53,8 +53,8 @@ def _print_exports() -> None:
     variables = exports(os.environ, _say)
     path = variables.get("PATH", os.environ.get("PATH", os.defpath)).split(os.pathsep)
     own = str(ROOT / ".venv" / "bin")
-    # Last, so that no program of the user's is hidden.
-    variables["PATH"] = os.pathsep.join([*(other for other in path if other != own), own])
+    # Last, so that no program of the user's is hidden; but where the user has put it, it stays.
+    variables["PATH"] = os.pathsep.join(path if own in path else [*path, own])
     for name, value in variables.items():
         print(f"export {name}={shlex.quote(value)}")
 

@@ -1,14 +1,20 @@
 """How parts are run: nothing that breaks or cannot run is taken for a success."""
 
+import os
+import signal
+import subprocess
 import sys
+import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from conformance.__main__ import Context, run, run_beside
+from conformance.__main__ import Context, main, run, run_beside
 from conformance.report import passed, render
-from toolchain.programs import ToolchainError
+from toolchain.programs import ROOT, ToolchainError
 
 
 def part(monkeypatch: pytest.MonkeyPatch, name: str, what: object) -> None:
@@ -58,3 +64,67 @@ def test_parts_beside_one_another_are_given_in_their_order(
         ("one", 1, []), ("two", 1, []), ("three", 1, []),
     ]  # fmt: skip
     assert passed(found)
+
+
+def test_a_signal_ends_every_part_in_order_and_begins_no_other(tmp_path: Path) -> None:
+    script = textwrap.dedent(f"""
+        import signal, sys, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        from pathlib import Path
+        from types import SimpleNamespace
+        from conformance.__main__ import main
+        import conformance.__main__ as program
+
+        def part(name):
+            def run(context):
+                Path({str(tmp_path)!r}, name + "-began").touch()
+                try:
+                    time.sleep(60)
+                finally:
+                    time.sleep(0.5)
+                    Path({str(tmp_path)!r}, name + "-ended").touch()
+            return SimpleNamespace(run=run)
+
+        program.PARTS = ("one", "two", "three", "four", "five")
+        program.ensure_sandbox = lambda *_: None
+        sys.modules |= {{f"conformance.{{name}}": part(name) for name in program.PARTS}}
+        main(["--jobs", "2"])
+    """)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen(
+            [sys.executable, "-c", script], cwd=ROOT, stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as command:  # fmt: skip
+            wait_until(lambda: len(list(tmp_path.glob("*-began"))) == 2)
+            os.killpg(command.pid, number)
+            command.communicate(timeout=60)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "one-began", "one-ended", "two-began", "two-ended",
+        ]  # fmt: skip
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+
+def test_a_part_whose_process_is_killed_fails_and_the_others_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    part(monkeypatch, "killed", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    (found,) = run_beside(["killed"], 1, 1, jobs=1)
+    assert found.failures == ["its process ended before it did, for want of memory perhaps"]
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_a_number_of_jobs_that_cannot_be_is_told(
+    jobs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--jobs", jobs])
+    assert ended.value.code == 2
+    assert "--jobs" in capsys.readouterr().err
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60  # far beyond any load; it only ends a test that hangs
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -115,11 +115,14 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_env_adds_the_commands_of_the_checkout_behind_everything_else(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("before", "after"), [("/usr/bin", "/usr/bin:{own}"), ("{own}:/usr/bin", "{own}:/usr/bin")]
+)
+def test_env_adds_the_commands_of_the_checkout_where_they_hide_nothing(
+    before: str, after: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = str(ROOT / ".venv" / "bin")
     monkeypatch.setattr("toolchain.__main__.exports", lambda _, __: {})
-    monkeypatch.setenv("PATH", f"{own}{os.pathsep}/usr/bin")
+    monkeypatch.setenv("PATH", before.format(own=own))
     assert main(["env"]) == 0
-    assert capsys.readouterr().out == f"export PATH=/usr/bin{os.pathsep}{own}\n"
+    assert capsys.readouterr().out == f"export PATH={after.format(own=own)}\n"
