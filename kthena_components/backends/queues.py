@@ -9,11 +9,13 @@ from kthena_components.backends.volcano import SCHEDULING
 from kthena_components.core.checks.stack_queues import queue_cycle, queue_within_parent
 from kthena_components.core.checks.stack_reading import read_stack
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
-from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.findings import Finding, Level, SpecError, join_path
 from kthena_components.core.spec import QueueSpec
 from kthena_components.core.spec_parse import parse_spec
 
 _OPEN = "jsonpath={.status.state}=Open"
+_PLACES = {"spec.guarantee.resource": "guarantee", "spec.": "", "metadata.": ""}
+"""What the places in a Queue are called in a spec, the longest first."""
 QUEUE_SECONDS = 60
 """How long a Queue may take to open."""
 
@@ -57,14 +59,18 @@ def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
     """Judge the queues of a stack, each alone and with its parent; paths begin with `queues[0]`."""
     bodies = [emit_queue(queue).body for queue in queues]
     paths = [f"queues[{index}]" for index in range(len(queues))]
-    found = [f for body, path in zip(bodies, paths, strict=True)
-             for f in judge_volcano_object(body, path)]  # fmt: skip
+    found = [_ours(finding, path) for body, path in zip(bodies, paths, strict=True)
+             for finding in judge_volcano_object(body, path)]  # fmt: skip
     stack = read_stack(bodies, paths)
-    found += [*queue_cycle(stack), *queue_within_parent(stack)]
-    return [_ours(finding) for finding in found if finding.level is Level.MANDATORY]
+    together = (*queue_cycle(stack), *queue_within_parent(stack))
+    found += [_ours(finding, finding.path.partition(".")[0]) for finding in together]
+    return [finding for finding in found if finding.level is Level.MANDATORY]
 
 
-def _ours(finding: Finding) -> Finding:
+def _ours(finding: Finding, queue: str = "") -> Finding:
     """Put a finding about a Queue into the coordinates of a spec."""
-    path = finding.path.replace("guarantee.resource", "guarantee")
-    return replace(finding, path=path.replace("spec.", "", 1).replace("metadata.", "", 1))
+    path = finding.path.removeprefix(f"{queue}.")
+    for theirs, ours in _PLACES.items():
+        if path.startswith(theirs):
+            return replace(finding, path=join_path(queue, ours + path.removeprefix(theirs)))
+    return finding

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from kthena_components.core.known import LATE_OPEN, is_late
+from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, is_late
 from kthena_components.core.pod_template import QUANTITY_WORDS, Amount, PodTemplate
 
 
@@ -37,15 +37,19 @@ Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
 """Until when a finding may stand, and why, by rule. Read in checks/waivers.py."""
 _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
-_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-_QUEUE = rf"{_SUBDOMAIN}|{LATE_OPEN}"  # or it comes late
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"^{_PART}([.]{_PART})*$"
+_QUEUE = rf"{_SUBDOMAIN}|^{LATE_OPEN}[0-9]+{LATE_CLOSE}$"  # or it comes late
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
+_PARTS = (
+    "lower-case letters, digits, dashes and dots, with a letter or digit at both ends of each part"
+)
 PATTERNS = {
     _LABEL: "lower-case letters, digits and dashes, with a letter or digit at both ends",
     _SERVICE_NAME: "lower-case letters, digits and dashes, starting with a letter",
-    _SUBDOMAIN: "lower-case letters, digits, dashes and dots",
-    _QUEUE: "lower-case letters, digits, dashes and dots",
+    _SUBDOMAIN: _PARTS,
+    _QUEUE: _PARTS,
     _QUANTITY: QUANTITY_WORDS,
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }

@@ -100,7 +100,7 @@ def load_stack(config: StackConfig) -> Stack:
     known = {key: value for key, value in values.items() if key not in {f.path for f in unused}}
     spec, findings = parse_stack(known)
     findings += [*unused, *check_stack(spec, config), *check_secrets(spec, config)]
-    findings += judge_queues(spec.queues)
+    findings += [*judge_queues(spec.queues), *_plain(known)]
     compiled: dict[str, Compiled] = {}
     for index, serving in enumerate(spec.servings):
         path = f"servings[{index}]"
@@ -119,6 +119,18 @@ def load_stack(config: StackConfig) -> Stack:
     if mandatory:
         raise refusal(mandatory, config)
     return Stack(spec=spec, values=values, servings=tuple(compiled.values()))
+
+
+def _plain(values: Mapping[str, Any]) -> list[Finding]:
+    """Refuse, in what components are given besides servings, the characters that stand for Outputs.
+
+    The components would refuse them too, when others are registered already.
+    """
+    try:
+        hide({key: values[key] for key in ("topology", "queues") if key in values})
+    except SpecError as error:
+        return list(error.findings)
+    return []
 
 
 def refusal(findings: Sequence[Finding], config: StackConfig) -> SpecError:

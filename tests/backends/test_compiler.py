@@ -95,8 +95,8 @@ def test_a_refusal_counts_its_problems_below_the_subject() -> None:
         compile_serving(changed(NATIVE_8B, {"replicas": -1, "queue": "Q"}), "ModelServing 'small'")
     assert str(refusal.value) == (
         "ModelServing 'small': 2 problems\n"
-        "  queue: is 'Q', but must be lower-case letters, digits, dashes and dots. Write for "
-        "example 'q'. [pattern]\n"
+        "  queue: is 'Q', but must be lower-case letters, digits, dashes and dots, with a letter "
+        "or digit at both ends of each part. Write for example 'q'. [pattern]\n"
         "  replicas: is -1, but must be at least 0. Write at least 0. [range]"
     )
 

@@ -93,3 +93,31 @@ def test_a_queue_is_judged_beside_its_parent() -> None:
 
 def test_of_a_parent_that_another_stack_makes_nothing_is_said() -> None:
     assert judged({"name": "night", "parent": "org", "capability": {GPU: 24}}) == []
+
+
+def test_a_place_in_a_queue_is_named_as_in_its_args() -> None:
+    odd = "spec.metadata.example.com/gpu"
+    (text,) = judged({"name": "q", "capability": {odd: 1}, "deserved": {odd: 2}})
+    assert text.startswith(f"queues[0].deserved.{odd}: is 2, but capability has 1")
+    with pytest.raises(SpecError) as caught:
+        compile_queue({"name": "q", "guarantee": {odd: "1500m"}, "deserved": {odd: 2}})
+    assert [finding.path for finding in caught.value.findings] == [f"guarantee.{odd}"]
+
+
+def test_as_much_memory_as_volcano_can_count_is_no_mistake() -> None:
+    assert judged({"name": "q", "capability": {"memory": "9Pi"}}) == []
+    (text,) = judged({"name": "q", "capability": {"ephemeral-storage": "9Pi"}})
+    assert "more than Volcano can count" in text
+
+
+@pytest.mark.parametrize("name", ["a..b", "a.-b", ".a", "a.", "-a", "A", "a_b", ""])
+def test_what_names_no_queue_is_refused_everywhere(name: str) -> None:
+    for args in ({"name": name}, {"name": "q", "parent": name}):
+        with pytest.raises(SpecError) as caught:
+            compile_queue(args)
+        assert caught.value.findings[0].rule == "pattern"
+
+
+@pytest.mark.parametrize("name", ["a.b", "team-1.org.example", "9"])
+def test_dots_may_part_the_name_of_a_queue(name: str) -> None:
+    assert compile_queue({"name": "q", "parent": name}).body["spec"]["parent"] == name

@@ -216,8 +216,8 @@ def test_a_queue_may_have_dots_in_its_name() -> None:
     with pytest.raises(SpecError) as refusal:
         parse_spec(QueueSpec, {"name": "Team_A"})
     assert str(refusal.value) == (
-        "name: is 'Team_A', but must be lower-case letters, digits, dashes and dots. Write for "
-        "example 'team-a'. [pattern]"
+        "name: is 'Team_A', but must be lower-case letters, digits, dashes and dots, with a "
+        "letter or digit at both ends of each part. Write for example 'team-a'. [pattern]"
     )
 
 

@@ -104,6 +104,11 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
          "it, which Volcano's webhook takes for 0. Add it to the capability of 'a', with at least "
          "4. [queue-within-parent]")],
     ),
+    "a character that stands for an Output": (
+        {"queues": [{"name": "a", "parent": "\ue0001\ue001"}]},
+        [("queues[0].parent: is '<Output>', but must be text without the characters U+E000 and "
+         "U+E001, which stand for Outputs here. Remove them. [type]")],
+    ),
     "a child that is no HyperNode": (
         {"topology": {"hyper_nodes": [{"name": "spine", "tier": 2, "children": ["rack"]}]}},
         [("topology.hyper_nodes[0].children[0]: no entry is named 'rack', but Volcano ignores a "

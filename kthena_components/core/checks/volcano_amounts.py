@@ -24,8 +24,7 @@ _WHOLE = frozenset(
         "services.loadbalancers",
     }
 )
-LARGEST = (2**63 - 1) // 1000
-"""Volcano counts thousandths in 64 bits, and beyond them it compares nonsense."""
+_MOST = 2**63 - 1
 
 
 def is_whole(resource: str) -> bool:
@@ -40,6 +39,11 @@ def is_counted(resource: str) -> bool:
     prefixed = resource.startswith(("hugepages-", "attachable-volumes-"))
     known = resource in DEFAULTED or resource in {"pods", "ephemeral-storage"}
     return known or prefixed or "kubernetes.io/" in resource or _is_device(resource)
+
+
+def largest(resource: str) -> int:
+    """Give the most of a resource that Volcano can count: beyond 64 bits it compares nonsense."""
+    return _MOST // _units(resource)
 
 
 def in_units(resource: str, amount: Decimal) -> int:

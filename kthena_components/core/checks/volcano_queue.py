@@ -17,10 +17,10 @@ from kthena_components.core.checks.kthena_reading import (
 )
 from kthena_components.core.checks.volcano_amounts import (
     DEFAULTED,
-    LARGEST,
     in_units,
     is_counted,
     is_whole,
+    largest,
 )
 from kthena_components.core.checks.volcano_reading import Rule, name_problem, spec_of
 from kthena_components.core.findings import Finding, join_path
@@ -108,13 +108,15 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
     number = parse_quantity(amount)
     if gap_of(amount) or number is None:
         return
-    if number > LARGEST:
+    if number > largest(str(resource)):
         seen = f"is {show(amount)}, more than Volcano can count"
-        yield Finding(path=path, seen=seen, remedy=f"write at most {LARGEST}", rule=_QUANTITIES)
+        yield Finding(
+            path=path, seen=seen, remedy=f"write at most {largest(str(resource))}", rule=_QUANTITIES
+        )
     elif number < 0:
         seen = f"is {show(amount)}, but must be at least 0"
         yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_QUANTITIES)
-    elif is_whole(key_text(resource)) and in_units("", number) % 1000:
+    elif is_whole(str(resource)) and in_units("", number) % 1000:
         seen = f"is {show(amount)}, but this resource is counted in whole numbers"
         yield Finding(path=path, seen=seen, remedy="write a whole number", rule=_QUANTITIES)
 
@@ -134,8 +136,8 @@ def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
 
 def _takes(resource: object, amount: object) -> bool:
     """Tell whether an amount is more than not being named: of a device even 0 is."""
-    number, name = parse_quantity(amount), key_text(resource)
-    if number is None or number > LARGEST or not is_counted(name):
+    number, name = parse_quantity(amount), str(resource)
+    if number is None or number > largest(name) or not is_counted(name):
         return False
     return number > 0 or name not in DEFAULTED
 
@@ -161,8 +163,8 @@ def _ordered(
     if gap := first_gap(less, more):
         yield not_checked(path, gap, _QUANTITIES)
         return
-    low, limit, name = parse_quantity(less), parse_quantity(more), key_text(resource)
-    if low is None or limit is None or max(low, limit) > LARGEST or not is_counted(name):
+    low, limit, name = parse_quantity(less), parse_quantity(more), str(resource)
+    if low is None or limit is None or max(low, limit) > largest(name) or not is_counted(name):
         return
     if in_units(name, low) > in_units(name, limit):
         yield Finding(
