@@ -97,6 +97,21 @@ def definition_missing(world: World, _scale: float) -> None:
                 run = tried.stack.up()
             tried.says(run, f"makes a {kind} of {KINDS[kind]}", "Install", "[kind-unserved]")
             tried.goes_on()
+    _definition_missing_for_the_provider(world)
+
+
+def _definition_missing_for_the_provider(world: World) -> None:
+    """Nobody asks the cluster first, as in a program of one's own: the extra is not there."""
+    with world.stack("no ModelServing, no extra", ("kthena",)) as tried:
+        hiding = world.folder / "hiding"
+        hiding.mkdir()
+        (hiding / "kubernetes.py").write_text("raise ImportError('not installed')\n")
+        tried.stack.variables["PYTHONPATH"] = str(hiding)
+        with _without(world, DEFINITIONS["kthena"][1], "ModelServing"):
+            run = tried.stack.up()
+        words = "Verify that any required CRDs have been created: no matches for kind"
+        tried.says(run, f'{words} "ModelServing"')
+        tried.goes_on()
 
 
 def rights_missing(world: World, _scale: float) -> None:

@@ -1,8 +1,9 @@
 """Where a sandbox keeps its things, and at which addresses its programs listen."""
 
 import json
+import os
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,6 +12,9 @@ HOST = "127.0.0.1"
 PORTS_FILE = "ports.json"
 PORTS = ("etcd", "peer", "api", "controllers", "volcano", "kthena", "kwok")
 """Whoever listens. The schedulers and the other controllers do not."""
+_FIRST, _COUNT = 10_000, 20_000
+"""Ports to choose from: Linux takes those from 32768 on for connections."""
+_GIVEN: set[int] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +26,15 @@ class Layout:
 
     @classmethod
     def free(cls, folder: Path) -> Self:
-        """Choose ports that nobody listens on."""
-        with ExitStack() as held:
-            sockets = {name: held.enter_context(socket.socket()) for name in PORTS}
-            for each in sockets.values():
-                each.bind((HOST, 0))
-            return cls(folder=folder, ports={n: s.getsockname()[1] for n, s in sockets.items()})
+        """Choose ports that nobody listens on, and that this process has not given away.
+
+        They are free again until the programs start. So they lie below those that connections
+        take, and each process looks from a place of its own.
+        """
+        free = (port for port in _candidates() if port not in _GIVEN and _is_free(port))
+        ports = dict(zip(PORTS, free, strict=False))
+        _GIVEN.update(ports.values())
+        return cls(folder=folder, ports=ports)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -64,3 +71,17 @@ class Layout:
     def log(self, program: str) -> Path:
         """Give what a program said."""
         return self.folder / "log" / f"{program}.log"
+
+
+def _candidates() -> Iterator[int]:
+    start = os.getpid() * len(PORTS)
+    return (_FIRST + (start + step) % _COUNT for step in range(_COUNT))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        try:
+            tried.bind((HOST, port))
+        except OSError:
+            return False
+    return True
