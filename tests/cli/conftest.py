@@ -34,6 +34,7 @@ class Ran:
 
 
 Command = Callable[..., Ran]
+Review = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -46,6 +47,26 @@ def run(
     def command(*arguments: str) -> Ran:
         try:
             status = main(["check", *arguments])
+        except SystemExit as left:
+            status = int(left.code or 0)
+        told = capsys.readouterr()
+        return Ran(status, told.out, told.err)
+
+    return command
+
+
+@pytest.fixture
+def review(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Review:
+    """Run `review` on previews by stack, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str, **previews: str) -> Ran:
+        for stack, text in previews.items():
+            Path(f"{stack}.jsonl").write_text(text)
+        try:
+            status = main(["review", *arguments, *(f"{s}={s}.jsonl" for s in previews)])
         except SystemExit as left:
             status = int(left.code or 0)
         told = capsys.readouterr()

@@ -102,3 +102,13 @@ def _state(inputs: Body | None) -> Body | None:
 
 def _diff(item: Body, word: str = "kind") -> Body | None:
     return {path: {word: kind} for path, kind in item["diff"].items()} or None
+
+
+SET = urn("kubernetes:apps/v1:StatefulSet", "serving/llama-0-serve-0", PART)
+WORKERS = urn("kubernetes:apps/v1:StatefulSet", "serving/llama-0-serve-0-w", PART)
+
+
+def cells(text: str, first: str) -> list[str]:
+    """Give the cells of the line of a table that begins with a text."""
+    (line,) = (line for line in text.splitlines() if line.startswith(f"| {first} "))
+    return [cell.strip() for cell in line.strip("|").split("|")]

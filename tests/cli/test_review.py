@@ -1,74 +1,30 @@
-"""`kthena-components review`: from previews to the comment on a pull request."""
-
-import json
-from collections.abc import Callable
-from datetime import date
-from pathlib import Path
-from typing import Any
+"""`kthena-components review`: shapes and findings of previews, as a comment on a pull request."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from kthena_components.cli.comment import MARK, MOST_CHARACTERS, reviewed, write_comment
-from kthena_components.cli.main import main
-from kthena_components.cli.preview import parse_preview
-from kthena_components.cli.review import judge_updates
-from kthena_components.core.weights import Levels
-from tests.cli.conftest import Ran
+from kthena_components.cli.comment import MARK
+from tests.cli.conftest import Review
 from tests.cli.previews import (
-    PART,
     SERVING,
+    SET,
     STACK,
-    TOKEN,
+    WORKERS,
+    cells,
     document,
     events,
     message,
     row,
     serving,
     step,
-    urn,
     violation,
 )
-from tests.support.peers import LATE, LWS_VLLM, changed, gpus, template
-from tests.support.strategies import json_trees
 
-Review = Callable[..., Ran]
 WRONG = (
     "spec.template.roles[0].entryTemplate.spec.containers[0].command: engine 'decode' starts "
     "tensor 8 × pipeline 2 = 16 ranks, but its 3 pods × 8 GPUs hold 24. Set pipeline to 3, or give "
     "the engine 2 pods. [world-size-equals-gpus]"
 )
 SENTENCE = WRONG.partition(": ")[2]
-SET = urn("kubernetes:apps/v1:StatefulSet", "serving/llama-0-serve-0", PART)
-WORKERS = urn("kubernetes:apps/v1:StatefulSet", "serving/llama-0-serve-0-w", PART)
-LWS = urn("kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "vllm")
-
-
-@pytest.fixture
-def review(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Review:
-    """Run `review` on previews by stack, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str, **previews: str) -> Ran:
-        for stack, text in previews.items():
-            Path(f"{stack}.jsonl").write_text(text)
-        try:
-            status = main(["review", *arguments, *(f"{s}={s}.jsonl" for s in previews)])
-        except SystemExit as left:
-            status = int(left.code or 0)
-        told = capsys.readouterr()
-        return Ran(status, told.out, told.err)
-
-    return command
-
-
-def cells(text: str, first: str) -> list[str]:
-    """Give the cells of the line of a table that begins with a text."""
-    (line,) = (line for line in text.splitlines() if line.startswith(f"| {first} "))
-    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def test_a_shape_is_shown_before_and_after(review: Review) -> None:
@@ -210,221 +166,3 @@ def test_nothing_touched_is_said(review: Review) -> None:
     ran = review("--note", "Stack old: its file is deleted.")
     assert ran.status == 0
     assert ran.lines[-3:] == ["No stack is touched.", "", "Stack old: its file is deleted."]
-
-
-IMAGE = "spec.template.spec.containers[0].image"
-
-
-def test_what_is_replaced_is_told_by_fields(review: Review) -> None:
-    hashed = 'spec.template.metadata.labels["modelserving.volcano.sh/revision"]'
-    diff = {"spec.replicas": "update", IMAGE: "update-replace", hashed: "update-replace"}
-    told = [
-        step("delete-replaced", SET, {"spec": {}}, None),
-        step("replace", SET, {"spec": {}}, {"spec": {}}, diff),
-        step("replace", WORKERS, {"spec": {}}, {"spec": {}}, diff),
-    ]
-    ran = review(prod=events(*told))
-    (line,) = (line for line in ran.lines if "Replaced" in line)
-    assert line == (
-        "- **Replaced** StatefulSets serving/llama-0-serve-0, serving/llama-0-serve-0-w: pods end "
-        f"before new ones start, so what they serve is down in between (`{IMAGE}`)"
-    )
-
-
-ROLES = "spec.template.roles[0]"
-
-
-@pytest.mark.parametrize(
-    ("kind", "strategy", "path", "line"),
-    [
-        (
-            "workload.serving.volcano.sh/v1alpha1:ModelServing",
-            "ServingGroupRollingUpdate",
-            f"{ROLES}.entryTemplate.spec.containers[0].image",
-            "**Restarted** ModelServing a: group after group restarts",
-        ),
-        (
-            "workload.serving.volcano.sh/v1alpha1:ModelServing",
-            "RoleRollingUpdate",
-            f"{ROLES}.workerReplicas",
-            "**Restarted** ModelServing a: role after role restarts",
-        ),
-        (
-            "workload.serving.volcano.sh/v1alpha1:ModelServing",
-            "",
-            f"{ROLES}.replicas",
-            "**Scaled** ModelServing a: what stays keeps running",
-        ),
-        (
-            "leaderworkerset.x-k8s.io/v1:LeaderWorkerSet",
-            "",
-            "spec.leaderWorkerTemplate.size",
-            "**Restarted** LeaderWorkerSet a: group after group restarts",
-        ),
-        ("apps/v1:Deployment", "", IMAGE, "**Restarted** Deployment a: pods restart a few at"),
-        ("apps/v1:StatefulSet", "", IMAGE, "**Restarted** StatefulSet a: pods restart one after"),
-        (
-            "serving.kserve.io/v1beta1:InferenceService",
-            "",
-            "spec.predictor.model.image",
-            "**Restarted** InferenceService a: the controller may restart pods",
-        ),
-        ("core/v1:ConfigMap", "", "data.x", "**Changed in place** ConfigMap a (`data.x`)"),
-        ("apps/v1:Deployment", "", "metadata.labels.x", "**Changed in place** Deployment a"),
-    ],
-)
-def test_what_an_update_does_to_pods(
-    review: Review, kind: str, strategy: str, path: str, line: str
-) -> None:
-    body = {"spec": {"rolloutStrategy": {"type": strategy}}}
-    told = step("update", urn(f"kubernetes:{kind}", "a"), body, body, {path: "update"})
-    assert f"- {line}" in review(prod=events(told)).out
-
-
-def test_replicas_are_told_as_numbers(review: Review) -> None:
-    of = urn("kubernetes:apps/v1:Deployment", "a")
-    told = step("update", of, {"spec": {"replicas": 1}}, {"spec": {"replicas": 3}})
-    assert (
-        "- **Scaled** Deployment a: from 1 to 3 copies, and what stays keeps running "
-        "(`spec.replicas`)"
-    ) in review(prod=events(told)).lines
-
-
-def test_what_is_made_and_what_goes_is_counted_and_named(review: Review) -> None:
-    kinds = ("apps/v1:Deployment", "core/v1:Service", "core/v1:Service")
-    made = [
-        step("create", urn(f"kubernetes:{kind}", str(i)), None, {}) for i, kind in enumerate(kinds)
-    ]
-    gone = step("delete", SET, {"spec": {}}, None)
-    ran = review(prod=events(*made, gone))
-    assert "- **Created** 1 Deployment, 2 Services" in ran.lines
-    assert "- **Deleted** StatefulSet serving/llama-0-serve-0: with the pods" in ran.lines
-
-
-def test_shapes_are_read_from_anybodys_manifest(review: Review) -> None:
-    after = changed(LWS_VLLM, {"spec/replicas": 3})
-    ran = review(prod=events(step("update", LWS, changed(LWS_VLLM, {"spec/replicas": 2}), after)))
-    assert cells(ran.out, "vllm")[2:] == [
-        "1", "2 → 3", "4 → 6", "8", "8 × 2 × 1", "16", "32 → 48", "LeaderWorkerSet",
-    ]  # fmt: skip
-
-
-def test_groups_of_a_model_serving_are_counted(review: Review) -> None:
-    role = {"name": "serve", "replicas": 2, "entryTemplate": template("a", "vllm serve m -tp 8")}
-    body = {"metadata": {"name": "m"}, "spec": {"replicas": 3, "template": {"roles": [role]}}}
-    of = urn("kubernetes:workload.serving.volcano.sh/v1alpha1:ModelServing", "m")
-    ran = review(prod=events(step("create", of, None, body)))
-    assert cells(ran.out, "m (new)")[2:5] == ["3", "6", "6"]
-    assert cells(ran.out, "m (new)")[-2] == "0 → 48"
-
-
-def test_an_object_of_a_component_is_not_counted_twice(review: Review) -> None:
-    pods = {"spec": {"template": template("a", "vllm serve m -tp 8")}}
-    ran = review(prod=events(serving(None, [row()]), step("create", SET, None, pods)))
-    assert "GPUs: **0 → 16 (+16)**" in ran.lines
-
-
-def test_an_update_is_judged_by_what_was_there(review: Review) -> None:
-    at = "spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/resources"
-    leader = "spec/leaderWorkerTemplate/leaderTemplate/spec/containers/0/resources"
-    after = changed(LWS_VLLM, {"spec/replicas": 3, at: gpus(4), leader: gpus(4)})
-    before = changed(LWS_VLLM, {"spec/replicas": 1})
-    ran = review(prod=events(step("update", LWS, before, after)))
-    assert "so 32 GPUs are needed at once, not 24." in ran.out
-    assert ran.status == 0
-    ran = review(prod=events(step("replace", LWS, before, after)))
-    assert "[lws-lower-then-raise]" not in ran.out
-
-
-def test_levels_weigh_what_the_review_itself_finds(review: Review, tmp_path: Path) -> None:
-    (tmp_path / "levels.json").write_text('{"lws-lower-then-raise": "mandatory"}')
-    at = "spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/resources"
-    before = changed(LWS_VLLM, {"spec/replicas": 1})
-    after = changed(LWS_VLLM, {"spec/replicas": 3, at: gpus(4)})
-    told = events(step("update", LWS, before, after))
-    assert review("--level", "levels.json", prod=told).status == 1
-    assert review("--level", "nothing", prod=told).status == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "status", "title"),
-    [
-        ("9999-12-31 the quota is twice as large", 0, "Waived:"),
-        ("2025-01-01 the quota is twice as large", 1, "Refused:"),
-    ],
-)
-def test_what_the_review_itself_finds_is_waived_on_the_object(
-    review: Review, tmp_path: Path, text: str, status: int, title: str
-) -> None:
-    (tmp_path / "levels.json").write_text('{"lws-lower-then-raise": "mandatory"}')
-    at = "spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/resources"
-    before = changed(LWS_VLLM, {"spec/replicas": 1})
-    after = changed(LWS_VLLM, {"spec/replicas": 3, at: gpus(4)})
-    waiver = {"waive.kthena-components/lws-lower-then-raise": text}
-    after["metadata"]["annotations"] = waiver
-    ran = review("--level", "levels.json", prod=events(step("update", LWS, before, after)))
-    assert ran.status == status
-    assert title in ran.lines
-
-
-def test_no_value_of_a_resource_or_a_config_is_shown(review: Review) -> None:
-    env = [{"name": "HF_TOKEN", "value": TOKEN}]
-    pods = template("engine", f"HF_TOKEN={TOKEN} vllm serve m -tp 8")
-    pods["spec"]["containers"][0]["env"] = env
-    deployment = urn("kubernetes:apps/v1:Deployment", "a")
-    secret = urn("kubernetes:core/v1:Secret", "hf")
-    told = [
-        step("update", deployment, {"spec": {}}, {"spec": {"template": pods}}),
-        step("create", secret, None, {"stringData": {"token": TOKEN}}),
-        message(f"the token is {TOKEN}", "info"),
-        message(f"the token is {TOKEN}", "error"),
-        message(f"debug {TOKEN} [image-pinned]", "debug"),
-    ]
-    for text in (events(*told), document(*told[:2], diagnostics=told[2:])):
-        ran = review(prod=text)
-        assert TOKEN not in ran.out + ran.err
-        assert "Deployment" in ran.out
-
-
-def test_names_are_text_and_no_markdown(review: Review) -> None:
-    wild = row(serving="<img>@all|[x](y)")
-    ran = review(prod=events(serving(None, [wild])))
-    assert "<img>" not in ran.out
-    assert "@all" not in ran.out
-    assert "[x](y)" not in ran.out
-
-
-def test_a_comment_is_never_longer_than_is_taken(review: Review) -> None:
-    many = [row(serving=f"llama-{number}" * 9) for number in range(2000)]
-    ran = review(prod=events(serving(None, many)))
-    assert len(ran.out) < MOST_CHARACTERS + 200
-    assert ran.lines[-1].startswith("The rest is left out")
-
-
-@pytest.mark.property
-@settings(max_examples=150, deadline=None)
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "op": json_trees() | st.sampled_from(["create", "update", "replace", "delete", "same"]),
-            "urn": json_trees() | st.sampled_from([SERVING, LWS, SET, STACK]),
-            "oldState": st.fixed_dictionaries({"inputs": json_trees()}) | json_trees(),
-            "newState": st.fixed_dictionaries({"inputs": json_trees()}) | json_trees(),
-            "detailedDiff": json_trees(),
-        },
-    ),
-    json_trees(),
-)
-def test_any_step_is_written(item: dict[str, Any], other: Any) -> None:
-    item = json.loads(json.dumps(item, default=str))
-    told = json.dumps({"steps": [item, other], "diagnostics": [other]}, default=str)
-    preview = parse_preview("prod", told)
-    stack = reviewed(preview, judge_updates(preview, Levels(), date(2026, 6, 30)))
-    assert write_comment([stack]).startswith(MARK)
-
-
-def test_a_value_that_is_not_known_is_a_question_mark(review: Review) -> None:
-    after = changed(LWS_VLLM, {"spec/replicas": LATE})
-    ran = review(prod=events(step("create", LWS, None, after)))
-    assert cells(ran.out, "vllm (new)")[3] == "?"

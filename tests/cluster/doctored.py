@@ -1,0 +1,45 @@
+"""What doctor says of a cluster that is made up, for a stack that is made up."""
+
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.backends.compiler import compile_serving
+from kthena_components.cluster.doctor import judge_cluster
+from kthena_components.cluster.need import (
+    Need,
+    need_of_backends,
+    need_of_stack,
+)
+from kthena_components.cluster.seen import Mark, Seen
+from kthena_components.core.known import Unknown
+from kthena_components.core.stack import StackSpec
+
+GENERAL = need_of_backends("default")
+HIDDEN = Unknown("you may not read it")
+
+
+def stack(**changes: Any) -> Need:
+    """A serving of two groups, each of two pods with 8 GPUs, inside one rack."""
+    serving: dict[str, Any] = {
+        "name": "chat", "namespace": "serving", "replicas": 2,
+        "roles": [{
+            "name": "serve", "worker_replicas": 1,
+            "engine": {"kind": "vllm", "image": "vllm/vllm-openai:v0.10.1", "launcher": "native",
+                       "model": "m", "parallelism": {"tensor": 8, "pipeline": 2}},
+            "resources": {"gpus_per_pod": 8},
+        }],
+        "network_topology": {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}},
+    }  # fmt: skip
+    spec = StackSpec.model_validate({"servings": [], **changes.pop("spec", {})})
+    return need_of_stack("prod", spec, [compile_serving({**serving, **changes})])
+
+
+def with_rights(seen: Seen, need: Need, *refused: str) -> Seen:
+    """Grant everything but some resources, and make every namespace."""
+    rights = {right: right.resource not in refused for right in need.rights}
+    return replace(seen, rights=rights, namespaces=dict.fromkeys(need.namespaces, True))
+
+
+def said(subject: str, seen: Seen, need: Need = GENERAL) -> list[tuple[Mark, str]]:
+    lines = judge_cluster(with_rights(seen, need), need)
+    return [(line.mark, line.text) for line in lines if line.subject == subject]
