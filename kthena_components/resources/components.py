@@ -19,7 +19,6 @@ from kthena_components.backends.compiler import (
     compile_serving,
 )
 from kthena_components.backends.hypernode import emit_hyper_nodes
-from kthena_components.backends.queues import compile_queue
 from kthena_components.core.checks.waivers import FIELD
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.core.naming import entry_address, group_name
@@ -192,7 +191,7 @@ class Queue(pulumi.ComponentResource):
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and its Queue, or raise RefusedError before that."""
-        manifest, late = _compile("Queue", name, args, compile_queue, {"name": name})
+        manifest, late = _compile("Queue", name, args, _compile_queue, {"name": name})
         super().__init__(QUEUE, name, {"name": manifest.name}, opts)
         scope = Scope(root=self, name=name, serving=manifest.name, timeouts=_timeouts(opts))
         made = apply(scope, [manifest], late)[manifest.key]
@@ -216,6 +215,13 @@ def _compile_topology(args: Mapping[str, Any]) -> _Topology:
         for entry, body in bodies
     )
     return _Topology(plan, tuple(manifests), tuple(check_topology(spec)))
+
+
+def _compile_queue(args: Mapping[str, Any]) -> Manifest:
+    # Most programs make no Queue, and what judges one takes time to load.
+    from kthena_components.backends.queues import compile_queue  # noqa: PLC0415
+
+    return compile_queue(args)
 
 
 def _compile(
