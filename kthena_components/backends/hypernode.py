@@ -4,8 +4,11 @@ HyperNodes are cluster-scoped and belong to no serving. What makes a good tree i
 core/topology.py; nothing here decides anything.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.backends.base import Manifest
 from kthena_components.core.checks.hypernode_reading import (
     GROUP,
     KIND,
@@ -13,12 +16,42 @@ from kthena_components.core.checks.hypernode_reading import (
     read_hyper_node,
     read_hyper_nodes,
 )
-from kthena_components.core.topology import TopologyPlan
-from kthena_components.core.topology_spec import HyperNodeSpec
+from kthena_components.core.findings import Finding
+from kthena_components.core.spec_parse import parse_spec
+from kthena_components.core.topology import TopologyPlan, build_topology, check_topology
+from kthena_components.core.topology_spec import HyperNodeSpec, HyperNodeTopologySpec
 
-__all__ = ["HyperNodesRead", "emit_hyper_nodes", "read_hyper_node", "read_hyper_nodes"]
+__all__ = [
+    "CompiledTopology", "HyperNodesRead", "compile_topology", "emit_hyper_nodes",
+    "read_hyper_node", "read_hyper_nodes",
+]  # fmt: skip
 
 API_VERSION = f"{GROUP}/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTopology:
+    """A topology that is ready to be applied."""
+
+    plan: TopologyPlan
+    manifests: tuple[Manifest, ...]
+    """Every child before its parent."""
+    findings: tuple[Finding, ...]
+
+
+def compile_topology(args: Mapping[str, Any]) -> CompiledTopology:
+    """Plan the HyperNodes of a cluster and write them.
+
+    Raises:
+        SpecError: The tree cannot be built, with every reason.
+    """
+    spec = parse_spec(HyperNodeTopologySpec, args)
+    plan = build_topology(spec)
+    manifests = tuple(
+        Manifest(body=body, after=tuple(f"{KIND}/{child}" for child in entry.children))
+        for entry, body in zip(plan.hyper_nodes, emit_hyper_nodes(plan), strict=True)
+    )
+    return CompiledTopology(plan, manifests, tuple(check_topology(spec)))
 
 
 def emit_hyper_nodes(plan: TopologyPlan) -> tuple[dict[str, Any], ...]:

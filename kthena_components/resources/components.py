@@ -5,7 +5,6 @@ refusal leaves no resource behind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,15 +17,13 @@ from kthena_components.backends.compiler import (
     compile_role,
     compile_serving,
 )
-from kthena_components.backends.hypernode import emit_hyper_nodes
+from kthena_components.backends.hypernode import compile_topology
 from kthena_components.core.checks.waivers import FIELD
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.core.naming import entry_address, group_name
 from kthena_components.core.plan import ServingPlan
 from kthena_components.core.report import gpu_count, shape
-from kthena_components.core.spec_parse import parse_spec
-from kthena_components.core.topology import TopologyPlan, build_topology, check_topology
-from kthena_components.core.topology_spec import HyperNodeTopologySpec
+from kthena_components.core.topology import TopologyPlan
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
 from kthena_components.resources._late import Late, hide, without_tokens
 from kthena_components.resources._model import read_hf_configs
@@ -171,7 +168,7 @@ class HyperNodeTopology(pulumi.ComponentResource):
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        topology, late = _compile("HyperNodeTopology", name, args, _compile_topology, {})
+        topology, late = _compile("HyperNodeTopology", name, args, compile_topology, {})
         tiers = _tiers(topology.plan)
         super().__init__(TOPOLOGY, name, {"tiers": tiers}, opts)
         scope = Scope(root=self, name=name, timeouts=_timeouts(opts))
@@ -197,24 +194,6 @@ class Queue(pulumi.ComponentResource):
         made = apply(scope, [manifest], late)[manifest.key]
         self.name = _given(made.id, manifest.name)
         self.register_outputs({"name": manifest.name})
-
-
-@dataclass(frozen=True, slots=True)
-class _Topology:
-    plan: TopologyPlan
-    manifests: tuple[Manifest, ...]
-    findings: tuple[Finding, ...]
-
-
-def _compile_topology(args: Mapping[str, Any]) -> _Topology:
-    spec = parse_spec(HyperNodeTopologySpec, args)
-    plan = build_topology(spec)
-    bodies = zip(plan.hyper_nodes, emit_hyper_nodes(plan), strict=True)
-    manifests = (
-        Manifest(body=body, after=tuple(f"{body['kind']}/{child}" for child in entry.children))
-        for entry, body in bodies
-    )
-    return _Topology(plan, tuple(manifests), tuple(check_topology(spec)))
 
 
 def _compile_queue(args: Mapping[str, Any]) -> Manifest:
