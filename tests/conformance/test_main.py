@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable
@@ -15,6 +16,12 @@ import pytest
 from conformance.__main__ import Context, main, run, run_beside
 from conformance.report import passed, render
 from toolchain.programs import ROOT, ToolchainError
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let parts have their folders below the test's own: one that is killed leaves its behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("parts")))
 
 
 def part(monkeypatch: pytest.MonkeyPatch, name: str, what: object) -> None:
