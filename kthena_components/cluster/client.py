@@ -128,6 +128,16 @@ class Cluster:
             raise ClusterError(404, "NotFound", f"{api_version} has no {kind}")
         return self._resources[key]
 
+    def serves(self, api_version: str, kind: str) -> bool:
+        """Tell whether a kind is served."""
+        try:
+            self.resource(api_version, kind)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return True
+
     def path(self, body: Body, *, named: bool = True) -> str:
         """Give the address of an object, or of all objects beside it."""
         metadata = body.get("metadata") or {}

@@ -40,10 +40,9 @@ def listed_if_served(
 ) -> Listed:
     """List objects; there are none of a kind that the cluster does not have."""
     try:
-        cluster.resource(*kind)
-    except ClusterError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
+        if not cluster.serves(*kind):
             return ()
+    except ClusterError as error:
         return why(error, f"{kind[1]}s")
     return listed(cluster, kind, namespace, selector)
 

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import yaml
 
 from kthena_components.backends.compiler import Compiled
-from kthena_components.cluster.client import Cluster, ClusterError, Kubeconfig
+from kthena_components.cluster.client import Cluster, Kubeconfig
 from kthena_components.cluster.need import HYPER_NODE, MODEL_SERVING, QUEUE, Kind
 from kthena_components.cluster.opening import open_cluster
 from kthena_components.cluster.systems import INSTALL_KTHENA, INSTALL_VOLCANO
@@ -85,21 +84,11 @@ def _made(spec: StackSpec, servings: Iterable[Compiled]) -> Iterator[tuple[str, 
 def _unknown(cluster: Cluster, kinds: set[Kind]) -> set[Kind]:
     """Ask for kinds for a while: one whose definition was made a moment ago is not served yet."""
     until = time.monotonic() + SETTLES
-    while unknown := {kind for kind in kinds if not _is_served(cluster, kind)}:
+    while unknown := {kind for kind in kinds if not cluster.serves(*kind)}:
         if time.monotonic() > until:
             break
         time.sleep(0.5)
     return unknown
-
-
-def _is_served(cluster: Cluster, kind: Kind) -> bool:
-    try:
-        cluster.resource(*kind)
-    except ClusterError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return False
-    return True
 
 
 def _finding(path: str, kind: Kind, server: str) -> Finding:

@@ -233,14 +233,13 @@ def _require_cluster(stack: Stack, config: StackConfig) -> None:
     A preview warns: it can do without.
     """
     found = check_cluster(stack.spec, os.environ)
-    away = found is not None and found.rule == UNREACHABLE
     if found is not None and found.level is Level.UNKNOWN:
         pulumi.log.info(str(config.located(found)))
         found = None
     findings = [found] if found else _unserved(stack)
     if not findings:
         return
-    if pulumi.runtime.is_dry_run() and (away or found is None):
+    if pulumi.runtime.is_dry_run() and (found is None or found.rule == UNREACHABLE):
         told = "\n".join(str(config.located(finding)) for finding in findings)
         until = "This preview goes by the state alone; an" if found else "An"
         pulumi.log.warn(f"{told}\n{until} update is refused until then.")

@@ -15,7 +15,7 @@ from kthena_components.core.checks.kthena_reading import (
 )
 from kthena_components.core.checks.stack_pods import Entry
 from kthena_components.core.checks.stack_reading import Stack
-from kthena_components.core.checks.volcano_amounts import DEFAULTED, is_counted, largest, together
+from kthena_components.core.checks.volcano_amounts import exceeds, together
 from kthena_components.core.checks.volcano_reading import JOB, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.known import MaybeText, Unknown
@@ -141,7 +141,7 @@ def _capability(child: Entry, parent: Entry, name: str) -> Iterator[Finding]:
         at = join_path(path, key_text(resource))
         if gap := first_gap(amount, limit):
             yield not_checked(at, gap, _WITHIN)
-        elif number is not None and _exceeds(str(resource), [number], limit):
+        elif number is not None and _exceeds(resource, [number], limit):
             has = "does not name it, which Volcano's webhook takes for 0"
             remedy = f"add it to the capability of {show(name)}, with at least {amount}"
             if limit is not None:
@@ -168,7 +168,7 @@ def _together(children: list[Entry], parent: Entry, name: str, where: str) -> It
             yield not_checked(join_path(path, word), gap, _WITHIN)
             continue
         numbers = [number for number in map(parse_quantity, stated) if number is not None]
-        if _exceeds(str(resource), numbers, limit):
+        if _exceeds(resource, numbers, limit):
             total = together(str(resource), numbers)
             needed = f"{_SHARED[where]} {render_quantity(total)} of {show(word)} together"
             yield _too_small(path, limit, f"the queues below {show(name)} {needed}", word, total)
@@ -195,14 +195,6 @@ def _amounts(queue: Entry, where: str) -> object:
     return {resource: amount for resource, amount in found.items() if amount is not None}
 
 
-def _exceeds(resource: str, amounts: Sequence[Decimal], limit: object) -> bool:
-    """Compare as Volcano does, which rounds each amount up; of a device even 0 is something."""
-    if not is_counted(resource) or not amounts or max(amounts) > largest(resource):
-        return False
-    total = together(resource, amounts)
-    if limit is None:
-        return total > 0 or resource not in DEFAULTED
+def _exceeds(resource: object, amounts: Sequence[Decimal], limit: object) -> bool:
     number = parse_quantity(limit)
-    if number is None or number > largest(resource):
-        return False
-    return total > together(resource, [number])
+    return (limit is None or number is not None) and exceeds(str(resource), amounts, number)

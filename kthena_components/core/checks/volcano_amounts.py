@@ -4,7 +4,7 @@ Source: Volcano v1.14 pkg/scheduler/api/resource_info.go NewResource; k8s.io/kub
 pkg/apis/core/helper/helpers.go IsIntegerResourceName and pkg/apis/core/v1/helper/helpers.go.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from kthena_components.core.checks.object_metadata import is_qualified
@@ -54,6 +54,21 @@ def in_units(resource: str, amount: Decimal) -> int:
 def together(resource: str, amounts: Iterable[Decimal]) -> Decimal:
     """Add amounts as Volcano does, each rounded up to its units."""
     return Decimal(sum(in_units(resource, amount) for amount in amounts)) / _units(resource)
+
+
+def exceeds(resource: str, amounts: Sequence[Decimal], limit: Decimal | None) -> bool:
+    """Tell whether amounts are together more than a limit; None for a list that does not name it.
+
+    That counts as 0, and of a device even 0 is more. What Volcano does not count, or cannot count
+    any more, exceeds nothing.
+    """
+    stated = [*amounts, *([] if limit is None else [limit])]
+    if not (amounts and is_counted(resource)) or max(stated) > largest(resource):
+        return False
+    total = together(resource, amounts)
+    if limit is None:
+        return total > 0 or resource not in DEFAULTED
+    return total > together(resource, [limit])
 
 
 def _units(resource: str) -> int:

@@ -15,13 +15,7 @@ from kthena_components.core.checks.kthena_reading import (
     text,
     whole,
 )
-from kthena_components.core.checks.volcano_amounts import (
-    DEFAULTED,
-    in_units,
-    is_counted,
-    is_whole,
-    largest,
-)
+from kthena_components.core.checks.volcano_amounts import exceeds, in_units, is_whole, largest
 from kthena_components.core.checks.volcano_reading import Rule, name_problem, spec_of
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.known import Unknown
@@ -124,7 +118,7 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
 def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
     if gap := gap_of(guaranteed):
         yield not_checked("spec.guarantee.resource", gap, _QUANTITIES)
-    elif any(_takes(resource, amount) for resource, amount in mapping(guaranteed).items()):
+    elif any(_exceeds(*stated, None) for stated in mapping(guaranteed).items()):
         yield Finding(
             path="spec.guarantee.resource",
             seen="is given without deserved, which Volcano's webhook takes for 0 and refuses in "
@@ -134,19 +128,16 @@ def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
         )
 
 
-def _takes(resource: object, amount: object) -> bool:
-    """Tell whether an amount is more than not being named: of a device even 0 is."""
-    number, name = parse_quantity(amount), str(resource)
-    if number is None or number > largest(name) or not is_counted(name):
-        return False
-    return number > 0 or name not in DEFAULTED
+def _exceeds(resource: object, amount: object, limit: object) -> bool:
+    number = parse_quantity(amount)
+    return number is not None and exceeds(str(resource), [number], parse_quantity(limit))
 
 
 def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
     """Judge an amount of which the larger list says nothing; counts of objects are no resources."""
     if gap := gap_of(amount):
         yield not_checked(path, gap, _QUANTITIES)
-    elif _takes(resource, amount):
+    elif _exceeds(resource, amount, None):
         yield Finding(
             path=path,
             seen=f"is {show(amount)}, but {high} does not name it, and Volcano's webhook takes "
@@ -163,10 +154,7 @@ def _ordered(
     if gap := first_gap(less, more):
         yield not_checked(path, gap, _QUANTITIES)
         return
-    low, limit, name = parse_quantity(less), parse_quantity(more), str(resource)
-    if low is None or limit is None or max(low, limit) > largest(name) or not is_counted(name):
-        return
-    if in_units(name, low) > in_units(name, limit):
+    if parse_quantity(more) is not None and _exceeds(resource, less, more):
         yield Finding(
             path=path,
             seen=f"is {show(less)}, but {high} has {show(more)}, and Volcano's webhook refuses "
