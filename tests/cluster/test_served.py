@@ -116,7 +116,7 @@ def test_a_definition_that_was_made_a_moment_ago_is_waited_for(
 
 
 def test_of_what_kubernetes_itself_serves_nothing_is_said() -> None:
-    with discovery("apps/v1", "v1") as config:
+    with discovery("apps/v1") as config:
         assert not told(config, "native")
 
 
