@@ -6,9 +6,8 @@ backend's manifests, for Kubernetes' own controllers, each in a namespace of its
 
 import json
 import random
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from conformance import drawn
 from conformance.__main__ import Context
 from conformance.differences import DOCUMENTED, Difference, compare, level, unused
+from conformance.waiting import wait
 from kthena_components.backends.base import Manifest
 from kthena_components.backends.compiler import Compiled, compile_serving
 from kthena_components.backends.volcano import SCHEDULING
@@ -25,10 +25,10 @@ from sandbox.cluster import Size, create
 
 SPECIFICATIONS = 60
 AT_ONCE = 4
-PATIENCE = 150
-"""Seconds in which a serving must have all its pods."""
-SETTLED = 5
+SETTLED = 30
 """Seconds after which pods, Services and gangs are no longer about to become the same."""
+PERIOD = 0.3
+"""Seconds between two looks at everything."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
 ORDER = ("PodGroup", "Service", "StatefulSet")
 KINDS = (("v1", "Pod"), ("v1", "Service"), (SCHEDULING, "PodGroup"))
@@ -117,20 +117,16 @@ def _try(api: Cluster, number: int, args: drawn.Args) -> Tried:
         _namespace(api, space)
         made = compile_serving({**args, "backend": backend, "namespace": space})
         create(api, _in_order(made))
-    _wait(lambda: _look(api, tried, spaces, made), lambda: not tried.missing, PATIENCE)
-    if not tried.missing:
-        _wait(lambda: _look(api, tried, spaces, made), lambda: not tried.differences, SETTLED)
+
+    def has_no(what: str) -> bool:
+        _look(api, tried, spaces, made)
+        return not getattr(tried, what)
+
+    if wait(lambda: has_no("missing"), period=PERIOD):
+        wait(lambda: has_no("differences"), SETTLED, PERIOD)
     for space in spaces.values():
         api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
     return tried
-
-
-def _wait(look: Callable[[], None], fine: Callable[[], bool], seconds: float) -> None:
-    until = time.monotonic() + seconds
-    look()
-    while not fine() and time.monotonic() < until:
-        time.sleep(0.3)
-        look()
 
 
 def _look(api: Cluster, tried: Tried, spaces: Mapping[str, str], made: Compiled) -> None:
@@ -180,11 +176,12 @@ def _namespace(api: Cluster, name: str) -> None:
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     account = {"apiVersion": "v1", "kind": "ServiceAccount",
                "metadata": {"name": "default", "namespace": name}}  # fmt: skip
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+
+    def made() -> bool:
         try:
-            api.get(account)
+            return bool(api.get(account))
         except ClusterError:
-            time.sleep(0.1)
-        else:
-            return
+            return False
+
+    if not wait(made):
+        raise TimeoutError(f"namespace {name} has no service account")

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from conformance.faults_world import KINDS, NAMESPACE, Tried, World, named
+from conformance.waiting import wait
 from kthena_components.cluster.client import ClusterError
 from sandbox import commands
 from sandbox.layout import Layout
@@ -142,7 +143,7 @@ def _made(world: World, body: Mapping[str, Any]) -> Iterator[None]:
     world.api.create(body)
     try:
         if body["kind"] == "ResourceQuota":
-            world.wait(lambda: "hard" in (world.api.get(body).get("status") or {}))
+            wait(lambda: "hard" in (world.api.get(body).get("status") or {}))
         yield
     finally:
         world.api.delete(body)
@@ -158,12 +159,12 @@ def _without(world: World, name: str, kind: str) -> Iterator[None]:
     body |= {"metadata": {"name": name}}
     spec = world.api.get(body)["spec"]
     world.api.delete(body)
-    world.wait(lambda: not _served(world, KINDS[kind], kind))
+    wait(lambda: not _served(world, KINDS[kind], kind))
     try:
         yield
     finally:
         world.api.create(body | {"spec": spec})
-        world.wait(lambda: _served(world, KINDS[kind], kind))
+        wait(lambda: _served(world, KINDS[kind], kind))
 
 
 def _served(world: World, version: str, kind: str) -> bool:
@@ -202,4 +203,4 @@ def _start_webhook(world: World) -> None:
     layout: Layout = world.sandbox.layout
     world.sandbox.start("kthena-webhook", commands.kthena_admission(layout))
     log = layout.log("kthena-webhook")
-    world.wait(lambda: log.exists() and world.sandbox.processes.running())
+    wait(lambda: log.exists() and world.sandbox.processes.running())

@@ -8,6 +8,7 @@ from functools import partial
 import psutil
 
 from conformance.faults_world import Tried, World
+from conformance.waiting import wait
 from sandbox import commands
 
 MOMENTS = 10
@@ -71,7 +72,7 @@ def provider_killed(world: World, _scale: float) -> None:
 
 
 def _kill_at(tried: Tried, title: str, kill: Callable[[Tried], object]) -> None:
-    seen = tried.world.wait(lambda: title in tried.world.objects())
+    seen = wait(lambda: title in tried.world.objects())
     tried.check(f"{title} was made", holds=seen)
     kill(tried)
 
@@ -94,10 +95,10 @@ def _kill_provider(tried: Tried) -> None:
 
 def _restart(tried: Tried, events: int) -> None:
     world = tried.world
-    tried.check("the moment came", holds=world.wait(lambda: tried.events() >= events))
+    tried.check("the moment came", holds=wait(lambda: tried.events() >= events))
     processes = world.sandbox.processes
     processes.process(API_SERVER).kill()
     processes.stop(API_SERVER)
     time.sleep(AWAY)
     world.sandbox.start(API_SERVER, commands.api_server(world.sandbox.layout))
-    tried.check("the API server came back", holds=world.wait(world.answers))
+    tried.check("the API server came back", holds=wait(world.answers))

@@ -2,9 +2,9 @@
 
 import contextlib
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from conformance.report import Part
+from conformance.waiting import PATIENCE, wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from sandbox.cluster import Sandbox
 from tests.support.engine import ROOT, Run, Stack
@@ -27,8 +28,6 @@ KINDS = {
 }
 """What a stack makes here, with the apiVersion."""
 PODS = {"native": 2, "kthena": 2}
-PATIENCE = 60
-"""Seconds in which controllers must have done their work."""
 FORCE = "PULUMI_K8S_ENABLE_PATCH_FORCE"
 
 
@@ -54,6 +53,7 @@ class World:
             "PULUMI_SKIP_CHECKPOINTS": "false",
         }
         stack = Stack.make(ROOT, "faults", folder, variables)
+        stack.seconds = PATIENCE
         config = {"output": "cluster", "servings": [serving(backend) for backend in backends]}
         stack.change(lambda c: c.update({f"kthena-components:{k}": v for k, v in config.items()}))
         tried = Tried(self, stack, title, sum(PODS[backend] for backend in backends))
@@ -64,15 +64,6 @@ class World:
         finally:
             tried.clear()
             self.part.say(f"{title}: {time.monotonic() - began:.1f} s")
-
-    def wait(self, ready: Callable[[], object]) -> bool:
-        """Wait until something has become true, and tell whether it has."""
-        until = time.monotonic() + PATIENCE
-        while not ready():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.05)
-        return True
 
     def answers(self) -> bool:
         """Tell whether the API server is ready."""
@@ -121,15 +112,10 @@ class Tried:
 
     def up_while(self, fault: Callable[[], object]) -> Run:
         """Update, and let something happen meanwhile."""
-        results: list[Run] = []
-        worker = threading.Thread(target=lambda: results.append(self.stack.up()))
-        worker.start()
-        try:
+        with ThreadPoolExecutor(1) as pool:
+            update = pool.submit(self.stack.up)
             fault()
-        finally:
-            worker.join()
-        self.check("the update has ended", holds=bool(results))
-        return results[0] if results else Run(-1, "")
+            return update.result()
 
     def events(self) -> int:
         """Count what the engine has reported of the update that runs."""
@@ -182,7 +168,7 @@ class Tried:
         self.check("no operation is pending", holds=not self.pending(), seen=self.pending())
         urns = [resource["urn"] for resource in self.stack.resources]
         self.check("nothing is twice in the state", holds=len(set(urns)) == len(urns), seen=urns)
-        self.world.wait(self._all_run)
+        wait(self._all_run)
         self.check("every pod runs once", holds=self._all_run(), seen=self.world.pods())
         run = self.stack.up()
         unchanged = run.code == 0 and set(run.changes) == {"same"}
@@ -210,7 +196,7 @@ class Tried:
         """Destroy, and check that nothing is left; what is left is removed for the next fault."""
         run = self.stack.destroy()
         self.check("destroy succeeds", holds=run.code == 0, seen=run.text)
-        gone = self.world.wait(self._empty)
+        gone = wait(self._empty)
         seen = [*self.world.objects(), *self.world.pods()]
         self.check("destroy leaves nothing", holds=gone, seen=seen)
         for title in self.world.objects():

@@ -13,6 +13,7 @@ from pathlib import Path
 from conformance import witness
 from conformance.__main__ import Context
 from conformance.projects import PROJECTS, Copy, Project
+from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from sandbox.cluster import Sandbox, Size, create
 from sandbox.nodes import LABEL, node
@@ -21,8 +22,6 @@ from tests.support.engine import Run
 
 AT_ONCE = 2
 """Lives side by side where the racks do not matter; one more where they do."""
-PATIENCE = 30
-"""Seconds in which a cluster must have done what an update did not wait for."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
 SMALLEST = Size(racks=1, nodes=1, gpus=1)
 _TELLING = threading.Lock()
@@ -131,8 +130,8 @@ def _steps(folder: Path, sandbox: Sandbox, life: Life) -> None:
             _let_out(api, life, copy)
     finally:
         _ran(life, copy.stack.destroy(), "destroy")
-        life.check("nothing is left", holds=witness.wait(
-            lambda: witness.left(api, space) == before, PATIENCE
+        life.check("nothing is left", holds=wait(
+            lambda: witness.left(api, space) == before
         ), seen=sorted(witness.left(api, space) ^ before))  # fmt: skip
 
 
@@ -177,7 +176,7 @@ def _let_out(api: Cluster, life: Life, copy: Copy) -> None:
     copy.tier = "spine"
     found = _up(api, life, copy, (1, life.project.engines), "another tier")
     life.check("another tier leaves the pods alone", holds=old == witness.identities(found))
-    fine = witness.wait(lambda: set(witness.tiers(api, copy.namespace)) <= SPINE, PATIENCE)
+    fine = wait(lambda: set(witness.tiers(api, copy.namespace)) <= SPINE)
     seen = witness.tiers(api, copy.namespace)
     life.check("gangs have the other tier and no second one", holds=fine and bool(seen), seen=seen)
 
@@ -204,16 +203,14 @@ def _up(
     life.at_once = witness.pods(api, copy.namespace)
     project = life.project
     wanted = groups * (engines * project.pods + project.others)
-    fine = witness.wait(lambda: _are(api, copy.namespace, wanted), PATIENCE)
+    fine = wait(lambda: _are(api, copy.namespace, wanted))
     found = witness.pods(api, copy.namespace)
     ready = sum(map(witness.is_ready, found))
     life.check(f"{what}: {wanted} pods are ready", holds=fine, seen=f"{ready} of {len(found)}")
     life.pods += ready
     if life.backend == "kthena":
         wanted_state = [(True, groups)]
-        fine = witness.wait(
-            lambda: witness.available(api, copy.namespace) == wanted_state, PATIENCE
-        )
+        fine = wait(lambda: witness.available(api, copy.namespace) == wanted_state)
         seen = witness.available(api, copy.namespace)
         life.check(f"{what}: the ModelServing is Available", holds=fine, seen=seen)
     if project.racks:

@@ -11,13 +11,12 @@ from conformance.__main__ import Context
 from conformance.deployer import Deployer, Rules, lifecycle
 from conformance.report import Part
 from conformance.scene import NAMESPACE, Scene
+from conformance.waiting import PATIENCE
 from kthena_components.core.rights import EXTRAS, NEEDED, READ, Right, rights
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 
 OWN = "kthena-components:"
-PATIENCE = 90
-"""Seconds that a command may take."""
 WAITS = 30
 """Seconds after which a command that may not list or watch is taken to wait for ever."""
 SHARED = (("topology.volcano.sh/v1alpha1", "HyperNode", "hall"),
@@ -52,7 +51,7 @@ class Trial:
         needed = rights([backend], EXTRAS)
         self._deployer.may(_rules(needed))
         before = self._deployer.requests()
-        for what, done in self._commands(backend, WAITS):
+        for what, done in self._commands(backend):
             self._part.check(f"{backend}: {what} as the deployer", holds=done.code == 0,
                              seen=done.text[-2000:])  # fmt: skip
         asked = set(self._deployer.requests() - before)

@@ -15,6 +15,7 @@ import psutil
 
 from conformance.__main__ import Context
 from conformance.report import Part
+from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.doctor import judge_cluster
 from kthena_components.cluster.examine import examine
@@ -32,8 +33,6 @@ from tests.support.engine import ROOT, Stack
 MOST_SECONDS, MOST_BYTES = 30, 2 * 2**30
 STACK, NAMESPACE = "sandbox", "serving"
 SCHEDULER = "vc-scheduler"
-GRACE = 30
-"""Seconds in which pods must have gone after a destroy."""
 
 
 def run(context: Context) -> None:
@@ -210,9 +209,8 @@ def _doctor(part: Part, api: Cluster, when: str) -> None:
 def _left(api: Cluster) -> list[str]:
     """List what is still there; pods end a moment after their owners."""
     kinds = (("v1", "Pod"), SERVICE, STATEFUL_SET, POD_GROUP, MODEL_SERVING)
-    until = time.monotonic() + GRACE
-    while True:
-        found = [f"{kind[1]} {name_of(b)}" for kind in kinds for b in api.list(*kind, NAMESPACE)]
-        if not found or time.monotonic() > until:
-            return found
-        time.sleep(0.5)
+
+    def found() -> list[str]:
+        return [f"{kind[1]} {name_of(b)}" for kind in kinds for b in api.list(*kind, NAMESPACE)]
+
+    return [] if wait(lambda: not found(), period=0.5) else found()

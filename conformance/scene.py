@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.report import Part
+from conformance.waiting import PATIENCE, PERIOD, wait
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core import naming
 
 NAMESPACE = "serving"
-PERIOD = 0.1
-"""Seconds between two looks."""
-PATIENCE = 60
-"""Seconds in which something must have happened."""
 STILL = 2.5
 """Seconds for which something must hold: a dozen rounds of the sandbox's scheduler."""
 PODGROUP = "scheduling.volcano.sh/v1beta1"
@@ -94,15 +91,11 @@ class Scene:
         latest = conditions[-1] if conditions else {}
         return str(latest.get("message")) if latest.get("type") == "Unschedulable" else ""
 
-    def until(self, what: str, ready: Callable[[], object], seconds: float = PATIENCE) -> bool:
-        """Check that something comes true in time."""
-        end = time.monotonic() + seconds
-        while not ready():
-            if time.monotonic() > end:
-                self.check(what, holds=False, seen=f"not after {seconds:g} s: {self._state()}")
-                return False
-            time.sleep(PERIOD)
-        return self.check(what, holds=True)
+    def until(self, what: str, ready: Callable[[], object]) -> bool:
+        """Check that something comes true."""
+        came = wait(ready)
+        seen = "" if came else f"not after {PATIENCE:g} s: {self._state()}"
+        return self.check(what, holds=came, seen=seen)
 
     def stays(self, what: str, holds: Callable[[], object], seconds: float = STILL) -> bool:
         """Check that something goes on being true."""
@@ -144,12 +137,12 @@ class Scene:
         self._shared.clear()
 
     def _gone(self) -> None:
-        end = time.monotonic() + PATIENCE
-        while left := [f"{kind}/{item['metadata']['name']}" for version, kind in MADE
-                       for item in self.api.list(version, kind, NAMESPACE)]:  # fmt: skip
-            if time.monotonic() > end:
-                raise TimeoutError(f"{self.about}: still there after {PATIENCE} s: {left}")
-            time.sleep(PERIOD)
+        def left() -> list[str]:
+            return [f"{kind}/{item['metadata']['name']}" for version, kind in MADE
+                    for item in self.api.list(version, kind, NAMESPACE)]  # fmt: skip
+
+        if not wait(lambda: not left()):
+            raise TimeoutError(f"{self.about}: still there after {PATIENCE:g} s: {left()}")
 
     def _state(self) -> str:
         """Say where the pods are, and what Volcano says."""

@@ -16,8 +16,6 @@ from sandbox.cluster import Size
 from sandbox.nodes import node
 
 SIZE = Size(racks=3, nodes=2, gpus=8)
-LOST_SECONDS = 150
-"""Kubernetes removes the pods of a Node that is gone after 40 s, and looks every 20 s."""
 HARD = {"mode": "hard", "highest_tier_allowed": 1}
 SOFT = {"mode": "soft", "highest_tier_allowed": 1}
 Args = dict[str, Any]
@@ -100,10 +98,10 @@ def lost_node(scene: Scene, backend: str) -> None:
     scene.api.delete(body)
     try:
         gone = {name for name, on in first.items() if on == lost}
+        # Kubernetes removes the pods of a Node that is gone after 40 s, and looks every 20 s.
         scene.until(
-            "the pod of the lost node goes",
-            lambda: lost not in scene.bound(of("chat")).values(), LOST_SECONDS,
-        )  # fmt: skip
+            "the pod of the lost node goes", lambda: lost not in scene.bound(of("chat")).values()
+        )
         if backend == "native":
             scene.until("its StatefulSet makes it anew", lambda: gone <= set(own(scene, "chat")))
             scene.stays(
@@ -134,7 +132,7 @@ def spare_node(scene: Scene, backend: str) -> None:
             scene.until(
                 "two pods run on other nodes",
                 lambda: scene.running(of("chat")) == 2
-                and lost not in scene.bound(of("chat")).values(), LOST_SECONDS,
+                and lost not in scene.bound(of("chat")).values(),
             )  # fmt: skip
             racks = racks_of(scene, "chat")
             scene.check("in the same rack", holds=racks == {rack(lost)}, seen=(lost, racks))

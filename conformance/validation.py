@@ -19,6 +19,7 @@ from conformance.deliberate import DELIBERATE, ELSEWHERE, SILENT, admission, may
 from conformance.report import Part
 from conformance.shrink import shrink
 from conformance.volcano import PARENT
+from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.core.checks import kthena_admission, volcano_objects
 from kthena_components.core.checks.pod_shape import TABLE
@@ -29,7 +30,6 @@ from sandbox.pod_fields import read_fields
 _THREADS = 3
 _SHRUNK = 5
 """Disagreements of one kind that are made small; the others are named by their number."""
-_PATIENCE = 30.0
 Body = dict[str, Any]
 
 
@@ -80,11 +80,8 @@ def _check_table(part: Part, api: Cluster) -> None:
 
 
 def _wait_for_parent(api: Cluster) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while (api.get(PARENT).get("status") or {}).get("state") != "Open":
-        if time.monotonic() > deadline:
-            raise TimeoutError("the Queue 'everything' is not open: see vc-controller-manager.log")
-        time.sleep(0.1)
+    if not wait(lambda: (api.get(PARENT).get("status") or {}).get("state") == "Open"):
+        raise TimeoutError("the Queue 'everything' is not open: see vc-controller-manager.log")
 
 
 def _compare(context: Context, kind: Kind, kubeconfig: Path) -> Tally:

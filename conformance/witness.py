@@ -1,9 +1,7 @@
 """What a cluster shows of one namespace: its pods, what is unavailable, and what is left."""
 
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -74,16 +72,6 @@ def tiers(api: Cluster, namespace: str) -> list[tuple[int | None, str | None]]:
         for holder in (gang["spec"], *gang["spec"].get("subGroupPolicy", []))
         for topology in [holder.get("networkTopology") or {}]
     ]
-
-
-def wait(fine: Callable[[], bool], seconds: float) -> bool:
-    """Wait until something holds, and tell whether it did."""
-    until = time.monotonic() + seconds
-    while not fine():
-        if time.monotonic() > until:
-            return False
-        time.sleep(INTERVAL)
-    return True
 
 
 def left(api: Cluster, namespace: str) -> set[str]:

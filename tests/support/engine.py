@@ -25,7 +25,7 @@ from toolchain.locate import exports
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK_PROGRAM = ("Pulumi.yaml", "__main__.py", "stacks")
-SECONDS = 120
+SECONDS = 300
 SECONDS_TO_CANCEL = 5
 STATE_VARIABLES = {
     "PULUMI_CONFIG_PASSPHRASE": "only for tests",
