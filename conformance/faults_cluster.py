@@ -14,10 +14,7 @@ from sandbox.pki import kubeconfig
 
 AWAY = 60
 """Seconds for which controllers are stopped during an update."""
-STOPPED = {
-    "vc-controller-manager": commands.volcano_controllers,
-    "kthena-controller-manager": commands.kthena,
-}
+STOPPED = ("vc-controller-manager", "kthena-controller-manager")
 DEFINITIONS = {
     "kthena": ("ModelServing", "modelservings.workload.serving.volcano.sh"),
     "native": ("PodGroup", "podgroups.scheduling.volcano.sh"),
@@ -195,8 +192,8 @@ def _write_replicas(tried: Tried, number: int) -> None:
 
 
 def _start_controllers(world: World) -> None:
-    for name, arguments in STOPPED.items():
-        world.sandbox.start(name, arguments(world.sandbox.layout))
+    for name in STOPPED:
+        world.sandbox.start_controller(name)
 
 
 def _start_webhook(world: World) -> None:

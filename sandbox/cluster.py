@@ -99,14 +99,14 @@ class Sandbox:
         (self.layout.folder / "scheduler.yaml").write_text(commands.SCHEDULER)
         create(self.api, [_scheduler_config()])
         data = self._programs["kwok"].data(self._cache)
-        stages = self.layout.folder / "stages.yaml"
         files = (file for file in sorted(data.glob("*.yaml")) if "kustomization" not in file.name)
-        stages.write_text("---\n".join(file.read_text() for file in files))
-        self.start("kube-controller-manager", commands.controller_manager(self.layout))
-        self.start("vc-controller-manager", commands.volcano_controllers(self.layout))
-        self.start("vc-scheduler", commands.volcano_scheduler(self.layout))
-        self.start("kthena-controller-manager", commands.kthena(self.layout))
-        self.start("kwok", commands.kwok(self.layout, stages))
+        self.layout.stages.write_text("---\n".join(file.read_text() for file in files))
+        for name in commands.CONTROLLERS:
+            self.start_controller(name)
+
+    def start_controller(self, name: str) -> None:
+        """Start one of the programs that make and place pods."""
+        self.start(name, commands.CONTROLLERS[name](self.layout))
 
     def ready(self) -> None:
         """Wait until Volcano takes work."""

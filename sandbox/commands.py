@@ -1,7 +1,7 @@
 """How each program is started. Every one listens on loopback, or not at all."""
 
 import json
-from pathlib import Path
+from collections.abc import Callable
 
 from sandbox.layout import Layout
 
@@ -141,13 +141,23 @@ def kthena(layout: Layout) -> list[str]:
     ]
 
 
-def kwok(layout: Layout, stages: Path) -> list[str]:
+def kwok(layout: Layout) -> list[str]:
     """Play the nodes, and the pods on them."""
     return [
         f"--kubeconfig={layout.kubeconfig}",
         "--manage-all-nodes=true",
-        f"--config={stages}",
+        f"--config={layout.stages}",
         "--node-ip=127.0.0.1",
         f"--server-address={layout.address('kwok')}",
         "--node-lease-duration-seconds=40",
     ]
+
+
+CONTROLLERS: dict[str, Callable[[Layout], list[str]]] = {
+    "kube-controller-manager": controller_manager,
+    "vc-controller-manager": volcano_controllers,
+    "vc-scheduler": volcano_scheduler,
+    "kthena-controller-manager": kthena,
+    "kwok": kwok,
+}
+"""Whatever makes, places and plays pods; none of them listens for the API server."""

@@ -64,6 +64,11 @@ class Layout:
         """The certificate that everything here is signed with."""
         return self.folder / "pki" / "ca.crt"
 
+    @property
+    def stages(self) -> Path:
+        """What KWOK does to nodes and pods, and when."""
+        return self.folder / "stages.yaml"
+
     def pki(self, name: str) -> Path:
         """Give a file of the keys and certificates."""
         return self.folder / "pki" / name
