@@ -13,6 +13,7 @@ from sandbox import commands
 
 MOMENTS = 10
 API_SERVER = "kube-apiserver"
+KUBELETS = "kwok"
 AWAY = 0.3
 """Seconds until the API server is started again, on its port and with its data."""
 RECORDED_LATE = (
@@ -53,9 +54,22 @@ def _forget_outages(world: World) -> None:
     A watch of client-go doubles its pause with each failure and forgets them after two minutes: of
     ten outages in ten minutes the last cost it up to a minute, which none does by itself.
     """
-    for name in commands.CONTROLLERS:
+    for name in commands.CONTROLLERS.keys() - {KUBELETS}:
         world.sandbox.processes.stop(name)
         world.sandbox.start_controller(name)
+    _start_kubelets_anew(world)
+
+
+def _start_kubelets_anew(world: World) -> None:
+    """Bring the nodes back at once, as kubelets come back.
+
+    KWOK tries a pod again after 1 s, doubled up to 32 minutes; started anew it waits for its own
+    leases of 40 s.
+    """
+    world.sandbox.processes.stop(KUBELETS)
+    for lease in list(world.api.list("coordination.k8s.io/v1", "Lease", "kube-node-lease")):
+        world.api.delete(lease)
+    world.sandbox.start_controller(KUBELETS)
 
 
 def engine_killed(world: World, scale: float) -> None:
@@ -114,3 +128,4 @@ def _restart(tried: Tried, events: int) -> None:
     time.sleep(AWAY)
     world.sandbox.start(API_SERVER, commands.api_server(world.sandbox.layout))
     tried.check("the API server came back", holds=wait(world.answers))
+    _start_kubelets_anew(world)

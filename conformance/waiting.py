@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 PATIENCE = 600
 """Seconds after which something is taken never to come. Where all is well nothing waits so long,
-however slow the machine: after an outage Kthena's controller and client-go's watches wait up to as
-long again as it lasted, and a busy machine doubles that."""
+however slow the machine is."""
 PERIOD = 0.1
 """Seconds between two looks."""
 
