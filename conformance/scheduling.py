@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from conformance import traps
+from conformance import placing, traps
 from conformance.__main__ import Context
 from conformance.scene import NAMESPACE, Scene, group_selector, rack
 from kthena_components.backends.compiler import BACKENDS, compile_serving
@@ -22,7 +22,7 @@ Args = dict[str, Any]
 
 
 def run(context: Context) -> None:
-    """Try every case on each backend, then what hand-written PodGroups get wrong."""
+    """Try every case on each backend, then hand-written PodGroups, and single pods."""
     sandbox = context.sandbox(SIZE)
     try:
         scene = Scene(sandbox.api, context.part)
@@ -33,6 +33,7 @@ def run(context: Context) -> None:
                     case(scene, backend)
                 context.part.count("cases of the package's own servings")
         traps.hold(scene, SIZE)
+        placing.hold(scene, context.seed, context.many(placing.NUMBER))
     finally:
         sandbox.processes.stop_all()
 

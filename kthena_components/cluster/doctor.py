@@ -8,7 +8,7 @@ from kthena_components.cluster.access import (
 )
 from kthena_components.cluster.need import Need
 from kthena_components.cluster.network import judge_network, judge_tiers
-from kthena_components.cluster.room import judge_gpus, judge_room
+from kthena_components.cluster.room import judge_gpus, judge_nodes, judge_room
 from kthena_components.cluster.seen import Line, Mark, Seen
 from kthena_components.cluster.stack_file import ReadStack
 from kthena_components.cluster.systems import (
@@ -49,6 +49,7 @@ def judge_cluster(seen: Seen, need: Need) -> list[Line]:
         *judge_network(seen, need),
         *judge_tiers(seen, need),
         *judge_gpus(seen, need),
+        *judge_nodes(seen, need),
         *judge_room(seen, need),
         *judge_namespaces(seen, need),
         *judge_secrets(seen, need),

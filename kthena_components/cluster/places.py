@@ -94,10 +94,11 @@ def _matches(selector: Mapping[str, Any], labels: Labels) -> bool:
     plain = as_map(selector.get("matchLabels"))
     if any(labels.get(key) != value for key, value in plain.items()):
         return False
-    return all(_holds(as_map(item), labels) for item in as_list(selector.get("matchExpressions")))
+    return all(holds(as_map(item), labels) for item in as_list(selector.get("matchExpressions")))
 
 
-def _holds(expression: Mapping[str, Any], labels: Labels) -> bool:
+def holds(expression: Mapping[str, Any], labels: Labels) -> bool:
+    """Judge one expression of a label selector; another operator never holds."""
     value, values = labels.get(str(expression.get("key"))), as_list(expression.get("values"))
     match expression.get("operator"):
         case "In":

@@ -1,13 +1,16 @@
 """Whether nodes have the GPUs: in all, and for one group inside the HyperNodes it may use. Pure.
 
-Nodes are counted by what they offer. Node selectors, affinities and taints are not looked at.
+A node counts for the pods that it takes, by what it offers. Affinities between pods are not looked
+at.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from kthena_components.cluster.eligible import obstacles, tolerating_devices, untolerated
 from kthena_components.cluster.need import Need
 from kthena_components.cluster.observed import (
     Body,
@@ -23,9 +26,11 @@ from kthena_components.cluster.observed import (
 from kthena_components.cluster.places import Domain
 from kthena_components.cluster.seen import Line, Mark, Seen
 from kthena_components.core import naming
+from kthena_components.core.facts import as_map
 from kthena_components.core.findings import count_of
 from kthena_components.core.known import Unknown
 from kthena_components.core.plan import RolePlan, ServingPlan
+from kthena_components.core.pod_template import Template
 from kthena_components.core.pods import requests_of
 from kthena_components.core.quantity import is_accelerator
 from kthena_components.core.spec import TopologyMode, TopologySpec
@@ -67,6 +72,37 @@ def _kinds(nodes: Sequence[Body]) -> str:
     return ", ".join(f"{number} × {each}" for each, number in sorted(counts.items()))
 
 
+def judge_nodes(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say when none of the nodes that are large enough takes the pods of a role."""
+    roles = ((plan, role) for plan in need.plans if plan.groups for role in plan.roles)
+    found = (
+        _judge_pods(f"{plan.namespace}/{plan.name}: no node takes a pod of {role.name}", pod, seen)
+        for plan, role in roles
+        for pod in _templates(role)
+    )
+    yield from dict.fromkeys(line for line in found if line)
+
+
+def _judge_pods(title: str, template: Template, seen: Seen) -> Line | None:
+    spec, requests = as_map(template.get("spec")), requests_of(template)
+    large = [node for node in known(seen.nodes) if slots(allocatable(node), requests)]
+    why = [list(obstacles(spec, node)) for node in large]
+    if not all(why) or not large:
+        return None
+    counted = Counter(obstacle for each in why for obstacle in each).most_common()
+    reasons = ", ".join(f"{number} {obstacle}" for obstacle, number in counted)
+    text = f"{title}: of {count_of(len(large), 'node')} large enough, {reasons}"
+    keys = sorted({str(t.get("key")) for node in large for t in untolerated(spec, node)})
+    write = f"write {', '.join(f'{{key: {key}, operator: Exists}}' for key in keys)} into"
+    tolerant = tolerating_devices(spec, requests)
+    if not all(any(obstacles(tolerant, node)) for node in large):
+        plugin = "The API server's plugin ExtendedResourceToleration would add the toleration"
+        return Line(Mark.WARN, "nodes", f"{text}. {plugin}; without it {write} `tolerations`")
+    selector = "compare nodeSelector and affinity with `kubectl get nodes --show-labels`"
+    remedy = f"In the pods' spec {f'{write} `tolerations`' if keys else selector}"
+    return Line(Mark.FAIL, "nodes", f"{text}. {remedy}")
+
+
 def free_on(seen: Seen, pods: Sequence[Body]) -> dict[str, dict[str, Decimal]]:
     """Say what is left on each node that takes pods."""
     held = requested(pods)
@@ -90,29 +126,44 @@ class Gang:
     """The least that each of them asks for."""
     topology: TopologySpec | None
     copies: int
+    specs: tuple[Body, ...]
+    """One for each kind of pod, with the tolerations that the API server may add."""
+
+    def may_use(self, node: Body) -> bool:
+        """Tell whether a node takes one of its pods."""
+        return any(not any(obstacles(spec, node)) for spec in self.specs)
 
 
 def gangs(plan: ServingPlan) -> Iterator[Gang]:
     """Give what must be placeable together: each group, and each engine with its own topology."""
-    everything = [amounts for role in plan.roles if role.gang_replicas for amounts in _pods(role)]
+    everything = [pod for role in plan.roles if role.gang_replicas for pod in _templates(role)]
     yield Gang(
         title=f"{plan.namespace}/{plan.name}: a group", pods=plan.min_member,
         least=_least(everything), topology=plan.group_topology, copies=plan.groups,
+        specs=_tolerant(everything),
     )  # fmt: skip
     for role in plan.roles if plan.role_topology else ():
+        pods = _templates(role)
         yield Gang(
             title=f"{plan.namespace}/{plan.name}: an engine of {role.name}", pods=role.pods,
-            least=_least(_pods(role)), topology=plan.role_topology,
-            copies=plan.groups * role.gang_replicas,
+            least=_least(pods), topology=plan.role_topology,
+            copies=plan.groups * role.gang_replicas, specs=_tolerant(pods),
         )  # fmt: skip
 
 
-def _pods(role: RolePlan) -> list[Amounts]:
-    templates = [role.entry, *([role.worker] if role.worker and role.worker_replicas else [])]
-    return [requests_of(template) for template in templates]
+def _templates(role: RolePlan) -> list[Template]:
+    return [role.entry, *([role.worker] if role.worker and role.worker_replicas else [])]
 
 
-def _least(pods: Sequence[Amounts]) -> Amounts:
+def _tolerant(templates: Sequence[Template]) -> tuple[Body, ...]:
+    return tuple(
+        tolerating_devices(as_map(template.get("spec")), requests_of(template))
+        for template in templates
+    )
+
+
+def _least(templates: Sequence[Template]) -> Amounts:
+    pods = [requests_of(template) for template in templates]
     shared = set(pods[0]).intersection(*pods[1:]) if pods else set()
     return {key: min(one[key] for one in pods) for key in shared}
 
@@ -121,7 +172,9 @@ def judge_room(seen: Seen, need: Need) -> Iterator[Line]:
     """Say for each gang of a stack whether it can ever be placed, and whether it can be now."""
     for plan in need.plans:
         for gang in gangs(plan) if plan.gang and plan.groups else ():
-            yield _judge_gang(seen, need, plan, gang)
+            # What no node takes is told by judge_nodes.
+            if not known(seen.nodes) or any(map(gang.may_use, known(seen.nodes))):
+                yield _judge_gang(seen, need, plan, gang)
     if len(need.plans) > 1:
         yield from _judge_sum(seen, need)
 
@@ -148,10 +201,13 @@ def _judge_gang(seen: Seen, need: Need, plan: ServingPlan, gang: Gang) -> Line:
     domains = _usable(seen, need, gang.topology)
     if isinstance(domains, Unknown):
         return Line(Mark.UNKNOWN, "room", f"{gang.title}: not judged, because {domains.because}")
-    empty = {name_of(node): allocatable(node) for node in known(seen.nodes)}
+    may_use = {name_of(node) for node in known(seen.nodes) if gang.may_use(node)}
+    empty = {name_of(n): allocatable(n) for n in known(seen.nodes) if name_of(n) in may_use}
     largest = max(domains, key=lambda domain: _slots_in(domain, empty, gang.least))
     most = _slots_in(largest, empty, gang.least)
-    asks, tier = f"{gang.title} is {_asks(gang)}", max(domain.tier for domain in domains)
+    some = f", which {len(may_use)} of {count_of(len(seen.labels), 'node')} take"
+    asks = f"{gang.title} is {_asks(gang)}{some if len(may_use) < len(seen.labels) else ''}"
+    tier = max(domain.tier for domain in domains)
     if most < gang.pods:
         place = f"largest HyperNode of tier {tier}, {largest.name}," if largest.name else "cluster"
         text = f"{asks}, but the {place} has room for {most} when it is empty, so it never starts"
@@ -159,7 +215,8 @@ def _judge_gang(seen: Seen, need: Need, plan: ServingPlan, gang: Gang) -> Line:
     if isinstance(seen.pods, Unknown):
         text = f"{asks} and fits into an empty cluster; now is not known: {seen.pods.because}"
         return Line(Mark.OK, "room", text)
-    free = free_on(seen, [pod for pod in seen.pods if not _is_of(pod, plan)])
+    others = [pod for pod in seen.pods if not _is_of(pod, plan)]
+    free = {name: left for name, left in free_on(seen, others).items() if name in may_use}
     # HyperNodes of one tier share no node, and those of lower tiers are inside of them.
     now = sum(_slots_in(d, free, gang.least) // gang.pods for d in domains if d.tier == tier)
     where = f"HyperNodes of tier {tier} have" if largest.name else "the cluster has"

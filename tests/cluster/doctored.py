@@ -30,6 +30,8 @@ def stack(**changes: Any) -> Need:
         }],
         "network_topology": {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}},
     }  # fmt: skip
+    if overlay := changes.pop("overlay", None):
+        serving["roles"][0]["overlay"] = overlay
     spec = StackSpec.model_validate({"servings": [], **changes.pop("spec", {})})
     return need_of_stack("prod", spec, [compile_serving({**serving, **changes})])
 

@@ -110,3 +110,53 @@ def test_servings_of_a_stack_need_room_beside_one_another() -> None:
         Mark.OK, "all servings together ask for 64 GPUs, and 64 are free of others",
     )  # fmt: skip
     assert said("room", healthy(nodes=racks(2, 3)), both)[-1][0] is Mark.WARN
+
+
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+OTHERS = {"key": "team", "value": "research", "effect": "NoSchedule"}
+
+
+def overlaid(**spec: Any) -> Any:
+    return stack(overlay={"spec": spec})
+
+
+def tainted(*taints: dict[str, str], nodes: int = 8) -> list[dict[str, Any]]:
+    found = racks(2, 4)
+    for body in found[:nodes]:
+        body["spec"]["taints"] = list(taints)
+    return found
+
+
+def test_a_taint_that_no_pod_tolerates_fails_with_the_toleration_to_write() -> None:
+    assert said("nodes", healthy(nodes=tainted(OTHERS)), stack()) == [
+        (Mark.FAIL, ("serving/chat: no node takes a pod of serve: of 8 nodes large enough, 8 with "
+         "the taint team=research:NoSchedule. In the pods' spec write "
+         "{key: team, operator: Exists} into `tolerations`"))
+    ]  # fmt: skip
+    assert said("room", healthy(nodes=tainted(OTHERS)), stack()) == []
+    tolerating = overlaid(tolerations=[{"key": "team", "operator": "Exists"}])
+    assert said("nodes", healthy(nodes=tainted(OTHERS)), tolerating) == []
+    assert said("nodes", healthy(nodes=tainted(OTHERS, nodes=7)), stack()) == []
+
+
+def test_a_taint_of_the_gpus_may_be_tolerated_by_the_api_server() -> None:
+    ((mark, text),) = said("nodes", healthy(nodes=tainted(TAINT)), stack())
+    assert (mark, "ExtendedResourceToleration" in text) == (Mark.WARN, True)
+    assert said("room", healthy(nodes=tainted(TAINT)), stack())[0][0] is Mark.OK
+    ((mark, text),) = said("nodes", healthy(nodes=tainted(TAINT, OTHERS)), stack())
+    assert mark is Mark.FAIL
+    assert "{key: nvidia.com/gpu, operator: Exists}, {key: team, operator: Exists}" in text
+
+
+def test_room_counts_the_nodes_that_take_the_pods() -> None:
+    chosen = overlaid(nodeSelector={"rack": "r0"})
+    assert said("nodes", healthy(), chosen) == []
+    assert said("room", healthy(), chosen) == [
+        (Mark.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu, which 4 of 8 nodes take; "
+         "HyperNodes of tier 1 have room for 2 now, and 2 asked for"))
+    ]  # fmt: skip
+    ((mark, text),) = said("nodes", healthy(), overlaid(nodeSelector={"rack": "r9"}))
+    assert mark is Mark.FAIL
+    assert "8 without the label rack=r9. In the pods' spec compare nodeSelector" in text
+    few = said("room", healthy(nodes=tainted(OTHERS, nodes=7)), stack())
+    assert [mark for mark, _ in few] == [Mark.FAIL]
