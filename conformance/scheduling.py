@@ -1,24 +1,29 @@
 """Gangs and topology: what the real scheduler does with what both backends write."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 from conformance import placing, traps
 from conformance.__main__ import Context
-from conformance.scene import NAMESPACE, Scene, group_selector, rack
-from kthena_components.backends.compiler import BACKENDS, compile_serving
+from conformance.gangs import (
+    HARD,
+    SIZE,
+    SOFT,
+    cordon,
+    filled,
+    manifests,
+    of,
+    opened,
+    own,
+    racks_of,
+    serving,
+)
+from conformance.lost_nodes import hung_node, lost_node, spare_node
+from conformance.scene import Scene, group_selector, rack
+from kthena_components.backends.compiler import BACKENDS
 from kthena_components.backends.queues import emit_queue
 from kthena_components.core import naming
 from kthena_components.core.spec import QueueSpec
 from kthena_components.core.spec_parse import parse_spec
-from sandbox.cluster import Size
-from sandbox.nodes import node
-
-SIZE = Size(racks=3, nodes=2, gpus=8)
-HARD = {"mode": "hard", "highest_tier_allowed": 1}
-SOFT = {"mode": "soft", "highest_tier_allowed": 1}
-Args = dict[str, Any]
 
 
 def run(context: Context) -> None:
@@ -85,62 +90,6 @@ def cordoned(scene: Scene, backend: str) -> None:
         cordon(scene, closed, closed=False)
 
 
-def lost_node(scene: Scene, backend: str) -> None:
-    """A Node is deleted under a hard topology: the group comes back whole in another rack.
-
-    Kthena makes the role anew, so all its pods may go. A StatefulSet makes one pod anew, and
-    Volcano keeps the rack of the others: it waits there until somebody deletes the other pod.
-    """
-    scene.make(manifests(serving("chat", backend, group=HARD)))
-    scene.until("it runs", lambda: scene.running(of("chat")) == 2)
-    first = scene.bound(of("chat"))
-    lost = min(first.values())
-    body = _node(lost)
-    scene.api.delete(body)
-    try:
-        gone = {name for name, on in first.items() if on == lost}
-        # Kubernetes removes the pods of a Node that is gone after 40 s, and looks every 20 s.
-        scene.until(
-            "the pod of the lost node goes", lambda: lost not in scene.bound(of("chat")).values()
-        )
-        if backend == "native":
-            scene.until("its StatefulSet makes it anew", lambda: gone <= set(own(scene, "chat")))
-            scene.stays(
-                "Volcano keeps the rack, so it waits",
-                lambda: not gone & set(scene.bound(of("chat"))),
-            )
-            for name in set(first) - gone:
-                metadata = {"name": name, "namespace": NAMESPACE}
-                scene.api.delete({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
-        scene.until("two pods run again", lambda: scene.running(of("chat")) == 2)
-        racks = racks_of(scene, "chat")
-        whole = len(racks) == 1 and racks != {rack(lost)}
-        scene.check("it is whole in another rack", holds=whole, seen=(lost, racks))
-    finally:
-        scene.api.create(body)
-
-
-def spare_node(scene: Scene, backend: str) -> None:
-    """A Node is deleted whose rack has room left: the group is whole again in that rack."""
-    scene.make([node("rack-0-node-2", "rack-0", SIZE.gpus)])
-    with filled(scene, "rack-1-node-0", "rack-2-node-0"):
-        scene.make(manifests(serving("chat", backend, group=HARD)))
-        scene.until("it runs", lambda: scene.running(of("chat")) == 2)
-        lost = min(scene.bound(of("chat")).values())
-        body = _node(lost)
-        scene.api.delete(body)
-        try:
-            scene.until(
-                "two pods run on other nodes",
-                lambda: scene.running(of("chat")) == 2
-                and lost not in scene.bound(of("chat")).values(),
-            )  # fmt: skip
-            racks = racks_of(scene, "chat")
-            scene.check("in the same rack", holds=racks == {rack(lost)}, seen=(lost, racks))
-        finally:
-            scene.api.create(body)
-
-
 def queue_limit(scene: Scene, backend: str) -> None:
     """A Queue at its limit: the second serving waits, and runs once the limit is raised."""
     spec = {"name": "small", "capability": {"nvidia.com/gpu": 16}}
@@ -202,92 +151,5 @@ CASES: tuple[tuple[str, Case], ...] = (
     ("a gang's minimum", gang_minimum),
     ("a lost node, its rack has room", spare_node),
     ("a lost node, its rack is full", lost_node),
+    ("a node that hangs", hung_node),
 )
-
-
-def serving(
-    name: str,
-    backend: str,
-    *,
-    workers: int = 1,
-    engines: int = 1,
-    replicas: int = 1,
-    queue: str | None = None,
-    group: Mapping[str, Any] | None = None,
-    role: Mapping[str, Any] | None = None,
-) -> Args:
-    """Describe a serving of whole nodes."""
-    engine = {
-        "kind": "vllm",
-        "image": "vllm/vllm-openai:v0.10.1",
-        "model": "example/private-model",
-        "parallelism": {"tensor": 8, "pipeline": workers + 1},
-    }
-    pods = {"replicas": engines, "worker_replicas": workers, "resources": {"gpus_per_pod": 8}}
-    topology = {"group_policy": group, "role_policy": role}
-    args: Args = {
-        "name": name, "namespace": NAMESPACE, "backend": backend, "replicas": replicas,
-        "roles": [{"name": "serve", **pods, "engine": engine}],
-        "network_topology": {key: dict(value) for key, value in topology.items() if value},
-    }  # fmt: skip
-    return args | ({"queue": queue} if queue else {})
-
-
-def manifests(args: Args) -> list[Mapping[str, Any]]:
-    """Write a serving as its backend does."""
-    return [manifest.body for manifest in compile_serving(args).manifests]
-
-
-def of(name: str) -> str:
-    """Select the pods of a serving."""
-    return f"{naming.NAME}={name}"
-
-
-def own(scene: Scene, name: str) -> list[str]:
-    """Name the pods of a serving."""
-    return [pod["metadata"]["name"] for pod in scene.pods(of(name))]
-
-
-def racks_of(scene: Scene, name: str) -> set[str]:
-    """Name the racks that a serving runs in."""
-    return {rack(on) for on in scene.bound(of(name)).values()}
-
-
-@contextmanager
-def filled(scene: Scene, *nodes: str) -> Iterator[None]:
-    """Take all GPUs of some nodes, and give them back."""
-    pods = [_filler(name) for name in nodes]
-    scene.make(pods)
-    try:
-        yield
-    finally:
-        for pod in pods:
-            if scene.read(pod):
-                scene.api.delete(pod)
-
-
-def cordon(scene: Scene, nodes: Iterable[str], *, closed: bool) -> None:
-    """Close nodes to new pods, or open them."""
-    for name in nodes:
-        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-        scene.api.patch(body, {"spec": {"unschedulable": closed}})
-
-
-def opened(scene: Scene, queue: Mapping[str, Any]) -> bool:
-    """Tell whether Volcano has opened a Queue."""
-    return bool((scene.read(queue).get("status") or {}).get("state") == "Open")
-
-
-def _node(name: str) -> dict[str, Any]:
-    return node(name, rack(name), SIZE.gpus)
-
-
-def _filler(name: str) -> dict[str, Any]:
-    amounts = {"nvidia.com/gpu": str(SIZE.gpus)}
-    container = {"name": "fill", "image": "fill", "resources": {"limits": amounts}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"fill-{name}", "namespace": NAMESPACE},
-        "spec": {"nodeName": name, "containers": [container]},
-    }
