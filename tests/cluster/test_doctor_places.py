@@ -160,3 +160,14 @@ def test_room_counts_the_nodes_that_take_the_pods() -> None:
     assert "8 without the label rack=r9. In the pods' spec compare nodeSelector" in text
     few = said("room", healthy(nodes=tainted(OTHERS, nodes=7)), stack())
     assert [mark for mark, _ in few] == [Mark.FAIL]
+
+
+def test_nodes_that_are_too_small_do_not_count() -> None:
+    small = [node(f"small-{n}", "r0", gpus=4) for n in range(3)]
+    ((mark, text),) = said("nodes", healthy(nodes=[*tainted(OTHERS), *small]), stack())
+    assert (mark, "of 8 nodes large enough" in text) == (Mark.FAIL, True)
+    assert said("nodes", healthy(nodes=small), stack()) == []
+
+
+def test_a_serving_of_no_group_needs_no_node() -> None:
+    assert said("nodes", healthy(nodes=tainted(OTHERS)), stack(replicas=0)) == []

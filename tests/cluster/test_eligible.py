@@ -54,6 +54,7 @@ def test_a_taint_that_keeps_nothing_out_or_passes_is_none() -> None:
 def test_a_toleration_without_value_tolerates_a_taint_without_one() -> None:
     bare = node("n", taints=[{"key": "a", "effect": "NoSchedule"}])
     assert not list(obstacles({"tolerations": [{"key": "a"}]}, bare))
+    assert not list(obstacles({"tolerations": [{"key": "a", "value": ""}]}, bare))
 
 
 @pytest.mark.parametrize(
