@@ -17,6 +17,8 @@ from conformance.gangs import (
     serving,
 )
 from conformance.scene import NAMESPACE, Scene, rack
+from kthena_components.cluster.look import look_at_servings
+from kthena_components.cluster.status import waits
 from sandbox.nodes import node
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists",
@@ -76,6 +78,9 @@ def hung_node(scene: Scene, backend: str) -> None:
         try:
             scene.until("its pods are being deleted", lambda: _ending(scene, lost))
             scene.stays("they stay", lambda: _ending(scene, lost))
+            said = [why for _, why in waits(look_at_servings(scene.api, NAMESPACE))]
+            way = f"`kubectl taint node {lost} {OUT_OF_SERVICE['key']}="
+            scene.check("status says the way out", holds=any(way in why for why in said), seen=said)
             taints = [*scene.read(body)["spec"]["taints"], OUT_OF_SERVICE]
             scene.api.patch(body, {"spec": {"taints": taints}})
             _whole_again(scene, lost)

@@ -51,6 +51,28 @@ def why_pod_waits(pod: Body) -> str | None:
     return None
 
 
+def why_node_holds(pod: Body, node: Body | None) -> str | None:
+    """Say that the node of a pod no longer answers, and what to do; None when it does.
+
+    Source: Kubernetes 1.34 docs, non-graceful node shutdown; held by conformance's hung node.
+    """
+    if node is None or condition_of(node, "Ready").get("status") != "Unknown":
+        return None
+    name = name_of(node)
+    if not is_ending(pod):
+        return f"runs on {name}, which does not answer"
+    taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+    return (
+        f"is being deleted, but {name} does not answer, and it alone ends its pods. If the machine "
+        f"is surely off, run `kubectl taint node {name} {taint}`"
+    )
+
+
+def is_ending(pod: Body) -> bool:
+    """Tell whether a pod is being deleted."""
+    return bool(as_map(pod.get("metadata")).get("deletionTimestamp"))
+
+
 def node_of(pod: Body) -> str:
     """Node of a pod, empty before it has one."""
     return str(as_map(pod.get("spec")).get("nodeName") or "")

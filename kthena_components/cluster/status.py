@@ -22,9 +22,11 @@ from kthena_components.cluster.observed import (
 )
 from kthena_components.cluster.places import Domain, lowest, read_domains
 from kthena_components.cluster.reasons import (
+    is_ending,
     missing_group,
     node_of,
     why_gang_waits,
+    why_node_holds,
     why_pod_waits,
 )
 from kthena_components.core import naming
@@ -56,6 +58,11 @@ class Servings:
             if isinstance(listed, Unknown):
                 return listed
         return read_domains(known(self.hyper_nodes), node_labels(self.nodes))
+
+    @cached_property
+    def by_name(self) -> dict[str, Body]:
+        """Nodes by their names; none where they cannot be listed."""
+        return {name_of(node): node for node in known(self.nodes)}
 
     @cached_property
     def groups(self) -> dict[tuple[str, str, str], list[Body]]:
@@ -131,7 +138,7 @@ def _rows(seen: Servings) -> Iterator[list[str]]:
 
 def state_of(pod: Body) -> str:
     """Say how a pod is in a word, as kubectl does."""
-    if as_map(pod.get("metadata")).get("deletionTimestamp"):
+    if is_ending(pod):
         return "Terminating"
     status = status_of(pod)
     for item in as_list(status.get("containerStatuses")):
@@ -193,7 +200,8 @@ def waits(seen: Servings) -> Iterator[tuple[str, str]]:
     for pod in sorted(seen.pods, key=lambda pod: in_order(title_of(pod))):
         state = state_of(pod)
         if state not in _ENDED and title_of(pod) not in told:
-            yield title_of(pod), why_pod_waits(pod) or f"is {state}"
+            held = why_node_holds(pod, seen.by_name.get(node_of(pod)))
+            yield title_of(pod), held or why_pod_waits(pod) or f"is {state}"
     yield from _without_pods(seen)
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,6 +139,26 @@ def test_other_states_are_named() -> None:
         "a": ["not", "ready"], "b": ["Completed", "n-0-1"], "c": ["Terminating", "n-0-2"],
     }  # fmt: skip
     assert reasons(some) == ["serving/a: is not ready", "serving/c: is Terminating"]
+
+
+def test_a_node_that_does_not_answer_is_named_with_the_way_out() -> None:
+    nodes = racks(2, 4)
+    nodes[0]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    ends = pod("a", node="n-0-0", ready=False)
+    ends["metadata"]["deletionTimestamp"] = "2026-01-02T12:00:00Z"
+    held = seen(pods=[ends, pod("b", node="n-0-0", ready=False), pod("c", node="n-0-1")])
+    assert reasons(held)[1] == "serving/b: is not ready"
+    silent = replace(held, nodes=nodes)
+    assert reasons(silent) == [
+        (
+            "serving/a: is being deleted, but n-0-0 does not answer, and it alone ends its pods. "
+            "If the machine is surely off, run `kubectl taint node n-0-0 "
+            "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`"
+        ),
+        "serving/b: runs on n-0-0, which does not answer",
+    ]
+    hidden = replace(held, nodes=Unknown("you may not read Nodes"))
+    assert reasons(hidden)[0] == "serving/a: is Terminating"
 
 
 def test_what_makes_no_pods_is_told() -> None:
