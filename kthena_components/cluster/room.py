@@ -93,14 +93,14 @@ def _judge_pods(title: str, template: Template, seen: Seen) -> Line | None:
     reasons = ", ".join(f"{number} {obstacle}" for obstacle, number in counted)
     text = f"{title}: of {count_of(len(large), 'node')} large enough, {reasons}"
     keys = sorted({str(t.get("key")) for node in large for t in untolerated(spec, node)})
-    write = f"write {', '.join(f'{{key: {key}, operator: Exists}}' for key in keys)} into"
+    listed = ", ".join(f"{{key: {key}, operator: Exists}}" for key in keys)
+    added = f"{listed} into the role's `overlay.spec.tolerations`"
     tolerant = tolerating_devices(spec, requests)
     if not all(any(obstacles(tolerant, node)) for node in large):
         plugin = "The API server's plugin ExtendedResourceToleration would add the toleration"
-        return Line(Mark.WARN, "nodes", f"{text}. {plugin}; without it {write} `tolerations`")
-    selector = "compare nodeSelector and affinity with `kubectl get nodes --show-labels`"
-    remedy = f"In the pods' spec {f'{write} `tolerations`' if keys else selector}"
-    return Line(Mark.FAIL, "nodes", f"{text}. {remedy}")
+        return Line(Mark.WARN, "nodes", f"{text}. {plugin}; without it write {added}")
+    selector = "Compare its nodeSelector and affinity with `kubectl get nodes --show-labels`"
+    return Line(Mark.FAIL, "nodes", f"{text}. {f'Write {added}' if keys else selector}")
 
 
 def free_on(seen: Seen, pods: Sequence[Body]) -> dict[str, dict[str, Decimal]]:

@@ -130,8 +130,8 @@ def tainted(*taints: dict[str, str], nodes: int = 8) -> list[dict[str, Any]]:
 def test_a_taint_that_no_pod_tolerates_fails_with_the_toleration_to_write() -> None:
     assert said("nodes", healthy(nodes=tainted(OTHERS)), stack()) == [
         (Mark.FAIL, ("serving/chat: no node takes a pod of serve: of 8 nodes large enough, 8 with "
-         "the taint team=research:NoSchedule. In the pods' spec write "
-         "{key: team, operator: Exists} into `tolerations`"))
+         "the taint team=research:NoSchedule. Write {key: team, operator: Exists} into the role's "
+         "`overlay.spec.tolerations`"))
     ]  # fmt: skip
     assert said("room", healthy(nodes=tainted(OTHERS)), stack()) == []
     tolerating = overlaid(tolerations=[{"key": "team", "operator": "Exists"}])
@@ -157,7 +157,7 @@ def test_room_counts_the_nodes_that_take_the_pods() -> None:
     ]  # fmt: skip
     ((mark, text),) = said("nodes", healthy(), overlaid(nodeSelector={"rack": "r9"}))
     assert mark is Mark.FAIL
-    assert "8 without the label rack=r9. In the pods' spec compare nodeSelector" in text
+    assert "8 without the label rack=r9. Compare its nodeSelector" in text
     few = said("room", healthy(nodes=tainted(OTHERS, nodes=7)), stack())
     assert [mark for mark, _ in few] == [Mark.FAIL]
 
