@@ -17,7 +17,7 @@ from tests.support.engine import Run, Stack
 NAME = "deployer"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 RBAC = "rbac.authorization.k8s.io/v1"
-SECONDS = 3600
+SECONDS = 86_400
 Rules = Sequence[Mapping[str, Any]]
 Asked = tuple[str, str, str]
 """API group, resource, verb."""

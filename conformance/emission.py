@@ -25,8 +25,6 @@ from sandbox.cluster import Size, create
 
 SPECIFICATIONS = 60
 AT_ONCE = 4
-SETTLED = 30
-"""Seconds after which pods, Services and gangs are no longer about to become the same."""
 PERIOD = 0.3
 """Seconds between two looks at everything."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
@@ -123,7 +121,7 @@ def _try(api: Cluster, number: int, args: drawn.Args) -> Tried:
         return not getattr(tried, what)
 
     if wait(lambda: has_no("missing"), period=PERIOD):
-        wait(lambda: has_no("differences"), SETTLED, PERIOD)
+        wait(lambda: has_no("differences"), period=PERIOD)
     for space in spaces.values():
         api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
     return tried

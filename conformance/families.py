@@ -18,7 +18,7 @@ from kthena_components.core.checks.stack_queues import queue_within_parent
 from kthena_components.core.checks.stack_reading import read_stack
 
 NUMBER, LEAST = 500, 100
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 """Seconds in which the webhook hears of a queue that was made."""
 Body = dict[str, Any]
 

@@ -1,7 +1,8 @@
 """Something in the cluster is missing, refuses, or belongs to somebody else."""
 
+import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,7 +10,7 @@ from conformance.faults_world import KINDS, NAMESPACE, Tried, World, named
 from conformance.waiting import wait
 from kthena_components.cluster.client import ClusterError
 from sandbox import commands
-from sandbox.layout import Layout
+from sandbox.layout import HOST, Layout
 from sandbox.pki import kubeconfig
 
 AWAY = 60
@@ -81,9 +82,11 @@ def controllers_stopped(world: World, _scale: float) -> None:
         timer.start()
         try:
             run = tried.stack.up()
+            came_back = timer.finished.is_set()
         finally:
             timer.join()
-        tried.check("the update waits for them", holds=run.code == 0, seen=run.text)
+        waited = run.code == 0 and came_back
+        tried.check("the update waits for them", holds=waited, seen=run.text)
         tried.settled()
 
 
@@ -140,7 +143,7 @@ def _made(world: World, body: Mapping[str, Any]) -> Iterator[None]:
     world.api.create(body)
     try:
         if body["kind"] == "ResourceQuota":
-            wait(lambda: "hard" in (world.api.get(body).get("status") or {}))
+            _come("the quota's count", lambda: "hard" in (world.api.get(body).get("status") or {}))
         yield
     finally:
         world.api.delete(body)
@@ -156,12 +159,17 @@ def _without(world: World, name: str, kind: str) -> Iterator[None]:
     body |= {"metadata": {"name": name}}
     spec = world.api.get(body)["spec"]
     world.api.delete(body)
-    wait(lambda: not _served(world, KINDS[kind], kind))
+    _come(f"the end of {kind}", lambda: not _served(world, KINDS[kind], kind))
     try:
         yield
     finally:
         world.api.create(body | {"spec": spec})
-        wait(lambda: _served(world, KINDS[kind], kind))
+        _come(kind, lambda: _served(world, KINDS[kind], kind))
+
+
+def _come(what: str, ready: Callable[[], object]) -> None:
+    if not wait(ready):
+        raise TimeoutError(f"{what} did not come")
 
 
 def _served(world: World, version: str, kind: str) -> bool:
@@ -199,5 +207,10 @@ def _start_controllers(world: World) -> None:
 def _start_webhook(world: World) -> None:
     layout: Layout = world.sandbox.layout
     world.sandbox.start("kthena-webhook", commands.kthena_admission(layout))
-    log = layout.log("kthena-webhook")
-    wait(lambda: log.exists() and world.sandbox.processes.running())
+    port = (HOST, layout.ports["kthena"])
+
+    def listens() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(port) == 0
+
+    _come("Kthena's webhook", listens)

@@ -205,7 +205,8 @@ class Tried:
                 self.world.api.delete(named(kind, name))
 
     def _empty(self) -> bool:
-        return not self.world.objects() and not self.world.pods()
+        answers = self.world.answers()  # else nothing is listed, and nothing seems to be left
+        return answers and not self.world.objects() and not self.world.pods()
 
 
 def named(kind: str, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from conformance.scene import NAMESPACE, Scene
 from kthena_components.cluster.eligible import obstacles
+from kthena_components.cluster.observed import condition_of, name_of
 
 NUMBER = 40
 """Pods, each tried on every node."""
@@ -37,7 +38,10 @@ def hold(scene: Scene, seed: int, number: int) -> None:
     }
     try:
         with scene.of(f"{number} pods on {len(nodes)} nodes"):
+            scene.settle()
             scene.make(pod for pod, _ in tried)
+            names = {pod["metadata"]["name"] for pod, _ in tried}
+            scene.until("each is judged", lambda: names <= _refused(scene) | set(scene.bound()))
             scene.until("the scheduler takes those that we do", lambda: taken <= set(scene.bound()))
             scene.stays("and no other", lambda: set(scene.bound()) <= taken)
     finally:
@@ -47,6 +51,15 @@ def hold(scene: Scene, seed: int, number: int) -> None:
                 seen=len(taken))  # fmt: skip
     scene.part.count("pods that a node takes, as we say", len(taken))
     scene.part.count("pods that it does not", len(tried) - len(taken))
+
+
+def _refused(scene: Scene) -> set[str]:
+    """Name the pods that the scheduler has found no node for."""
+    return {
+        name_of(pod)
+        for pod in scene.pods()
+        if condition_of(pod, "PodScheduled").get("status") == "False"
+    }
 
 
 def _change(scene: Scene, node: Body, labels: Body, taints: list[Body]) -> None:

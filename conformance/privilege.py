@@ -17,8 +17,9 @@ from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 
 OWN = "kthena-components:"
-WAITS = 30
-"""Seconds after which a command that may not list or watch is taken to wait for ever."""
+WAITS, TIMES = 30, 3
+"""A command that may not list or watch is taken to wait for ever after so many seconds, or so many
+times what the slowest took with the whole role."""
 SHARED = (("topology.volcano.sh/v1alpha1", "HyperNode", "hall"),
           ("scheduling.volcano.sh/v1beta1", "Queue", "rights"))  # fmt: skip
 
@@ -45,15 +46,19 @@ class Trial:
         """Keep what every try needs."""
         self._part, self._deployer, self._folder = part, deployer, folder
         self._scene = Scene(sandbox.api, part)
+        self._waits = WAITS
 
     def whole(self, backend: str) -> None:
         """Do everything with exactly the role, and compare what was asked for with it."""
         needed = rights([backend], EXTRAS)
         self._deployer.may(_rules(needed))
         before = self._deployer.requests()
+        began = time.monotonic()
         for what, done in self._commands(backend):
             self._part.check(f"{backend}: {what} as the deployer", holds=done.code == 0,
                              seen=done.text[-2000:])  # fmt: skip
+            self._waits = max(self._waits, round(TIMES * (time.monotonic() - began)))
+            began = time.monotonic()
         asked = set(self._deployer.requests() - before)
         granted = {(r.group, r.resource, verb) for r in needed for verb in r.verbs}
         created = {(r.group, r.resource, "create") for r in needed if "create" in r.verbs}
@@ -70,7 +75,9 @@ class Trial:
         self._deployer.may(_rules(rights([backend], EXTRAS), lacking))
         failed, named = "", False
         began = time.monotonic()
-        for what, done in self._commands(backend, WAITS if lacking.verbs == READ else PATIENCE):
+        for what, done in self._commands(
+            backend, self._waits if lacking.verbs == READ else PATIENCE
+        ):
             named = f'cannot {lacking.verbs[0]} resource "{lacking.resource}"' in done.text
             if done.code:
                 failed = f"{what}: {done.text[-1500:]}"

@@ -3,7 +3,6 @@
 Then the stack that is made for it: up, told by `doctor` and `status`, and down again.
 """
 
-import os
 import shutil
 import subprocess
 import time
@@ -24,7 +23,7 @@ from kthena_components.cluster.need import MODEL_SERVING, POD_GROUP, SERVICE, ST
 from kthena_components.cluster.observed import name_of
 from kthena_components.cluster.seen import Mark
 from kthena_components.cluster.stack_file import read_stack_file
-from kthena_components.cluster.status import render_status, state_of, waits
+from kthena_components.cluster.status import Servings, render_status, state_of, waits
 from sandbox.cluster import Sandbox, Size, down, up
 from sandbox.layout import HOST, Layout
 from sandbox.processes import SandboxError
@@ -55,22 +54,27 @@ def run(context: Context) -> None:
 
 
 def _start(context: Context, name: str) -> Sandbox:
-    # On a machine that others use as well everything takes its share longer.
-    share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     began = time.monotonic()
     sandbox = context.sandbox(name=name)
     seconds, held = time.monotonic() - began, sandbox.processes.memory()
-    part = context.part
+    part, worked = context.part, _worked(sandbox)
     part.count("sandboxes started")
-    part.say(f"{name}: ready after {seconds:.1f} s, {held / 2**20:.0f} MiB")
-    part.check(
-        f"ready in {MOST_SECONDS} s of a machine of its own",
-        holds=seconds <= MOST_SECONDS * share, seen=f"{seconds:.1f} s, shared {share:.1f} times",
-    )  # fmt: skip
+    part.say(f"{name}: ready after {seconds:.1f} s, {worked:.1f} s of a processor, "
+             f"{held / 2**20:.0f} MiB")  # fmt: skip
+    # On a machine that others use as well everything takes longer, but no more work.
+    part.check(f"ready after {MOST_SECONDS} s of a processor", holds=worked <= MOST_SECONDS,
+               seen=f"{worked:.1f} s")  # fmt: skip
     part.check("at most 2 GiB", holds=held <= MOST_BYTES, seen=f"{held / 2**20:.0f} MiB")
     elsewhere = sorted(set(_addresses(sandbox)) - {HOST})
     part.check("every program listens on loopback alone", holds=not elsewhere, seen=elsewhere)
     return sandbox
+
+
+def _worked(sandbox: Sandbox) -> float:
+    """Sum the processor seconds of all programs."""
+    processes = sandbox.processes
+    times = [processes.process(name).cpu_times() for name in processes.running()]
+    return float(sum(each.user + each.system for each in times))
 
 
 def _addresses(sandbox: Sandbox) -> Iterator[str]:
@@ -171,6 +175,10 @@ def _stranger(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+def _states(seen: Servings) -> dict[str, str]:
+    return {name_of(pod): state_of(pod) for pod in seen.pods}
+
+
 def _stack(context: Context, sandbox: Sandbox) -> None:
     """Deploy the stack of the sandbox with the real engine, look at it, and take it down."""
     part, api = context.part, sandbox.api
@@ -182,8 +190,9 @@ def _stack(context: Context, sandbox: Sandbox) -> None:
     update = stack.up()
     part.say(f"up of stack {STACK}: {time.monotonic() - began:.1f} s")
     part.check("up succeeds", holds=update.code == 0, seen=update.text[-2000:])
+    wait(lambda: [*_states(look_at_servings(api, NAMESPACE)).values()] == ["Running"] * 8)
     seen = look_at_servings(api, NAMESPACE)
-    states = {name_of(pod): state_of(pod) for pod in seen.pods}
+    states = _states(seen)
     part.count("pods placed by Volcano and Kthena", len(states))
     part.check("8 pods, all Running", holds=[*states.values()] == ["Running"] * 8, seen=states)
     part.check("status has nothing that waits", holds=not list(waits(seen)), seen=[*waits(seen)])

@@ -53,6 +53,10 @@ class Scene:
             if "namespace" not in body["metadata"]:
                 self._shared.append(body)
 
+    def settle(self) -> None:
+        """Let the scheduler hear of changed nodes: it watches each kind by itself."""
+        time.sleep(STILL)
+
     def pods(self, selector: str = "") -> list[dict[str, Any]]:
         """List the pods that are not on their way out."""
         found = self.api.list("v1", "Pod", NAMESPACE, selector)

@@ -54,8 +54,7 @@ def one_of_two(scene: Scene, backend: str) -> None:
         scene.check("one group runs whole", holds=sorted(counts) == [0, 3], seen=counts)
         waiting = f"chat-{counts.index(min(counts))}"
         scene.waits("the other", waiting, pods=3)
-        said = scene.unschedulable(waiting)
-        scene.check("its PodGroup says why", holds="gang" in said, seen=said)
+        scene.until("its PodGroup says why", lambda: "gang" in scene.unschedulable(waiting))
     scene.until("both run when there is room", lambda: scene.running(of("chat")) == 2 * 3)
 
 
@@ -80,6 +79,7 @@ def cordoned(scene: Scene, backend: str) -> None:
     closed = [f"rack-{number}-node-0" for number in range(3)]
     try:
         cordon(scene, closed, closed=True)
+        scene.settle()
         scene.make(manifests(serving("chat", backend, group=HARD)))
         scene.waits("one node of each rack is cordoned", "chat-0", pods=2)
         cordon(scene, closed[1:2], closed=False)

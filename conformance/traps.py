@@ -189,7 +189,11 @@ def hold(scene: Scene, size: Size) -> None:
 
 def _place(scene: Scene, bodies: Sequence[Mapping[str, Any]], number: int) -> None:
     """Create the gang, and see how many of its pods get a node."""
-    scene.make(bodies)
+    shared = [body for body in bodies if "namespace" not in body["metadata"]]
+    if shared:
+        scene.make(shared)
+        scene.settle()
+    scene.make(body for body in bodies if body not in shared)
     if number:
         scene.until(f"{number} get a node", lambda: len(scene.bound()) == number)
     else:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.observed import takes_pods
 from kthena_components.core.findings import count_of
 from sandbox import commands
 from sandbox.layout import HOST, PORTS_FILE, Layout
@@ -109,9 +110,10 @@ class Sandbox:
         self.start(name, commands.CONTROLLERS[name](self.layout))
 
     def ready(self) -> None:
-        """Wait until Volcano takes work."""
+        """Wait until Volcano takes work, and KWOK plays every node."""
         api = self.api
         self.processes.wait("Volcano's default Queue", lambda: _open(api))
+        self.processes.wait("every Node", lambda: all(map(takes_pods, api.list("v1", "Node"))))
         self.processes.check()
 
     def _listens(self, port: str) -> bool:

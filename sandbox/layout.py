@@ -14,6 +14,8 @@ PORTS = ("etcd", "peer", "api", "controllers", "volcano", "kthena", "kwok")
 """Whoever listens. The schedulers and the other controllers do not."""
 _FIRST, _COUNT = 10_000, 20_000
 """Ports to choose from: Linux takes those from 32768 on for connections."""
+_APART = 16 * len(PORTS)
+"""Ports between the places of two processes, so that those started together do not meet."""
 _GIVEN: set[int] = set()
 
 
@@ -79,7 +81,7 @@ class Layout:
 
 
 def _candidates() -> Iterator[int]:
-    start = os.getpid() * len(PORTS)
+    start = os.getpid() * _APART
     return (_FIRST + (start + step) % _COUNT for step in range(_COUNT))
 
 

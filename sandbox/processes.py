@@ -12,7 +12,7 @@ from sandbox.layout import Layout
 
 LINES = 15
 """Of a log, when its program has died."""
-PATIENCE = 60
+PATIENCE = 300
 """Seconds in which something must have become ready."""
 GRACE = 5
 """Seconds that a program has to end by itself."""

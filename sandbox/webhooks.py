@@ -55,7 +55,7 @@ def _configuration(
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Fail",
-        "timeoutSeconds": 10,
+        "timeoutSeconds": 30,  # the most: a busy machine must not refuse
     }
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",

@@ -84,8 +84,8 @@ def test_a_signal_ends_every_part_in_order_and_begins_no_other(tmp_path: Path) -
 
         def part(name):
             def run(context):
-                Path({str(tmp_path)!r}, name + "-began").touch()
                 try:
+                    Path({str(tmp_path)!r}, name + "-began").touch()
                     time.sleep(60)
                 finally:
                     time.sleep(0.5)

@@ -17,7 +17,7 @@ from tests.support.engine import ROOT
 
 PACK = ROOT / "policies"
 NO_ENGINE = "127.0.0.1:1"
-SECONDS = 30
+SECONDS = 120
 
 
 class Pack:

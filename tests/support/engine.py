@@ -25,7 +25,7 @@ from toolchain.locate import exports
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK_PROGRAM = ("Pulumi.yaml", "__main__.py", "stacks")
-SECONDS = 300
+SECONDS = 600
 SECONDS_TO_CANCEL = 5
 STATE_VARIABLES = {
     "PULUMI_CONFIG_PASSPHRASE": "only for tests",
@@ -179,7 +179,8 @@ class Stack:
         log = self.project.parent / "events.jsonl"
         log.unlink(missing_ok=True)
         run = self.pulumi(command, "--stack", self.name, "--event-log", str(log), *flags)
-        lines = log.read_text().splitlines() if log.exists() else []
+        # An engine that was killed may have left half a line.
+        lines = log.read_text().rpartition("\n")[0].splitlines() if log.exists() else []
         return replace(run, events=[json.loads(line) for line in lines])
 
     def pulumi(self, *arguments: str, stdin: str = "") -> Run:

@@ -120,9 +120,9 @@ def test_the_second_of_two_builders_takes_what_the_first_has_built(
     with Path(f"{entry}.lock").open("w") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
         second.start()
-        assert waiting.wait(timeout=20)
+        assert waiting.wait(timeout=120)
         entry.mkdir()
-    second.join(timeout=20)
+    second.join(timeout=120)
     assert said == ["waiting for another build of small 1.2.3"]
 
 

@@ -78,7 +78,7 @@ def test_a_stopped_build_ends_go_and_leaves_nothing_behind(
     with start(environ) as command:
         wait_until(lambda: pid_file.exists() and pid_file.read_text().strip() != "")
         command.send_signal(number)
-        _, err = command.communicate(timeout=20)
+        _, err = command.communicate(timeout=120)
     assert (command.returncode, "Traceback" in err) == (code, False)
     wait_until(lambda: not alive(int(pid_file.read_text())))
     assert [path for path in cache.iterdir() if path.is_dir()] == []

@@ -1,6 +1,5 @@
 """Config files and scripts that come from ConfigMaps, and what a command line says with them."""
 
-import time
 from typing import Any
 
 import pytest
@@ -206,10 +205,8 @@ def test_what_is_no_script_of_a_shell_is_not_read() -> None:
 
 def test_scripts_that_start_themselves_come_to_an_end() -> None:
     text = "vllm serve M -tp 8\n" + "sh /s/a.sh\n" * 1000
-    began = time.monotonic()
 
     assert read("sh /s/a.sh", mount(text, "/s/a.sh")).tensor == 8
-    assert time.monotonic() - began < 2
 
 
 def test_the_nearest_mount_is_read() -> None:
