@@ -1,6 +1,5 @@
 """Something in the cluster is missing, refuses, or belongs to somebody else."""
 
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from conformance.faults_world import KINDS, NAMESPACE, Tried, World, named
 from conformance.waiting import wait
 from kthena_components.cluster.client import ClusterError
 from sandbox import commands
-from sandbox.layout import HOST, Layout
+from sandbox.layout import Layout
 from sandbox.pki import kubeconfig
 
 AWAY = 60
@@ -207,10 +206,4 @@ def _start_controllers(world: World) -> None:
 def _start_webhook(world: World) -> None:
     layout: Layout = world.sandbox.layout
     world.sandbox.start("kthena-webhook", commands.kthena_admission(layout))
-    port = (HOST, layout.ports["kthena"])
-
-    def listens() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(port) == 0
-
-    _come("Kthena's webhook", listens)
+    _come("Kthena's webhook", lambda: world.sandbox.listens("kthena"))

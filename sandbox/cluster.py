@@ -68,7 +68,7 @@ class Sandbox:
     def control_plane(self, *, audit: bool = False) -> None:
         """Start etcd and the API server, and wait for an answer."""
         self.start("etcd", commands.etcd(self.layout))
-        self.processes.wait("etcd", partial(self._listens, "etcd"))
+        self.processes.wait("etcd", partial(self.listens, "etcd"))
         self.start("kube-apiserver", commands.api_server(self.layout, audit=audit))
         self.processes.wait("the API server", self._answers)
 
@@ -93,7 +93,7 @@ class Sandbox:
         self.start("vc-webhook-manager", commands.volcano_admission(self.layout))
         self.start("kthena-webhook", commands.kthena_admission(self.layout))
         for port in ("volcano", "kthena"):
-            self.processes.wait(f"{port}'s admission", partial(self._listens, port))
+            self.processes.wait(f"{port}'s admission", partial(self.listens, port))
 
     def controllers(self) -> None:
         """Start whatever makes and places pods."""
@@ -116,7 +116,8 @@ class Sandbox:
         self.processes.wait("every Node", lambda: all(map(takes_pods, api.list("v1", "Node"))))
         self.processes.check()
 
-    def _listens(self, port: str) -> bool:
+    def listens(self, port: str) -> bool:
+        """Tell whether a program listens on its port."""
         with socket.socket() as probe:
             return probe.connect_ex((HOST, self.layout.ports[port])) == 0
 
