@@ -92,3 +92,14 @@ def test_a_count_is_a_count(count: str, capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         main(["up", "--racks", count])
     assert "is not a count from 1 to 9999" in capsys.readouterr().err
+
+
+def test_processes_that_start_together_choose_other_ports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+    for process in (1000, 1001):
+        monkeypatch.setattr("os.getpid", lambda process=process: process)
+        monkeypatch.setattr("sandbox.layout._GIVEN", set())  # each has its own
+        taken.append({port for _ in range(3) for port in Layout.free(tmp_path).ports.values()})
+    assert not taken[0] & taken[1]

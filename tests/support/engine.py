@@ -179,9 +179,7 @@ class Stack:
         log = self.project.parent / "events.jsonl"
         log.unlink(missing_ok=True)
         run = self.pulumi(command, "--stack", self.name, "--event-log", str(log), *flags)
-        # An engine that was killed may have left half a line.
-        lines = log.read_text().rpartition("\n")[0].splitlines() if log.exists() else []
-        return replace(run, events=[json.loads(line) for line in lines])
+        return replace(run, events=read_events(log.read_text() if log.exists() else ""))
 
     def pulumi(self, *arguments: str, stdin: str = "") -> Run:
         """Run one command of the CLI. What hangs is interrupted, so that it ends its plugins."""
@@ -211,6 +209,11 @@ def environment() -> dict[str, str]:
         if key == "PULUMI_HOME" or not key.startswith(("PULUMI_", "KUBE"))
     }
     return {**kept, **found}
+
+
+def read_events(text: str) -> list[dict[str, Any]]:
+    """Read a log of events; an engine that was killed may have left half a line."""
+    return [json.loads(line) for line in text.rpartition("\n")[0].splitlines()]
 
 
 def _step(data: Mapping[str, Any]) -> Step:
