@@ -105,7 +105,7 @@ def test_a_template_names_its_own_gpu_first() -> None:
     at = "inference/template/spec/nodeSelector"
     own = changed(WORKSPACE, {at: {"nvidia.com/gpu.product": "NVIDIA-H200"}})
     (engine,) = facts(own).engines
-    assert engine.entry.gpu == GpuFacts(name="NVIDIA H200", memory_gib=141)
+    assert engine.entry.gpu == GpuFacts(name="NVIDIA H200", memory_gib=140.4)
 
 
 def test_nodes_that_are_there_are_known_by_the_labels_that_select_them() -> None:
@@ -136,7 +136,7 @@ def test_memory_of_a_template_is_judged() -> None:
     small = changed(WORKSPACE, {"resource/instanceType": "Standard_NV72ads_A10_v5"})
     (found,) = said_by("memory-weights-fit", small)
     assert "puts 30.5 GiB of weights on each GPU" in found
-    assert "24 GiB of NVIDIA A10 of Standard_NV72ads_A10_v5" in found
+    assert "22.5 GiB of NVIDIA A10 of Standard_NV72ads_A10_v5" in found
 
 
 def test_a_preset_has_no_command_line() -> None:

@@ -24,13 +24,14 @@ _ROUND = 1024
 def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     """The weights of a model fit the share of its GPUs' memory that the engine may take.
 
-    The memory is that of the GPU which the node selector or the required node affinity names.
-    Where none is named nothing is said: most manifests leave it to the cluster. Where one is named
-    and something else is missing (the model, the form of its weights), one line says so here for
-    both rules about memory. Without a stated share it is 0.92, up to vLLM 0.10 its default of 0.9.
+    The memory is that of the GPU which the node selector or the required node affinity names, as
+    its driver reports it. Where none is named nothing is said: most manifests leave it to the
+    cluster. Where one is named and something else is missing (the model, the form of its weights,
+    what of them stays in the host), one line says so here for both rules about memory. Without a
+    stated share it is 0.92, up to vLLM 0.19 its default of 0.9.
 
-    Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each GPU of 80 GiB.
-    Fail: 756 GiB over tensor 8, 94.5 GiB on each GPU of 80 GiB.
+    Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
+    Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
     Level: mandatory.
     Source: vllm/v1/worker/gpu_worker.py determine_available_memory;
     sglang/srt/server_args.py --mem-fraction-static.
@@ -54,10 +55,11 @@ def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
 
     The cache gets what the weights of the fullest stage and an estimated overhead leave: 8 GiB
     for a model with experts, 2.3 GiB and 5 % of the weights for others, 3.5 GiB at least. The
-    length is the stated one, or the model's own. Layers that look back over a window count nothing.
+    length is the stated one, or the model's own. A number takes what --kv-cache-dtype says, with
+    its share of the scales. Layers that look back over a window count nothing.
 
-    Pass: 40.7 GiB left by Llama-3.3-70B over tensor 4 on GPUs of 80 GiB, 10.0 GiB needed.
-    Fail: 7.9 GiB left over tensor 2, of which 5.6 GiB is overhead, 20.0 GiB needed.
+    Pass: 40.4 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
+    Fail: 7.6 GiB left over tensor 2, of which 5.6 GiB is overhead, 20.0 GiB needed.
     Level: advisory.
     Source: vllm/v1/core/kv_cache_utils.py check_enough_kv_cache_memory; KAITO's node estimator
     and llm-d-benchmark's capacity planner for the overhead.

@@ -13,14 +13,15 @@ from kthena_components.core.known import MaybeInt, Unknown
 from kthena_components.core.memory import (
     Split,
     cache_per_token_on_gpu,
+    cache_type,
     fullest_weights,
     overhead,
     weights_on_gpu,
 )
 from kthena_components.core.models import ModelShape
 
-_SHARE, _OLD_SHARE, _OLD = 0.92, 0.9, (0, 10)
-"""vLLM's default of --gpu-memory-utilization, and that of versions up to 0.10."""
+_SHARE, _OLD_SHARE, _OLD = 0.92, 0.9, (0, 19)
+"""vLLM's default of --gpu-memory-utilization, and that of versions up to 0.19."""
 _FREE = 0.9
 """TensorRT-LLM's default share of what the weights leave."""
 _AUTO = 16
@@ -126,11 +127,12 @@ def _weights_of(command: CommandFacts, shape: ModelShape) -> float | Unknown:
     """Give the size of the weights in the form that the engine loads them in."""
     if shape.weights_gib is None:
         return Unknown(f"the table of models has no size of the weights of {shape.name}")
-    offloaded, method = command.cpu_offload_gib, command.quantization
-    unknown = first_unknown(offloaded, method)
+    offloaded, fetched = command.cpu_offload_gib, command.host_offload
+    method = command.quantization
+    unknown = first_unknown(offloaded, fetched, method)
     if unknown is not None:
         return unknown
-    if offloaded:
+    if offloaded or fetched:
         return Unknown("a part of its weights stays in the memory of the host")
     if method is None or method == shape.dtype:
         return shape.weights_gib
@@ -204,6 +206,12 @@ def cache_of(placed: Placed) -> MaybeInt:
         return stated
     if not placed.shape.full_cache:
         return 0
-    width = 1 if stated is not None and stated.startswith(("fp8", "int8")) else 2
-    each = cache_per_token_on_gpu(placed.shape, placed.split, width)
-    return each if each is not None else Unknown("the table of models has no size of its cache")
+    kind = cache_type(stated)
+    if isinstance(kind, Unknown):
+        return kind
+    each = cache_per_token_on_gpu(placed.shape, placed.split, kind)
+    if each is not None:
+        return each
+    if cache_per_token_on_gpu(placed.shape, placed.split) is None:
+        return Unknown("the table of models has no size of its cache")
+    return Unknown(f"'{stated}' is no type of the KV cache of {placed.shape.name}")

@@ -79,7 +79,7 @@ class CommandFacts:
     """Longest request in tokens. None: not stated, or left to the engine (`auto`, -1)."""
     memory_fraction: float | Unknown | None = None
     """Share of each GPU's memory that the engine may take, 0 to 1. None: not stated. vLLM: of the
-    whole GPU, default 0.92 (0.9 up to v0.10). SGLang: weights and KV cache together, computed by
+    whole GPU, default 0.92 (0.9 up to v0.19). SGLang: weights and KV cache together, computed by
     default. TensorRT-LLM: KV cache only, of what is free after the weights, default 0.9."""
     quantization: MaybeText | None = None
     """Method that the weights are quantised by (`--quantization`). None: as the checkpoint says."""
@@ -89,6 +89,9 @@ class CommandFacts:
     """Bytes of the KV cache on each GPU, in place of a share (vLLM `--kv-cache-memory-bytes`)."""
     cpu_offload_gib: float | Unknown | None = None
     """GiB of weights of each GPU that stay in the memory of the host (`--cpu-offload-gb`)."""
+    host_offload: MaybeBool = False
+    """Whether layers' weights stay in the memory of the host and are fetched when they are needed:
+    `--offload-group-size` above 0, in vLLM and in SGLang."""
     architectures: tuple[str, ...] | Unknown | None = None
     """Model classes that the command line puts in place of the checkpoint's own."""
     kv_role: MaybeText | None = None

@@ -9,6 +9,7 @@ from kthena_components.core.hardware.table import (
     Instance,
     find_gpu,
     find_instance,
+    gpu_of,
     known_gpus,
     known_instances,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "Instance",
     "find_gpu",
     "find_instance",
+    "gpu_of",
     "known_gpus",
     "known_instances",
     "stated_gpu",

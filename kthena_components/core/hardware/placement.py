@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.hardware.table import find_gpu, find_instance
+from kthena_components.core.hardware.table import Gpu, find_gpu, find_instance, gpu_of
 from kthena_components.core.known import Unknown, is_late
 
 _MIB = 1024
+_HALF = 0.5
+_HUAWEI = "huawei-"
 _LONGEST_NUMBER = 9
 
 
@@ -26,37 +28,76 @@ class GpuFacts:
 
 def _by_label(value: str) -> GpuFacts | Unknown:
     gpu = find_gpu(value)
-    return gpu if isinstance(gpu, Unknown) else GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
+    return gpu if isinstance(gpu, Unknown) else _facts(gpu)
+
+
+def _by_huawei(value: str) -> GpuFacts | Unknown | None:
+    """Read a label that clusters use for words of their own too: those state nothing."""
+    return _by_label(value) if value.casefold().startswith(_HUAWEI) else None
+
+
+def _facts(gpu: Gpu) -> GpuFacts:
+    return GpuFacts(name=gpu.name, memory_gib=gpu.memory_gib)
 
 
 def _by_instance(value: str) -> GpuFacts | Unknown:
     instance = find_instance(value)
     if isinstance(instance, Unknown):
         return instance
-    return GpuFacts(name=f"{instance.gpu} of {instance.name}", memory_gib=instance.memory_gib)
+    gpu = gpu_of(instance)
+    memory = instance.memory_gib if gpu is None else gpu.memory_gib
+    return GpuFacts(name=f"{instance.gpu} of {instance.name}", memory_gib=memory)
 
 
 def _by_memory(value: str) -> GpuFacts | Unknown:
-    if not (value.isascii() and value.isdecimal() and len(value) <= _LONGEST_NUMBER and int(value)):
+    size = _number(value)
+    if not size:
         return Unknown(f"'{value[:_LONGEST_NUMBER]}' is no size in MiB")
-    return GpuFacts(name=f"a GPU of {int(value)} MiB", memory_gib=int(value) / _MIB)
+    return GpuFacts(name=f"a GPU of {size} MiB", memory_gib=size / _MIB)
 
 
-_READERS: Mapping[str, Callable[[str], GpuFacts | Unknown]] = {
+def _by_rounded(value: str) -> GpuFacts | Unknown:
+    """Read GiB that were rounded to a whole number: as many as they can stand for."""
+    size = _number(value.removesuffix("G")) if value.endswith("G") else None
+    if not size:
+        return Unknown(f"'{value[:_LONGEST_NUMBER]}' is no size such as 192G")
+    return GpuFacts(name=f"a GPU of {size}G", memory_gib=size + _HALF)
+
+
+def _number(text: str) -> int | None:
+    fits = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
+    return int(text) if fits else None
+
+
+_READERS: Mapping[str, Callable[[str], GpuFacts | Unknown | None]] = {
     "nvidia.com/gpu.product": _by_label,
     "nvidia.com/gpu.memory": _by_memory,
     "cloud.google.com/gke-accelerator": _by_label,
+    "cloud.google.com/gke-tpu-accelerator": _by_label,
     "gpu.nvidia.com/model": _by_label,
+    "gpu.nvidia.com/class": _by_label,
+    "karpenter.k8s.aws/instance-gpu-name": _by_label,
     "karpenter.k8s.aws/instance-gpu-memory": _by_memory,
+    "amd.com/gpu.product-name": _by_label,
+    "amd.com/gpu.device-id": _by_label,
+    "amd.com/gpu.vram": _by_rounded,
+    "beta.amd.com/gpu.product-name": _by_label,
+    "beta.amd.com/gpu.device-id": _by_label,
+    "beta.amd.com/gpu.vram": _by_rounded,
+    "node.kubernetes.io/npu.chip.name": _by_label,
+    "accelerator": _by_huawei,
     "node.kubernetes.io/instance-type": _by_instance,
     "beta.kubernetes.io/instance-type": _by_instance,
 }
 """Labels of nodes that tell a GPU.
 
 Sources: NVIDIA/k8s-device-plugin docs/gpu-feature-discovery (product; memory in MiB of one GPU);
-GKE documentation on GPUs (gke-accelerator); CoreWeave documentation on node labels
-(gpu.nvidia.com/model); aws/karpenter-provider-aws documentation on scheduling
-(instance-gpu-memory, MiB of one GPU); kubernetes reference of well-known labels (instance-type).
+GKE documentation on GPUs and TPUs (gke-accelerator, gke-tpu-accelerator); CoreWeave documentation
+on node labels (gpu.nvidia.com/model, class before); aws/karpenter-provider-aws documentation on
+scheduling (instance-gpu-name; instance-gpu-memory, MiB of one GPU); ROCm/k8s-device-plugin
+cmd/k8s-node-labeller (product-name, device-id and vram, each with and without beta);
+MindCluster's documentation on labels of nodes (npu.chip.name; accelerator, huawei-Ascend910);
+kubernetes reference of well-known labels (instance-type).
 """
 
 
@@ -119,7 +160,9 @@ def _is_short(value: object) -> bool:
     return type(value) is int and 0 <= value < 10**_LONGEST_NUMBER
 
 
-def _largest(found: Sequence[GpuFacts | Unknown]) -> GpuFacts | Unknown | None:
+def _largest(found: Sequence[GpuFacts | Unknown | None]) -> GpuFacts | Unknown | None:
+    if None in found:
+        return None
     unknown = next((gpu for gpu in found if isinstance(gpu, Unknown)), None)
     known = [gpu for gpu in found if isinstance(gpu, GpuFacts)]
     return unknown or max(known, key=lambda gpu: gpu.memory_gib, default=None)

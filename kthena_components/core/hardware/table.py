@@ -17,13 +17,20 @@ _SHARED = "-shared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One kind of GPU."""
+    """One kind of GPU, or of another accelerator."""
 
     name: str
+    nominal_gb: float
+    """GB by which its maker sells it."""
     memory_gib: float
-    """GiB of one GPU, before anything runs."""
+    """GiB that its driver reports, before anything runs: an engine's share is a share of these.
+
+    Where drivers differ it is the most that CUDA or nvidia-smi was seen to report, so that nothing
+    is refused which some driver has room for."""
     labels: tuple[str, ...]
     """Values of node labels that stand for it."""
+    resources: tuple[str, ...]
+    """Extended resources by which a pod asks for it, the usual one first."""
     source: str
 
 
@@ -43,7 +50,7 @@ class Instance:
 
     @property
     def memory_gib(self) -> float:
-        """GiB of one GPU."""
+        """GiB of one GPU, as the source says: the nominal size, with which KAITO reckons."""
         return self.total_gib / self.gpus
 
 
@@ -62,10 +69,26 @@ def find_instance(name: str) -> Instance | Unknown:
     return instance or Unknown(f"'{name[:_LONGEST]}' is not in the table of instance types")
 
 
+def gpu_of(instance: Instance) -> Gpu | None:
+    """Find the GPU of an instance type; None where the table has none of its kind and size."""
+    return next(
+        (
+            gpu
+            for gpu in known_gpus()
+            if gpu.nominal_gb == instance.memory_gib
+            and instance.gpu in (gpu.name, gpu.name.rpartition(" ")[0])
+        ),
+        None,
+    )
+
+
 @cache
 def known_gpus() -> tuple[Gpu, ...]:
     """Give every GPU once."""
-    return tuple(Gpu(**{**row, "labels": tuple(row["labels"])}) for row in _rows("gpus.json"))
+    return tuple(
+        Gpu(**{**row, "labels": tuple(row["labels"]), "resources": tuple(row["resources"])})
+        for row in _rows("gpus.json")
+    )
 
 
 @cache

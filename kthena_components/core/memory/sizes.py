@@ -9,6 +9,7 @@ they measure or estimate differently: the numbers here are between them.
 import math
 from dataclasses import dataclass
 
+from kthena_components.core.memory.cache_types import NATIVE, CacheType
 from kthena_components.core.models import ModelShape
 
 GIB = 2**30
@@ -16,6 +17,8 @@ _BITS = {"bf16": 16.0, "fp8": 8.0, "mxfp4": 4.25, "int4": 4.5}
 """Bits of one weight with its share of the scales: blocks of 32 with a scale of 8 or 16 bits."""
 _MATRICES = 3
 """Matrices of one feed-forward layer or expert: gate, up and down."""
+_ENDS = 2
+"""Layers at each end of a model that vLLM does not pack."""
 _BASE, _SHARE, _LEAST, _EXPERTS = 2.3, 0.05, 3.5, 8.0
 """Overhead in GiB: a base and a share of the weights, not below the least; more with experts."""
 
@@ -71,31 +74,51 @@ def _stage(shape: ModelShape, split: Split) -> int:
     return -(-shape.layers // split.pipeline)
 
 
-def cache_per_token(shape: ModelShape, width: int = 2) -> int | None:
+def cache_per_token(shape: ModelShape, kind: CacheType = NATIVE) -> int | None:
     """Give the bytes that a token takes in the cache of one whole model, None if not known.
 
     Args:
         shape: the model. Layers that look back over a window count like the others.
-        width: bytes of one number.
+        kind: how its numbers are stored.
     """
-    return cache_per_token_on_gpu(shape, Split(), width)
+    return cache_per_token_on_gpu(shape, Split(), kind)
 
 
-def cache_per_token_on_gpu(shape: ModelShape, split: Split, width: int = 2) -> int | None:
+def cache_per_token_on_gpu(shape: ModelShape, split: Split, kind: CacheType = NATIVE) -> int | None:
     """Give the bytes that a token takes on a GPU of the fullest stage, None if not known.
 
     KV heads are shared by the ranks of the attention, at least one for each. What latent
     attention keeps stands whole on every rank.
     """
-    layers = _stage(shape, split)
-    if shape.latent is not None:
-        numbers = layers * shape.latent
-    elif shape.kv_heads is not None and shape.head_dim is not None:
-        heads = -(-shape.kv_heads // (split.attention or split.tensor))
-        numbers = 2 * layers * heads * shape.head_dim
-    else:
+    each, whole = _of_a_layer(shape, split, kind), _of_a_layer(shape, split, NATIVE)
+    if each is None or whole is None:
         return None
-    return -(-numbers * width // split.decode_context)
+    total = _stage(shape, split) * each
+    if kind.packed:
+        total = max(total, _with_ends(shape, split, each, whole))
+    return -(-total // split.decode_context)
+
+
+def _of_a_layer(shape: ModelShape, split: Split, kind: CacheType) -> int | None:
+    if shape.latent is not None:
+        return kind.of_latent(shape.latent)
+    if shape.kv_heads is None or shape.head_dim is None:
+        return None
+    each = kind.of_head(shape.head_dim)
+    heads = -(-shape.kv_heads // (split.attention or split.tensor))
+    return None if each is None else heads * each
+
+
+def _with_ends(shape: ModelShape, split: Split, each: int, whole: int) -> int:
+    """Give the bytes of the first stage, whose first layers keep 16 bits.
+
+    The last stage has as many of them, and no more layers: vLLM gives what is left over to the
+    stages before it. Source: vllm/distributed/utils.py get_pp_indices.
+    """
+    ends = min(_ENDS, shape.layers // 2) * (2 if split.pipeline == 1 else 1)
+    layers = shape.layers if split.pipeline == 1 else (shape.layers + 1) // split.pipeline
+    ends = min(ends, layers)
+    return (layers - ends) * each + ends * whole
 
 
 def overhead(shape: ModelShape, weights: float) -> float:

@@ -1,5 +1,6 @@
 """memory-weights-fit and memory-one-sequence, by command lines on GPUs that a pod names."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from kthena_components.core.checks.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
 from kthena_components.core.findings import Level
+from kthena_components.core.known import MaybeBool, Unknown
 from tests.support.specs import gpu_template
 
 LLAMA, LARGE = "meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-405B-Instruct"
@@ -14,7 +16,7 @@ DEEPSEEK, KIMI = "deepseek-ai/DeepSeek-V3", "moonshotai/Kimi-K2-Instruct"
 SGLANG = "python3 -m sglang.launch_server --model-path"
 
 
-def told(command: str, gib: float = 80, image: str = "vllm/vllm-openai:v0.18.0") -> list[str]:
+def told(command: str, gib: float = 80, image: str = "vllm/vllm-openai:v0.20.0") -> list[str]:
     """Judge an engine on GPUs of some memory, and give what is said without place and name."""
     pod: dict[str, Any] = gpu_template(command)
     pod["spec"]["containers"][0]["image"] = image
@@ -22,15 +24,12 @@ def told(command: str, gib: float = 80, image: str = "vllm/vllm-openai:v0.18.0")
     return judged(pod)
 
 
-def judged(pod: dict[str, Any]) -> list[str]:
-    engine = EngineFacts(
-        path="e",
-        name="decode",
-        pods=1,
-        replicas=1,
-        entry=read_pod(pod, "entry", command_path="here"),
-        worker=None,
-    )
+def judged(pod: dict[str, Any], **changed: Any) -> list[str]:
+    """Judge a pod, with facts of its command line put in place of those that are read."""
+    entry = read_pod(pod, "entry", command_path="here")
+    if changed and entry.command is not None:
+        entry = replace(entry, command=replace(entry.command, **changed))
+    engine = EngineFacts(path="e", name="decode", pods=1, replicas=1, entry=entry, worker=None)
     facts = ServingFacts(path="", name="s", engines=(engine,))
     found = [f for rule in (memory_weights_fit, memory_one_sequence) for f in rule(facts)]
     start = "here: engine 'decode' "
@@ -76,6 +75,16 @@ SHORT = {
         80, "leaves nothing of a GPU to the KV cache",
     ),
     "vllm serve openai/gpt-oss-120b": (74, "leaves nothing of a GPU to the KV cache"),
+    # 2.3 GiB hold 15102 tokens of 16 bits, 30204 of 8 and 50000 of 4 with their scales.
+    f"vllm serve {LLAMA} -tp 2 --max-model-len 31000 --kv-cache-dtype fp8": (
+        80, "needs 2.4 GiB",
+    ),
+    f"vllm serve {LLAMA} -tp 2 --max-model-len 60000 --kv-cache-dtype nvfp4": (
+        80, "needs 2.6 GiB",
+    ),
+    f"{SGLANG} {LLAMA} --tp-size 2 --context-length 60000 --kv-cache-dtype mxfp8": (
+        80, "needs 4.7 GiB",
+    ),
 }  # fmt: skip
 
 
@@ -101,6 +110,9 @@ def test_a_request_that_does_not_fit_is_told(command: str) -> None:
         (f"vllm serve {LLAMA} -tp 2 --max-model-len auto", 80),
         (f"vllm serve {LLAMA} -tp 2 --kv-cache-memory-bytes 8G", 80),
         (f"vllm serve {LLAMA} -tp 2 -q fp8", 80),
+        (f"vllm serve {LLAMA} -tp 2 --max-model-len 30k --kv-cache-dtype fp8", 80),
+        (f"vllm serve {LLAMA} -tp 2 --max-model-len 50k --kv-cache-dtype nvfp4", 80),
+        (f"vllm serve {LLAMA} -tp 2 --max-model-len 50k --kv-cache-dtype turboquant_4bit_nc", 80),
         ("vllm serve openai/gpt-oss-120b", 80),
         (f"trtllm-serve {LLAMA} --tp_size 4", 80),
         ("nginx", 80),
@@ -128,11 +140,55 @@ def test_what_is_missing_beside_a_gpu_is_said_once(command: str) -> None:
     assert told(command) == [f"- was not checked, because {UNREAD[command]}. [memory-weights-fit]"]
 
 
-def test_the_share_is_that_of_the_images_version() -> None:
-    command = f"vllm serve {LLAMA} -tp 2"
-    old = told(command, 73, image="vllm/vllm-openai:v0.10.1")
-    assert old[0].startswith("! ")
-    assert told(command, 73)[0].startswith("? ")
+UNCOUNTED = {
+    "--kv-cache-dtype octave_k3v4": "the size of a KV cache of 'octave_k3v4' is not known",
+    "--kv-cache-dtype int4": "the size of a KV cache of 'int4' is not known",
+    "--kv-cache-dtype fp8_ds_mla": "'fp8_ds_mla' is no type of the KV cache of "
+    "meta-llama/Llama-3.3-70B-Instruct",
+}
+
+
+@pytest.mark.parametrize("flags", UNCOUNTED)
+def test_a_cache_of_a_type_that_is_not_known_is_not_judged(flags: str) -> None:
+    says = f"- was not checked, because {UNCOUNTED[flags]}. [memory-one-sequence]"
+    assert told(f"vllm serve {LLAMA} -tp 4 {flags}") == [says]
+
+
+@pytest.mark.parametrize(
+    ("offload", "because"),
+    [
+        (True, "a part of its weights stays in the memory of the host"),
+        (Unknown("GROUP is not in the manifest"), "GROUP is not in the manifest"),
+    ],
+)
+def test_weights_in_the_memory_of_the_host_are_not_judged(offload: MaybeBool, because: str) -> None:
+    pod: dict[str, Any] = gpu_template(f"vllm serve {LLAMA} -tp 1")
+    pod["spec"]["nodeSelector"] = {"nvidia.com/gpu.memory": "81920"}
+    assert judged(pod)[0].startswith("! ")
+    found = judged(pod, host_offload=offload)
+    assert found == [f"- was not checked, because {because}. [memory-weights-fit]"]
+
+
+# Up to v0.19 vLLM takes 0.9 of a GPU, from v0.20 on 0.92.
+@pytest.mark.parametrize("tag", ["v0.6.0", "v0.10.1", "v0.11.0", "v0.19.0", "v0.19.1"])
+def test_an_old_version_takes_a_smaller_share(tag: str) -> None:
+    found = told(f"vllm serve {LLAMA} -tp 2", 73, image=f"vllm/vllm-openai:{tag}")
+    assert found[0].startswith("! ")
+    assert "may take 65.7 GiB of it: 0.9 × 73 GiB" in found[0]
+
+
+@pytest.mark.parametrize("tag", ["v0.20.0", "v0.20.2", "v0.33.0", "v1.0.0", "latest", "nightly"])
+def test_a_new_version_takes_a_larger_share(tag: str) -> None:
+    found = told(f"vllm serve {LLAMA} -tp 2", 73, image=f"vllm/vllm-openai:{tag}")
+    assert found[0].startswith("? ")
+    assert "(0.92 × 73 GiB" in found[0]
+
+
+@pytest.mark.parametrize("share", ["0", "-0.5", "1.01"])
+def test_a_share_that_is_none_is_not_judged(share: str) -> None:
+    found = told(f"vllm serve {LLAMA} --gpu-memory-utilization {share}")
+    because = f"{float(share):g} is no share of a GPU's memory"
+    assert found == [f"- was not checked, because {because}. [memory-weights-fit]"]
 
 
 def test_without_a_gpu_nothing_is_said() -> None:
