@@ -105,15 +105,58 @@ SHAPES = {
     "zai-org/GLM-5": (64, None, 78, 6144, 12288, 256, 2048, None, 154880),
     "MiniMaxAI/MiniMax-M2.7": (48, 8, 62, 3072, None, 256, 1536, 128, 200064),
     "Qwen/Qwen3.5-397B-A17B": (32, 2, 60, 4096, None, 512, 1024, None, 248320),
-    "Mistral-Large-3-675B-Instruct-2512": (128, None, 61, 7168, *[None] * 5),
-    "microsoft/phi-4": (40, 10, 40, 5120, None, 0, None, None, None),
-    "Qwen/Qwen2.5-Coder-32B-Instruct": (40, 8, 64, 5120, None, 0, None, None, None),
+    "Mistral-Large-3-675B-Instruct-2512": (128, None, 61, 7168, 16384, 128, 4096, None, 131072),
+    "microsoft/phi-4": (40, 10, 40, 5120, 17920, 0, None, None, 100352),
+    "Qwen/Qwen2.5-Coder-32B-Instruct": (40, 8, 64, 5120, 27648, 0, None, None, 152064),
+    "Qwen/Qwen3-Next-80B-A3B-Instruct": (16, 2, 48, 2048, None, 512, 512, None, 151936),
+    "Qwen/Qwen3-VL-30B-A3B-Instruct": (32, 4, 48, 2048, None, 128, 768, None, 151936),
+    "Qwen/Qwen3.6-27B": (24, 4, 64, 5120, 17408, 0, None, None, 248320),
+    "Qwen/Qwen3.5-122B-A10B-FP8": (32, 2, 48, 3072, None, 256, 1024, None, 248320),
+    "meta-llama/Llama-4-Scout-17B-16E-Instruct": (40, 8, 48, 5120, None, 16, 8192, None, 202048),
+    "Llama-4-Maverick-17B-128E-Instruct-FP8": (40, 8, 48, 5120, 16384, 128, 8192, None, 202048),
+    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": (64, 8, 80, 8192, 28672, 0, None, None, 128256),
+    "nvidia/Llama-3.3-70B-Instruct-NVFP4": (64, 8, 80, 8192, 28672, 0, None, None, 128256),
+    "zai-org/GLM-4.5": (96, 8, 92, 5120, 12288, 160, 1536, None, 151552),
+    "zai-org/GLM-4.5-Air": (96, 8, 46, 4096, 10944, 128, 1408, None, 151552),
+    "zai-org/GLM-4.7-Flash": (20, None, 47, 2048, 10240, 64, 1536, None, 154880),
+    "zai-org/GLM-5.2-FP8": (64, None, 78, 6144, 12288, 256, 2048, 128, 154880),
+    "zai-org/GLM-5.3-Flash": (64, None, 45, 4096, 12288, 288, 2048, None, 154880),
+    "moonshotai/Kimi-K2-Thinking": (64, None, 61, 7168, 18432, 384, 2048, None, 163840),
+    "moonshotai/Kimi-K3": (96, None, 93, 7168, 33792, 896, 3072, None, 163840),
+    "deepseek-ai/DeepSeek-V3.1-Terminus": (128, None, 61, 7168, 18432, 256, 2048, 128, 129280),
+    "nvidia/DeepSeek-V3.1-NVFP4": (128, None, 61, 7168, 18432, 256, 2048, None, 129280),
+    "MiniMaxAI/MiniMax-M3": (64, 4, 60, 6144, 12288, 128, 3072, None, 200064),
+    "NVIDIA-Nemotron-3-Super-120B-A12B-FP8": (32, 2, 88, 4096, None, 512, 2688, None, 131072),
+    "mistralai/Mistral-Small-4-119B-2603": (32, None, 36, 4096, None, 128, 2048, None, 131072),
+    "google/gemma-4-31B-it": (32, 16, 60, 5376, 21504, 0, None, None, 262144),
+    "google/gemma-4-26B-A4B-it": (16, 8, 30, 2816, 2112, 128, 704, None, 262144),
+    "XiaomiMiMo/MiMo-V2-Flash": (64, 4, 48, 4096, 16384, 256, 2048, 128, 152576),
+    "stepfun-ai/Step-3.5-Flash-FP8": (64, 8, 45, 4096, 11264, 288, 1280, 128, 128896),
+}
+CONTEXTS = {
+    "Qwen/Qwen3-235B-A22B": 40960,
+    "Qwen/Qwen3-235B-A22B-Instruct-2507": 262144,
+    "Qwen/Qwen3-235B-A22B-Thinking-2507-FP8": 262144,
+    "Qwen/Qwen3-30B-A3B-Instruct-2507": 262144,
+    "moonshotai/Kimi-K2-Instruct": 131072,
+    "moonshotai/Kimi-K2-Instruct-0905": 262144,
+    "MiniMaxAI/MiniMax-M2": 196608,
+    "MiniMaxAI/MiniMax-M2.5": 196608,
+    "MiniMaxAI/MiniMax-M2.7": 204800,
+    "zai-org/GLM-5.1": 202752,
+    "zai-org/GLM-5.2-FP8": 1048576,
+    "zai-org/GLM-4.6": 202752,
 }
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_well_known_model_has_its_published_shape(name: str) -> None:
     assert sizes(found(name)) == SHAPES[name]
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_newer_model_of_the_same_shape_has_a_context_of_its_own(name: str) -> None:
+    assert found(name).context == CONTEXTS[name]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +168,9 @@ def test_a_well_known_model_has_its_published_shape(name: str) -> None:
         "/models/Qwen3-32B",
         "./Qwen3-32B",
         "someone/Qwen3-32B",
-        "Qwen/Qwen3-32B-AWQ",
+        "Qwen/Qwen3-32B-GGUF",
+        "RedHatAI/Qwen3-32B",
+        "nvidia/Qwen3-32B-FP8-dynamic",
         "Qwen/",
         "s3://bucket/Qwen/Qwen3-32B",
     ],

@@ -43,7 +43,7 @@ class ModelShape:
     context: int | None = None
     """Tokens of the longest request that the model was made for."""
     dtype: str | None = None
-    """Form of the weights: bf16, fp8, mxfp4 or int4."""
+    """Form of most weights: bf16, fp8, mxfp8, int8, nvfp4, mxfp4 or int4. None: not given."""
     weights_gib: float | None = None
     """GiB that the weights take on GPUs, all of them together."""
     files_gib: float | None = None

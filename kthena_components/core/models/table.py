@@ -1,7 +1,8 @@
 """The table of models, one row for each shape, found by any of its names.
 
 A name is a Hugging Face id. Case does not count, and the organisation may be left out. A path in
-the file system, and a copy under another organisation, may hold anything: neither is in the table.
+the file system may hold anything and is not in the table; nor is a copy in another form or of
+another organisation, unless a row of its own or one of an equal shape names it.
 """
 
 import json

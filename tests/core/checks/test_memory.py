@@ -130,8 +130,8 @@ UNREAD = {
     f"vllm serve {LLAMA} --cpu-offload-gb 40": "a part of its weights stays in the memory of the "
     "host",
     f"vllm serve {LLAMA} --gpu-memory-utilization 90": "90 is no share of a GPU's memory",
-    "vllm serve Qwen/Qwen3.5-397B-A17B": "the table of models has no size of the weights of "
-    "Qwen/Qwen3.5-397B-A17B",
+    "vllm serve Qwen/Qwen3.5-0.8B": "the table of models has no size of the weights of "
+    "Qwen/Qwen3.5-0.8B",
 }
 
 

@@ -52,8 +52,8 @@ UNKNOWN: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("ffn-divisible", "fp8-block-multiple"),
     ),
     "experts": (
-        "vllm serve Mistral-Large-3-675B-Instruct-2512 -tp 8 --enable-expert-parallel",
-        "the table of models has no experts of mistralai/Mistral-Large-3-675B-Instruct-2512",
+        "vllm serve Nemotron-Cascade-2-30B-A3B -tp 8 --enable-expert-parallel",
+        "the table of models has no experts of nvidia/Nemotron-Cascade-2-30B-A3B",
         ("moe-expert-shape",),
     ),
 }  # fmt: skip

@@ -1,0 +1,182 @@
+"""The table of models against itself: weights follow from widths, copies share a shape."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from kthena_components.core.memory import GIB
+from kthena_components.core.models import ModelShape, all_names, find_model, known_models
+
+BITS = {
+    "bf16": (16.0, 16.0),
+    "fp8": (8.0, 8.25),
+    "mxfp4": (4.25, 4.25),
+    "nvfp4": (4.5, 4.5),
+    "int4": (4.1, 4.5),
+}
+"""Bits of a quantised weight with its share of the scales, the least and the most."""
+WIDEST = 262_144
+"""Tokens of the largest vocabulary that a row leaves out."""
+EXACT = 0.03
+LARGE = 10.0
+"""GiB of a model of whose weights the embeddings are a small part."""
+LOOSE = {
+    "Llama-4": (0.08, "one expert, of 17 or 129, is shared by all tokens"),
+    "Qwen3.5": (0.18, "linear attention, a tower that sees, a shared expert"),
+    "Qwen3.6": (0.18, "as Qwen3.5"),
+    "Qwen3.8": (0.18, "as Qwen3.5"),
+    "Kimi-Linear": (0.06, "linear attention"),
+    "GLM-5.3-Flash": (0.08, "linear attention, a tower that sees"),
+    "GLM-5": (0.05, "a shared expert"),
+    "GLM-4.7-Flash": (0.05, "a shared expert of 65"),
+    "Mistral-Medium-3.5": (0.05, "a tower that sees"),
+    "Ministral-3": (0.1, "a tower that sees"),
+}
+"""Rows whose weights hold something that the shape does not tell: how much at most, and what."""
+OTHER = ("NVIDIA-Nemotron", "DeepSeek-V4", "gemma-4-E4B")
+"""Rows of another kind: experts of two matrices or of fewer bits, embeddings for each layer."""
+PLAIN = "nvidia/Gemma-4-31B"
+"""A dense model whose attention is not quantised."""
+
+
+def short(shape: ModelShape) -> str:
+    return shape.name.rpartition("/")[2]
+
+
+def dense_layers(shape: ModelShape) -> int:
+    """Count feed-forward layers: all beside their experts where none of the layers lacks them."""
+    return shape.dense_layers if shape.experts and shape.dense_layers else shape.layers
+
+
+def feed_forward(shape: ModelShape) -> int:
+    hidden = shape.hidden or 0
+    sparse = shape.layers - shape.dense_layers + (shape.draft_layers if shape.experts else 0)
+    experts = sparse * (shape.experts or 0) * (shape.expert_ffn or 0)
+    return 3 * hidden * (dense_layers(shape) * (shape.ffn or 0) + experts)
+
+
+def attention(shape: ModelShape) -> int:
+    hidden = shape.hidden or 0
+    width = shape.head_dim or (128 if shape.latent else hidden // shape.heads)
+    return 2 * shape.layers * hidden * width * (shape.heads + (shape.kv_heads or 0))
+
+
+def bounds(shape: ModelShape) -> tuple[float, float]:
+    """Give the GiB that a model's weights take at least and at most.
+
+    At least: all layers are quantised, and the output layer is the table of embeddings. At most:
+    attention is left as it was in a model with experts, and the output layer is one of its own.
+    """
+    least, most = BITS[shape.dtype or ""]
+    table = (shape.vocab or 0) * (shape.hidden or 0)
+    large = (shape.vocab or WIDEST) * (shape.hidden or 0)
+    low = (feed_forward(shape) + attention(shape)) * least + table * 16
+    heads = 16.0 if shape.experts or shape.name.startswith(PLAIN) else most
+    high = feed_forward(shape) * most + attention(shape) * heads + 2 * large * 16
+    slack = next((by for start, (by, _) in LOOSE.items() if short(shape).startswith(start)), EXACT)
+    return low / 8 / GIB * (1 - slack), high / 8 / GIB * (1 + slack)
+
+
+def sized() -> Iterator[ModelShape]:
+    for shape in known_models():
+        wide = shape.expert_ffn if shape.experts else shape.ffn
+        if shape.weights_gib and shape.hidden and wide and not short(shape).startswith(OTHER):
+            yield shape
+
+
+def fits(shape: ModelShape) -> bool:
+    low, high = bounds(shape)
+    return shape.weights_gib is not None and low <= shape.weights_gib <= high
+
+
+SIZED = tuple(sized())
+EACH = [pytest.param(shape, id=shape.name) for shape in SIZED]
+
+
+@pytest.mark.parametrize("shape", EACH)
+def test_a_models_weights_follow_from_its_layers_and_widths(shape: ModelShape) -> None:
+    assert fits(shape), (*bounds(shape), shape.weights_gib)
+
+
+@pytest.mark.parametrize("field", ["layers", "hidden", "ffn", "experts", "expert_ffn"])
+def test_a_wrong_digit_would_show(field: str) -> None:
+    """Nine of ten larger rows in 16 bits see a size a fifth off; copies have the sizes of those."""
+    stated = [s for s in SIZED if s.dtype == "bf16" and getattr(s, field)]
+    stated = [s for s in stated if s.weights_gib and s.weights_gib > LARGE]
+    if field == "ffn":
+        stated = [shape for shape in stated if not shape.experts]
+    wrong = [
+        replace(shape, **{field: round(getattr(shape, field) * by)})
+        for shape in stated
+        for by in (0.8, 1.2)
+    ]
+    caught = [shape for shape in wrong if not fits(shape)]
+    assert len(caught) >= 0.9 * len(wrong), [shape.name for shape in wrong if fits(shape)]
+
+
+def test_an_expert_of_two_matrices_is_counted_so() -> None:
+    shape = find_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")
+    assert isinstance(shape, ModelShape)
+    sizes = (shape.layers - shape.dense_layers, shape.experts, shape.hidden, shape.expert_ffn)
+    assert sizes == (23, 128, 2688, 1856)
+    experts = 2 * 23 * 128 * 2688 * 1856 * 2 / GIB
+    assert shape.weights_gib == pytest.approx(58.82)
+    assert 0.9 < experts / 58.82 < 1
+
+
+ENDS = (
+    *("-FP8-dynamic", "-FP8-block", "-NVFP4-FP8", "-NVFP4-v2", "-FP4-v2", "-NVFP4A16", "-NVFP4"),
+    *("-FP8", "-FP4", "-MXFP4", "-MXFP8", "-AWQ", "-GPTQ-Int4", "-Int4", "-BF16"),
+    *("-quantized.w4a16", "-quantized.w8a8", "-qat-w4a16-ct"),
+)
+SAME = (
+    *("heads", "kv_heads", "layers", "hidden", "ffn", "experts", "expert_ffn", "vocab"),
+    *("head_dim", "latent", "full_cache", "dense_layers"),
+)
+
+
+def copies() -> Iterator[tuple[str, ModelShape, ModelShape]]:
+    """Give each name of a copy in another form, its row, and the row of what was copied."""
+    for name in all_names():
+        last = name.rpartition("/")[2]
+        end = next((end for end in ENDS if last.casefold().endswith(end.casefold())), "")
+        copy, original = find_model(name), find_model(last[: len(last) - len(end)])
+        if end and isinstance(copy, ModelShape) and isinstance(original, ModelShape):
+            yield name, copy, original
+
+
+COPIES = [pytest.param(copy, original, id=name) for name, copy, original in copies()]
+
+
+@pytest.mark.parametrize(("copy", "original"), COPIES)
+def test_a_copy_has_the_shape_of_what_it_was_made_of(
+    copy: ModelShape, original: ModelShape
+) -> None:
+    assert {f: getattr(copy, f) for f in SAME} == {f: getattr(original, f) for f in SAME}
+    if copy.weights_gib and original.dtype == "bf16" and original.weights_gib:
+        assert copy.weights_gib <= original.weights_gib
+
+
+FORMS = {"NVFP4-FP8": None, "NVFP4": "nvfp4", "MXFP4": "mxfp4", "MXFP8": "mxfp8", "AWQ": "int4"}
+FORMS |= {"GPTQ-Int4": "int4", "w4a16": "int4", "w8a8": "int8", "FP8": "fp8", "BF16": "bf16"}
+
+
+@pytest.mark.parametrize("name", all_names())
+def test_a_form_in_a_name_is_the_form_of_the_row(name: str) -> None:
+    shape = find_model(name)
+    assert isinstance(shape, ModelShape)
+    form = next((f for f in FORMS if f.casefold() in name.casefold()), None)
+    if form is not None and FORMS[form] is not None:
+        assert shape.dtype == FORMS[form]
+    lower = name.casefold()
+    if lower.endswith("-fp8-block"):
+        assert shape.fp8_block == 128
+    if lower.endswith("-fp8-dynamic") or shape.dtype not in ("fp8", None):
+        assert shape.fp8_block is None
+
+
+def test_the_families_of_today_are_in_the_table() -> None:
+    assert len(tuple(known_models())) >= 120
+    assert len(COPIES) >= 100
+    assert len(SIZED) >= 120
