@@ -1,14 +1,23 @@
-"""Names of container images, and the version that the tag of vLLM's own image states."""
+"""Names of container images, and the release of an engine that the tag of its own image states."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+Version = tuple[int, ...]
+"""A release: 0.11.1 is (0, 11, 1). A post-release counts as one more number, like a fourth one:
+0.8.5.post1 is (0, 8, 5, 1)."""
 
 LATEST = "latest"
 """The tag that a name without one has."""
 _HUB = ("docker.io/", "index.docker.io/", "registry-1.docker.io/")
-_VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
+_RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})(?:\.post([0-9]{1,3}))?(?![0-9A-Za-z.])")
 _SHOWN = 160
-_VLLM = "vllm/vllm-openai"
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "vllm": ("vllm/vllm-openai",),
+    "sglang": ("lmsysorg/sglang",),
+}
+"""The images that an engine's own project builds. Their tags count the engine's releases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +37,34 @@ class Image:
     @property
     def is_vllm(self) -> bool:
         """Whether it is the image that the vLLM project builds, from whatever registry."""
-        return self.repository == _VLLM or self.repository.endswith(f"/{_VLLM}")
+        return self.is_own("vllm")
 
     @property
-    def vllm_version(self) -> tuple[int, int] | None:
-        """Major and minor version of vLLM; None when the name does not state them.
+    def vllm_version(self) -> Version | None:
+        """The release of vLLM; None when the name does not state it."""
+        return self.release_of("vllm")
 
-        The tag of an image that somebody else builds counts something else.
+    def is_own(self, engine: str) -> bool:
+        """Whether it is the image that an engine's own project builds, from whatever registry."""
+        ends = f"/{self.repository}"
+        return any(ends.endswith(f"/{name}") for name in _OWN.get(engine, ()))
+
+    @property
+    def engine(self) -> str | None:
+        """The engine whose own project builds it: vllm or sglang. None: somebody else does."""
+        return next((engine for engine in _OWN if self.is_own(engine)), None)
+
+    def release_of(self, engine: str) -> Version | None:
+        """The release of an engine that the tag states: `v0.8.5.post1-cu126` is (0, 8, 5, 1).
+
+        None where it states none. The tag of an image that somebody else builds counts something
+        else, and a release candidate (`v0.5.2rc2`) is none.
         """
-        found = _VERSION.match(self.tag or "") if self.is_vllm else None
-        return (int(found[1]), int(found[2])) if found else None
+        found = _RELEASE.match(self.tag or "") if self.is_own(engine) else None
+        if found is None:
+            return None
+        numbers = (*found[1].split("."), *filter(None, [found[2]]))
+        return tuple(map(int, numbers))
 
     def same_build(self, other: "Image") -> bool:
         """Tell whether two names stand for one build: equal digests say so, whatever the rest."""
@@ -62,3 +89,8 @@ def read_image(name: str) -> Image:
 def shown_image(name: str) -> str:
     """Write the name of an image for a message, shortened when it is absurdly long."""
     return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+
+
+def write_version(version: Version) -> str:
+    """Write a release for a message: 0.11.1."""
+    return ".".join(map(str, version))

@@ -7,7 +7,9 @@ numbers with GPUs lives in `core/checks`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
+from kthena_components.core.engines.releases import Release
 from kthena_components.core.known import MaybeBool, MaybeInt, MaybeText, Unknown
 
 
@@ -36,6 +38,12 @@ class CommandFacts:
 
     engine: str | None = None
     """vllm, sglang, trtllm or huggingfaceserver. None when only a Ray helper is started."""
+    release: Release | None = None
+    """The release whose options were read. None: no table is kept of the engine."""
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """Every option that is stated, by its first long spelling in that release
+    (`--max-num-seqs`): int, float, str, bool for a switch, a tuple for several words, a dict for a
+    JSON object, or Unknown."""
     tensor: MaybeInt = 1
     """GPUs that share each layer. Default 1 in every engine."""
     pipeline: MaybeInt = 1

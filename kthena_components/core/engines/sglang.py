@@ -1,7 +1,6 @@
-"""SGLang: its flags, what a command line of it says, and the command lines that start it.
+"""SGLang: what a command line of it says. The command lines that start it: sglang_launch.py.
 
-Reader and writer are inverse, so they stand together. Flags: sglang/srt/arg_groups/fields and
-sglang/srt/server_args.py (0.5.23), parsed by plain argparse.
+Flags: sglang/srt/arg_groups/fields and sglang/srt/server_args.py, parsed by plain argparse.
 """
 
 from collections.abc import Sequence
@@ -9,15 +8,10 @@ from dataclasses import replace
 
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, sglang_flag
-from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash
 from kthena_components.core.engines.options import Kind, Option, build_dialect
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.words import Scope
 from kthena_components.core.known import MaybeBool, MaybeInt, Unknown
-
-INIT_PORT = 20000
-"""Where the pods of one engine meet. Any free port: `--dist-init-addr` has no default."""
-_EVERYWHERE = "0.0.0.0"  # noqa: S104 - SGLang's default is the pod's own loopback
 
 _NO_EXCHANGE = frozenset({"none", "allgather"})
 """Values of --moe-a2a-backend that leave the experts as --ep-size says."""
@@ -133,47 +127,3 @@ def _expert(reading: Reading, facts: CommandFacts) -> MaybeBool | MaybeInt:
     if isinstance(exchange, Unknown):
         return exchange
     return facts.expert if exchange in _NO_EXCHANGE else facts.tensor
-
-
-def write_sglang(launch: Launch) -> Commands:
-    """Write the commands of a launch that `unsupported_sglang` does not refuse.
-
-    Every pod runs the same command and learns its number from WORKER_INDEX.
-    """
-    words = ["python3", "-m", "sglang.launch_server", "--model-path", launch.model]
-    words += ["--host", _EVERYWHERE, "--port", str(launch.port)]
-    words += ["--tp-size", str(launch.tensor), "--pp-size", str(launch.pipeline)]
-    if launch.data > 1:
-        words += ["--dp-size", str(launch.data)]
-    if launch.expert:
-        words += ["--ep-size", str(launch.tensor)]
-    if launch.pods == 1:
-        return Commands((*words, *launch.extra_args), None, (("http", launch.port),))
-    words += ["--nnodes", str(launch.pods), "--node-rank", "$(WORKER_INDEX)"]
-    words += ["--dist-init-addr", f"$(ENTRY_ADDRESS):{INIT_PORT}"]
-    command = (*words, *launch.extra_args)
-    return Commands(command, command, (("http", launch.port), ("dist-init", INIT_PORT)))
-
-
-def unsupported_sglang(launch: Launch) -> list[Refusal]:
-    """Say what `write_sglang` cannot express: what SGLang itself refuses.
-
-    Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
-    """
-    refusals = port_clash(launch, INIT_PORT, "--dist-init-addr")
-    if launch.launcher != "native":
-        seen = f"is '{launch.launcher}', and the pods of SGLang join by themselves"
-        refusals.append(Refusal("launcher", seen, "write 'native'", "engine-launch"))
-    if launch.pods > 1 and launch.data > 1:
-        seen = f"is {launch.data} over {launch.pods} pods, and SGLang has data 1 across pods"
-        remedy = "set data to 1 and use more replicas of the role"
-        refusals.append(Refusal("parallelism.data", seen, remedy, "sglang-data-multi-node"))
-    world = launch.tensor * launch.pipeline
-    if world % launch.pods:
-        seen = (
-            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = {world} GPUs, which SGLang "
-            f"cannot spread evenly over {launch.pods} pods"
-        )
-        remedy = f"make tensor x pipeline a multiple of {launch.pods}"
-        refusals.append(Refusal("parallelism", seen, remedy, "engine-launch"))
-    return refusals

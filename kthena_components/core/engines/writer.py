@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kthena_components.core.engines import sglang, vllm
+from kthena_components.core.engines import sglang, sglang_launch, vllm_launch
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.vllm_flags import DIALECT as VLLM
@@ -14,9 +14,9 @@ _DIALECTS = {"vllm": VLLM, "sglang": sglang.DIALECT}
 def unsupported(launch: Launch) -> list[Refusal]:
     """Say what of a launch cannot be written. Empty: `write_commands` takes it."""
     if launch.kind == "vllm":
-        return vllm.unsupported_vllm(launch)
+        return vllm_launch.unsupported_vllm(launch)
     if launch.kind == "sglang":
-        return sglang.unsupported_sglang(launch)
+        return sglang_launch.unsupported_sglang(launch)
     seen = f"is '{launch.kind}', and no commands are written for it"
     return [Refusal("kind", seen, "write 'vllm' or 'sglang', or use a template", "engine-launch")]
 
@@ -30,7 +30,11 @@ def write_commands(launch: Launch) -> Commands:
     refusals = unsupported(launch)
     if refusals:
         raise ValueError("; ".join(f"{refusal.field} {refusal.seen}" for refusal in refusals))
-    return vllm.write_vllm(launch) if launch.kind == "vllm" else sglang.write_sglang(launch)
+    return (
+        vllm_launch.write_vllm(launch)
+        if launch.kind == "vllm"
+        else sglang_launch.write_sglang(launch)
+    )
 
 
 def counted_flags(extra_args: Sequence[str], kind: str) -> list[str]:

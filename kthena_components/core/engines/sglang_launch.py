@@ -1,0 +1,51 @@
+"""SGLang: the command lines that start it. What a command line says is read in sglang.py."""
+
+from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash
+
+INIT_PORT = 20000
+"""Where the pods of one engine meet. Any free port: `--dist-init-addr` has no default."""
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 - SGLang's default is the pod's own loopback
+
+
+def write_sglang(launch: Launch) -> Commands:
+    """Write the commands of a launch that `unsupported_sglang` does not refuse.
+
+    Every pod runs the same command and learns its number from WORKER_INDEX.
+    """
+    words = ["python3", "-m", "sglang.launch_server", "--model-path", launch.model]
+    words += ["--host", _EVERYWHERE, "--port", str(launch.port)]
+    words += ["--tp-size", str(launch.tensor), "--pp-size", str(launch.pipeline)]
+    if launch.data > 1:
+        words += ["--dp-size", str(launch.data)]
+    if launch.expert:
+        words += ["--ep-size", str(launch.tensor)]
+    if launch.pods == 1:
+        return Commands((*words, *launch.extra_args), None, (("http", launch.port),))
+    words += ["--nnodes", str(launch.pods), "--node-rank", "$(WORKER_INDEX)"]
+    words += ["--dist-init-addr", f"$(ENTRY_ADDRESS):{INIT_PORT}"]
+    command = (*words, *launch.extra_args)
+    return Commands(command, command, (("http", launch.port), ("dist-init", INIT_PORT)))
+
+
+def unsupported_sglang(launch: Launch) -> list[Refusal]:
+    """Say what `write_sglang` cannot express: what SGLang itself refuses.
+
+    Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
+    """
+    refusals = port_clash(launch, INIT_PORT, "--dist-init-addr")
+    if launch.launcher != "native":
+        seen = f"is '{launch.launcher}', and the pods of SGLang join by themselves"
+        refusals.append(Refusal("launcher", seen, "write 'native'", "engine-launch"))
+    if launch.pods > 1 and launch.data > 1:
+        seen = f"is {launch.data} over {launch.pods} pods, and SGLang has data 1 across pods"
+        remedy = "set data to 1 and use more replicas of the role"
+        refusals.append(Refusal("parallelism.data", seen, remedy, "sglang-data-multi-node"))
+    world = launch.tensor * launch.pipeline
+    if world % launch.pods:
+        seen = (
+            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = {world} GPUs, which SGLang "
+            f"cannot spread evenly over {launch.pods} pods"
+        )
+        remedy = f"make tensor x pipeline a multiple of {launch.pods}"
+        refusals.append(Refusal("parallelism", seen, remedy, "engine-launch"))
+    return refusals
