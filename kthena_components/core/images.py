@@ -61,10 +61,7 @@ class Image:
         else, and a release candidate (`v0.5.2rc2`) is none.
         """
         found = _RELEASE.match(self.tag or "") if self.is_own(engine) else None
-        if found is None:
-            return None
-        numbers = (*found[1].split("."), *filter(None, [found[2]]))
-        return tuple(map(int, numbers))
+        return _numbers(found) if found else None
 
     def same_build(self, other: "Image") -> bool:
         """Tell whether two names stand for one build: equal digests say so, whatever the rest."""
@@ -89,6 +86,16 @@ def read_image(name: str) -> Image:
 def shown_image(name: str) -> str:
     """Write the name of an image for a message, shortened when it is absurdly long."""
     return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+
+
+def parse_version(text: str) -> Version | None:
+    """Read a release as its project writes it; None for whatever is none."""
+    found = _RELEASE.fullmatch(text)
+    return _numbers(found) if found else None
+
+
+def _numbers(found: re.Match[str]) -> Version:
+    return tuple(map(int, (*found[1].split("."), *filter(None, [found[2]]))))
 
 
 def write_version(version: Version) -> str:

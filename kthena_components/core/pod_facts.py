@@ -183,11 +183,13 @@ def _container(
     """Read one container as if it were alone in its pod."""
     argv, given = tuple(read_argv(container)), read_inputs(container, spec, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files)
+    image = container.get("image")
+    runs = image if isinstance(image, str) and image and not is_late(image) else None
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
     name, gap = _name(container), None
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
-    elif command is None and argv and is_late(container.get("image")):
+    elif command is None and argv and is_late(image):
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
@@ -220,9 +222,10 @@ def _command(
     env: tuple[tuple[str, str | Unknown], ...],
     hidden: Hidden,
     files: Files,
+    image: str | None,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all ask for its facts."""
-    return read_command(argv, dict(env), hidden=hidden, files=files)
+    return read_command(argv, dict(env), hidden=hidden, files=files, image=image)
 
 
 def _name(container: Mapping[str, Any]) -> str:

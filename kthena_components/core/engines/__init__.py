@@ -6,6 +6,7 @@ Pure text and numbers. What the numbers mean for the GPUs of a pod is in core/ch
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
+from kthena_components.core.engines.launchers import default_launcher, stated_release
 from kthena_components.core.engines.reader import image_entrypoint, read_command, unread_script
 from kthena_components.core.engines.words import Hidden
 from kthena_components.core.engines.writer import counted_flags, unsupported, write_commands
@@ -20,8 +21,10 @@ __all__ = [
     "Problem",
     "Refusal",
     "counted_flags",
+    "default_launcher",
     "image_entrypoint",
     "read_command",
+    "stated_release",
     "unread_script",
     "unsupported",
     "write_commands",

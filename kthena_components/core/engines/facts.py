@@ -25,6 +25,8 @@ class Problem:
     """What to write instead, in the imperative. No full stop."""
     hard: bool
     """Whether the engine (or the shell) refuses to start. False: it starts, but reads badly."""
+    option: bool = False
+    """Whether it is about an option of the engine, as its own parser sees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,8 @@ class CommandFacts:
     """Copies of experts that are spread together with the experts themselves (SGLang)."""
     attention_data: MaybeInt = 1
     """SGLang's attention data parallelism. It lives inside the tensor group: no GPUs of its own."""
+    attention_context: MaybeInt = 1
+    """SGLang's attention context parallelism (`--attn-cp-size`), inside the tensor group."""
     nnodes: MaybeInt | None = None
     """Pods of one engine in a native multi-node launch. None: not stated, 1."""
     node_rank: MaybeInt | None = None
@@ -85,6 +89,9 @@ class CommandFacts:
     """Model name or path. None: not stated."""
     max_model_len: MaybeInt | None = None
     """Longest request in tokens. None: not stated, or left to the engine (`auto`, -1)."""
+    long_context_allowed: MaybeBool = False
+    """Whether a variable lets the engine go on with requests longer than the model was made for:
+    VLLM_ALLOW_LONG_MAX_MODEL_LEN, SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN."""
     memory_fraction: float | Unknown | None = None
     """Share of each GPU's memory that the engine may take, 0 to 1. None: not stated. vLLM: of the
     whole GPU, default 0.92 (0.9 up to v0.19). SGLang: weights and KV cache together, computed by
@@ -114,6 +121,9 @@ class CommandFacts:
     """head or worker when the command starts Ray; head when one script can start either."""
     ray_cluster_size: MaybeInt | None = None
     """Pods that the Ray head waits for, itself included. None: not stated."""
+    ray_script: str | None = None
+    """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, or
+    its path is not known, or a volume may hold it."""
     missing_files: tuple[str, ...] = ()
     """What is said of files that the command names and that are surely not mounted."""
     problems: tuple[Problem, ...] = ()

@@ -1,7 +1,7 @@
-"""Flags of an engine as data, and what a flag on a command line stands for.
+"""Options of an engine as data, and what a flag on a command line stands for.
 
-A dialect is one engine's list of flags. Nothing here reads values or judges them; `reading.py`
-does. argparse's rules are those of CPython's Lib/argparse.py `_parse_optional` and
+A dialect is what one release of one engine accepts. Nothing here reads values or judges them;
+`reading.py` does. argparse's rules are those of CPython's Lib/argparse.py `_parse_optional` and
 `_get_option_tuples`, which vLLM and SGLang use as they are.
 """
 
@@ -10,63 +10,66 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from typing import Any
+
+from kthena_components.core.engines.releases import Release
 
 _ATTACHED = re.compile(r"(-[a-z]{2,3})([0-9]+)")
-_NEAR = 0.88
+_NEAR = 0.8
 """How alike a misspelt flag must be to the one that was meant (difflib's ratio)."""
 MAX_FLAG = 64
 """Characters of the longest flag that is compared with others."""
 
 
-class Kind(Enum):
-    """What a flag takes."""
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What an option states of an engine."""
 
-    SIZE = auto()
-    """One integer."""
-    LENGTH = auto()
-    """One integer, perhaps with a suffix: 8k is 8000, 8K is 8192; `auto` and -1 leave it open."""
-    FRACTION = auto()
-    """One number."""
-    TEXT = auto()
-    """One word."""
-    MANY = auto()
-    """Any number of words."""
-    JSON = auto()
-    """One JSON object, of which one key matters."""
-    SWITCH = auto()
-    """Nothing; the flag is the value."""
+    field: str
+    """A field of CommandFacts or a word of the engine's module."""
+    least: int | None = None
+    """Smallest number that the engine takes. None: any."""
+    key: str = ""
+    """The key of a JSON object that matters."""
+    item: type = str
+    """What that key holds: int, str, or list (of texts)."""
+    counted: bool = False
+    """Whether the package states it itself when it writes the command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One flag of an engine."""
+    """One option of an engine."""
 
     name: str
     """The spelling to recommend."""
-    kind: Kind = Kind.TEXT
-    field: str = ""
-    """What it states: a field of CommandFacts or a word of the engine's module. Empty: nothing
-    that is read here, so that its value is skipped."""
-    spellings: tuple[str, ...] = ()
-    """Other spellings that the engine accepts."""
-    least: int = 1
-    """Smallest value of a SIZE."""
-    key: str = ""
-    """The key of a JSON object that matters."""
-    item: Kind = Kind.TEXT
-    """What that key holds: SIZE, TEXT or MANY (a list of texts)."""
-    counted: bool = False
-    """Whether the package states it itself when it writes the command."""
-    negatable: bool = False
-    """Whether a switch has a `--no-…` that turns it off."""
+    arity: str = "1"
+    """How many words it takes: 0 (a switch), 1 or another number, ? (none or one), + or *."""
+    type: str = "text"
+    """What the words are read as: text, int, float, bool, json, size (an integer that may have a
+    unit), size-auto (which may be `auto`). With a ? where `None` is accepted too. Others are not
+    read."""
+    choices: tuple[str, ...] = ()
+    """The words that are accepted. Empty: any."""
+    use: Use | None = None
+    """What it states that is read here. None: nothing."""
     off: bool = False
     """Whether this spelling turns a switch off."""
+
+    @property
+    def field(self) -> str:
+        """What it states: a field of CommandFacts, or the option's own name."""
+        return self.use.field if self.use else self.name
+
+    @property
+    def counted(self) -> bool:
+        """Whether the package states it itself when it writes the command."""
+        return self.use is not None and self.use.counted
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The flags that one engine accepts, and how it accepts them."""
+    """The options that one release of an engine accepts, and how it accepts them."""
 
     engine: str
     """The engine's name as its users write it: vLLM."""
@@ -78,6 +81,12 @@ class Dialect:
     """Whether `_` may stand for `-` in a flag (vllm/utils/argparse_utils.py)."""
     abbreviates: bool = True
     """Whether a prefix that fits one flag only is accepted (argparse; not Click)."""
+    dotted: bool = False
+    """Whether `--a.b v` is the key b of the JSON object of --a."""
+    complete: bool = False
+    """Whether these are all options that the program has."""
+    release: Release | None = None
+    """The release whose options these are."""
     ordered: tuple[str, ...] = ()
     """The spellings in order, so that those with a prefix stand together."""
 
@@ -95,56 +104,57 @@ class Meaning:
     """What to write, when the engine refuses the flag or does not know it."""
     refused: bool = False
     """Whether the engine surely refuses it. False with `instead`: it is probably misspelt."""
+    key: str = ""
+    """The key of a JSON object that a dotted flag states."""
 
 
 def build_dialect(
     engine: str,
-    options: Iterable[Option],
-    refused: Mapping[str, str],
-    *,
-    underscores: bool = False,
-    abbreviates: bool = True,
+    options: Iterable[tuple[Option, tuple[str, ...], tuple[str, ...]]],
+    **how: Any,
 ) -> Dialect:
-    """Index an engine's options by every spelling, its `--no-…` included."""
+    """Index options by every spelling: each with those that state it and those that turn it off.
+
+    `how` are further fields of the dialect.
+    """
     spellings: dict[str, Option] = {}
-    for option in options:
-        for spelling in (option.name, *option.spellings):
-            spellings[spelling] = option
-            if option.negatable and spelling.startswith("--"):
-                spellings[f"--no-{spelling[2:]}"] = replace(option, off=True)
-    return Dialect(
-        engine=engine,
-        options=spellings,
-        refused=refused,
-        underscores=underscores,
-        abbreviates=abbreviates,
-        ordered=tuple(sorted(spellings)),
-    )
+    for option, names, off in options:
+        spellings.update(dict.fromkeys(names, option))
+        if off:
+            spellings.update(dict.fromkeys(off, replace(option, off=True)))
+    return Dialect(engine=engine, options=spellings, ordered=tuple(sorted(spellings)), **how)
 
 
 def understand(flag: str, dialect: Dialect) -> Meaning:
     """Say what a flag stands for. `flag` is the part before any `=`."""
+    if flag in dialect.options:
+        return Meaning(dialect.options[flag])
     head, dot, tail = flag.partition(".")
     if dialect.underscores and flag.startswith("--"):
         head = head.replace("_", "-")
-    exact = dialect.options.get(head + dot + tail) or _dotted(head, tail, dialect)
+    exact = dialect.options.get(head + dot + tail)
     if exact is not None:
         return Meaning(exact)
+    if dot and dialect.dotted:
+        return _dotted(head, tail, dialect)
     refused = _refused(head, dialect)
     if refused is not None:
         return refused
     letter = dialect.options.get(flag[:2])
-    if letter is not None and letter.kind is not Kind.SWITCH:
+    if letter is not None and letter.arity != "0" and not flag.startswith("--"):
         return Meaning(letter, value=flag[2:])
     candidates = _starting_with(head, dialect) if dialect.abbreviates and not dot else ()
-    only = dialect.options[candidates[0]] if len(candidates) == 1 else None
+    meant = list(dict.fromkeys(dialect.options[name] for name in candidates))
+    # argparse counts spellings, not options: two of one option are ambiguous as well.
+    only = meant[0] if len(candidates) == 1 else None
     return Meaning(only, candidates=candidates)
 
 
 def _refused(flag: str, dialect: Dialect) -> Meaning | None:
     """Find what was meant by a flag that the engine surely refuses."""
-    if flag in dialect.refused:
-        return Meaning(instead=dialect.refused[flag], refused=True)
+    instead = dialect.refused.get(flag)
+    if instead is not None and instead.partition(" ")[0] in dialect.options:
+        return Meaning(instead=instead, refused=True)
     attached = _ATTACHED.fullmatch(flag)
     if attached is not None:
         short = dialect.refused.get(attached[1], attached[1])
@@ -158,19 +168,14 @@ def _refused(flag: str, dialect: Dialect) -> Meaning | None:
 
 def probably(flag: str, dialect: Dialect) -> Meaning:
     """Find what was meant by a flag that the engine is not known to have."""
-    known = [name for name, option in dialect.options.items() if option.field]
-    near = difflib.get_close_matches(flag[:MAX_FLAG], known, n=1, cutoff=_NEAR)
+    near = difflib.get_close_matches(flag[:MAX_FLAG], dialect.ordered, n=1, cutoff=_NEAR)
     return Meaning(instead="".join(near))
 
 
-def _dotted(head: str, tail: str, dialect: Dialect) -> Option | None:
-    """Read `--speculative-config.num_speculative_tokens` as the JSON object's key."""
+def _dotted(head: str, tail: str, dialect: Dialect) -> Meaning:
+    """Read `--speculative-config.num_speculative_tokens` as a key of the JSON object."""
     option = dialect.options.get(head)
-    if not tail or option is None or option.kind is not Kind.JSON:
-        return None
-    if tail == option.key and option.item is not Kind.MANY:
-        return replace(option, kind=option.item)
-    return Option(head)
+    return Meaning(option, key=tail) if option is not None else Meaning()
 
 
 def _starting_with(prefix: str, dialect: Dialect) -> tuple[str, ...]:

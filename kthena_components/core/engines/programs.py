@@ -29,10 +29,13 @@ class Program(StrEnum):
     RAY = "ray"
     RAY_SCRIPT = "ray-script"
     VLLM = "vllm"
-    VLLM_FLAGS_ONLY = "vllm-flags-only"
-    """A program with vLLM's flags that takes no model as a bare word."""
+    VLLM_API_SERVER = "vllm-api-server"
+    VLLM_INSIDE = "vllm-inside"
+    """A program that has vLLM's options beside its own."""
     SGLANG = "sglang"
-    SGLANG_FLAGS_ONLY = "sglang-flags-only"
+    SGLANG_LAUNCH_SERVER = "sglang-launch-server"
+    SGLANG_INSIDE = "sglang-inside"
+    """A program that has SGLang's options beside its own."""
     TRTLLM = "trtllm"
     DYNAMO_TRTLLM = "dynamo-trtllm"
     HUGGINGFACESERVER = "huggingfaceserver"
@@ -49,11 +52,11 @@ class Start:
 
 
 _MODULES: Mapping[str, Program] = {
-    "dynamo.sglang": Program.SGLANG_FLAGS_ONLY,
+    "dynamo.sglang": Program.SGLANG_INSIDE,
     "dynamo.trtllm": Program.DYNAMO_TRTLLM,
-    "dynamo.vllm": Program.VLLM_FLAGS_ONLY,
+    "dynamo.vllm": Program.VLLM_INSIDE,
     "huggingfaceserver": Program.HUGGINGFACESERVER,
-    "sglang.launch_server": Program.SGLANG_FLAGS_ONLY,
+    "sglang.launch_server": Program.SGLANG_LAUNCH_SERVER,
     "tensorrt_llm.commands.serve": Program.TRTLLM,
 }
 _SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM}
@@ -106,10 +109,10 @@ def _python_at(words: Sequence[str], start: int) -> Start | None:
         at += 2 if option in _WITH_VALUE else 1
     path = words[at] if at < len(words) else ""
     if path.endswith("vllm/entrypoints/openai/api_server.py"):
-        return Start(Program.VLLM, at + 1, start)
+        return Start(Program.VLLM_API_SERVER, at + 1, start)
     # KAITO has a second program of this name for its transformers runtime, below tfs/.
     if base_name(path) == "inference_api.py" and "tfs/" not in path:
-        return Start(Program.VLLM_FLAGS_ONLY, at + 1, start)
+        return Start(Program.VLLM_INSIDE, at + 1, start)
     return None
 
 
@@ -119,7 +122,8 @@ def _module(module: str, words: Sequence[str], arguments: int, start: int) -> St
     if module == "vllm.entrypoints.cli.main":
         serves = arguments < len(words) and words[arguments] == "serve"
         return Start(Program.VLLM, arguments + 1, start) if serves else None
-    return Start(Program.VLLM, arguments, start) if module.startswith("vllm.entrypoints.") else None
+    server = module.startswith("vllm.entrypoints.")
+    return Start(Program.VLLM_API_SERVER, arguments, start) if server else None
 
 
 def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.core.engines.facts import Problem
-from kthena_components.core.engines.options import Kind, Option
+from kthena_components.core.engines.options import Option, Use
 from kthena_components.core.engines.programs import RAY_SCRIPT_NAME
-from kthena_components.core.engines.values import Refused, convert
+from kthena_components.core.engines.values import Refused, convert, too_small
 from kthena_components.core.engines.words import Scope, has_gap
 from kthena_components.core.known import MaybeInt, Unknown
 
@@ -35,8 +35,9 @@ class Ray:
 def read_size(flag: str, written: str, given: str, scope: Scope) -> Ray:
     """Read a number of pods or ranks."""
     shown = scope.show(given)
-    option = Option(flag, Kind.SIZE)
+    option = Option(flag, type="int", use=Use("size", least=1))
     value = convert(option, shown, scope.read(given), in_shell=scope.in_shell)
+    value = too_small(option, shown, value) or value
     where = scope.show(written)
     if isinstance(value, Refused):
         problem = Problem(flag=flag, text=value.text, remedy=value.remedy, hard=value.hard)

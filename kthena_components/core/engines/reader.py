@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.facts import CommandFacts, Problem
-from kthena_components.core.engines.files import Files
+from kthena_components.core.engines.files import Files, read_file
 from kthena_components.core.engines.programs import (
     MPI,
     RAY_SCRIPT_NAME,
@@ -31,15 +31,19 @@ from kthena_components.core.engines.ray import (
 from kthena_components.core.engines.script import read_script
 from kthena_components.core.engines.sglang import read_sglang
 from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
-from kthena_components.core.engines.vllm import read_vllm
+from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
 from kthena_components.core.engines.words import (
     LATE_VARIABLES,
     Hidden,
     Scope,
     expand_kubernetes,
 )
+from kthena_components.core.images import read_image
 from kthena_components.core.known import MaybeText, Unknown
 
+SERVES_SINCE = (0, 11, 1)
+"""The first vLLM whose image starts `vllm serve` (docker/Dockerfile); before, the API server."""
+_API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 MAX_ITEM = 1 << 21
 """Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
@@ -48,7 +52,8 @@ _LONGEST_LINE = 256
 _MAX_FILES = 16
 """Mounted scripts that are read for one command: one may start itself again."""
 _NOT_VALUES = frozenset(
-    {"engine", "problems", "where", "ray_role", "ray_cluster_size", "missing_files"}
+    {"engine", "missing_files", "options", "problems", "ray_cluster_size", "ray_role", "release"}
+    | {"ray_script", "where"}
 )
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
 
@@ -59,8 +64,11 @@ def image_entrypoint(image: str) -> tuple[str, ...]:
     Only vLLM's server images start an engine by themselves (vllm docker/Dockerfile). Put it before
     the args for `read_command`.
     """
-    name = base_name(image.partition("@")[0]).partition(":")[0]
-    return ("vllm", "serve") if name.startswith("vllm-openai") else ()
+    read = read_image(image)
+    if not base_name(read.repository).startswith("vllm-openai"):
+        return ()
+    release = read.vllm_version
+    return _API_SERVER if release is not None and release < SERVES_SINCE else ("vllm", "serve")
 
 
 def read_command(
@@ -69,6 +77,7 @@ def read_command(
     *,
     files: Files = (),
     hidden: Hidden = (),
+    image: str | None = None,
     late_variables: Mapping[str, str] = LATE_VARIABLES,
 ) -> CommandFacts | None:
     """Read what a container's command line asks of an engine.
@@ -80,6 +89,8 @@ def read_command(
             is expanded, an Unknown one is not.
         files: What is mounted in the container, as far as it is known: config files and scripts.
         hidden: Where further variables may come from.
+        image: What the container runs: its tag says by which release the command is read. None: it
+            is not known.
         late_variables: Variables that a controller adds to the pod, and which one does.
 
     Returns:
@@ -93,7 +104,8 @@ def read_command(
     if longest > MAX_ITEM:
         text = f"one item has {longest} characters, and no Linux takes more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
-    search = _Search(Scope(env, late_variables, files=files, hidden=hidden))
+    of = None if image is None else read_image(image)
+    search = _Search(Scope(env, late_variables, files=files, hidden=hidden, image=of))
     search.words([expand_kubernetes(item, search.scope) for item in argv])
     return search.result()
 
@@ -127,6 +139,7 @@ class _Search:
     engines: list[CommandFacts] = field(default_factory=list)
     ray: Ray = field(default_factory=Ray)
     helpers: int = 0
+    ray_script: str | None = None
     broken: Problem | None = None
     beside: bool = False
     """Whether engines run side by side."""
@@ -149,6 +162,7 @@ class _Search:
             self.shell(arguments)
         elif start.program is Program.RAY_SCRIPT:
             self.helper(read_ray_script(arguments, self.scope))
+            self.ray_script = self.ray_script or self.in_image(words[start.at])
         elif start.program is Program.RAY:
             self.helper(read_ray(arguments, self.scope))
             if "--" in arguments:
@@ -159,6 +173,12 @@ class _Search:
             facts = _READERS[start.program](arguments, self.scope)
             self.engines.append(self.with_ranks(facts, words, start))
         return len(self.engines) - before
+
+    def in_image(self, word: str) -> str | None:
+        """Give a path that a word names in the image: no volume that is known here hides it."""
+        path = self.scope.read(word)
+        seen = isinstance(path, str) and read_file(self.scope.files, path) is None
+        return path if isinstance(path, str) and seen else None
 
     def helper(self, ray: Ray) -> None:
         """Note a command that starts or joins a Ray cluster."""
@@ -236,6 +256,7 @@ class _Search:
             facts,
             ray_role=self.ray.role,
             ray_cluster_size=self.ray.size,
+            ray_script=self.ray_script,
             missing_files=tuple(dict.fromkeys(self.scope.absent)),
             problems=self.ray.problems + facts.problems,
             where=MappingProxyType({**where, **facts.where}),
@@ -244,12 +265,14 @@ class _Search:
 
 _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
     Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
-    Program.HUGGINGFACESERVER: partial(read_vllm, engine="huggingfaceserver", positional=False),
+    Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
     Program.SGLANG: partial(read_sglang, positional=True),
-    Program.SGLANG_FLAGS_ONLY: read_sglang,
+    Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
+    Program.SGLANG_LAUNCH_SERVER: read_sglang,
     Program.TRTLLM: read_trtllm,
     Program.VLLM: read_vllm,
-    Program.VLLM_FLAGS_ONLY: partial(read_vllm, positional=False),
+    Program.VLLM_API_SERVER: read_api_server,
+    Program.VLLM_INSIDE: read_inside,
 }
 
 

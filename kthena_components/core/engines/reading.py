@@ -1,36 +1,29 @@
-"""Read an engine's arguments: every flag to its value, and everything that is wrong with them.
+"""Read an engine's arguments: every option to its value, and everything that is wrong with them.
 
 What a field means for the engine is in that engine's module. Nothing here raises, whatever the
 words are.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.engines.argv import following, is_flag, is_line, pieces, words_of
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import read_yaml
-from kthena_components.core.engines.options import (
-    Dialect,
-    Kind,
-    Meaning,
-    Option,
-    probably,
-    understand,
-)
-from kthena_components.core.engines.values import Refused, convert
+from kthena_components.core.engines.mistakes import Mistake, not_accepted, repeated
+from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
+from kthena_components.core.engines.values import Refused, convert, stated, too_small
 from kthena_components.core.engines.words import Scope, has_gap
 from kthena_components.core.known import Unknown
 
-_NEGATIVE = re.compile(r"-[0-9]+|-[0-9]*\.[0-9]+")
-_PIECES = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
-_LATER_FLAG = re.compile(r"\s--?[A-Za-z]")
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
+_ANYTHING = Option("", type="any-json")
+_REFUSED = "refused"
+"""The type of an option that is known and ends the start (SGLang's DeprecatedAction)."""
 MAX_PROBLEMS = 50
 """Problems that one command line can have. Nobody would read the rest."""
-_MAX_LISTED = 6
 
 
 @dataclass(slots=True)
@@ -41,6 +34,8 @@ class Reading:
     scope: Scope
     values: dict[str, Any] = field(default_factory=dict)
     """Field to value: int, float, str, bool, a tuple of str, None or Unknown."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Every option that is stated, by its first long spelling, to its whole value."""
     where: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     bare: list[str] = field(default_factory=list)
@@ -51,14 +46,19 @@ class Reading:
     """Why a value that is not stated may be stated all the same, out of sight."""
     doubts: dict[str, Unknown] = field(default_factory=dict)
     _given: dict[str, dict[str, str]] = field(default_factory=dict)
-    _guesses: int = 0
 
     def read(self, words: Sequence[str]) -> "Reading":
         """Read all arguments."""
         self._items(words, lines=not self.scope.in_shell)
-        for name, given in self._given.items():
-            self._repeated(name, list(given.values()))
+        for option, given in self._several():
+            self.problem(option.name, repeated(option, given))
         return self
+
+    def _several(self) -> Iterator[tuple[Option, list[str]]]:
+        for name, given in self._given.items():
+            if len(given) > 1:
+                option = next(option for _, option in self.flags if option.field == name)
+                yield option, list(given.values())
 
     def _items(self, items: Sequence[str], *, lines: bool) -> None:
         at = 0
@@ -68,7 +68,7 @@ class Reading:
             if word == "--":
                 self.bare += items[at:]
                 break
-            if lines and _is_line(word):
+            if lines and is_line(word):
                 self._line(word)
             elif is_flag(word):
                 at = self._flag(word, items, at)
@@ -77,11 +77,13 @@ class Reading:
 
     def _line(self, word: str) -> None:
         """Read an item that holds a whole line of flags, as people write them without a shell."""
-        shown = self.scope.show(word)
-        text = f"the list item '{shown}' holds several words, and no shell splits it"
-        remedy = "give each word an item of its own"
-        self._problem(word.split(maxsplit=1)[0], text, remedy, hard=False)
-        self._items([_unquoted(piece) for piece in _PIECES.findall(word)], lines=False)
+        first = word.split(maxsplit=1)[0]
+        # With a `=` the rest of the line is the value; without, the whole line is a bare word.
+        alone = self.dialect.complete and "=" not in first
+        item = f"the list item '{self.scope.show(word)}'"
+        text = f"{item} holds several words, and no shell splits it"
+        self.problem(first, Mistake(text, "give each word an item of its own", hard=alone))
+        self._items(pieces(word), lines=False)
 
     def get(self, name: str, default: Any) -> Any:
         """Give a field's value, or its default when nothing can have stated it."""
@@ -128,9 +130,10 @@ class Reading:
         where = {key: f"{written} in {path}" for key, written in file.where.items()}
         first, last = (self, file) if wins else (file, self)
         self.doubts = {**first.doubts, **last.doubts}
+        self.options = {**first.options, **last.options}
         if wins:
-            stated = {key: value for key, value in self.values.items() if key not in file.doubts}
-            self.values, self.where = {**stated, **file.values}, {**self.where, **where}
+            kept = {key: value for key, value in self.values.items() if key not in file.doubts}
+            self.values, self.where = {**kept, **file.values}, {**self.where, **where}
         else:
             self.values, self.where = {**file.values, **self.values}, {**where, **self.where}
         told = (replace(problem, text=f"in {path}, {problem.text}") for problem in file.problems)
@@ -146,140 +149,147 @@ class Reading:
         opaque = next((word for word in rest if has_gap(word)), None)
         if opaque is not None:
             self.hide(f"{self.scope.show(opaque)} may hold any flag")
+        elif rest and self.dialect.complete:
+            self._extra(rest, positional=positional)
+
+    def _extra(self, rest: Sequence[str], *, positional: bool) -> None:
+        shown = " ".join(self.scope.show(word) for word in rest)
+        engine = self.dialect.engine
+        takes = "only one bare word, the model" if positional else "no bare word"
+        text = f"{engine} takes {takes}: '{self.scope.show(shown)}' belongs to no option"
+        remedy = "remove it, or write the option that it belongs to in front of it"
+        self.problem(rest[0], Mistake(text, remedy, by_release=True))
 
     def facts(self, engine: str) -> CommandFacts:
         """Give what the flags of this dialect can state; the rest has its default."""
-        stated = {"model", *(option.field for option in self.dialect.options.values())}
+        known = {"model", *(option.field for option in self.dialect.options.values())}
         values = {f.name: self.get(f.name, f.default) for f in fields(CommandFacts)}
         return CommandFacts(
             engine=engine,
+            release=self.dialect.release,
+            options=MappingProxyType(dict(self.options)),
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
-            **{name: value for name, value in values.items() if name in stated},
+            **{name: value for name, value in values.items() if name in known},
         )
 
     def _flag(self, word: str, items: Sequence[str], at: int) -> int:
-        """Read one flag and its value; give the place behind them."""
+        """Read one flag and its words; give the place behind them."""
         head, equals, value = word.partition("=")
         if has_gap(head):
             self.hide(f"{self.scope.show(word)} may be any flag")
             return at
         meaning = understand(head, self.dialect)
         option = meaning.option
-        follows = at < len(items) and not is_flag(items[at])
         if option is None:
             self._not_accepted(head, meaning)
+            follows = at < len(items) and not is_flag(items[at]) and not is_line(items[at])
             alone = equals or meaning.value or head.startswith(_SWITCH_LIKE)
-            return at + (follows and not alone and not _is_line(items[at]))
-        if meaning.candidates and option.field:
-            self._abbreviated(head, option)
-        if option.kind is Kind.SWITCH:
-            self._switch(option, head, value if equals else None)
+            return at + (follows and not alone)
+        if meaning.candidates and option.use:
+            full = meaning.candidates[0]
+            text = f"'{head}' is short for {full}, and any new flag can make it ambiguous"
+            self.problem(head, Mistake(text, f"write {full}", hard=False))
+        attached = value if equals else meaning.value
+        if meaning.key:
+            return self._dotted(option, meaning.key, (word, attached), items, at)
+        if option.arity == "0":
+            self._switch(option, head, attached)
             return at
-        given = value if equals else meaning.value
-        if given is None and follows:
-            given, at = items[at], at + 1
-        while option.kind is Kind.MANY and at < len(items) and not is_flag(items[at]):
-            at += 1
-        if option.field:
-            self._value(option, head, given, word if equals or meaning.value else "")
+        if attached is not None:
+            self._values(option, head, [attached], word)
+            return at
+        given = following(option, items, at)
+        self._values(option, head, given, "")
+        return at + len(given)
+
+    def _dotted(
+        self, option: Option, key: str, word: tuple[str, str | None], items: Sequence[str], at: int
+    ) -> int:
+        """Read `--a.b v`. What follows is the value, whatever it is."""
+        written, given = word
+        if given is None:
+            given, at = (items[at] if at < len(items) else ""), at + 1
+        inner = convert(_ANYTHING, "", self.scope.read(given), in_shell=True)
+        before = self.options.get(option.name)
+        whole = {**before, key: inner} if isinstance(before, dict) else {key: inner}
+        self.options[option.name] = whole
+        if option.use and option.use.key == key:
+            value = stated(option.use, {key: inner})
+            self._state(option, written, value, f"{written} {given}", self.scope.show(given))
         return at
 
-    def _value(self, option: Option, head: str, given: str | None, written: str) -> None:
-        """Note the value of a flag that takes one."""
-        if given is None:
-            text, remedy = f"{head} has no value", f"write {head} and its value"
-            value: Any = self._problem(head, text, remedy, hard=True)
-            self._state(option, head, value, head)
+    def _values(self, option: Option, head: str, given: Sequence[str], written: str) -> None:
+        """Note the words of an option that takes some."""
+        fewest, _ = words_of(option)
+        if len(given) < fewest:
+            wanted = "no value" if fewest == 1 else f"{len(given)} of {fewest} values"
+            missing = Mistake(f"{head} has {wanted}", f"write {head} and its value")
+            self._state(option, head, self.problem(head, missing), head)
             return
-        shown = self.scope.show(given)
-        value = convert(option, shown, self.scope.read(given), in_shell=self.scope.in_shell)
-        if isinstance(value, Refused):
-            value = self._problem(head, value.text, value.remedy, hard=value.hard)
-        self._state(option, head, value, written or f"{head} {given}", shown)
+        read = [self._value(option, head, word) for word in given]
+        several = option.arity not in {"1", "?"}
+        value: Any = tuple(read) if several else (read[0] if read else True)
+        unknown = next((item for item in read if isinstance(item, Unknown)), None)
+        self.options[option.name] = unknown or value
+        told = unknown or (stated(option.use, value) if option.use else value)
+        shown = " ".join(map(self.scope.show, given))
+        self._state(option, head, told, written or " ".join([head, *given]), shown)
+
+    def _value(self, option: Option, head: str, word: str) -> Any:
+        shown = self.scope.show(word)
+        value = convert(option, shown, self.scope.read(word), in_shell=self.scope.in_shell)
+        value = too_small(option, shown, value) or value
+        if not isinstance(value, Refused):
+            return value
+        wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=value.by_release)
+        unknown = self.problem(head, wrong)
+        # What another release takes is taken as it is; it is text.
+        return word if value.by_release else unknown
 
     def _switch(self, option: Option, head: str, given: str | None) -> None:
         value: Any = not option.off
-        if given is not None and option.field:
+        if given is not None:
             text = f"{head} is a switch and takes no value, but has '{self.scope.show(given)}'"
-            value = self._problem(head, text, f"write {head} alone", hard=True)
-        if option.field:
-            self._state(option, head, value, head)
+            value = self.problem(head, Mistake(text, f"write {head} alone"))
+        elif option.type == _REFUSED:
+            text = f"{self.dialect.engine} has retired {head} and does not start with it"
+            self.problem(head, Mistake(text, "remove it", by_release=True))
+        self.options[option.name] = value
+        self._state(option, head, value, head)
 
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
+        if option.use is None:
+            return
         self.flags.append((head, option))
         self.values[option.field] = value
         self.where[option.field] = self.scope.show(written)
         self._given.setdefault(option.field, {})[repr(value)] = shown or head
 
-    def _problem(self, flag: str, text: str, remedy: str, *, hard: bool) -> Unknown:
-        """Note a problem. Gives the value that a flag with a problem has."""
+    def problem(self, flag: str, mistake: Mistake) -> Unknown:
+        """Note a mistake. Gives the value that a flag with one has."""
+        release = self.dialect.release
+        doubt = mistake.by_release and (release is None or not release.sure)
+        text = mistake.text + (release.note if doubt and release else "")
         if len(self.problems) < MAX_PROBLEMS:
-            flag = self.scope.show(flag)
-            self.problems.append(Problem(flag=flag, text=text, remedy=remedy, hard=hard))
+            self.problems.append(
+                Problem(
+                    flag=self.scope.show(flag),
+                    text=text,
+                    remedy=mistake.remedy,
+                    hard=mistake.hard and not doubt,
+                    option=True,
+                )
+            )
         return Unknown(text)
 
     def _not_accepted(self, head: str, meaning: Meaning) -> None:
         """Note a flag that the engine refuses or cannot tell from others."""
-        shown, engine = self.scope.show(head), self.dialect.engine
-        if meaning == Meaning() and self._guesses < MAX_PROBLEMS:
-            self._guesses += 1
-            meaning = probably(head, self.dialect)
-        names = [name for name in (*meaning.candidates, meaning.instead) if name]
-        meant = [self.dialect.options[name] for name in names]
-        if meaning.candidates:
-            text = f"'{shown}' can mean {_listed(meaning.candidates)}, and {engine} does not guess"
-            unknown = self._problem(head, text, "write the flag in full", hard=True)
-        elif meaning.refused:
-            text = f"{engine} has no flag '{shown}' and does not start with it"
-            remedy = " ".join(filter(None, ("write", meaning.instead, meaning.value)))
-            unknown = self._problem(head, text, remedy, hard=True)
-        elif meaning.instead:
-            text = f"{engine} is not known to have a flag '{shown}'"
-            unknown = self._problem(head, text, f"write {meaning.instead}", hard=False)
-        else:
+        shown = self.scope.show(head)
+        mistake, meant = not_accepted(head, shown, meaning, self.dialect)
+        if mistake is None:
             return
-        self.flags += [(head, option) for option in meant if option.field]
-        self.doubts.update((option.field, unknown) for option in meant if option.field)
-
-    def _abbreviated(self, head: str, option: Option) -> None:
-        full = option.name if not option.off else f"--no-{option.name[2:]}"
-        text = f"'{head}' is short for {full}, and any new flag can make it ambiguous"
-        self._problem(head, text, f"write {full}", hard=False)
-
-    def _repeated(self, name: str, given: list[str]) -> None:
-        if len(given) > 1:
-            flag = next(option.name for _, option in self.flags if option.field == name)
-            text = f"{flag} is given different values ({_listed(given, ', ')}); the last one counts"
-            self._problem(flag, text, "keep one", hard=False)
-
-
-def is_flag(word: str) -> bool:
-    """Tell a flag from a value as argparse does: `-1` and `-a b` are values."""
-    if not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
-        return False
-    return " " not in word.partition("=")[0]
-
-
-def _is_line(word: str) -> bool:
-    """Tell `--a 1 --b 2` in one item from one flag whose value has blanks."""
-    first, *rest = word.split(maxsplit=1) or [""]
-    if not rest or not word.startswith("-"):
-        return False
-    if "=" not in first:
-        return True
-    return not any(mark in first for mark in "{['\"") and _LATER_FLAG.search(word) is not None
-
-
-def _unquoted(piece: str) -> str:
-    for mark in "'\"":
-        if len(piece) > 1 and piece[0] == piece[-1] == mark:
-            return piece[1:-1]
-    return piece
-
-
-def _listed(names: Sequence[str], joint: str = " or ") -> str:
-    """List names for a message: `a, b or c`."""
-    if len(names) > _MAX_LISTED:
-        return ", ".join([*names[:_MAX_LISTED], f"… {len(names) - _MAX_LISTED} more"])
-    return joint.join(filter(None, (", ".join(names[:-1]), names[-1])))
+        unknown = self.problem(head, mistake)
+        options = [self.dialect.options[name] for name in meant]
+        self.flags += [(head, option) for option in options if option.use]
+        self.doubts.update((option.field, unknown) for option in options if option.use)

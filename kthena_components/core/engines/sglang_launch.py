@@ -1,9 +1,28 @@
 """SGLang: the command lines that start it. What a command line says is read in sglang.py."""
 
-from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash
+from collections.abc import Mapping
 
+from kthena_components.core.engines.launch import (
+    Commands,
+    Launch,
+    Refusal,
+    Since,
+    missing_options,
+    port_clash,
+)
+from kthena_components.core.images import Version
+
+IMAGE = "lmsysorg/sglang"
 INIT_PORT = 20000
 """Where the pods of one engine meet. Any free port: `--dist-init-addr` has no default."""
+PIPELINE_SINCE: Version = (0, 4, 6, 2)
+"""The first SGLang that has pipelines, and with them --pp-size."""
+EXPERT_SIZE_ALONE: Version = (0, 4, 10, 2)
+"""The first SGLang that spreads experts by --ep-size alone. Before it the switch --enable-ep-moe
+does (sglang/srt/layers/moe/ep_moe/layer.py), which 0.5.3 refuses."""
+_SINCE: Mapping[str, Since] = {
+    "--pp-size": Since(PIPELINE_SINCE, "parallelism.pipeline", "set pipeline to 1"),
+}
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - SGLang's default is the pod's own loopback
 
 
@@ -14,11 +33,14 @@ def write_sglang(launch: Launch) -> Commands:
     """
     words = ["python3", "-m", "sglang.launch_server", "--model-path", launch.model]
     words += ["--host", _EVERYWHERE, "--port", str(launch.port)]
-    words += ["--tp-size", str(launch.tensor), "--pp-size", str(launch.pipeline)]
+    words += ["--tp-size", str(launch.tensor)]
+    if launch.pipeline > 1 or not launch.before(PIPELINE_SINCE):
+        words += ["--pp-size", str(launch.pipeline)]
     if launch.data > 1:
         words += ["--dp-size", str(launch.data)]
     if launch.expert:
         words += ["--ep-size", str(launch.tensor)]
+        words += ["--enable-ep-moe"] if launch.before(EXPERT_SIZE_ALONE) else []
     if launch.pods == 1:
         return Commands((*words, *launch.extra_args), None, (("http", launch.port),))
     words += ["--nnodes", str(launch.pods), "--node-rank", "$(WORKER_INDEX)"]
@@ -40,12 +62,11 @@ def unsupported_sglang(launch: Launch) -> list[Refusal]:
         seen = f"is {launch.data} over {launch.pods} pods, and SGLang has data 1 across pods"
         remedy = "set data to 1 and use more replicas of the role"
         refusals.append(Refusal("parallelism.data", seen, remedy, "sglang-data-multi-node"))
-    world = launch.tensor * launch.pipeline
-    if world % launch.pods:
+    if launch.copy % launch.pods:
         seen = (
-            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = {world} GPUs, which SGLang "
-            f"cannot spread evenly over {launch.pods} pods"
+            f"has tensor {launch.tensor} x pipeline {launch.pipeline} = {launch.copy} GPUs, which "
+            f"SGLang cannot spread evenly over {launch.pods} pods"
         )
         remedy = f"make tensor x pipeline a multiple of {launch.pods}"
         refusals.append(Refusal("parallelism", seen, remedy, "engine-launch"))
-    return refusals
+    return refusals + missing_options(launch, write_sglang(launch), _SINCE, "SGLang", IMAGE)

@@ -7,57 +7,65 @@ from collections.abc import Sequence
 
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import engine_options
-from kthena_components.core.engines.options import Dialect, Kind, Option, build_dialect
+from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.words import Scope
 
-_READ = (
-    Option("--tensor_parallel_size", Kind.SIZE, "tensor", ("--tp_size",)),
-    Option("--pipeline_parallel_size", Kind.SIZE, "pipeline", ("--pp_size",)),
-    Option("--context_parallel_size", Kind.SIZE, "prefill_context", ("--cp_size",)),
-    Option("--moe_expert_parallel_size", Kind.SIZE, "expert", ("--ep_size",)),
-    Option("--gpus_per_node", Kind.SIZE, "gpus_per_node"),
-    Option("--max_seq_len", Kind.SIZE, "max_model_len"),
-    Option(
-        "--free_gpu_memory_fraction",
-        Kind.FRACTION,
-        "memory_fraction",
-        ("--kv_cache_free_gpu_memory_fraction",),
-    ),
-    Option("--config", Kind.TEXT, "config", ("--extra_llm_api_options",)),
-)
+
+def _size(name: str, field: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
+    return Option(name, type="int", use=Use(field, least=1)), (name, *others), ()
+
+
+def _text(name: str, field: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
+    return Option(name, use=Use(field)), (name, *others), ()
+
+
+def _fraction(name: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:
+    return Option(name, type="float", use=Use("memory_fraction")), (name, *others), ()
+
+
 _SWITCHES = """
-    --enable_chunked_prefill --fail_fast_on_attention_window_too_large --trust_remote_code
+    --disable_kv_cache_reuse --enable_attention_dp --enable_chunked_prefill
+    --fail_fast_on_attention_window_too_large --grpc --trust_remote_code
 """
 _VALUED = """
     --backend --chat_template --cluster_size --custom_module_dirs --custom_tokenizer
-    --disagg_cluster_uri --host --log_level --max_batch_size --max_beam_width --max_num_tokens
-    --media_io_kwargs --metadata_server_config_file --moe_cluster_parallel_size
+    --disagg_cluster_uri --host --kv_cache_dtype --log_level --max_batch_size --max_beam_width
+    --max_num_tokens --media_io_kwargs --metadata_server_config_file --moe_cluster_parallel_size
     --num_postprocess_workers --otlp_traces_endpoint --port --reasoning_parser --revision
-    --server_role --tokenizer --tool_parser
+    --served_model_name --server_role --tokenizer --tool_parser
 """
 DIALECT = build_dialect(
     "TensorRT-LLM",
     [
-        *_READ,
-        *(Option(name) for name in _VALUED.split()),
-        *(Option(name, Kind.SWITCH) for name in _SWITCHES.split()),
+        _size("--tensor_parallel_size", "tensor", "--tp_size"),
+        _size("--pipeline_parallel_size", "pipeline", "--pp_size"),
+        _size("--context_parallel_size", "prefill_context", "--cp_size"),
+        _size("--moe_expert_parallel_size", "expert", "--ep_size"),
+        _size("--gpus_per_node", "gpus_per_node"),
+        _size("--max_seq_len", "max_model_len"),
+        _fraction("--free_gpu_memory_fraction", "--kv_cache_free_gpu_memory_fraction"),
+        _text("--config", "config", "--extra_llm_api_options"),
+        *((Option(name), (name,), ()) for name in _VALUED.split()),
+        *((Option(name, "0"), (name,), ()) for name in _SWITCHES.split()),
     ],
-    {"--tp": "--tp_size", "--pp": "--pp_size", "--cp": "--cp_size", "--ep": "--ep_size"},
+    refused={"--tp": "--tp_size", "--pp": "--pp_size", "--cp": "--cp_size", "--ep": "--ep_size"},
     abbreviates=False,
 )
 
-_DYNAMO = (
-    Option("--tensor-parallel-size", Kind.SIZE, "tensor"),
-    Option("--pipeline-parallel-size", Kind.SIZE, "pipeline"),
-    Option("--expert-parallel-size", Kind.SIZE, "expert"),
-    Option("--gpus-per-node", Kind.SIZE, "gpus_per_node"),
-    Option("--max-seq-len", Kind.SIZE, "max_model_len"),
-    Option("--free-gpu-memory-fraction", Kind.FRACTION, "memory_fraction"),
-    Option("--model-path", Kind.TEXT, "model", ("--model",)),
-    Option("--extra-engine-args", Kind.TEXT, "config", ("--override-engine-args",)),
+DYNAMO_DIALECT = build_dialect(
+    "dynamo.trtllm",
+    [
+        _size("--tensor-parallel-size", "tensor"),
+        _size("--pipeline-parallel-size", "pipeline"),
+        _size("--expert-parallel-size", "expert"),
+        _size("--gpus-per-node", "gpus_per_node"),
+        _size("--max-seq-len", "max_model_len"),
+        _fraction("--free-gpu-memory-fraction"),
+        _text("--model-path", "model", "--model"),
+        _text("--extra-engine-args", "config", "--override-engine-args"),
+    ],
 )
-DYNAMO_DIALECT = build_dialect("dynamo.trtllm", _DYNAMO, {})
 """Dynamo starts the engine with argparse and hyphens (dynamo components/src/dynamo/trtllm)."""
 
 _FIELDS = {

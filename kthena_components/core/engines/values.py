@@ -1,4 +1,4 @@
-"""Turn the text of one flag into a value, as the engine would, or say why it is refused."""
+"""Turn the text of one option into a value, as the engine would, or say why it is refused."""
 
 import json
 import math
@@ -7,14 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.engines.options import Kind, Option
+from kthena_components.core.engines.options import Option, Use
 from kthena_components.core.known import MaybeText, Unknown
 
-_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
-_LENGTH = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)([kKmMgGtT])\s*")
+_INTEGER = re.compile(r"\s*[+-]?[0-9](?:_?[0-9]){0,17}\s*")
+_UNIT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)([kKmMgGtT])\s*")
+_SI = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|k|M|G|T)\s*")
 _UNEXPANDED = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _SUFFIXES = "kmgt"
-_NUMBERS = frozenset({Kind.SIZE, Kind.LENGTH, Kind.FRACTION})
+_NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
+_NOTHING = frozenset({"", "None"})
+"""What vLLM reads as no value, where an option may have none (`optional_type`)."""
+_MOST_CHOICES = 8
+"""Choices that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,63 +30,122 @@ class Refused:
     """What was seen and the rule. A clause, no full stop."""
     remedy: str
     hard: bool = True
+    by_release: bool = False
+    """Whether other releases may take it: it is no word of a list that changes."""
 
 
 def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> Any:
-    """Give a flag's value: int, float, str, tuple, None for "the engine chooses", or Refused.
+    """Give an option's value: a number, text, bool or JSON; None leaves it to the engine.
+
+    A value that the engine does not take is Refused.
 
     Args:
-        option: The flag.
+        option: The option.
         shown: The value as the user wrote it, for messages.
         given: Its text.
         in_shell: Whether a shell has expanded it, so that a `$` is no forgotten variable.
     """
     if isinstance(given, Unknown):
         return given
+    kind = option.type.removesuffix("?")
+    if kind != option.type and given in _NOTHING:
+        return None
     variable = None if in_shell else _UNEXPANDED.search(given)
-    if variable is not None and option.kind in _NUMBERS:
+    if variable is not None and kind in _NUMBERS:
         return Refused(
-            f"'{shown}' stands where no shell expands it",
+            f"{option.name} has '{shown}', which no shell expands here",
             f"write $({variable[1]}), which Kubernetes expands, or start the engine from a shell",
             hard=False,
         )
-    reader = _READERS.get(option.kind)
-    return given if reader is None else reader(option, shown, given)
-
-
-def _size(option: Option, shown: str, given: str) -> int | Refused:
-    if not _INTEGER.fullmatch(given):
-        return Refused(f"{option.name} takes an integer, not '{shown}'", "write a number")
-    value = int(given)
-    if value < option.least:
-        return Refused(
-            f"{option.name} takes an integer of at least {option.least}, not '{shown}'",
-            f"write {option.least} or more",
-        )
+    reader = _READERS.get(kind)
+    value = given if reader is None else reader(option, shown, given)
+    if option.choices and not isinstance(value, Refused) and str(value) not in option.choices:
+        return _not_a_choice(option, shown)
     return value
 
 
-def _length(option: Option, shown: str, given: str) -> int | Refused | None:
-    """Read a length as `human_readable_int_or_auto` of vllm/utils/argparse_utils.py does."""
-    text = given.strip()
-    if text == "-1" or text.lower() == "auto":
+def _not_a_choice(option: Option, shown: str) -> Refused:
+    listed = ", ".join(option.choices[:_MOST_CHOICES])
+    more = len(option.choices) - _MOST_CHOICES
+    listed += f" and {more} more" if more > 0 else ""
+    return Refused(
+        f"{option.name} has '{shown}', and takes one of: {listed}",
+        "write one of them",
+        by_release=True,
+    )
+
+
+def stated(use: Use, value: Any) -> Any:
+    """Give what an option's value states for the field that it is read into, or Refused."""
+    if use.key:
+        inner = value.get(use.key) if isinstance(value, Mapping) else None
+        if use.item is list:
+            texts = inner if isinstance(inner, list) else None
+            return texts and tuple(item for item in texts if isinstance(item, str))
+        return inner if type(inner) is use.item else None
+    return value
+
+
+def too_small(option: Option, shown: str, value: Any) -> Refused | None:
+    """Refuse a number that is smaller than the engine takes."""
+    least = option.use.least if option.use else None
+    if least is None or isinstance(value, bool) or not isinstance(value, int) or value >= least:
         return None
-    match = _LENGTH.fullmatch(text)
+    text = f"{option.name} takes an integer of at least {least}, not '{shown}'"
+    return Refused(text, f"write {least} or more")
+
+
+def _int(option: Option, shown: str, given: str) -> int | Refused:
+    """Read an integer as Python's `int` does."""
+    if not _INTEGER.fullmatch(given):
+        return Refused(f"{option.name} takes an integer, not '{shown}'", "write a number")
+    return int(given)
+
+
+def _size(option: Option, shown: str, given: str) -> int | Refused:
+    """Read an integer that may have a unit, as vLLM does: k is 1000 and K is 1024.
+
+    Source: vllm/engine/arg_utils.py `human_readable_int`.
+    """
+    match = _UNIT.fullmatch(given)
     if match is None:
-        return _size(option, shown, given)
-    number, suffix = match.groups()
-    power = 1 + _SUFFIXES.index(suffix.lower())
-    if suffix.islower():
+        return _int(option, shown, given)
+    number, unit = match.groups()
+    power = 1 + _SUFFIXES.index(unit.lower())
+    if unit.islower():
         return int(float(number) * 1000**power)
     if "." in number:
-        return Refused(
-            f"{option.name} takes no decimals before '{suffix}', which counts in 1024s: '{shown}'",
-            f"write {number}{suffix.lower()}",
-        )
+        return _no_decimals(option, shown, number, unit, unit.lower())
     return int(int(number) * 1024**power)
 
 
-def _fraction(option: Option, shown: str, given: str) -> float | Refused:
+def _si_size(option: Option, shown: str, given: str) -> int | Refused:
+    """Read an integer that may have a unit, as SGLang does (sglang/srt/utils/common.py)."""
+    match = _SI.fullmatch(given)
+    if match is None:
+        return _int(option, shown, given)
+    number, unit = match.groups()
+    power = 1 + _SUFFIXES.index(unit[0].lower())
+    if not unit.endswith("i"):
+        return int(float(number) * 1000**power)
+    if "." in number:
+        return _no_decimals(option, shown, number, unit, unit[0])
+    return int(int(number) * 1024**power)
+
+
+def _no_decimals(option: Option, shown: str, number: str, unit: str, decimal: str) -> Refused:
+    return Refused(
+        f"{option.name} takes no decimals before '{unit}', which counts in 1024s: '{shown}'",
+        f"write {number}{decimal}",
+    )
+
+
+def _size_or_auto(option: Option, shown: str, given: str) -> int | Refused | None:
+    text = given.strip()
+    return None if text == "-1" or text.lower() == "auto" else _size(option, shown, given)
+
+
+def _float(option: Option, shown: str, given: str) -> float | Refused:
     try:
         value = float(given)
     except ValueError:
@@ -91,22 +155,33 @@ def _fraction(option: Option, shown: str, given: str) -> float | Refused:
     return value
 
 
-def _inside_json(option: Option, _: str, given: str) -> Any:
-    """Take the one key that matters out of a JSON object; None when it is not there."""
+def _bool(option: Option, shown: str, given: str) -> bool | Refused:
+    if given.lower() not in {"true", "false"}:
+        return Refused(f"{option.name} takes true or false, not '{shown}'", "write true or false")
+    return given.lower() == "true"
+
+
+def _json(option: Option, shown: str, given: str) -> Any:
     try:
-        parsed = json.loads(given)
+        return json.loads(given)
     except (ValueError, RecursionError):
-        return Unknown(f"{option.name} holds no JSON that can be read")
-    value = parsed.get(option.key) if isinstance(parsed, dict) else None
-    if option.item is Kind.MANY and isinstance(value, list):
-        return tuple(item for item in value if isinstance(item, str))
-    wanted = {Kind.SIZE: int, Kind.TEXT: str}.get(option.item)
-    return value if type(value) is wanted else None
+        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON", hard=False)
 
 
-_READERS: Mapping[Kind, Callable[[Option, str, str], Any]] = {
-    Kind.SIZE: _size,
-    Kind.LENGTH: _length,
-    Kind.FRACTION: _fraction,
-    Kind.JSON: _inside_json,
+def _json_or_text(_: Option, __: str, given: str) -> Any:
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        return given
+
+
+_READERS: Mapping[str, Callable[[Option, str, str], Any]] = {
+    "int": _int,
+    "size": _size,
+    "size-auto": _size_or_auto,
+    "si-size": _si_size,
+    "float": _float,
+    "bool": _bool,
+    "json": _json,
+    "any-json": _json_or_text,
 }

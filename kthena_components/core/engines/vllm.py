@@ -3,38 +3,117 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kthena_components.core.engines.dialects import dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, kaito_flag, vllm_flag
+from kthena_components.core.engines.mistakes import Mistake
 from kthena_components.core.engines.reading import Reading
-from kthena_components.core.engines.vllm_flags import DIALECT, KSERVE_DIALECT
+from kthena_components.core.engines.releases import Release
+from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.words import Scope
-from kthena_components.core.known import MaybeText, Unknown
+from kthena_components.core.known import MaybeBool, MaybeText, Unknown
+
+MODEL_IN_FRONT = (0, 11, 1)
+"""The first release in which `vllm serve --model B` means `vllm serve B`."""
+MODEL_REQUIRED = (0, 8, 2)
+"""The last release in which `vllm serve` ends without a bare word for the model."""
+BARE_WORD_TAKEN = (0, 10, 0)
+"""The first release whose API server takes a bare word, and ignores it."""
 
 
-def read_vllm(
-    words: Sequence[str], scope: Scope, *, engine: str = "vllm", positional: bool = True
-) -> CommandFacts:
-    """Read the arguments behind `vllm serve`, or those of a program that takes the same flags.
+def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
+    """Read the arguments behind `vllm serve`.
 
     A config file gives way to the command line (vllm/utils/argparse_utils.py
-    `_pull_args_from_config`). KAITO puts its own file behind the command line, so that it wins.
+    `_pull_args_from_config`).
     """
-    dialect = KSERVE_DIALECT if engine == "huggingfaceserver" else DIALECT
-    reading = Reading(dialect, scope).read(words)
-    reading.take_model(positional=positional)
+    release = release_for("vllm", scope.image)
+    reading = Reading(dialect_of(release), scope).read(words)
+    _judge_model(reading, release)
+    reading.take_model(positional=True)
+    return _facts(reading, "vllm")
+
+
+def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
+    """Read the arguments behind `python -m vllm.entrypoints.openai.api_server`.
+
+    Its model comes from --model alone: a bare word is refused up to 0.9.2 and ignored since 0.10.0.
+    """
+    release = release_for("vllm", scope.image)
+    reading = Reading(dialect_of(release), scope).read(words)
+    if release.version >= BARE_WORD_TAKEN and reading.bare:
+        word = scope.show(reading.bare.pop(0))
+        text = f"the API server ignores the bare word '{word}' and takes its model from --model"
+        reading.problem(word, Mistake(text, f"write --model {word}, or start `vllm serve {word}`"))
+    reading.take_model(positional=False)
+    return _facts(reading, "vllm")
+
+
+def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> CommandFacts:
+    """Read the arguments of a program that takes vLLM's options beside its own.
+
+    KAITO puts its own config file behind the command line, so that it wins.
+    """
+    program = "" if engine == "vllm" else engine
+    reading = Reading(dialect_inside("vllm", program), scope).read(words)
+    reading.take_model(positional=False)
+    return _facts(reading, engine)
+
+
+def _facts(reading: Reading, engine: str) -> CommandFacts:
     _read_files(reading)
     facts = reading.facts(engine)
-    return replace(facts, data_mode=_data_mode(reading, facts))
+    return replace(facts, data_mode=_data_mode(reading, facts), host_offload=offloads(reading))
+
+
+def _judge_model(reading: Reading, release: Release) -> None:
+    """Say what `vllm serve` does with --model (vllm/utils/argparse_utils.py `parse_args`)."""
+    where = reading.where.get("model")
+    if where is None:
+        return
+    flag, bare = where.partition(" ")[0].partition("=")[0], bool(reading.bare)
+    moved = release.version >= MODEL_IN_FRONT
+    if moved and bare:
+        text = f"{release.title} takes one model, and has {where} and '{reading.bare[0]}'"
+        text = reading.scope.show(text)
+    elif not moved and ("=" not in where or release.version <= MODEL_REQUIRED):
+        text = f"{release.title} takes the model of `vllm serve` as a bare word, not as {where}"
+    else:
+        return
+    remedy = "write the model once, right behind `vllm serve`"
+    reading.problem(flag, Mistake(text, remedy, by_release=True))
 
 
 def _read_files(reading: Reading) -> None:
-    config = reading.config_file()
-    if config is not None:
-        reading.add_file(as_flags(config, vllm_flag))
+    if not ignores_config(reading):
+        config = reading.config_file()
+        if config is not None:
+            reading.add_file(as_flags(config, vllm_flag))
     kaito = reading.config_file("kaito_config", wins=True)
     vllm = {} if kaito is None else kaito.get("vllm")
     if isinstance(vllm, Mapping) and vllm:
         reading.add_file(as_flags(vllm, kaito_flag), "kaito_config", wins=True)
+
+
+def ignores_config(reading: Reading) -> bool:
+    """Tell whether a config file is named in one word, `--config=F`, which no release reads.
+
+    vLLM and SGLang look for the word `--config` alone before they parse (vllm
+    FlexibleArgumentParser `_pull_args_from_config`; sglang/srt/server_args_config_parser.py).
+    """
+    written = reading.where.get("config", "")
+    if "=" not in written.partition(" ")[0]:
+        return False
+    flag, _, path = written.partition("=")
+    text = f"{written} is accepted and never read: {reading.dialect.engine} looks for {flag} alone"
+    reading.problem(flag, Mistake(text, f"write {flag} {path}", hard=False))
+    return True
+
+
+def offloads(reading: Reading) -> MaybeBool:
+    """Tell whether layers stay in the memory of the host (--offload-group-size above 0)."""
+    size = reading.get("offload_group", 0)
+    return size if isinstance(size, Unknown) else isinstance(size, int) and size > 0
 
 
 def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:

@@ -1,14 +1,46 @@
 """vLLM: the command lines that start it. What a command line says is read in vllm.py."""
 
-from kthena_components.core.engines.launch import Commands, Launch, Refusal, port_clash, script
+from collections.abc import Mapping
 
-RAY_SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"
+from kthena_components.core.engines.launch import (
+    Commands,
+    Launch,
+    Refusal,
+    Since,
+    missing_options,
+    port_clash,
+    release_name,
+    script,
+)
+from kthena_components.core.images import Version, write_version
+
+IMAGE = "vllm/vllm-openai"
+RAY_SCRIPT = "/vllm-workspace/examples/ray_serving/multi-node-serving.sh"
 """Where vLLM's images keep the script that starts or joins a Ray cluster."""
+OLD_RAY_SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"
+"""Where they kept it before RAY_SCRIPT_MOVED."""
+RAY_SCRIPT_SINCE: Version = (0, 8, 0)
+RAY_SCRIPT_MOVED: Version = (0, 21, 0)
+RAY_STOPS: Version = (0, 11, 1)
+"""In this one release every worker of a Ray engine counts the ranks of all pods as its own pod's,
+and ends (vllm/v1/worker/gpu_worker.py init_device, local_world_size)."""
+RAY_STARTS_AGAIN: Version = (0, 11, 2)
+NNODES_SINCE: Version = (0, 11, 1)
 RAY_PORT = 6379
 MASTER_PORT = 29501
 """Default of `--master-port` (vllm/config/parallel.py)."""
 DATA_RPC_PORT = 13345
 """Where the ranks of a data parallel engine meet. Any free port; vLLM's own default is 29550."""
+_ONE_COPY = "set data to 1"
+_SINCE: Mapping[str, Since] = {
+    "--enable-expert-parallel": Since((0, 8, 0), "parallelism.expert", "set expert to false"),
+    "--data-parallel-size": Since((0, 8, 3), "parallelism.data", _ONE_COPY),
+    "--data-parallel-size-local": Since((0, 9, 0), "parallelism.data", _ONE_COPY),
+    "--data-parallel-backend": Since((0, 9, 1), "parallelism.data", _ONE_COPY),
+    "--nnodes": Since(NNODES_SINCE, "launcher", "launcher: ray"),
+}
+"""Options that are written here, and the first vLLM that has each (vllm/engine/arg_utils.py). The
+others came no later than the one beside which they are written, or before 0.6."""
 
 
 def write_vllm(launch: Launch) -> Commands:
@@ -33,11 +65,12 @@ def write_vllm(launch: Launch) -> Commands:
 
 def _write_ray(launch: Launch, http: tuple[str, int]) -> Commands:
     local = ("--data-parallel-size-local", str(launch.data // launch.pods))
+    at = OLD_RAY_SCRIPT if launch.before(RAY_SCRIPT_MOVED) else RAY_SCRIPT
     shape = (*_data(launch), *local, "--data-parallel-backend", "ray") if launch.data > 1 else ()
     serve = _serve(launch, *shape, "--distributed-executor-backend", "ray")
     # A literal number: who reads the manifest can compare it with the pods.
-    leader = script("bash", RAY_SCRIPT, "leader", f"--ray_cluster_size={launch.pods}")
-    worker = ("bash", RAY_SCRIPT, "worker", "--ray_address=$(ENTRY_ADDRESS)")
+    leader = script("bash", at, "leader", f"--ray_cluster_size={launch.pods}")
+    worker = ("bash", at, "worker", "--ray_address=$(ENTRY_ADDRESS)")
     entry = ("sh", "-c", f"{leader} && exec {script(*serve)}")
     return Commands(entry, worker, (http, ("ray", RAY_PORT)))
 
@@ -71,8 +104,7 @@ def _data(launch: Launch) -> tuple[str, ...]:
 
 
 def _executor(launch: Launch) -> tuple[str, ...]:
-    several = launch.tensor * launch.pipeline > 1
-    return ("--distributed-executor-backend", "mp") if several else ()
+    return ("--distributed-executor-backend", "mp") if launch.copy > 1 else ()
 
 
 def unsupported_vllm(launch: Launch) -> list[Refusal]:
@@ -81,24 +113,55 @@ def unsupported_vllm(launch: Launch) -> list[Refusal]:
         seen = f"is '{launch.launcher}', and the pods of vLLM are joined by ray or native"
         return [Refusal("launcher", seen, "write 'ray' or 'native'", "engine-launch")]
     if launch.launcher == "ray":
-        refusals = port_clash(launch, RAY_PORT, "Ray")
+        refusals = [*port_clash(launch, RAY_PORT, "Ray"), *_ray_by_release(launch)]
     elif launch.data > 1:
         refusals = port_clash(launch, DATA_RPC_PORT, "data parallel RPC")
     else:
         refusals = port_clash(launch, MASTER_PORT, "--master-port")
-    copy = launch.tensor * launch.pipeline
+    refusals += missing_options(launch, write_vllm(launch), _since(launch), "vLLM", IMAGE)
+    return refusals + _copies_over_pods(launch)
+
+
+def _since(launch: Launch) -> Mapping[str, Since]:
+    if launch.before(RAY_SCRIPT_SINCE):  # Its image has nothing that starts Ray either.
+        return {**_SINCE, "--nnodes": _SINCE["--nnodes"]._replace(remedy="")}
+    return _SINCE
+
+
+def _ray_by_release(launch: Launch) -> list[Refusal]:
+    """Refuse releases whose images cannot join pods with Ray."""
+    if launch.pods == 1 or launch.release is None:
+        return []
+    stated, first = release_name("vllm", launch.release), write_version(RAY_SCRIPT_SINCE)
+    if launch.before(RAY_SCRIPT_SINCE):
+        seen = (
+            f"states vLLM {stated}, and the script that joins {launch.pods} pods with Ray, "
+            f"multi-node-serving.sh, is in its images since {first}"
+        )
+        return [Refusal("image", seen, f"use {IMAGE}:v{first} or later", "engine-launch")]
+    if launch.release == RAY_STOPS and launch.copy > launch.gpus_per_pod:
+        seen = (
+            f"states vLLM {stated}, whose workers refuse a copy of {launch.copy} ranks that Ray "
+            f"spreads over pods of {launch.gpus_per_pod} GPUs"
+        )
+        remedy = f"use {IMAGE}:v{write_version(RAY_STARTS_AGAIN)} or later, or launcher: native"
+        return [Refusal("image", seen, remedy, "engine-launch")]
+    return []
+
+
+def _copies_over_pods(launch: Launch) -> list[Refusal]:
     if launch.pods == 1 or launch.data == 1:
-        return refusals
-    if copy > launch.gpus_per_pod:
+        return []
+    if launch.copy > launch.gpus_per_pod:
         seen = (
             f"is {launch.data}, and one copy has tensor {launch.tensor} x pipeline "
-            f"{launch.pipeline} = {copy} GPUs, more than the {launch.gpus_per_pod} of a pod; "
-            "several copies that each span pods are not written"
+            f"{launch.pipeline} = {launch.copy} GPUs, more than the {launch.gpus_per_pod} of a "
+            "pod; several copies that each span pods are not written"
         )
         remedy = "set data to 1, or tensor x pipeline to what one pod has"
-        refusals.append(Refusal("parallelism.data", seen, remedy, "data-parallel-layout"))
-    elif launch.data % launch.pods:
+        return [Refusal("parallelism.data", seen, remedy, "data-parallel-layout")]
+    if launch.data % launch.pods:
         seen = f"is {launch.data}, which does not spread evenly over {launch.pods} pods"
         remedy = f"set data to a multiple of {launch.pods}"
-        refusals.append(Refusal("parallelism.data", seen, remedy, "data-parallel-layout"))
-    return refusals
+        return [Refusal("parallelism.data", seen, remedy, "data-parallel-layout")]
+    return []

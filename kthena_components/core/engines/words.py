@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kthena_components.core.engines.files import Absent, Files, read_file
+from kthena_components.core.images import Image
 from kthena_components.core.known import LATE_TOKEN, MaybeText, Unknown, is_late
 
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
@@ -69,6 +70,8 @@ class Scope:
     """What is mounted in the container."""
     hidden: Hidden = ()
     """Where further variables may come from."""
+    image: Image | None = None
+    """What the container runs. None: it is not known."""
     sourced: int = 0
     """Files that scripts have taken in."""
     absent: list[str] = field(default_factory=list)

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from kthena_components.core.engines import sglang, sglang_launch, vllm_launch
+from kthena_components.core.engines import sglang_launch, vllm_launch
+from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
 from kthena_components.core.engines.reading import Reading
-from kthena_components.core.engines.vllm_flags import DIALECT as VLLM
+from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.words import Scope
-
-_DIALECTS = {"vllm": VLLM, "sglang": sglang.DIALECT}
 
 
 def unsupported(launch: Launch) -> list[Refusal]:
@@ -43,8 +43,7 @@ def counted_flags(extra_args: Sequence[str], kind: str) -> list[str]:
     Abbreviations, other spellings and flags that could mean a counted one are included, each as
     it was written and once. Sizes, places, executor, model and port are counted.
     """
-    dialect = _DIALECTS.get(kind)
-    if dialect is None:
+    if kind not in TITLES:
         return []
-    reading = Reading(dialect, Scope({})).read(extra_args)
+    reading = Reading(dialect_of(release_for(kind, None)), Scope({})).read(extra_args)
     return list(dict.fromkeys(flag for flag, option in reading.flags if option.counted))

@@ -1,15 +1,10 @@
 """Flags of the engines, one by one."""
 
-import argparse
-import dataclasses
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.engines.options import Dialect, Kind
-from kthena_components.core.engines.sglang import DIALECT as SGLANG
-from kthena_components.core.engines.vllm_flags import DIALECT as VLLM
 from kthena_components.core.known import Unknown
 
 
@@ -56,7 +51,7 @@ FLAGS: list[tuple[str, str, Any]] = [
     (
         "vllm serve M --speculative-config {1}",
         "speculative_tokens",
-        Unknown("--speculative-config holds no JSON that can be read"),
+        Unknown("--speculative-config takes JSON, not '{1}'"),
     ),
     ("sglang serve M --attn-dp-size 4", "attention_data", 4),
     ("sglang serve M --context-length 4096", "max_model_len", 4096),
@@ -155,50 +150,3 @@ def test_a_value_with_blanks_is_not_a_line_of_flags() -> None:
 
     assert facts is not None
     assert (facts.kv_role, facts.problems) == ("kv_both", ())
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that raises where an engine's would end the process."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(message)
-
-
-def _parser(table: Dialect) -> Parser:
-    """Build the parser that the engine has, from the table that the package has."""
-    parser = Parser(add_help=False)
-    for option in dict.fromkeys(table.options.values()):
-        if option.off:
-            continue
-        names = [name for name, same in table.options.items() if same is option]
-        dest = option.field or option.name.lstrip("-")
-        if option.kind is Kind.SWITCH:
-            names = [name for name in names if not name.startswith("--no-")]
-            action = argparse.BooleanOptionalAction if option.negatable else "store_true"
-            parser.add_argument(*names, dest=dest, action=action)
-        elif option.kind is Kind.SIZE:
-            parser.add_argument(*names, dest=dest, type=int)
-        else:
-            parser.add_argument(*names, dest=dest, nargs="*" if option.kind is Kind.MANY else None)
-    return parser
-
-
-def _prefixes(table: Dialect) -> set[str]:
-    """Give every beginning of every spelling of a size, except those that are refused by name."""
-    sizes = [name for name, option in table.options.items() if option.kind is Kind.SIZE]
-    beginnings = {name[:length] for name in sizes for length in range(2, len(name) + 1)}
-    return beginnings - table.refused.keys() - {"--"}
-
-
-@pytest.mark.parametrize(("engine", "table"), [("vllm", VLLM), ("sglang", SGLANG)])
-def test_every_prefix_of_a_size_means_what_argparse_says(engine: str, table: Dialect) -> None:
-    parser, fields = _parser(table), {f.name for f in dataclasses.fields(CommandFacts)}
-    for prefix in sorted(_prefixes(table)):
-        try:
-            told: dict[str, Any] | None = vars(parser.parse_known_args([prefix, "4"])[0])
-        except ValueError:
-            told = None
-        facts = read(f"{engine} serve M {prefix} 4")
-        assert any(problem.hard for problem in facts.problems) is (told is None), prefix
-        stated = {k: v for k, v in (told or {}).items() if v == 4 and k in fields}
-        assert {k: getattr(facts, k) for k in stated} == stated, prefix

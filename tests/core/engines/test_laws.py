@@ -26,7 +26,7 @@ EXTRA = st.lists(
         [
             ("--trust-remote-code",),
             ("--served-model-name", 'it\'s "a" name; && | > $(ENTRY_ADDRESS)'),
-            ("--unheard-of=x y",),
+            ("--served-model-name=x y",),
             ("--dtype", "bfloat16"),
         ]
     ),

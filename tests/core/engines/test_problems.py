@@ -1,5 +1,7 @@
 """What is said about a command line that an engine refuses, or that reads badly."""
 
+from dataclasses import replace
+
 import pytest
 
 from kthena_components.core.engines import Problem, read_command
@@ -11,7 +13,7 @@ CASES: dict[str, tuple[str, Problem]] = {
         "vllm serve M -tp8",
         Problem(
             flag="-tp8",
-            text="vLLM has no flag '-tp8' and does not start with it",
+            text="vLLM 0.33.0 has no flag '-tp8' and does not start with it",
             remedy="write -tp 8",
             hard=True,
         ),
@@ -20,7 +22,7 @@ CASES: dict[str, tuple[str, Problem]] = {
         "vllm serve M --tp 8",
         Problem(
             flag="--tp",
-            text="vLLM has no flag '--tp' and does not start with it",
+            text="vLLM 0.33.0 has no flag '--tp' and does not start with it",
             remedy="write --tensor-parallel-size",
             hard=True,
         ),
@@ -29,7 +31,7 @@ CASES: dict[str, tuple[str, Problem]] = {
         "python3 -m sglang.launch_server --model M --tp_size 8",
         Problem(
             flag="--tp_size",
-            text="SGLang has no flag '--tp_size' and does not start with it",
+            text="SGLang 0.5.23 has no flag '--tp_size' and does not start with it",
             remedy="write --tp-size",
             hard=True,
         ),
@@ -50,7 +52,7 @@ CASES: dict[str, tuple[str, Problem]] = {
             text="'--data-parallel' can mean --data-parallel-address, --data-parallel-backend, "
             "--data-parallel-external-lb, --data-parallel-hybrid-lb, "
             "--data-parallel-multi-port-external-lb, --data-parallel-rank, … 5 more, and vLLM "
-            "does not guess",
+            "0.33.0 does not guess",
             remedy="write the flag in full",
             hard=True,
         ),
@@ -60,7 +62,7 @@ CASES: dict[str, tuple[str, Problem]] = {
         Problem(
             flag="--pp",
             text="'--pp' can mean --pp-async-batch-depth, --pp-max-micro-batch-size or --pp-size, "
-            "and SGLang does not guess",
+            "and SGLang 0.5.23 does not guess",
             remedy="write the flag in full",
             hard=True,
         ),
@@ -161,7 +163,7 @@ CASES: dict[str, tuple[str, Problem]] = {
         "sglang serve M -tp8",
         Problem(
             flag="-tp8",
-            text="SGLang has no flag '-tp8' and does not start with it",
+            text="SGLang 0.5.23 has no flag '-tp8' and does not start with it",
             remedy="write --tp-size 8",
             hard=True,
         ),
@@ -170,7 +172,7 @@ CASES: dict[str, tuple[str, Problem]] = {
         "vllm serve M -tp $TP",
         Problem(
             flag="-tp",
-            text="'$TP' stands where no shell expands it",
+            text="--tensor-parallel-size has '$TP', which no shell expands here",
             remedy="write $(TP), which Kubernetes expands, or start the engine from a shell",
             hard=False,
         ),
@@ -179,9 +181,9 @@ CASES: dict[str, tuple[str, Problem]] = {
         "vllm serve M --tensor-paralel-size 8",
         Problem(
             flag="--tensor-paralel-size",
-            text="vLLM is not known to have a flag '--tensor-paralel-size'",
+            text="vLLM 0.33.0 has no option '--tensor-paralel-size' and does not start with it",
             remedy="write --tensor-parallel-size",
-            hard=False,
+            hard=True,
         ),
     ),
     "a Ray leader without a size": (
@@ -223,10 +225,20 @@ CASES: dict[str, tuple[str, Problem]] = {
 }
 
 
+IMAGES = {"vllm": "vllm/vllm-openai:v0.33.0", "sglang": "lmsysorg/sglang:v0.5.23"}
+
+
 def problems_of(*argv: str) -> tuple[Problem, ...]:
-    facts = read_command(argv, {})
+    """Give what is wrong with a command line of the releases in IMAGES."""
+    image = next((image for engine, image in IMAGES.items() if engine in " ".join(argv)), None)
+    facts = read_command(argv, {}, image=image)
     assert facts is not None
-    return facts.problems
+    assert all(problem.option is (problem.flag not in RAY_FLAGS) for problem in facts.problems)
+    return tuple(replace(problem, option=False) for problem in facts.problems)
+
+
+RAY_FLAGS = {"--ray_cluster_size", "--ray_address", "-np", "-c", ""}
+"""What no engine's parser sees."""
 
 
 @pytest.mark.parametrize(("command", "expected"), CASES.values(), ids=CASES)
@@ -240,7 +252,7 @@ def test_a_line_of_flags_in_one_item_reads_badly() -> None:
             flag="-tp",
             text="the list item '-tp 8 -pp 2' holds several words, and no shell splits it",
             remedy="give each word an item of its own",
-            hard=False,
+            hard=True,
         ),
     )
 
@@ -283,4 +295,6 @@ def test_a_flag_that_is_not_known_is_passed_over_with_its_value() -> None:
     facts = read_command(command.split(), {})
 
     assert facts is not None
-    assert (facts.problems, facts.model, facts.tensor) == ((), "M", 8)
+    assert (facts.model, facts.tensor) == ("M", 8)
+    assert [problem.flag for problem in facts.problems] == ["--new-thing", "-x", "--no-cake", "-zz9"]
+    assert not any(problem.hard for problem in facts.problems)

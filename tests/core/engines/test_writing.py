@@ -13,7 +13,7 @@ from kthena_components.core.engines import (
     write_commands,
 )
 
-SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"
+SCRIPT = "/vllm-workspace/examples/ray_serving/multi-node-serving.sh"
 
 
 def launch(**changes: Any) -> Launch:

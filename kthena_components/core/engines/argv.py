@@ -1,0 +1,58 @@
+"""Which words of an argument list are flags, and which belong to the flag before them.
+
+argparse's rules: CPython's Lib/argparse.py `_parse_optional` and `_get_nargs_pattern`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from kthena_components.core.engines.options import Option
+
+_NEGATIVE = re.compile(r"-[0-9]+|-[0-9]*\.[0-9]+")
+_PIECES = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
+_LATER_FLAG = re.compile(r"\s--?[A-Za-z]")
+_ANY = 1 << 30
+_WORDS: Mapping[str, tuple[int, int]] = {"?": (0, 1), "*": (0, _ANY), "+": (1, _ANY)}
+
+
+def words_of(option: Option) -> tuple[int, int]:
+    """Give the fewest and the most words that an option takes."""
+    return _WORDS.get(option.arity) or (int(option.arity), int(option.arity))
+
+
+def following(option: Option, items: Sequence[str], at: int) -> list[str]:
+    """Give the words behind an option that it takes."""
+    _, most = words_of(option)
+    end = at
+    while end < len(items) and end - at < most and not is_flag(items[end]):
+        end += 1
+    return list(items[at:end])
+
+
+def is_flag(word: str) -> bool:
+    """Tell a flag from a value as argparse does: `-1` and `-a b` are values."""
+    if not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
+        return False
+    return " " not in word.partition("=")[0]
+
+
+def is_line(word: str) -> bool:
+    """Tell `--a 1 --b 2` in one item from one flag whose value has blanks."""
+    first, *rest = word.split(maxsplit=1) or [""]
+    if not rest or not word.startswith("-"):
+        return False
+    if "=" not in first:
+        return True
+    return not any(mark in first for mark in "{['\"") and _LATER_FLAG.search(word) is not None
+
+
+def pieces(line: str) -> list[str]:
+    """Split a line of flags as a shell would, as far as its quotes go."""
+    return [_unquoted(piece) for piece in _PIECES.findall(line)]
+
+
+def _unquoted(piece: str) -> str:
+    for mark in "'\"":
+        if len(piece) > 1 and piece[0] == piece[-1] == mark:
+            return piece[1:-1]
+    return piece

@@ -1,0 +1,175 @@
+"""What a release of vLLM or SGLang accepts: the options of the table, and what each states."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
+from kthena_components.core.engines.releases import TITLES, Release
+from kthena_components.core.engines.table import Row, load, release_for
+
+
+def _size(field: str, least: int = 1, *, counted: bool = True) -> Use:
+    return Use(field, least=least, counted=counted)
+
+
+def _counted(field: str) -> Use:
+    return Use(field, counted=True)
+
+
+VLLM_USES: Mapping[str, Use] = {
+    "--tensor-parallel-size": _size("tensor"),
+    "--pipeline-parallel-size": _size("pipeline"),
+    "--prefill-context-parallel-size": _size("prefill_context"),
+    "--decode-context-parallel-size": _size("decode_context", counted=False),
+    "--data-parallel-size": _size("data"),
+    "--data-parallel-size-local": _size("data_local", 0),
+    "--data-parallel-rank": _size("data_rank", 0),
+    "--data-parallel-start-rank": _size("data_start_rank", 0),
+    "--data-parallel-rpc-port": _size("data_rpc_port"),
+    "--data-parallel-address": _counted("data_address"),
+    "--data-parallel-backend": _counted("data_backend"),
+    "--data-parallel-hybrid-lb": _counted("hybrid"),
+    "--data-parallel-external-lb": _counted("external"),
+    "--data-parallel-multi-port-external-lb": _counted("many_ports"),
+    "--enable-expert-parallel": _counted("expert"),
+    "--nnodes": _size("nnodes"),
+    "--node-rank": _size("node_rank", 0),
+    "--master-addr": _counted("master_address"),
+    "--master-port": _size("master_port"),
+    "--distributed-executor-backend": _counted("executor"),
+    "--headless": _counted("headless"),
+    "--model": _counted("model"),
+    "--port": _size("port"),
+    "--max-model-len": Use("max_model_len", least=1),
+    "--gpu-memory-utilization": Use("memory_fraction"),
+    "--quantization": Use("quantization"),
+    "--kv-cache-dtype": Use("kv_cache_dtype"),
+    "--kv-cache-memory-bytes": Use("kv_cache_bytes", least=1),
+    "--cpu-offload-gb": Use("cpu_offload_gib"),
+    "--offload-group-size": Use("offload_group"),
+    "--hf-overrides": Use("architectures", key="architectures", item=list),
+    "--kv-transfer-config": Use("kv_role", key="kv_role"),
+    "--speculative-config": Use("speculative_tokens", key="num_speculative_tokens", item=int),
+    "--config": Use("config"),
+}
+SGLANG_USES: Mapping[str, Use] = {
+    "--tensor-parallel-size": _size("tensor"),
+    "--pipeline-parallel-size": _size("pipeline"),
+    "--data-parallel-size": _size("data"),
+    "--expert-parallel-size": _size("expert"),
+    "--attention-data-parallel-size": _size("attention_data", counted=False),
+    "--attn-dp-size": _size("attention_data", counted=False),
+    "--attn-cp-size": _size("attention_context", counted=False),
+    "--attention-context-parallel-size": _size("attention_context", counted=False),
+    "--ep-num-redundant-experts": _size("redundant_experts", 0, counted=False),
+    "--moe-a2a-backend": Use("exchange"),
+    "--decode-context-parallel-size": _size("decode_context", counted=False),
+    "--dcp-size": _size("decode_context", counted=False),
+    "--enable-dp-attention": _counted("dp_attention"),
+    "--nnodes": _size("nnodes"),
+    "--node-rank": _size("node_rank", 0),
+    "--dist-init-addr": _counted("init_address"),
+    "--use-ray": _counted("use_ray"),
+    "--model-path": _counted("model"),
+    "--host": _counted("host"),
+    "--port": _size("port"),
+    "--context-length": Use("max_model_len", least=1),
+    "--mem-fraction-static": Use("memory_fraction"),
+    "--quantization": Use("quantization"),
+    "--kv-cache-dtype": Use("kv_cache_dtype"),
+    "--cpu-offload-gb": Use("cpu_offload_gib"),
+    "--offload-group-size": Use("offload_group"),
+    "--json-model-override-args": Use("architectures", key="architectures", item=list),
+    "--config": Use("config"),
+}
+_USES = {"vllm": VLLM_USES, "sglang": SGLANG_USES}
+_REFUSED = {
+    "vllm": {
+        **dict.fromkeys(("--tp", "--tp-size"), "--tensor-parallel-size"),
+        **dict.fromkeys(("--pp", "--pp-size"), "--pipeline-parallel-size"),
+        **dict.fromkeys(("--dp", "--dp-size"), "--data-parallel-size"),
+        **dict.fromkeys(("--ep", "--ep-size"), "--enable-expert-parallel"),
+        "--dcp": "--decode-context-parallel-size",
+        "--pcp": "--prefill-context-parallel-size",
+        "--model-path": "--model",
+        "--context-length": "--max-model-len",
+        "--mem-fraction-static": "--gpu-memory-utilization",
+    },
+    "sglang": {
+        "-tp": "--tp-size",
+        "-pp": "--pp-size",
+        "-dp": "--dp-size",
+        "-ep": "--ep-size",
+        "--enable-expert-parallel": "--ep-size",
+        "--max-model-len": "--context-length",
+        "--gpu-memory-utilization": "--mem-fraction-static",
+    },
+}
+"""Spellings of the other engine and of habit, and what this one has."""
+DOTTED_SINCE = (0, 9, 0)
+"""vLLM's first release that reads `--a.b v` as a key (vllm/utils.py `FlexibleArgumentParser`)."""
+LEVEL_SINCE = (0, 12, 0)
+"""vLLM's first release that rewrites -O3 to --optimization-level 3."""
+_TYPES = {"sglang": {"size": "si-size"}}
+"""Both engines' converters have one name and read other units."""
+_KSERVE = (
+    (Option("--model-id", use=Use("model")), ("--model-id",), ()),
+    (Option("--model-dir", use=Use("model")), ("--model-dir",), ()),
+    (Option("--model-name"), ("--model-name",), ()),
+)
+_KAITO = ((Option("--kaito-config-file", use=Use("kaito_config")), ("--kaito-config-file",), ()),)
+
+_Entry = tuple[Option, tuple[str, ...], tuple[str, ...]]
+
+
+@lru_cache(maxsize=64)
+def dialect_of(release: Release) -> Dialect:
+    """Give what a release accepts when it is started by its own program."""
+    engine, version = release.engine, release.version
+    return build_dialect(
+        TITLES[engine],
+        _entries(release),
+        refused=_REFUSED[engine],
+        underscores=engine == "vllm",
+        dotted=engine == "vllm" and version >= DOTTED_SINCE,
+        complete=True,
+        release=release,
+    )
+
+
+@lru_cache(maxsize=4)
+def dialect_inside(engine: str, program: str = "") -> Dialect:
+    """Give what another program accepts that has the engine's options beside its own.
+
+    It is not said which release is inside, so that the newest is taken, and what it does not have
+    may be an option of the program: KAITO's, Dynamo's, or KServe's huggingfaceserver.
+    """
+    release = release_for(engine, None)
+    more = (*_KAITO, *(_KSERVE if program == "huggingfaceserver" else ()))
+    return build_dialect(
+        program or TITLES[engine],
+        (*_entries(release), *(more if engine == "vllm" else ())),
+        refused={} if program else _REFUSED[engine],
+        underscores=engine == "vllm",
+        dotted=engine == "vllm",
+    )
+
+
+def _entries(release: Release) -> Iterator[_Entry]:
+    engine = release.engine
+    for row in load(engine).at(release.version):
+        use = _use(row.names, _USES[engine])
+        kind = _TYPES.get(engine, {}).get(row.type, row.type)
+        # Some releases take any text and read it as JSON later.
+        kind = "any-json" if use and use.key and kind == "text" else kind
+        option = Option(row.name, row.arity, kind, row.choices, use)
+        yield option, _spellings(row, release), row.off
+
+
+def _spellings(row: Row, release: Release) -> tuple[str, ...]:
+    rewritten = release.engine == "vllm" and release.version >= LEVEL_SINCE
+    return (*row.names, "-O") if rewritten and row.name == "--optimization-level" else row.names
+
+
+def _use(names: Iterable[str], uses: Mapping[str, Use]) -> Use | None:
+    return next((uses[name] for name in names if name in uses), None)

@@ -1,0 +1,129 @@
+"""What to say of a flag that an engine does not take, and what to write instead."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kthena_components.core.engines.options import Dialect, Meaning, Option, probably
+from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.table import load
+
+_MAX_LISTED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """Something that is wrong with one flag."""
+
+    text: str
+    """What was seen and the rule. A clause, no full stop."""
+    remedy: str
+    hard: bool = True
+    """Whether the engine does not start with it."""
+    by_release: bool = False
+    """Whether that depends on the engine's release."""
+
+
+_SUCCESSORS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "vllm": {
+        "--cuda-graph-sizes": ("--cudagraph-capture-sizes", "write --cudagraph-capture-sizes"),
+        "--disable-log-requests": (
+            "--enable-log-requests",
+            "remove it: requests are logged only with --enable-log-requests",
+        ),
+        "--enable-reasoning": ("--reasoning-parser", "remove it: --reasoning-parser is enough"),
+        "--guided-decoding-backend": (
+            "--structured-outputs-config",
+            "write --structured-outputs-config.backend",
+        ),
+        "--num-redundant-experts": ("--eplb-config", "write --eplb-config.num_redundant_experts"),
+        "--num-speculative-tokens": ("--speculative-config", "write --speculative-config"),
+        "--override-pooler-config": ("--pooler-config", "write --pooler-config"),
+        "--rope-scaling": ("--hf-overrides", "write rope_parameters in --hf-overrides"),
+        "--rope-theta": ("--hf-overrides", "write rope_parameters in --hf-overrides"),
+        "--speculative-model": ("--speculative-config", "write --speculative-config"),
+        "--task": ("--runner", "write --runner, and --convert for another use of the model"),
+        "--worker-use-ray": (
+            "--distributed-executor-backend",
+            "write --distributed-executor-backend ray",
+        ),
+    },
+    "sglang": {
+        "--enable-deepep-moe": ("--moe-a2a-backend", "write --moe-a2a-backend deepep"),
+        "--enable-ep-moe": ("--ep-size", "write --ep-size"),
+    },
+}
+"""What took the place of an option that went: the new option, and what to write.
+
+Sources: the help texts and deprecation notes of the releases in which both were there.
+"""
+
+
+def repeated(option: Option, given: Sequence[str]) -> Mistake:
+    """Speak of an option that is given different values."""
+    values = join_names(given, ", ")
+    text = f"{option.name} is given different values ({values}); the last one counts"
+    return Mistake(text, "keep one", hard=False)
+
+
+def not_accepted(
+    head: str, shown: str, meaning: Meaning, dialect: Dialect
+) -> tuple[Mistake | None, Sequence[str]]:
+    """Speak of a flag that the engine does not have; give the options that may be meant as well."""
+    if meaning.candidates:
+        listed = join_names(meaning.candidates)
+        text = f"'{shown}' can mean {listed}, and {_title(dialect)} does not guess"
+        return Mistake(text, "write the flag in full", by_release=True), meaning.candidates
+    if meaning.refused:
+        text = f"{_title(dialect)} has no flag '{shown}' and does not start with it"
+        remedy = " ".join(filter(None, ("write", meaning.instead, meaning.value)))
+        return Mistake(text, remedy), [meaning.instead.partition(" ")[0]]
+    known = _of_other_release(head, shown, dialect)
+    if known is not None:
+        return known, []
+    near = probably(head, dialect).instead
+    meant = [near] if near else []
+    if dialect.complete:
+        text = f"{_title(dialect)} has no option '{shown}' and does not start with it"
+        remedy = f"write {near}" if near else "remove it"
+        return Mistake(text, remedy, by_release=True), meant
+    if not near:
+        return None, []
+    text = f"{dialect.engine} is not known to have a flag '{shown}'"
+    return Mistake(text, f"write {near}", hard=False), meant
+
+
+def _of_other_release(head: str, shown: str, dialect: Dialect) -> Mistake | None:
+    """Speak of an option that an earlier or a later release has."""
+    release = dialect.release
+    if release is None or not dialect.complete:
+        return None
+    table, engine = load(release.engine), TITLES[release.engine]
+    spans = table.history(head.replace("_", "-") if dialect.underscores else head)
+    if not spans:
+        return None
+    here = table.place(release.version)
+    gone = [until for _, until in spans if until < here]
+    if gone:
+        last = table.texts[gone[-1]]
+        option, remedy = _SUCCESSORS[release.engine].get(head, ("", ""))
+        if option not in dialect.options:
+            remedy = f"remove it, or use {engine} {last}"
+        text = f"{release.title} has no option '{shown}': {last} is the last release with it"
+    else:
+        first = table.texts[spans[0][0]]
+        remedy = f"use {engine} {first} or later, or remove it"
+        text = f"{release.title} has no option '{shown}': {first} is the first release with it"
+    return Mistake(text, remedy, by_release=True)
+
+
+def _title(dialect: Dialect) -> str:
+    """Name the engine, with its release where that is sure."""
+    release = dialect.release
+    return release.title if release and release.sure else dialect.engine
+
+
+def join_names(names: Sequence[str], joint: str = " or ") -> str:
+    """List names for a message: `a, b or c`."""
+    if len(names) > _MAX_LISTED:
+        return ", ".join([*names[:_MAX_LISTED], f"… {len(names) - _MAX_LISTED} more"])
+    return joint.join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -1,0 +1,127 @@
+"""The tables of options, and what of them holds for one release.
+
+`make engine-tables` writes tables/<engine>.json from what the engine's project has published. A
+table is read when a command line of its engine is, and never before.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+from kthena_components.core.engines.releases import TITLES, Release
+from kthena_components.core.images import Image, Version, parse_version, write_version
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One form of one option, and the releases that have it in this form."""
+
+    names: tuple[str, ...]
+    arity: str
+    type: str
+    choices: tuple[str, ...]
+    default: Any
+    off: tuple[str, ...]
+    since: int
+    """Place of the first release, from 0."""
+    until: int
+    """Place of the last release."""
+
+    @property
+    def name(self) -> str:
+        """The spelling to recommend: the first long one."""
+        return next((name for name in self.names if name.startswith("--")), self.names[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The options of all releases of an engine that are known."""
+
+    engine: str
+    versions: tuple[Version, ...]
+    """Oldest first."""
+    texts: tuple[str, ...]
+    """The same as their project writes them."""
+    rows: tuple[Row, ...]
+
+    def place(self, version: Version) -> int:
+        """Give the place of the newest known release that is not newer than one; 0 for older."""
+        return max((at for at, known in enumerate(self.versions) if known <= version), default=0)
+
+    def at(self, version: Version) -> list[Row]:
+        """Give the options of a release."""
+        place = self.place(version)
+        return [row for row in self.rows if row.since <= place <= row.until]
+
+    def history(self, spelling: str) -> list[tuple[int, int]]:
+        """Give the spans of releases that have a spelling, oldest first, as places."""
+        spans = ((row.since, row.until) for row in self.rows if spelling in (*row.names, *row.off))
+        joined: list[tuple[int, int]] = []
+        for since, until in sorted(spans):
+            if joined and since <= joined[-1][1] + 1:
+                joined[-1] = (joined[-1][0], max(until, joined[-1][1]))
+            else:
+                joined.append((since, until))
+        return joined
+
+
+@cache
+def load(engine: str) -> Table:
+    """Read an engine's table: vllm, sglang or ray."""
+    path = resources.files(__package__).joinpath("tables", f"{engine}.json")
+    table = json.loads(path.read_text(encoding="utf-8"))
+    texts = tuple(release["version"] for release in table["releases"])
+    place = {text: at for at, text in enumerate(texts)}
+    rows = tuple(_row(row, place) for row in table["options"])
+    return Table(engine, tuple(map(_version, texts)), texts, rows)
+
+
+def _version(text: str) -> Version:
+    version = parse_version(text)
+    if version is None:
+        raise ValueError(f"'{text}' is no release")
+    return version
+
+
+def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:
+    return Row(
+        names=tuple(row["names"]),
+        arity=row.get("arity", "1"),
+        type=row.get("type", "text"),
+        choices=tuple(row.get("choices", ())),
+        default=row.get("default"),
+        off=tuple(row.get("off", ())),
+        since=place[row["since"]],
+        until=place[row["until"]] if "until" in row else len(place) - 1,
+    )
+
+
+@lru_cache(maxsize=256)
+def release_for(engine: str, image: Image | None) -> Release:
+    """Choose the release that a command line is read by: its image's, or else the newest known.
+
+    Args:
+        engine: vllm or sglang.
+        image: The container's image. None: it is not known.
+    """
+    table, title = load(engine), TITLES[engine]
+    newest = table.versions[-1]
+    if image is None:
+        return Release(engine=engine, version=newest, because="the image is not known")
+    if not image.is_own(engine):
+        because = f"the image is not {title}'s own, and may hold another release"
+        return Release(engine=engine, version=newest, because=because)
+    stated = image.release_of(engine)
+    if stated is None:
+        because = f"the image's tag states no release of {title}"
+        return Release(engine=engine, version=newest, because=because)
+    if stated in table.versions:
+        return Release(engine=engine, version=stated)
+    nearest = table.versions[table.place(stated)]
+    older = "older than" if stated < table.versions[0] else "newer than"
+    known = older if not table.versions[0] < stated < newest else "none of"
+    because = f"{title} {write_version(stated)} is {known} the releases that are known here"
+    return Release(engine=engine, version=nearest, because=because)

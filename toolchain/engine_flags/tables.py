@@ -1,0 +1,90 @@
+"""Put the options of all releases together: one row for each form that an option has had."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeAlias
+
+from toolchain.engine_flags.flags import Flag
+
+_USUAL: Mapping[str, object] = {"arity": "1", "type": "text"}
+"""What a row does not state: most options take one word, whatever it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The published distribution that a release's options were read from."""
+
+    version: str
+    file: str
+    sha256: str
+
+
+Release: TypeAlias = tuple[Source, Sequence[Flag]]
+
+
+def write(engine: str, reader: str, releases: Sequence[Release]) -> str:
+    """Write a table as JSON with one release, and one row, on a line.
+
+    Args:
+        engine: Name of the engine.
+        reader: What its options were read from, in words.
+        releases: Oldest first.
+    """
+    sources = ",\n".join(f"  {json.dumps(asdict(source))}" for source, _ in releases)
+    rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in merge(releases))
+    head = f' "engine": {json.dumps(engine)},\n "reader": {json.dumps(reader)},\n'
+    return f'{{\n{head} "releases": [\n{sources}\n ],\n "options": [\n{rows}\n ]\n}}\n'
+
+
+def merge(releases: Sequence[Release]) -> list[dict[str, Any]]:
+    """Give the rows of a table: each form of each option.
+
+    A row has the first and the last release with the option in this form, and no last one where
+    the newest release has it. An option that went and came back has several rows.
+    """
+    rows: list[tuple[Flag, int, int]] = []
+    for number, (_, flags) in enumerate(releases):
+        before = {flag: at for at, (flag, _, last) in enumerate(rows) if last == number - 1}
+        for flag in flags:
+            if flag in before:
+                at = before[flag]
+                rows[at] = (flag, rows[at][1], number)
+            else:
+                rows.append((flag, number, number))
+    rows.sort(key=lambda row: (row[0].names[0].lstrip("-"), row[1]))
+    newest, versions = len(releases) - 1, [source.version for source, _ in releases]
+    return [
+        {**_written(flag), "since": versions[first]}
+        | ({"until": versions[last]} if last < newest else {})
+        for flag, first, last in rows
+    ]
+
+
+def _written(flag: Flag) -> dict[str, Any]:
+    plain = {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(flag).items()}
+    stated = {key: value for key, value in plain.items() if value is not None and value != []}
+    return {key: value for key, value in stated.items() if _USUAL.get(key) != value}
+
+
+def releases_of(table: Mapping[str, Any]) -> list[Release]:
+    """Read a table back: the options of each of its releases. The inverse of `write`."""
+    sources = [Source(**source) for source in table["releases"]]
+    number = {source.version: at for at, source in enumerate(sources)}
+    found: list[list[Flag]] = [[] for _ in sources]
+    for row in table["options"]:
+        last = number[row["until"]] if "until" in row else len(sources) - 1
+        flag = _flag(row)
+        for at in range(number[row["since"]], last + 1):
+            found[at].append(flag)
+    return list(zip(sources, found, strict=True))
+
+
+def _flag(row: Mapping[str, Any]) -> Flag:
+    stated = {**_USUAL, **row}
+    values: dict[str, Any] = {
+        field.name: tuple(value) if isinstance(value := stated[field.name], list) else value
+        for field in fields(Flag)
+        if field.name in stated
+    }
+    return Flag(**values)

@@ -1,0 +1,126 @@
+"""Run the parser of one vLLM release, unpacked at a path, and print its options as JSON.
+
+Runs in a process of its own (`vllm.read` starts it), because it runs the release's code: what
+builds the parser of `vllm serve`, with stubs for every package that vLLM needs.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from toolchain.engine_flags.msgspec_stub import MODULES
+from toolchain.engine_flags.stubs import install, is_stubbed
+
+_CUDA = "vllm.platforms.cuda.NonNvmlCudaPlatform"
+_PROBES = (
+    ("json", '{"a": 1}'),
+    ("json", "{}"),
+    ("size", "8k"),
+    ("float", "7.5"),
+    ("int", "7"),
+    ("bool", "true"),
+)
+"""A word for each kind, the wider kinds first: whoever reads 7.5 reads 7 as well."""
+
+
+class _BuiltError(Exception):
+    """Raised in place of parsing, when the parser is complete."""
+
+
+def build_parser(root: Path) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Give vLLM's whole parser and the part of it that reads `vllm serve`."""
+    sys.path.append(str(root))
+    os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
+    install("vllm")
+    sys.modules.update(MODULES)
+    platforms: Any = importlib.import_module("vllm.platforms")
+    platforms.resolve_current_platform_cls_qualname = lambda: _CUDA
+    platforms._current_platform = None  # noqa: SLF001 - importing has resolved it already
+    parser = _whole_parser(root)
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001
+    return parser, commands.choices["serve"]
+
+
+def _whole_parser(root: Path) -> argparse.ArgumentParser:
+    own = "vllm.utils.argparse_utils"
+    has_own = (root / f"{own.replace('.', '/')}.py").exists()
+    flexible = importlib.import_module(own if has_own else "vllm.utils").FlexibleArgumentParser
+
+    def stop(self: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        raise _BuiltError(self)
+
+    with_commands = (root / "vllm/entrypoints/cli/main.py").exists()
+    main = importlib.import_module("vllm.entrypoints.cli.main" if with_commands else "vllm.scripts")
+    parses, sys.argv, flexible.parse_args = flexible.parse_args, ["vllm", "serve"], stop
+    try:
+        main.main()
+    except _BuiltError as built:
+        parser: argparse.ArgumentParser = built.args[0]
+        return parser
+    finally:
+        flexible.parse_args = parses
+    raise RuntimeError("vLLM ended before it parsed its command line")
+
+
+def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any]:
+    """Give an option as plain data, still in argparse's terms."""
+    choices = list(action.choices or ())
+    known = bool(choices) and not any(map(is_stubbed, choices))
+    off = [name for name in spellings if _stored(action, name) is False]
+    switch = action.nargs == 0
+    return {
+        "names": [name for name in spellings if not (switch and name in off)],
+        "arity": action.nargs,
+        "type": "text" if switch else _type(action),
+        "choices": sorted(map(str, choices)) if known else None,
+        "default": action.default if type(action.default) in {str, int, float, bool} else None,
+        "off": off if switch else [],
+    }
+
+
+def _stored(action: argparse.Action, name: str) -> object:
+    """Try what a spelling of a switch stores."""
+    if action.nargs != 0 or isinstance(action, argparse._HelpAction):  # noqa: SLF001
+        return None
+    space = argparse.Namespace()
+    action(argparse.ArgumentParser(), space, [], name)
+    return getattr(space, action.dest, None)
+
+
+def _type(action: argparse.Action) -> str:
+    """Try what words an option takes: the converters of vLLM are closures without a name."""
+    if type(action).__name__ == "StoreBoolean":
+        return "bool"
+    convert = action.type
+    if convert is None or is_stubbed(convert) or not callable(convert):
+        return "text"
+
+    def takes(word: str) -> bool:
+        try:
+            convert(word)
+        except Exception:  # noqa: BLE001 - converters raise all sorts
+            return False
+        return True
+
+    if takes("x y"):
+        return "text"
+    kind = next((kind for kind, probe in _PROBES if takes(probe)), "other")
+    kind += "-auto" if kind == "size" and takes("auto") else ""
+    return kind + ("?" if takes("None") else "")
+
+
+def main(root: str) -> None:
+    """Print the options of the release unpacked at a path."""
+    out, sys.stdout = sys.stdout, sys.stderr  # what the release prints is not ours
+    _, serve = build_parser(Path(root))
+    spellings: dict[int, list[str]] = {}
+    # Hidden spellings stand here alone.
+    for name, action in serve._option_string_actions.items():  # noqa: SLF001
+        spellings.setdefault(id(action), []).append(name)
+    named = (action for action in serve._actions if action.option_strings)  # noqa: SLF001
+    json.dump([describe(action, spellings[id(action)]) for action in named], out)
