@@ -86,7 +86,7 @@ def _flag(call: ast.Call, names: _Names) -> Flag:
     return Flag(
         names=tuple(word.partition("/")[0].strip() for word in options),
         off=tuple(word.partition("/")[2].strip() for word in options if "/" in word),
-        arity="no" if paired else "0" if switch else str(names.plain(stated.get("nargs")) or 1),
+        arity="0" if paired or switch else str(names.plain(stated.get("nargs")) or 1),
         type=_type(stated.get("type"), names.plain(stated.get("default")), switch=switch or paired),
         choices=_choices(stated.get("type"), names),
         default=_default(names.plain(stated.get("default"))),

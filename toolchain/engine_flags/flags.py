@@ -13,8 +13,8 @@ class Flag:
     names: tuple[str, ...]
     """Spellings in the parser's order, without the `--no-…` of a switch that has one."""
     arity: str
-    """0: a switch. no: a switch with a `--no-…` form. 1, or another number: as many words.
-    ?: none or one. + and *: any number, at least one for +."""
+    """0: a switch. 1, or another number: as many words. ?: none or one. + and *: any number, at
+    least one for +."""
     type: str
     """What its words are read as: text, int, float, json, bool (a word), size (an integer that may
     have a unit), or the name of what else converts them. With a ? where `None` is accepted too."""

@@ -38,7 +38,7 @@ def _flag(option: dict[str, Any]) -> Flag:
     default = option["default"]
     return Flag(
         names=tuple(option["names"]),
-        arity="1" if arity is None else str(arity),
+        arity={None: "1", "no": "0"}.get(arity, str(arity)),
         off=tuple(option["off"]),
         type="text" if converter is None else _TYPES.get(converter, converter),
         choices=None if choices is None else tuple(choices),

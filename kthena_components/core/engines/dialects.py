@@ -1,6 +1,7 @@
 """What a release of vLLM or SGLang accepts: the options of the table, and what each states."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
@@ -155,21 +156,35 @@ def dialect_inside(engine: str, program: str = "") -> Dialect:
     )
 
 
+def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
+    """Give an option that other releases have, as the newest of them has it.
+
+    It says which words belong to a flag that the release itself refuses.
+    """
+    release = dialect.release
+    if release is None or not dialect.complete:
+        return None
+    spelling = flag.replace("_", "-") if dialect.underscores else flag
+    rows = [row for row in load(release.engine).rows if spelling in (*row.names, *row.off)]
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: row.until)
+    return replace(_option(row, release.engine), off=spelling in row.off)
+
+
 def _entries(release: Release) -> Iterator[_Entry]:
-    engine = release.engine
-    for row in load(engine).at(release.version):
-        use = _use(row.names, _USES[engine])
-        kind = _TYPES.get(engine, {}).get(row.type, row.type)
-        # Some releases take any text and read it as JSON later.
-        kind = "any-json" if use and use.key and kind == "text" else kind
-        option = Option(row.name, row.arity, kind, row.choices, use)
-        yield option, _spellings(row, release), row.off
+    for row in load(release.engine).at(release.version):
+        yield _option(row, release.engine), _spellings(row, release), row.off
+
+
+def _option(row: Row, engine: str) -> Option:
+    use = next((_USES[engine][name] for name in row.names if name in _USES[engine]), None)
+    kind = _TYPES.get(engine, {}).get(row.type, row.type)
+    # Some releases take any text and read it as JSON later.
+    kind = "any-json" if use and use.key and kind == "text" else kind
+    return Option(row.name, row.arity, kind, row.choices, use)
 
 
 def _spellings(row: Row, release: Release) -> tuple[str, ...]:
     rewritten = release.engine == "vllm" and release.version >= LEVEL_SINCE
     return (*row.names, "-O") if rewritten and row.name == "--optimization-level" else row.names
-
-
-def _use(names: Iterable[str], uses: Mapping[str, Use]) -> Use | None:
-    return next((uses[name] for name in names if name in uses), None)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.argv import following, is_flag, is_line, pieces, words_of
+from kthena_components.core.engines.dialects import option_elsewhere
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.engines.mistakes import Mistake, not_accepted, repeated
@@ -162,7 +163,7 @@ class Reading:
 
     def facts(self, engine: str) -> CommandFacts:
         """Give what the flags of this dialect can state; the rest has its default."""
-        known = {"model", *(option.field for option in self.dialect.options.values())}
+        known = {"model", *self.values, *(o.field for o in self.dialect.options.values())}
         values = {f.name: self.get(f.name, f.default) for f in fields(CommandFacts)}
         return CommandFacts(
             engine=engine,
@@ -183,6 +184,8 @@ class Reading:
         option = meaning.option
         if option is None:
             self._not_accepted(head, meaning)
+            option = option_elsewhere(head, self.dialect) if meaning == Meaning() else None
+        if option is None:
             follows = at < len(items) and not is_flag(items[at]) and not is_line(items[at])
             alone = equals or meaning.value or head.startswith(_SWITCH_LIKE)
             return at + (follows and not alone)

@@ -13,6 +13,7 @@ from kthena_components.core.known import MaybeText, Unknown
 _INTEGER = re.compile(r"\s*[+-]?[0-9](?:_?[0-9]){0,17}\s*")
 _UNIT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)([kKmMgGtT])\s*")
 _SI = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|k|M|G|T)\s*")
+_SIZED = re.compile(r"[0-9][kKmMgGtT]\b")
 _UNEXPANDED = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _SUFFIXES = "kmgt"
 _NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
@@ -165,7 +166,9 @@ def _json(option: Option, shown: str, given: str) -> Any:
     try:
         return json.loads(given)
     except (ValueError, RecursionError):
-        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON", hard=False)
+        # vLLM since 0.20.0 takes 80g for a number in JSON.
+        sized = _SIZED.search(given) is not None
+        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON", hard=not sized)
 
 
 def _json_or_text(_: Option, __: str, given: str) -> Any:

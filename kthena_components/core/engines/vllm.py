@@ -44,7 +44,8 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
     if release.version >= BARE_WORD_TAKEN and reading.bare:
         word = scope.show(reading.bare.pop(0))
         text = f"the API server ignores the bare word '{word}' and takes its model from --model"
-        reading.problem(word, Mistake(text, f"write --model {word}, or start `vllm serve {word}`"))
+        remedy = f"write --model {word}, or start `vllm serve {word}`"
+        reading.problem(word, Mistake(text, remedy, hard=False))
     reading.take_model(positional=False)
     return _facts(reading, "vllm")
 

@@ -296,5 +296,10 @@ def test_a_flag_that_is_not_known_is_passed_over_with_its_value() -> None:
 
     assert facts is not None
     assert (facts.model, facts.tensor) == ("M", 8)
-    assert [problem.flag for problem in facts.problems] == ["--new-thing", "-x", "--no-cake", "-zz9"]
+    assert [problem.flag for problem in facts.problems] == [
+        "--new-thing",
+        "-x",
+        "--no-cake",
+        "-zz9",
+    ]
     assert not any(problem.hard for problem in facts.problems)

@@ -135,7 +135,9 @@ def test_a_late_variable_is_unknown_with_the_controller_that_sets_it() -> None:
 def test_a_shell_variable_without_a_shell_is_unknown() -> None:
     facts = read("python", "-m", "huggingfaceserver", "--tensor-parallel-size=${SIZE}")
 
-    assert facts.tensor == Unknown("--tensor-parallel-size has '${SIZE}', which no shell expands here")
+    assert facts.tensor == Unknown(
+        "--tensor-parallel-size has '${SIZE}', which no shell expands here"
+    )
 
 
 def test_each_value_has_the_text_it_came_from() -> None:

@@ -1,0 +1,333 @@
+"""Ask one vLLM release, unpacked at a path, which command lines it starts with, as JSON.
+
+Runs in a process of its own (`verdicts` starts it). The release's own code judges: its parser,
+`vllm serve`, its EngineArgs, ParallelConfig, SchedulerConfig, CacheConfig and ModelConfig. Only the
+model is ours, because there is none to read: how many heads it has, and whether it has experts.
+"""
+
+import argparse
+import contextlib
+import importlib
+import importlib.machinery
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from toolchain.engine_flags.vllm_parser import build_parser
+
+MODELS: dict[str, dict[str, Any]] = {
+    "Qwen/Qwen3-32B": {"heads": 64, "kv_heads": 8, "mla": False, "experts": 0},
+    "Qwen/Qwen3-235B-A22B": {"heads": 64, "kv_heads": 4, "mla": False, "experts": 128},
+    "deepseek-ai/DeepSeek-V3": {"heads": 128, "kv_heads": 128, "mla": True, "experts": 256},
+}
+"""The models of the command lines, as core/models/table.json has them."""
+_LONGEST = 4096
+_GPUS = 1024
+"""GPUs that a machine seems to have: how many there really are is judged by another rule."""
+_ROWS = 120
+"""Command lines for each kind of sizes."""
+_KEPT = ("/vllm/config", "/vllm/engine/arg_utils.py", "/entrypoints/cli/serve.py")
+_KEPT_TOO = ("/vllm/config.py", "/dp_supervisor.py", "/worker/cp_utils.py")
+
+
+class _StartedError(BaseException):
+    """Raised in place of starting, when every check was passed."""
+
+
+class _Model:
+    """What the release's ModelConfig would be."""
+
+    hf_text_config: Any
+    is_chunked_prefill_supported = is_prefix_caching_supported = True
+    runner_type, dtype = "generate", "bfloat16"
+
+    def __init__(self, name: str, longest: int | None) -> None:
+        shape = MODELS[name]
+        self.model = self.tokenizer = name
+        self.max_model_len = longest or _LONGEST
+        self.is_moe, self.use_mla = shape["experts"] > 0, shape["mla"]
+        self.get_num_experts = lambda: shape["experts"]
+        self.get_total_num_kv_heads = lambda: shape["kv_heads"]
+        self.get_sliding_window = lambda: None
+        self.hf_text_config = self.hf_config = argparse.Namespace(
+            num_attention_heads=shape["heads"], num_experts=shape["experts"], rope_scaling=None
+        )
+        self.hf_config.get_text_config = lambda: self.hf_text_config
+        self.hf_config.model_type = "any"
+        self.model_arch_config = argparse.Namespace(total_num_attention_heads=shape["heads"])
+        self.registry = argparse.Namespace(is_pp_supported_model=lambda *_: True)
+        self.multimodal_config = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name == "_verify_with_expert_parallelism":
+            real = importlib.import_module("vllm.config").ModelConfig
+            return lambda: real._verify_with_expert_parallelism(self)  # noqa: SLF001 - its own
+        return (lambda *_, **__: False) if name.startswith(("get_", "verify")) else False
+
+
+def keep_assertions() -> None:
+    """Compile with assertions what holds vLLM's checks; the parser is imported without them."""
+    loader: Any = importlib.machinery.SourceFileLoader
+    compiled = loader.source_to_code
+
+    def source_to_code(self: Any, data: Any, path: Any, *, _optimize: int = -1) -> Any:
+        kept = any(part in str(path) for part in _KEPT) or str(path).endswith(_KEPT_TOO)
+        return compiled(self, data, path, _optimize=0 if kept else _optimize)
+
+    loader.source_to_code = source_to_code
+
+
+class Judge:
+    """One release."""
+
+    def __init__(self, root: Path) -> None:
+        keep_assertions()
+        self.parser, _ = build_parser(root)
+        self.serves = (root / "vllm/entrypoints/cli/serve.py").exists()
+        self.args: Any = importlib.import_module("vllm.engine.arg_utils")
+        self.supervisor: Any = None
+        self.parallel: Any = None
+        self.model: Any = None
+        self._stand_in()
+
+    def _stand_in(self) -> None:
+        """Put our model in, and stop where the engine would start."""
+        args, engine = self.args, self.args.EngineArgs
+        engine.create_model_config = lambda args: self._read_model(args)
+        engine.create_speculative_config = lambda *_, **__: None
+        if hasattr(engine, "_is_v1_supported_oracle"):
+            engine._is_v1_supported_oracle = lambda *_, **__: True  # noqa: SLF001 - asks for a GPU
+        for name, out in (
+            ("maybe_override_with_speculators", lambda m, t, s: (m, t, s)),
+            ("maybe_override_with_speculators_target_model", lambda m, t, _: (m, t)),
+        ):
+            if hasattr(args, name):
+                setattr(args, name, _speculators(out))
+        args.ParallelConfig = _wrapped(args.ParallelConfig, self._parallel_made)
+        args.SchedulerConfig = _wrapped(args.SchedulerConfig, self._scheduler_made)
+        platform: Any = importlib.import_module("vllm.platforms").current_platform
+        type(platform).device_count = classmethod(lambda _: _GPUS)
+        counting = "cuda_device_count_stateless"
+        with contextlib.suppress(ImportError):
+            importlib.import_module("vllm.utils.torch_utils")
+        for module in [m for m in sys.modules.values() if counting in vars(m)]:
+            setattr(module, counting, lambda: _GPUS)
+
+    def _read_model(self, args: Any) -> _Model:
+        self.model = _Model(args.model, args.max_model_len)
+        return self.model
+
+    def _parallel_made(self, config: Any) -> None:
+        self.parallel = config
+
+    def _scheduler_made(self, _: Any) -> None:
+        config: Any = importlib.import_module("vllm.config").ModelConfig
+        config.verify_with_parallel_config(self.model, self.parallel)
+        _check_context_parallel(self.parallel, mla=self.model.use_mla)
+        _check_nodes(self.parallel)
+        raise _StartedError
+
+    def refuses(self, line: str) -> bool | None:
+        """Tell whether the release refuses a command line; None where it has not its options."""
+        try:
+            args = self.parser.parse_args(["serve", *line.split()])
+        except SystemExit:
+            return None
+        args.model = getattr(args, "model_tag", None) or args.model
+        try:
+            self._start(args)
+        except _StartedError:
+            return False
+        except (AssertionError, NotImplementedError, RuntimeError, ValueError) as error:
+            self.because = f"{type(error).__name__}: {error}"
+            return True
+        raise AssertionError(f"{line}: neither started nor refused")
+
+    def _start(self, args: argparse.Namespace) -> None:
+        if not self.serves:
+            self._build(args)
+            return
+        serve: Any = importlib.import_module("vllm.entrypoints.cli.serve")
+        if self.supervisor is None and hasattr(serve, "run_dp_supervisor"):
+            self.supervisor = sys.modules[serve.run_dp_supervisor.__module__]
+        serve.run_server = lambda args, **_: args
+        serve.uvloop = argparse.Namespace(run=self._build)
+        serve.run_multi_api_server = self._build
+        serve.run_headless = lambda args: self._build(args, headless=True)
+        serve.run_dp_supervisor = self._build_child
+        command = serve.ServeSubcommand()
+        command.validate(args)
+        command.cmd(args)
+
+    def _build_child(self, args: Any) -> None:
+        """Build the first of the engines that each serve at a port of their own."""
+        own = self.supervisor
+        self._build(own._build_vllm_dp_server_args(args, 0))  # noqa: SLF001 - as it does itself
+
+    def _build(self, args: Any, *, headless: bool = False) -> None:
+        engine = self.args.AsyncEngineArgs.from_cli_args(args)
+        usage: Any = importlib.import_module("vllm.usage.usage_lib").UsageContext
+        context = usage.OPENAI_API_SERVER
+        try:
+            engine.create_engine_config(context, **({"headless": True} if headless else {}))
+        except TypeError as error:
+            if "usage_context" not in str(error) and "positional" not in str(error):
+                raise
+            engine.create_engine_config()
+
+
+def _speculators(out: Callable[..., Any]) -> Callable[..., Any]:
+    def override(model: Any, tokenizer: Any, **more: Any) -> Any:
+        return out(model, tokenizer, more.get("vllm_speculative_config"))
+
+    return override
+
+
+def _wrapped(real: Any, after: Callable[[Any], None]) -> Any:
+    """Give a class that makes what the real one makes, and tells of it."""
+
+    class Meta(type):
+        def __getattr__(cls, name: str) -> Any:
+            return getattr(real, name)
+
+    class Wrapped(metaclass=Meta):
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            made = real(*args, **kwargs)
+            after(made)
+            return made
+
+    return Wrapped
+
+
+def _check_nodes(parallel: Any) -> None:
+    """Ask what v1/executor/multiproc_executor.py asserts before it starts its workers."""
+    if getattr(parallel, "nnodes", 1) > 1:
+        try:
+            rest = parallel.world_size % parallel.nnodes_within_dp
+        except ZeroDivisionError:
+            rest = 1
+        if rest:
+            raise ValueError("global world_size must be divisible by nnodes_within_dp")
+
+
+def _check_context_parallel(parallel: Any, *, mla: bool) -> None:
+    """Run the check of a worker that has loaded a model of one kind of attention."""
+    try:
+        check: Any = importlib.import_module("vllm.v1.worker.cp_utils")
+    except ImportError:
+        return
+    if not hasattr(check, "check_attention_cp_compatibility"):
+        return
+    own = _attention_module()
+    kind = getattr(own, "MLAAttentionImpl" if mla else "AttentionImpl")
+
+    class Backend(own.AttentionBackend):  # type: ignore[misc, name-defined]
+        get_impl_cls = staticmethod(lambda: kind)
+        get_name = staticmethod(lambda: kind.__name__)
+
+    impl = argparse.Namespace(
+        need_to_return_lse_for_decode=True,
+        dcp_world_size=1,
+        supports_pcp=getattr(kind, "supports_pcp", False),
+        supports_mtp_with_cp_non_trivial_interleave_size=True,
+    )
+    layer = argparse.Namespace(impl=impl, get_attn_backend=lambda: Backend)
+    check.get_layers_from_vllm_config = lambda *_, **__: {"layer": layer}
+    config = argparse.Namespace(parallel_config=parallel, speculative_config=None)
+    check.check_attention_cp_compatibility(config)
+
+
+def _attention_module() -> Any:
+    try:
+        return importlib.import_module("vllm.v1.attention.backend")
+    except ImportError:
+        return importlib.import_module("vllm.attention.backends.abstract")
+
+
+def lines(seed: str) -> Iterator[str]:
+    """Give command lines, the same for the same seed."""
+    dice = random.Random(seed)  # noqa: S311 - no secret
+    for kind in (_context, _balance, _experts, _batches):
+        for _ in range(_ROWS):
+            model = dice.choice(list(MODELS))
+            yield " ".join([model, *filter(None, kind(dice))])
+
+
+def _some(dice: random.Random, flag: str, values: object, often: float) -> str:
+    value = dice.choice(list(values))  # type: ignore[call-overload]
+    return f"{flag} {value}".strip() if dice.random() < often else ""
+
+
+def _context(dice: random.Random) -> list[str]:
+    return [
+        _some(dice, "-tp", (1, 2, 4, 8, 16, 32), 0.95),
+        _some(dice, "-dcp", (1, 2, 3, 4, 8, 16), 0.9),
+        _some(dice, "-pcp", (1, 2, 4), 0.3),
+        _some(dice, "-dp", (1, 2), 0.2),
+    ]
+
+
+def _balance(dice: random.Random) -> list[str]:
+    nodes = dice.random() < 0.4  # noqa: PLR2004 - some of them
+    return [
+        _some(dice, "-tp", (1, 2, 4, 8), 0.7),
+        _some(dice, "-pp", (1, 2, 3), 0.2),
+        _some(dice, "-dp", (1, 2, 4, 6, 8), 0.9),
+        _some(dice, "-dpl", (1, 2, 3, 4, 8), 0.5),
+        _some(dice, "-dpn", (0, 1, 4), 0.2),
+        _some(dice, "-dpr", (0, 1, 4, 8), 0.2),
+        _some(dice, "-dpe", [""], 0.2),
+        _some(dice, "-dph", [""], 0.2),
+        _some(dice, "-dpm", [""], 0.1),
+        _some(dice, "--headless", [""], 0.1),
+        _some(dice, "--nnodes", (2, 3, 4), 1.0) if nodes else "",
+        _some(dice, "--node-rank", (0, 1, 3), 0.7) if nodes else "",
+        _some(dice, "-dpb", ["ray"], 0.15) if nodes else "",
+        _some(dice, "-pcp", (2, 4), 0.1),
+    ]
+
+
+def _experts(dice: random.Random) -> list[str]:
+    return [
+        _some(dice, "--enable-eplb", [""], 0.7),
+        _some(dice, "--enable-expert-parallel", [""], 0.7),
+        _some(dice, "-tp", (1, 2, 8), 0.6),
+        _some(dice, "-dp", (1, 2), 0.4),
+        _some(dice, "-pp", (1, 2), 0.2),
+        _some(dice, "-pcp", (1, 2), 0.1),
+        _some(dice, "--num-redundant-experts", (0, 32), 0.3),
+        _some(dice, "--eplb-config.num_redundant_experts", (0, 32), 0.3),
+        _some(dice, "--enable-elastic-ep", [""], 0.2),
+        _some(dice, "--elastic-ep-max-dp-size", (1, 4), 0.1),
+        _some(dice, "--eplb-config.use_async", ["false"], 0.5),
+    ]
+
+
+def _batches(dice: random.Random) -> list[str]:
+    tokens = _some(dice, "--max-num-batched-tokens", (0, 64, 128, 255, 256, 512, 2048, 8192), 0.8)
+    longest = _some(dice, "--max-model-len", (128, 1024, 4096, 8192), 0.7)
+    return [
+        tokens,
+        longest,
+        _some(dice, "--max-num-seqs", (0, 64, 128, 256, 257, 1024), 0.6) if tokens else "",
+        _some(dice, "--no-enable-chunked-prefill", [""], 0.4) if tokens and longest else "",
+        _some(dice, "--gpu-memory-utilization", (0, 0.5, 1, 1.01, 90), 0.3),
+    ]
+
+
+def main(root: str) -> None:
+    """Print every command line with what the release says of it, and why it refuses."""
+    judge = Judge(Path(root))
+    told = {
+        line: (judge.refuses(line), getattr(judge, "because", ""))
+        for line in lines(Path(root).name)
+    }
+    json.dump(
+        {line: (r, why if r else "") for line, (r, why) in told.items() if r is not None},
+        sys.stdout,
+    )
