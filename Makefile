@@ -82,6 +82,11 @@ goldens: venv ## Write the golden files anew
 policies-docs: venv ## Write docs/policies.md anew from the rules' docstrings
 	@$(RUN) -m kthena_components.cli.docs > docs/policies.md
 
+.PHONY: engine-tables
+engine-tables: venv ## Read the engines' new releases into their tables of options, and write docs/engines.md
+	@$(RUN) -m toolchain.engine_flags $(ARGS)
+	@$(RUN) -m kthena_components.cli.engines_page > docs/engines.md
+
 .PHONY: lock
 lock: venv ## Pin requirements.in in requirements.lock, with hashes and for Python 3.11 and newer
 	@$(RUN) -m pip install --quiet uv

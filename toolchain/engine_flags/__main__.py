@@ -76,7 +76,10 @@ def _read(
 ) -> tables.Release:
     with tempfile.TemporaryDirectory() as folder:
         source = fetch(engine, package, index, Path(folder))
-        return source, read(Path(folder))
+        flags = read(Path(folder))
+    if not flags:
+        raise ValueError(f"no option was found in {source.file}: its parser stands elsewhere now")
+    return source, flags
 
 
 if __name__ == "__main__":

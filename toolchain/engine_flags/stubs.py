@@ -13,7 +13,7 @@ import importlib.metadata
 import re
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from typing import Any
 
 VERSION = "99.0.0"
@@ -148,7 +148,7 @@ def is_stubbed(value: object) -> bool:
 
 
 class _Module(types.ModuleType):
-    __path__: Sequence[str] = ()
+    __path__: MutableSequence[str] = []  # noqa: RUF012 - never changed
     __file__ = ""
     __version__ = VERSION
 

@@ -10,11 +10,14 @@ import contextlib
 import importlib
 import importlib.machinery
 import json
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator
+from functools import partialmethod
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from toolchain.engine_flags.vllm_parser import build_parser
 
@@ -93,12 +96,13 @@ class Judge:
         self.supervisor: Any = None
         self.parallel: Any = None
         self.model: Any = None
+        self.because = ""
         self._stand_in()
 
     def _stand_in(self) -> None:
         """Put our model in, and stop where the engine would start."""
         args, engine = self.args, self.args.EngineArgs
-        engine.create_model_config = lambda args: self._read_model(args)
+        engine.create_model_config = partialmethod(_read_model, self)
         engine.create_speculative_config = lambda *_, **__: None
         if hasattr(engine, "_is_v1_supported_oracle"):
             engine._is_v1_supported_oracle = lambda *_, **__: True  # noqa: SLF001 - asks for a GPU
@@ -117,10 +121,6 @@ class Judge:
             importlib.import_module("vllm.utils.torch_utils")
         for module in [m for m in sys.modules.values() if counting in vars(m)]:
             setattr(module, counting, lambda: _GPUS)
-
-    def _read_model(self, args: Any) -> _Model:
-        self.model = _Model(args.model, args.max_model_len)
-        return self.model
 
     def _parallel_made(self, config: Any) -> None:
         self.parallel = config
@@ -172,13 +172,14 @@ class Judge:
     def _build(self, args: Any, *, headless: bool = False) -> None:
         engine = self.args.AsyncEngineArgs.from_cli_args(args)
         usage: Any = importlib.import_module("vllm.usage.usage_lib").UsageContext
-        context = usage.OPENAI_API_SERVER
-        try:
-            engine.create_engine_config(context, **({"headless": True} if headless else {}))
-        except TypeError as error:
-            if "usage_context" not in str(error) and "positional" not in str(error):
-                raise
-            engine.create_engine_config()
+        build = engine.create_engine_config
+        stated = {"usage_context": usage.OPENAI_API_SERVER, "headless": headless}
+        build(**{name: stated[name] for name in stated if name in signature(build).parameters})
+
+
+def _read_model(args: Any, judge: Judge) -> _Model:
+    judge.model = _Model(args.model, args.max_model_len)
+    return cast("_Model", judge.model)
 
 
 def _speculators(out: Callable[..., Any]) -> Callable[..., Any]:
@@ -311,23 +312,36 @@ def _experts(dice: random.Random) -> list[str]:
 def _batches(dice: random.Random) -> list[str]:
     tokens = _some(dice, "--max-num-batched-tokens", (0, 64, 128, 255, 256, 512, 2048, 8192), 0.8)
     longest = _some(dice, "--max-model-len", (128, 1024, 4096, 8192), 0.7)
+    # What a GPU's memory decides is left out: how many sequences 256 tokens and more are for.
+    often = 0.5 if tokens.rpartition(" ")[2] in {"0", "64", "128", "255"} else 1.0
     return [
         tokens,
         longest,
-        _some(dice, "--max-num-seqs", (0, 64, 128, 256, 257, 1024), 0.6) if tokens else "",
+        _some(dice, "--max-num-seqs", (0, 64, 128, 256, 257, 1024), often) if tokens else "",
         _some(dice, "--no-enable-chunked-prefill", [""], 0.4) if tokens and longest else "",
         _some(dice, "--gpu-memory-utilization", (0, 0.5, 1, 1.01, 90), 0.3),
     ]
 
 
+def _apart(judge: Judge, line: str) -> tuple[bool | None, str]:
+    """Judge in a process of its own: some releases change what they share."""
+    receiver, sender = os.pipe()
+    if os.fork() == 0:
+        with contextlib.suppress(BaseException), os.fdopen(sender, "w") as out:
+            out.write(json.dumps([judge.refuses(line), judge.because]))
+        os._exit(0)
+    os.close(sender)
+    with os.fdopen(receiver) as told:
+        text = told.read()
+    os.wait()
+    if not text:
+        raise ValueError(f"{line}: neither started nor refused")
+    refused, because = json.loads(text)
+    return refused, because if refused else ""
+
+
 def main(root: str) -> None:
     """Print every command line with what the release says of it, and why it refuses."""
     judge = Judge(Path(root))
-    told = {
-        line: (judge.refuses(line), getattr(judge, "because", ""))
-        for line in lines(Path(root).name)
-    }
-    json.dump(
-        {line: (r, why if r else "") for line, (r, why) in told.items() if r is not None},
-        sys.stdout,
-    )
+    told = {line: _apart(judge, line) for line in lines(Path(root).name)}
+    json.dump({line: said for line, said in told.items() if said[0] is not None}, sys.stdout)

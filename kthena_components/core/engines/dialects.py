@@ -113,6 +113,7 @@ LEVEL_SINCE = (0, 12, 0)
 """vLLM's first release that rewrites -O3 to --optimization-level 3."""
 _TYPES = {"sglang": {"size": "si-size"}}
 """Both engines' converters have one name and read other units."""
+_MODEL = (Option("--model", use=Use("model", counted=True)), ("--model",), ())
 _KSERVE = (
     (Option("--model-id", use=Use("model")), ("--model-id",), ()),
     (Option("--model-dir", use=Use("model")), ("--model-dir",), ()),
@@ -124,12 +125,19 @@ _Entry = tuple[Option, tuple[str, ...], tuple[str, ...]]
 
 
 @lru_cache(maxsize=64)
-def dialect_of(release: Release) -> Dialect:
-    """Give what a release accepts when it is started by its own program."""
+def dialect_of(release: Release, *, server: bool = False) -> Dialect:
+    """Give what a release accepts when it is started by its own program.
+
+    Args:
+        release: The release.
+        server: Whether it is vLLM's API server, which has --model in every release. `vllm serve`
+            of 0.9.0 has not.
+    """
     engine, version = release.engine, release.version
+    more = (_MODEL,) if server else ()
     return build_dialect(
         TITLES[engine],
-        _entries(release),
+        (*more, *_entries(release)),
         refused=_REFUSED[engine],
         underscores=engine == "vllm",
         dotted=engine == "vllm" and version >= DOTTED_SINCE,

@@ -46,6 +46,8 @@ class Table:
     texts: tuple[str, ...]
     """The same as their project writes them."""
     rows: tuple[Row, ...]
+    reader: str
+    """What the options were read from, in words."""
 
     def place(self, version: Version) -> int:
         """Give the place of the newest known release that is not newer than one; 0 for older."""
@@ -76,7 +78,7 @@ def load(engine: str) -> Table:
     texts = tuple(release["version"] for release in table["releases"])
     place = {text: at for at, text in enumerate(texts)}
     rows = tuple(_row(row, place) for row in table["options"])
-    return Table(engine, tuple(map(_version, texts)), texts, rows)
+    return Table(engine, tuple(map(_version, texts)), texts, rows, table["reader"])
 
 
 def _version(text: str) -> Version:

@@ -40,7 +40,7 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
     Its model comes from --model alone: a bare word is refused up to 0.9.2 and ignored since 0.10.0.
     """
     release = release_for("vllm", scope.image)
-    reading = Reading(dialect_of(release), scope).read(words)
+    reading = Reading(dialect_of(release, server=True), scope).read(words)
     if release.version >= BARE_WORD_TAKEN and reading.bare:
         word = scope.show(reading.bare.pop(0))
         text = f"the API server ignores the bare word '{word}' and takes its model from --model"

@@ -1,0 +1,119 @@
+"""The tables of options: written from releases, read back, and made from what is published."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kthena_components
+from toolchain.engine_flags import click_programs, isolated, tables
+from toolchain.engine_flags.flags import Flag
+from toolchain.engine_flags.releases import Engine, fetch
+
+TABLES = Path(kthena_components.__file__).parent / "core" / "engines" / "tables"
+FLAGS = st.builds(
+    Flag,
+    names=st.sampled_from([("--a",), ("--b", "-b"), ("--c",)]),
+    arity=st.sampled_from(["0", "1", "?", "+"]),
+    type=st.sampled_from(["text", "int"]),
+    choices=st.sampled_from([None, ("x", "y")]),
+    default=st.sampled_from([None, 0, False, "x"]),
+    off=st.sampled_from([(), ("--no-a",)]),
+)
+
+
+def source(version: int) -> tables.Source:
+    return tables.Source(version=f"0.{version}.0", file=f"e-0.{version}.tar.gz", sha256="0" * 64)
+
+
+@given(st.lists(st.lists(FLAGS, unique_by=lambda flag: flag.names[0]), min_size=1, max_size=5))
+def test_a_table_gives_back_what_each_release_had(releases: list[list[Flag]]) -> None:
+    known = [(source(number), flags) for number, flags in enumerate(releases)]
+    read = tables.releases_of(json.loads(tables.write("e", "r", known)))
+
+    assert [release for release, _ in read] == [release for release, _ in known]
+    for (_, found), (_, expected) in zip(read, known, strict=True):
+        # JSON and Python have one 0 for 0 and False.
+        assert set(map(repr, found)) == set(map(repr, expected))
+
+
+def test_an_option_that_comes_back_has_two_rows() -> None:
+    flag = Flag(names=("--a",), arity="1", type="text")
+    rows = tables.merge([(source(0), [flag]), (source(1), []), (source(2), [flag])])
+
+    assert [(row["since"], row.get("until")) for row in rows] == [
+        ("0.0.0", "0.0.0"),
+        ("0.2.0", None),
+    ]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "ray"])
+def test_a_table_is_written_as_it_is_read(engine: str) -> None:
+    text = (TABLES / f"{engine}.json").read_text()
+    table = json.loads(text)
+
+    written = tables.write(table["engine"], table["reader"], tables.releases_of(table))
+    assert sorted(written.splitlines()) == sorted(text.splitlines())
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "ray"])
+def test_every_release_names_its_distribution_and_its_hash(engine: str) -> None:
+    releases = json.loads((TABLES / f"{engine}.json").read_text())["releases"]
+
+    assert all(len(release["sha256"]) == 64 for release in releases)
+    assert all(release["version"] in release["file"] for release in releases)
+
+
+def test_a_distribution_is_unpacked_and_nothing_outside_its_package(tmp_path: Path) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for name in ("e-1/e/a.py", "e-1/e/../../out.py", "e-1/setup.py", "e-1/e/b.so"):
+            tar.addfile(tarfile.TarInfo(name), io.BytesIO())
+
+    class Index:
+        def download_package(self, _: Any, path: Path, *, verify: bool) -> None:
+            assert verify
+            path.write_bytes(archive.getvalue())
+
+    package: Any = SimpleNamespace(filename="e-1.tar.gz", version="1", digests={"sha256": "0" * 64})
+    index: Any = Index()
+    found = fetch(Engine(name="e", package="e", first="0"), package, index, tmp_path)
+
+    assert found == tables.Source(version="1", file="e-1.tar.gz", sha256="0" * 64)
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")] == ["e/a.py"]
+
+
+def test_a_foreign_parser_sees_no_variable_and_its_failure_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    parser = tmp_path / "sglang" / "srt" / "server_args.py"
+    parser.parent.mkdir(parents=True)
+    parser.write_text("import os\nraise ValueError(sorted(os.environ.items()))\n")
+    with pytest.raises(ValueError, match="did not run: ") as raised:
+        isolated.run("toolchain.engine_flags.sglang_parser", tmp_path, "-S")
+
+    assert "LC_ALL" in str(raised.value)
+    assert "HF_TOKEN" not in str(raised.value)
+
+
+def test_the_options_of_a_click_command_are_read_from_its_decorators(tmp_path: Path) -> None:
+    for name in ("ray/_private/ray_constants.py", "ray/autoscaler/_private/cli_logger.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("PORT = 6379\nCLICK_LOGGING_OPTIONS = []\n")
+    script = tmp_path / "ray/scripts/scripts.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(
+        "@cli.command()\n@click.option('--port', type=int, default=ray_constants.PORT)\n"
+        "@click.option('--head', is_flag=True)\ndef start(port, head): ...\n"
+    )
+
+    port, head = click_programs.read(tmp_path)
+    assert (port.names, port.type, port.default) == (("--port",), "int", 6379)
+    assert (head.names, head.arity) == (("--head",), "0")
