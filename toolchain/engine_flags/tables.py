@@ -45,10 +45,10 @@ def merge(releases: Sequence[Release]) -> list[dict[str, Any]]:
     """
     rows: list[tuple[Flag, int, int]] = []
     for number, (_, flags) in enumerate(releases):
-        before = {flag: at for at, (flag, _, last) in enumerate(rows) if last == number - 1}
+        before = {_form(flag): at for at, (flag, _, last) in enumerate(rows) if last == number - 1}
         for flag in flags:
-            if flag in before:
-                at = before[flag]
+            if _form(flag) in before:
+                at = before[_form(flag)]
                 rows[at] = (flag, rows[at][1], number)
             else:
                 rows.append((flag, number, number))
@@ -59,6 +59,11 @@ def merge(releases: Sequence[Release]) -> list[dict[str, Any]]:
         | ({"until": versions[last]} if last < newest else {})
         for flag, first, last in rows
     ]
+
+
+def _form(flag: Flag) -> str:
+    """Give what tells two forms apart: as a default, 0 is not False, though Python says so."""
+    return repr(flag)
 
 
 def _written(flag: Flag) -> dict[str, Any]:

@@ -138,7 +138,8 @@ class Judge:
             args = self.parser.parse_args(["serve", *line.split()])
         except SystemExit:
             return None
-        args.model = getattr(args, "model_tag", None) or args.model
+        if not self.serves:
+            args.model = args.model_tag
         try:
             self._start(args)
         except _StartedError:

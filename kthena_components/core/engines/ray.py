@@ -4,12 +4,14 @@ vLLM's helper script (examples/online_serving/multi-node-serving.sh) reads `--na
 hands every other word to `ray start`.
 """
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.core.engines.facts import Problem
 from kthena_components.core.engines.options import Option, Use
 from kthena_components.core.engines.programs import RAY_SCRIPT_NAME
+from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert, too_small
 from kthena_components.core.engines.words import Scope, has_gap
 from kthena_components.core.known import MaybeInt, Unknown
@@ -69,12 +71,25 @@ def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
 def read_ray(words: Sequence[str], scope: Scope) -> Ray:
     """Read `ray start --head`, `ray start --address=…` or `ray symmetric-run --min-nodes N`."""
     if words[0] == "start":
-        flags = {word.partition("=")[0] for word in words}
+        flags = [word.partition("=")[0] for word in words if word.startswith("--")]
         joins = "worker" if "--address" in flags else None
-        return Ray("head" if "--head" in flags else joins)
+        problems = tuple(_no_option(flag) for flag in flags if not _is_known(flag))
+        return Ray("head" if "--head" in flags else joins, problems=problems)
     own = words[: words.index("--")] if "--" in words else words
     found = flag_value(own, ("--min-nodes",))
     return read_size("--min-nodes", *found, scope) if found else Ray()
+
+
+def _is_known(flag: str) -> bool:
+    """Tell whether a release of Ray has an option; no image says which release it holds."""
+    return has_gap(flag) or flag in {"--", "--help"} or bool(load("ray").history(flag))
+
+
+def _no_option(flag: str) -> Problem:
+    near = difflib.get_close_matches(flag, load("ray").spellings, n=1)
+    text = f"`ray start` has no option '{flag}' in any release from {load('ray').texts[0]}"
+    remedy = f"write {near[0]}" if near else "remove it"
+    return Problem(flag=flag, text=text, remedy=remedy, hard=False, option=True)
 
 
 def flag_value(words: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:

@@ -58,6 +58,11 @@ class Table:
         place = self.place(version)
         return [row for row in self.rows if row.since <= place <= row.until]
 
+    @property
+    def spellings(self) -> list[str]:
+        """Give every spelling of every release."""
+        return sorted({name for row in self.rows for name in (*row.names, *row.off)})
+
     def history(self, spelling: str) -> list[tuple[int, int]]:
         """Give the spans of releases that have a spelling, oldest first, as places."""
         spans = ((row.since, row.until) for row in self.rows if spelling in (*row.names, *row.off))

@@ -1,6 +1,9 @@
 """TensorRT-LLM: its flags, and what a command line of it says. The package writes none.
 
-Flags: tensorrt_llm/commands/serve.py, parsed by Click: no abbreviations, underscores only.
+Flags: tensorrt_llm/commands/serve.py, parsed by Click: no abbreviations, and underscores in nearly
+all of them. The project publishes no source on the Python Package Index, so that there is no table
+by release: the names are those of tests/unittest/api_stability/references/trtllm_serve_cli.yaml of
+2026.
 """
 
 from collections.abc import Sequence
@@ -25,15 +28,19 @@ def _fraction(name: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[s
 
 
 _SWITCHES = """
-    --disable_kv_cache_reuse --enable_attention_dp --enable_chunked_prefill
-    --fail_fast_on_attention_window_too_large --grpc --trust_remote_code
+    --allow_request_chat_template --enable_attention_dp --enable_chunked_prefill
+    --enable_visual_gen --fail_fast_on_attention_window_too_large --grpc --no-telemetry
+    --telemetry --trust_remote_code
 """
 _VALUED = """
-    --backend --chat_template --cluster_size --custom_module_dirs --custom_tokenizer
-    --disagg_cluster_uri --host --kv_cache_dtype --log_level --max_batch_size --max_beam_width
-    --max_num_tokens --media_io_kwargs --metadata_server_config_file --moe_cluster_parallel_size
-    --num_postprocess_workers --otlp_traces_endpoint --port --reasoning_parser --revision
-    --served_model_name --server_role --tokenizer --tool_parser
+    --agent_percentage --agent_types --backend --chat_template --cluster_size --custom_module_dirs
+    --custom_tokenizer --disagg_cluster_uri --generation-config --hf_revision --host
+    --kv_cache_dtype --log_level --max_batch_size --max_beam_width --max_num_tokens
+    --media_io_kwargs --metadata_server_config_file --middleware --moe_cluster_parallel_size
+    --num_input_processor_workers --num_media_load_workers --num_postprocess_workers
+    --num_serve_frontends --otlp_traces_endpoint --port --post_processor_hook --reasoning_parser
+    --report_addr --revision --served_model_name --server_role --set --tokenizer --tool_parser
+    --video_pruning_rate --visual_gen_args
 """
 DIALECT = build_dialect(
     "TensorRT-LLM",

@@ -50,7 +50,9 @@ def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> 
         return given
     kind = option.type.removesuffix("?")
     if kind != option.type and given in _NOTHING:
-        return None
+        # The parser compares what it has read: no value is a choice only where None is one.
+        allowed = not option.choices or str(None) in option.choices
+        return None if allowed else _not_a_choice(option, shown)
     variable = None if in_shell else _UNEXPANDED.search(given)
     if variable is not None and kind in _NUMBERS:
         return Refused(

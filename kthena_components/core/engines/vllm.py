@@ -29,7 +29,7 @@ def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
     """
     release = release_for("vllm", scope.image)
     reading = Reading(dialect_of(release), scope).read(words)
-    _judge_model(reading, release)
+    _judge_model(reading, release, words)
     reading.take_model(positional=True)
     return _facts(reading, "vllm")
 
@@ -67,7 +67,7 @@ def _facts(reading: Reading, engine: str) -> CommandFacts:
     return replace(facts, data_mode=_data_mode(reading, facts), host_offload=offloads(reading))
 
 
-def _judge_model(reading: Reading, release: Release) -> None:
+def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> None:
     """Say what `vllm serve` does with --model (vllm/utils/argparse_utils.py `parse_args`)."""
     where = reading.where.get("model")
     if where is None:
@@ -77,7 +77,7 @@ def _judge_model(reading: Reading, release: Release) -> None:
     if moved and bare:
         text = f"{release.title} takes one model, and has {where} and '{reading.bare[0]}'"
         text = reading.scope.show(text)
-    elif not moved and ("=" not in where or release.version <= MODEL_REQUIRED):
+    elif not moved and ("--model" in words or release.version <= MODEL_REQUIRED):
         text = f"{release.title} takes the model of `vllm serve` as a bare word, not as {where}"
     else:
         return

@@ -98,6 +98,8 @@ def _converter(row: Mapping[str, Any], engine: str) -> Callable[[str], Any]:
 
     def convert(word: str) -> Any:
         if kind.endswith("?") and word in {"", "None"}:
+            if choices and "None" not in choices:
+                raise ValueError(word)
             return None
         value = _sized(word, engine, kind) if kind.startswith("size") else base(word)
         if choices and str(value) not in choices:

@@ -177,7 +177,14 @@ def test_an_image_without_a_release_is_taken_for_the_newest(shape: Row, engine: 
         started(launches[0], newest)
 
 
-ONE = {"model": "org/M", "tensor": 8, "data": 1, "expert": False, "gpus_per_pod": 8, "port": 80}
+ONE: Row = {
+    "model": "org/M",
+    "tensor": 8,
+    "data": 1,
+    "expert": False,
+    "gpus_per_pod": 8,
+    "port": 80,
+}
 
 
 @pytest.mark.parametrize(
