@@ -10,14 +10,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from pypi_simple import DistributionPackage, PyPISimple
+from packaging.version import Version
+from pypi_simple import PyPISimple
 
-from toolchain.engine_flags import click_programs, sglang, tables, vllm
+from toolchain.engine_flags import click_programs, lines, sglang, tables, vllm
 from toolchain.engine_flags.flags import Flag
+from toolchain.engine_flags.isolated import run
 from toolchain.engine_flags.releases import Engine, fetch, published
 
-TABLES = Path(__file__).parents[2] / "kthena_components" / "core" / "engines" / "tables"
+_ROOT = Path(__file__).parents[2]
+TABLES = _ROOT / "kthena_components" / "core" / "engines" / "tables"
+LINES = _ROOT / "tests" / "core" / "engines" / "lines.json"
+_LINES_EACH = 12
+"""Lines that are kept of each release."""
 ENGINES: Mapping[str, tuple[Engine, Callable[[Path], list[Flag]], str]] = {
     "vllm": (
         Engine(name="vllm", package="vllm", first="0.6.0"),
@@ -58,9 +65,16 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
     have = {source.version for source, _ in known}
     offered = published(engine, index)
     for version, package in offered.items():
-        if version not in have:
-            known.append(_read(engine, package, index, read))
-            print(f"{name} {version}: {len(known[-1][1])} options", file=sys.stderr, flush=True)
+        if version in have:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            source = fetch(engine, package, index, Path(folder))
+            flags = read(Path(folder))
+            if not flags:
+                raise ValueError(f"no option was found in {source.file}: its parser has moved")
+            known.append((source, flags))
+            keep_lines(name, version, Path(folder))
+        print(f"{name} {version}: {len(flags)} options", file=sys.stderr, flush=True)
     order = list(offered)
     known = [release for release in known if release[0].version in offered]
     known.sort(key=lambda release: order.index(release[0].version))
@@ -68,18 +82,27 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
     path.write_text(tables.write(name, reader, known))
 
 
-def _read(
-    engine: Engine,
-    package: DistributionPackage,
-    index: PyPISimple,
-    read: Callable[[Path], list[Flag]],
-) -> tables.Release:
-    with tempfile.TemporaryDirectory() as folder:
-        source = fetch(engine, package, index, Path(folder))
-        flags = read(Path(folder))
-    if not flags:
-        raise ValueError(f"no option was found in {source.file}: its parser stands elsewhere now")
-    return source, flags
+def keep_lines(engine: str, version: str, root: Path) -> None:
+    """Keep what the release's own parser says of some lines, which the reader is held against."""
+    if engine not in lines.KEPT:
+        return
+    kept = json.loads(LINES.read_text()) if LINES.exists() else {}
+    flag = "-O" if engine == "vllm" else "-S"
+    said = run(lines.__name__, root, flag, arguments=(engine, str(_LINES_EACH), version))
+    kept.setdefault(engine, {})[version] = said
+    LINES.write_text(write_lines(kept))
+
+
+def write_lines(kept: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write the lines as JSON with one of them on a line."""
+    parts = []
+    for engine, releases in sorted(kept.items()):
+        rows = [
+            f'  "{version}": [\n   ' + ",\n   ".join(map(json.dumps, said)) + "\n  ]"
+            for version, said in sorted(releases.items(), key=lambda item: Version(item[0]))
+        ]
+        parts.append(f' "{engine}": {{\n' + ",\n".join(rows) + "\n }")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 if __name__ == "__main__":

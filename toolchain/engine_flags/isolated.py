@@ -9,33 +9,36 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 _PROJECT = Path(__file__).parents[2]
 _START = (
-    "import sys; project, module, root = sys.argv[1:]; sys.path.insert(0, project);"
+    "import sys; project, module, *rest = sys.argv[1:]; sys.path.insert(0, project);"
     "import importlib; main = importlib.import_module(module).main;"
-    "sys.path.remove(project); main(root)"
+    "sys.path.remove(project); main(*rest)"
 )
 _SECONDS = 300
 _SHOWN = 2000
 
 
-def run(module: str, root: Path, *flags: str) -> Any:
-    """Run `main(root)` of a module of ours, and give the JSON that it prints.
+def run(module: str, root: Path, *flags: str, arguments: Sequence[str] = ()) -> Any:
+    """Run `main(root, …)` of a module of ours, and give the JSON that it prints.
 
     Args:
         module: The module: `toolchain.engine_flags.vllm_parser`.
         root: Where the release is unpacked.
         flags: More for Python: `-S` hides installed packages, `-O` drops assertions.
+        arguments: More for `main`.
 
     Raises:
         ValueError: It did not run to its end.
     """
+    python = [sys.executable, "-I", "-B", *flags, "-c"]
     with tempfile.TemporaryDirectory() as home:
         done = subprocess.run(
-            [sys.executable, "-I", "-B", *flags, "-c", _START, str(_PROJECT), module, str(root)],
+            [*python, _START, str(_PROJECT), module, str(root), *arguments],
             cwd=home,
             env={"HOME": home, "LC_ALL": "C.UTF-8", "PATH": os.defpath},
             capture_output=True,

@@ -1,14 +1,13 @@
 """Ask the parser of one release, unpacked at a path, what it makes of random command lines.
 
-Runs in a process of its own, as the readers of the tables do. `make engine-lines` keeps what it
-says in tests/core/engines/lines.json, which the reader of command lines is held against.
+Runs in a process of its own, as the readers of the tables do. `make engine-tables` keeps what each
+release says in tests/core/engines/lines.json, and the reader of command lines is held against it.
 """
 
 import argparse
 import contextlib
 import io
 import json
-import os
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +24,13 @@ KEPT = {
 }  # fmt: skip
 """What is kept of a line that is taken."""
 _LEFT_OUT = {"--config", "--help", "-h", "--version"}
+_NEAR_LEFT_OUT = ("--conf", "--hel", "--vers", "-h")
+_SHORTEST = 7
+"""Characters of the shortest abbreviation."""
 _WORDS = ("8", "2", "0.5", "8k", "8K", "2Ki", "abc", "auto", "None", "true", "{}", "-1", "x y")
 _ODD = ("--no-such-thing", "-z", "stray", "-tp9", "-tp=2", "--model=other", "--swap-space=4")
 Row = tuple[list[str], dict[str, Any] | None]
+Parse = Callable[[list[str]], argparse.Namespace]
 
 
 def random_lines(
@@ -39,36 +42,42 @@ def random_lines(
     sizes = [action for action in actions if action.dest in kept]
     for _ in range(count):
         words = ["--model-path", "org/M"] if "model_path" in kept else ["org/M"]
-        if "model_path" not in kept and chance.random() < 0.2:  # noqa: PLR2004 - mostly right
+        if "model_path" not in kept and _happens(chance, 0.2):
             words = []
         for _ in range(chance.randrange(4)):
-            words += [chance.choice(_ODD)] if chance.random() < 0.06 else []  # noqa: PLR2004
-            pool = sizes if chance.random() < 0.6 else actions  # noqa: PLR2004
-            words += _words(chance.choice(pool), chance)
+            words += [chance.choice(_ODD)] if _happens(chance, 0.06) else []
+            words += _words(chance.choice(sizes if _happens(chance, 0.6) else actions), chance)
         yield words
+
+
+def _happens(chance: random.Random, share: float) -> bool:
+    return chance.random() < share
 
 
 def _words(action: argparse.Action, chance: random.Random) -> list[str]:
     name = chance.choice(action.option_strings)
-    if len(name) > 9 and chance.random() < 0.15:  # noqa: PLR2004 - an abbreviation
-        name = name[: chance.randrange(7, len(name))]
-    if name.startswith("--") and chance.random() < 0.15:  # noqa: PLR2004
+    if len(name) > _SHORTEST and _happens(chance, 0.15):
+        name = name[: chance.randrange(_SHORTEST, len(name))]
+    if name.startswith("--") and _happens(chance, 0.15):
         name = "--" + name[2:].replace("-", "_")
-    if name in _LEFT_OUT or name.replace("_", "-").startswith(("--conf", "--hel", "--vers")):
+    if name.startswith(_NEAR_LEFT_OUT):
         return []
-    least = 1 if action.nargs == "+" else 0
-    several = {None: 1, "?": chance.randrange(2), "+": 2, "*": 2}
-    count = several.get(action.nargs, action.nargs)
-    if chance.random() < 0.05:  # noqa: PLR2004
-        count = chance.randrange(least, 3)
-    values = [_value(action, chance) for _ in range(int(count))]
-    return (
-        [f"{name}={values[0]}"] if len(values) == 1 and chance.random() < 0.3 else [name, *values]
-    )  # noqa: PLR2004
+    values = [_value(action, chance) for _ in range(_count(action.nargs, chance))]
+    joined = len(values) == 1 and _happens(chance, 0.3)
+    return [f"{name}={values[0]}"] if joined else [name, *values]
+
+
+def _count(nargs: int | str | None, chance: random.Random) -> int:
+    """Choose how many values an option gets: mostly as many as it takes."""
+    if _happens(chance, 0.05):
+        return chance.randrange(3)
+    if isinstance(nargs, int):
+        return nargs
+    return 1 if nargs is None else chance.randrange(2) if nargs == "?" else 2
 
 
 def _value(action: argparse.Action, chance: random.Random) -> str:
-    if chance.random() < 0.12:  # noqa: PLR2004
+    if _happens(chance, 0.12):
         return chance.choice(_WORDS)
     with contextlib.suppress(TypeError, IndexError):
         return str(chance.choice(list(action.choices or ())))
@@ -80,9 +89,7 @@ def _value(action: argparse.Action, chance: random.Random) -> str:
     return "4"
 
 
-def judge(
-    parse: Callable[[list[str]], argparse.Namespace], words: list[str], kept: Sequence[str]
-) -> Row:
+def judge(parse: Parse, words: list[str], kept: Sequence[str]) -> Row:
     """Give what a parser says of a line: what it reads, or None where it does not take it."""
     try:
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
@@ -93,27 +100,24 @@ def judge(
     return words, {k: v for k, v in plain.items() if type(v) in {int, str, bool}}
 
 
-def main(root: str) -> None:
-    """Print what the release unpacked at a path says of random lines: COUNT SEED in the name.
-
-    The folder's name ends in `-COUNT-SEED`, because nothing else reaches this process.
-    """
-    out, sys.stdout = sys.stdout, sys.stderr
-    _, count, seed = Path(root).name.rsplit("-", 2)
-    os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
-    engine = "vllm" if (Path(root) / "vllm").exists() else "sglang"
-    chance = random.Random(int(seed))  # noqa: S311 - lines to try, no secrets
-    if engine == "vllm":
-        from toolchain.engine_flags import vllm_parser  # noqa: PLC0415 - pydantic is for vLLM alone
-
-        whole, own = vllm_parser.build_parser(Path(root))
-        parse: Callable[[list[str]], argparse.Namespace] = lambda words: whole.parse_args(  # noqa: E731
-            ["serve", *words]
-        )
-    else:
-        from toolchain.engine_flags import sglang_parser  # noqa: PLC0415
-
-        own = sglang_parser.build_parser(Path(root))
-        parse = own.parse_args
+def main(root: str, engine: str, count: str, seed: str) -> None:
+    """Print what the release unpacked at a path says of some random lines."""
+    out, sys.stdout = sys.stdout, sys.stderr  # what the release prints is not ours
+    parse, own = _parsers(engine, Path(root))
+    chance = random.Random(seed)  # noqa: S311 - lines to try, no secrets
     lines = random_lines(own, KEPT[engine], chance, int(count))
     json.dump([judge(parse, words, KEPT[engine]) for words in lines], out)
+
+
+def _parsers(engine: str, root: Path) -> tuple[Parse, argparse.ArgumentParser]:
+    """Give what parses a line as the engine does, and the parser that has the options."""
+    # Each engine's own imports: SGLang's process sees no installed package.
+    if engine == "sglang":
+        from toolchain.engine_flags import sglang_parser  # noqa: PLC0415 - as above
+
+        parser = sglang_parser.build_parser(root)
+        return parser.parse_args, parser
+    from toolchain.engine_flags import vllm_parser  # noqa: PLC0415 - as above
+
+    whole, serve = vllm_parser.build_parser(root)
+    return (lambda words: whole.parse_args(["serve", *words])), serve

@@ -89,6 +89,8 @@ class Dialect:
     """The release whose options these are."""
     ordered: tuple[str, ...] = ()
     """The spellings in order, so that those with a prefix stand together."""
+    fields: frozenset[str] = frozenset()
+    """What its options can state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,13 @@ def build_dialect(
         spellings.update(dict.fromkeys(names, option))
         if off:
             spellings.update(dict.fromkeys(off, replace(option, off=True)))
-    return Dialect(engine=engine, options=spellings, ordered=tuple(sorted(spellings)), **how)
+    return Dialect(
+        engine=engine,
+        options=spellings,
+        ordered=tuple(sorted(spellings)),
+        fields=frozenset(option.field for option in spellings.values()),
+        **how,
+    )
 
 
 def understand(flag: str, dialect: Dialect) -> Meaning:

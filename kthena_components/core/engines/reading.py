@@ -20,6 +20,7 @@ from kthena_components.core.engines.words import Scope, has_gap
 from kthena_components.core.known import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
+_FIELDS = fields(CommandFacts)
 _ANYTHING = Option("", type="any-json")
 _REFUSED = "refused"
 """The type of an option that is known and ends the start (SGLang's DeprecatedAction)."""
@@ -163,15 +164,15 @@ class Reading:
 
     def facts(self, engine: str) -> CommandFacts:
         """Give what the flags of this dialect can state; the rest has its default."""
-        known = {"model", *self.values, *(o.field for o in self.dialect.options.values())}
-        values = {f.name: self.get(f.name, f.default) for f in fields(CommandFacts)}
+        known = self.dialect.fields
+        values = {f.name: self.get(f.name, f.default) for f in _FIELDS}
         return CommandFacts(
             engine=engine,
             release=self.dialect.release,
             options=MappingProxyType(dict(self.options)),
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
-            **{name: value for name, value in values.items() if name in known},
+            **{k: v for k, v in values.items() if k in known or k in self.values or k == "model"},
         )
 
     def _flag(self, word: str, items: Sequence[str], at: int) -> int:

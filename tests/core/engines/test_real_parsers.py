@@ -1,0 +1,88 @@
+"""The reader against the engines' own parsers: what each release said of random lines.
+
+`make engine-tables` asks a release when it adds it, and keeps the answers in lines.json.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kthena_components.core.engines import CommandFacts, read_command
+from kthena_components.core.known import Unknown
+
+Row = tuple[str, str, list[str], Mapping[str, Any] | None]
+LINES: Mapping[str, Mapping[str, Any]] = json.loads(
+    Path(__file__).with_name("lines.json").read_text()
+)
+IMAGES = {"vllm": "vllm/vllm-openai:v", "sglang": "lmsysorg/sglang:v"}
+STARTS = {"vllm": ["vllm", "serve"], "sglang": ["python3", "-m", "sglang.launch_server"]}
+FIELDS = {
+    "tensor_parallel_size": "tensor",
+    "tp_size": "tensor",
+    "pipeline_parallel_size": "pipeline",
+    "pp_size": "pipeline",
+    "data_parallel_size": "data",
+    "decode_context_parallel_size": "decode_context",
+    "prefill_context_parallel_size": "prefill_context",
+    "enable_expert_parallel": "expert",
+    "nnodes": "nnodes",
+    "node_rank": "node_rank",
+    "max_model_len": "max_model_len",
+    "context_length": "max_model_len",
+    "model_path": "model",
+    "model_tag": "model",
+}
+NOT_STATED = {"nnodes": 1, "node_rank": 0}
+# What a parser does beyond its table: LoRA modules have a parser of their own, and so has -O.
+BEYOND = ("--lora-mod", "--prompt-adapters", "-O", "--optimization", "--compilation", "--middleware")
+
+
+def rows() -> Iterator[Row]:
+    for engine, releases in LINES.items():
+        for version, said in releases.items():
+            yield from ((engine, version, words, read) for words, read in said)
+
+
+def read(engine: str, version: str, words: list[str]) -> CommandFacts:
+    facts = read_command([*STARTS[engine], *words], {}, image=IMAGES[engine] + version)
+    assert facts is not None
+    return facts
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_line_is_refused_by_the_reader_as_by_the_engine(engine: str) -> None:
+    judged, wrong = 0, []
+    for _, version, words, said in (row for row in rows() if row[0] == engine):
+        if any(word.replace("_", "-").startswith(BEYOND) for word in words):
+            continue
+        judged += 1
+        problems = [p for p in read(engine, version, words).problems if p.hard]
+        # What the parser takes and the engine's configuration refuses is a rule of its own.
+        problems = [p for p in problems if "of at least" not in p.text]
+        if bool(problems) is not (said is None):
+            wrong.append((version, words, [p.text for p in problems]))
+
+    assert judged > 600
+    assert wrong == []
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_line_says_to_the_reader_what_it_says_to_the_engine(engine: str) -> None:
+    compared, wrong = 0, []
+    for _, version, words, said in (row for row in rows() if row[0] == engine):
+        facts = read(engine, version, words)
+        for name, value in (said or {}).items():
+            field = FIELDS.get(name)
+            found = getattr(facts, field) if field else None
+            if field is None or isinstance(found, Unknown) or value == "auto" or value == -1:
+                continue
+            compared += 1
+            stated = NOT_STATED.get(field) if found is None else found
+            if stated != value:
+                wrong.append((version, words, field, value, found))
+
+    assert compared > 2000
+    assert wrong == []
