@@ -31,9 +31,8 @@ def _role(number: int) -> dict[str, Any]:
         "worker_replicas": 1,
         "engine": {
             "kind": "vllm",
-            "image": "vllm/vllm-openai:v0.10.1",
+            "image": "vllm/vllm-openai:v0.33.0",
             "model": f"meta-llama/Llama-3.1-405B-Instruct-{number}",
-            "launcher": "ray",
             "parallelism": {"tensor": 8, "pipeline": 2},
         },
         "resources": {

@@ -48,7 +48,7 @@ def serving(number: int) -> dict[str, Any]:
     """Describe one of the servings, each with a model of its own."""
     engine = {
         "kind": "vllm",
-        "image": "vllm/vllm-openai:v0.10.1",
+        "image": "vllm/vllm-openai:v0.33.0",
         "model": f"example/model-{number}",
         "parallelism": {"tensor": 1, "pipeline": PODS},
     }

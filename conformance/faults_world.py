@@ -219,7 +219,7 @@ def serving(backend: str) -> dict[str, Any]:
     """Write a serving of two pods."""
     engine = {
         "kind": "vllm",
-        "image": "vllm/vllm-openai:v0.10.1",
+        "image": "vllm/vllm-openai:v0.33.0",
         "model": "meta-llama/Llama-3.1-8B-Instruct",
         "launcher": "native",
         "parallelism": {"pipeline": 2},

@@ -30,7 +30,7 @@ def serving(
     """Describe a serving of whole nodes."""
     engine = {
         "kind": "vllm",
-        "image": "vllm/vllm-openai:v0.10.1",
+        "image": "vllm/vllm-openai:v0.33.0",
         "model": "example/private-model",
         "parallelism": {"tensor": 8, "pipeline": workers + 1},
     }

@@ -101,4 +101,4 @@ def _apart(members: list[Any], keys: tuple[str, ...]) -> list[Any]:
 
 
 def _image(draw: random.Random) -> str:
-    return draw.choice(("vllm/vllm-openai:v0.10.1", "busybox", "registry:5000/a/b@sha256:00", ""))
+    return draw.choice(("vllm/vllm-openai:v0.33.0", "busybox", "registry:5000/a/b@sha256:00", ""))

@@ -12,7 +12,7 @@ network = HyperNodeTopology("network", {"inventory": {
 queue = Queue("research", {"weight": 2, "capability": {"nvidia.com/gpu": 16}})
 engine: EngineArgs = {
     "kind": "vllm",
-    "image": "vllm/vllm-openai:v0.10.1",
+    "image": "vllm/vllm-openai:v0.33.0",
     "model": "meta-llama/Llama-3.1-405B-Instruct-FP8",
     "parallelism": {"tensor": 8, "pipeline": 2},
 }

@@ -13,7 +13,7 @@ role: RoleArgs = {
     "name": "serve",
     "engine": {
         "kind": "vllm",
-        "image": "vllm/vllm-openai:v0.10.1",
+        "image": "vllm/vllm-openai:v0.33.0",
         "model": "meta-llama/Llama-3.1-8B-Instruct",
     },
     "hugging_face_token": {"name": token.metadata["name"], "key": "token"},

@@ -5,7 +5,7 @@ from kthena_components import EngineArgs, Role, RoleArgs, ServingGroup
 
 engine: EngineArgs = {
     "kind": "vllm",
-    "image": "vllm/vllm-openai:v0.10.1",
+    "image": "vllm/vllm-openai:v0.33.0",
     "model": "Qwen/Qwen2.5-72B-Instruct",
     "parallelism": {"tensor": 8, "pipeline": 2},
 }

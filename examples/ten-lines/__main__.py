@@ -5,7 +5,7 @@ from kthena_components import EngineArgs, ModelServing, RoleArgs
 
 engine: EngineArgs = {
     "kind": "vllm",
-    "image": "vllm/vllm-openai:v0.10.1",
+    "image": "vllm/vllm-openai:v0.33.0",
     "model": "meta-llama/Llama-3.1-405B-Instruct-FP8",
     "parallelism": {"tensor": 8, "pipeline": 2},
 }

@@ -35,8 +35,6 @@ ELSEWHERE = Unknown("the engine is started by another object")
 NO_SCHEDULER = Unknown("the scheduler is not known yet")
 _LONGEST_SIZE = 6
 """Digits of a GROUP_SIZE that is looked at."""
-_JOINS = CommandFacts(ray_role="worker")
-"""The command of a pod that joins an engine. Its sizes are the entry's, and judged there."""
 
 
 def group_kind(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -138,7 +136,7 @@ def _engine(
         name=name,
         pods=pods,
         replicas=1 if pods != 1 else as_count(spec.get("replicas"), "replicas", 1),
-        entry=replace(pod, command=_JOINS) if joins else pod,
+        entry=replace(pod, command=_joining(pod.command)) if joins else pod,
         worker=None,
     )
 
@@ -154,6 +152,17 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
         return False
     alone = command.engine is None and command.ray_role == "worker"
     return alone or (command.headless is True and command.nnodes is None)
+
+
+def _joining(command: CommandFacts | None) -> CommandFacts:
+    """Give what is judged of a pod that joins an engine: its sizes are the entry's, not its own.
+
+    Headless says that it joins without Ray.
+    """
+    if command is None:
+        return CommandFacts(ray_role="worker", headless=True)
+    by_ray = command.engine is None and command.ray_role is not None
+    return CommandFacts(ray_role="worker", headless=not by_ray, ray_script=command.ray_script)
 
 
 def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:

@@ -9,12 +9,18 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kthena_components.core.engines import Commands, Launch, write_commands
+from kthena_components.core.engines import (
+    Commands,
+    Launch,
+    default_launcher,
+    stated_release,
+    write_commands,
+)
 from kthena_components.core.models import shape_keys
 from kthena_components.core.overlay import lay_over
 from kthena_components.core.pod_template import Template
 from kthena_components.core.quantity import add_resources, parse_quantity
-from kthena_components.core.spec import ResourcesSpec, RoleSpec
+from kthena_components.core.spec import EngineSpec, ResourcesSpec, RoleSpec
 from kthena_components.core.surroundings import MODEL_CONFIG
 
 ENGINE_CONTAINER = "engine"
@@ -28,9 +34,10 @@ def launch_of(role: RoleSpec) -> Launch:
         message = f"role '{role.name}' has no engine"
         raise ValueError(message)
     engine, parallelism = role.engine, role.engine.parallelism
+    release = stated_release(engine.kind, _image(role, engine))
     return Launch(
         kind=engine.kind,
-        launcher=engine.launcher,
+        launcher=engine.launcher or default_launcher(engine.kind, release, parallelism.data),
         model=engine.model,
         tensor=parallelism.tensor,
         pipeline=parallelism.pipeline,
@@ -40,7 +47,16 @@ def launch_of(role: RoleSpec) -> Launch:
         gpus_per_pod=(role.resources or ResourcesSpec()).gpus_per_pod,
         port=engine.port,
         extra_args=tuple(engine.extra_args),
+        release=release,
     )
+
+
+def _image(role: RoleSpec, engine: EngineSpec) -> str:
+    """Give the image that the engine's container will have: an overlay may put in another."""
+    spec = (role.overlay or {}).get("spec") or {}
+    own = (c for c in spec.get("containers") or [] if c["name"] == ENGINE_CONTAINER)
+    image = next((container.get("image") for container in own), None)
+    return image if isinstance(image, str) else engine.image
 
 
 def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:

@@ -69,10 +69,16 @@ def engine_only_field(role: RoleSpec) -> Iterator[Finding]:
 def engine_launch(role: RoleSpec) -> Iterator[Finding]:
     """The engine can be started in the shape that is asked for, at a port that is free.
 
-    Pass: vLLM with launcher ray or native; port 8080.
-    Fail: SGLang with launcher ray; port 6379 with Ray over 2 pods.
+    The release that the tag of the engine's own image states must have what is asked for. For
+    several pods of vLLM: --nnodes, with launcher native, since 0.11.1; multi-node-serving.sh, with
+    launcher ray, since 0.8.0, and in 0.11.1 the workers of a copy that Ray spreads over pods end.
+    An image that states no release is taken for the newest.
+
+    Pass: vLLM with launcher ray or native; port 8080; 2 pods of vllm/vllm-openai:v0.33.0, native.
+    Fail: SGLang with launcher ray; port 6379 with Ray over 2 pods; 2 pods of v0.11.0, native.
     Level: mandatory.
-    Source: vllm/config/parallel.py; sglang/srt/server_args.py; this package: core/engines.
+    Source: vllm/config/parallel.py, vllm/engine/arg_utils.py and vllm/v1/worker/gpu_worker.py
+    init_device; sglang/srt/server_args.py; this package: core/engines.
     """
     yield from (found for found in _refused(role) if found.rule != _SGLANG_DATA)
 

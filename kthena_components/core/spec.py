@@ -129,7 +129,7 @@ class EngineSpec(Spec):
     kind: Annotated[EngineKind, _WORD]
     image: Text
     model: Text
-    launcher: Annotated[Launcher, _WORD] = Launcher.NATIVE
+    launcher: Annotated[Launcher, _WORD] | None = None
     parallelism: ParallelismSpec = Field(default_factory=ParallelismSpec)
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
     extra_args: list[str] = []

@@ -41,14 +41,19 @@ class EngineArgs(TypedDict):
     kind: EngineWord
     """Engine whose command lines are written: vllm or sglang."""
     image: pulumi.Input[str]
-    """Image of the entry and the workers. With the ray launcher it must contain Ray. Pin it by
-    version or digest, or two pods of one engine may run different code."""
+    """Image of the entry and the workers. Pin it by version or digest, or two pods of one engine
+    may run different code. Where the tag of vllm/vllm-openai or lmsysorg/sglang states a release,
+    the commands are written for that release, and what it cannot do is refused; for any other
+    image they are written for the newest. With the ray launcher it must contain Ray: vLLM's own
+    does up to v0.17.1."""
     model: pulumi.Input[str]
     """Model name or path, as the engine takes it. When it is an Output, the checks that read the
     model's shape say that they could not judge."""
     launcher: NotRequired[LauncherWord]
-    """How the pods of one engine find each other. Default native: the engine's own flags; ray
-    starts a Ray cluster first, and vLLM only."""
+    """How the pods of one engine find each other: native by the engine's own flags, ray by a Ray
+    cluster that is started first, vLLM only. Default native, and ray where the image states a vLLM
+    below 0.11.1, which cannot join its pods by itself unless data is above 1. Without effect on an
+    engine of one pod."""
     parallelism: NotRequired[ParallelismArgs]
     """How the engine is split over GPUs. Default: not at all, one GPU."""
     port: NotRequired[int]

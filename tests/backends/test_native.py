@@ -268,7 +268,7 @@ def test_a_group_below_the_partition_is_left_as_it_is() -> None:
 def test_a_change_in_one_role_reaches_the_other_only_by_group(rollout: str, same: bool) -> None:
     changes = {"rollout_strategy.type": rollout}
     key = "StatefulSet/split-0-decode-0"
-    image = {"roles[0].engine.image": "vllm/vllm-openai:v0.11.0"}
+    image = {"roles[0].engine.image": "vllm/vllm-openai:v0.10.2"}
     before = spec_of(manifests(PREFILL_DECODE, changes)[key])
     after = spec_of(manifests(PREFILL_DECODE, changes | image)[key])
     assert (before == after) is same

@@ -30,7 +30,7 @@ spec:
     spec:
       containers:
         - name: engine
-          image: vllm/vllm-openai:v0.10.1
+          image: vllm/vllm-openai:v0.33.0
           command: [vllm, serve, meta-llama/Llama-3.3-70B-Instruct, --config, /c/config.yaml]
           resources: {limits: {nvidia.com/gpu: 8}}
           volumeMounts: [{name: shm, mountPath: /dev/shm}, {name: config, mountPath: /c}]

@@ -24,7 +24,7 @@ def stack(**changes: Any) -> Need:
         "name": "chat", "namespace": "serving", "replicas": 2,
         "roles": [{
             "name": "serve", "worker_replicas": 1,
-            "engine": {"kind": "vllm", "image": "vllm/vllm-openai:v0.10.1", "launcher": "native",
+            "engine": {"kind": "vllm", "image": "vllm/vllm-openai:v0.33.0", "launcher": "native",
                        "model": "m", "parallelism": {"tensor": 8, "pipeline": 2}},
             "resources": {"gpus_per_pod": 8},
         }],

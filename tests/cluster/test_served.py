@@ -25,7 +25,7 @@ TREE = "topology.volcano.sh/v1alpha1"
 
 def serving(backend: str) -> dict[str, Any]:
     resources = {"gpus_per_pod": 1}
-    engine = {"kind": "vllm", "image": "vllm/vllm-openai:v0.10.1", "model": "Qwen/Qwen3-0.6B"}
+    engine = {"kind": "vllm", "image": "vllm/vllm-openai:v0.33.0", "model": "Qwen/Qwen3-0.6B"}
     role = {"name": "serve", "engine": engine, "resources": resources}
     return {"name": f"llama-{backend}", "backend": backend, "roles": [role]}
 

@@ -1,5 +1,7 @@
 """Sizes of weights, caches and overhead, and KAITO's arithmetic, against published figures."""
 
+from dataclasses import replace
+
 import pytest
 
 from kthena_components.core.hardware import Instance, find_instance
@@ -125,7 +127,7 @@ def test_a_model_has_its_weights(name: str) -> None:
     assert weights_of(name) == pytest.approx(WEIGHTS[name], abs=0.05)
 
 
-COUNTED = frozenset({"bf16", "fp8", "mxfp4", "int4"})
+COUNTED = frozenset({"bf16", "fp8", "mxfp8", "int8", "nvfp4", "mxfp4", "int4"})
 """Forms of weights of which the part of the experts is counted."""
 
 
@@ -137,8 +139,27 @@ def test_a_row_with_weights_says_their_form_and_source(shape: ModelShape) -> Non
         assert shape.context is not None
         rest = weights_on_gpu(shape, Split(experts=10**9), shape.weights_gib)
         assert 0 <= rest <= shape.weights_gib
-        if shape.dtype in COUNTED:
-            assert bool(shape.experts and shape.expert_ffn) == (rest < shape.weights_gib)
+        assert shape.dtype in COUNTED
+        assert bool(shape.experts and shape.expert_ffn) == (rest < shape.weights_gib)
+
+
+@pytest.mark.parametrize("shape", known_models(), ids=lambda shape: shape.name)
+def test_every_form_of_the_table_has_its_bits(shape: ModelShape) -> None:
+    """A row that gets its weights later must not count its experts as shared by tensor only."""
+    sized = replace(shape, weights_gib=1e6, experts=8, expert_ffn=1024, hidden=1024)
+    rest = weights_on_gpu(sized, Split(experts=10**9), 1e6)
+    assert shape.dtype is None or (shape.dtype in COUNTED and rest < 1e6)
+
+
+def test_experts_of_nvfp4_spread_over_their_own_ranks() -> None:
+    """58 layers of 256 experts, 4 bits of a number and a scale of 8 bits for each 16 of them."""
+    name = "nvidia/DeepSeek-V3.1-NVFP4"
+    experts = 58 * 256 * 3 * 7168 * 2048 * 4.5 / 8 / GIB
+    assert weights_on_gpu(shape_of(name), Split(experts=10**9), 359.84) == pytest.approx(
+        359.84 - experts, abs=0.01
+    )
+    spread = weights_on_gpu(shape_of(name), Split(experts=8), 359.84)
+    assert spread == pytest.approx(359.84 - experts * 7 / 8, abs=0.01)
 
 
 def test_experts_are_most_of_a_model_and_spread_over_their_own_ranks() -> None:

@@ -111,7 +111,7 @@ def test_shares_become_counts_of_groups(update: Args, budget: int, partition: in
 
 
 CHANGE_PODS = {
-    "image": {"roles[0].engine.image": "vllm/vllm-openai:v0.11.0"},
+    "image": {"roles[0].engine.image": "vllm/vllm-openai:v0.10.2"},
     "flag": {"roles[0].engine.extra_args": ["--seed", "1"]},
     "memory": {"roles[0].resources.memory": "1000Gi"},
     "overlay": {"roles[0].overlay.metadata.labels": {"team": "chat"}},

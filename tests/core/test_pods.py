@@ -128,6 +128,26 @@ def test_an_overlay_reaches_entry_and_workers() -> None:
         assert [c["tty"] for c in pod["spec"]["containers"]] == [True]
 
 
+@pytest.mark.parametrize(
+    ("image", "overlaid", "launcher", "release"),
+    [
+        ("vllm/vllm-openai:v0.11.0", None, "ray", (0, 11, 0)),
+        ("vllm/vllm-openai:v0.33.0", None, "native", (0, 33, 0)),
+        ("vllm/vllm-openai:v0.33.0", "vllm/vllm-openai:v0.11.0", "ray", (0, 11, 0)),
+        ("vllm/vllm-openai:v0.11.0", "me/vllm:v1", "native", None),
+        (LATE, None, "native", None),
+    ],
+)
+def test_the_image_that_will_run_decides_who_joins_the_pods(
+    image: str, overlaid: str | None, launcher: str, release: tuple[int, ...] | None
+) -> None:
+    changes: Args = {"engine.image": image, "engine.launcher": REMOVED}
+    if overlaid is not None:
+        changes["overlay.spec.containers"] = [{"name": "engine", "image": overlaid}]
+    launch = launch_of(role(RAY, changes))
+    assert (launch.launcher, launch.release) == (launcher, release)
+
+
 def test_a_role_of_templates_starts_no_engine() -> None:
     with pytest.raises(ValueError, match="role 'prefill' has no engine"):
         launch_of(role(TEMPLATES_PLAIN["roles"][0]))

@@ -10,8 +10,8 @@ from tests.support.engine import ROOT, Run, Stack
 OWN = "kthena-components:"
 TOKEN = "hf_token-of-the-test"  # noqa: S105 - opens nothing
 NEW_IMAGE = {
-    "vllm/vllm-openai:v0.10.1": "vllm/vllm-openai:v0.10.2",
-    "vllm/vllm-openai:latest": "vllm/vllm-openai:v0.10.2",
+    "vllm/vllm-openai:v0.33.0": "vllm/vllm-openai:v0.32.0",
+    "vllm/vllm-openai:v0.11.0": "vllm/vllm-openai:v0.10.2",
     "lmsysorg/sglang:v0.5.3": "lmsysorg/sglang:v0.5.4",
 }
 

@@ -18,12 +18,12 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from kthena_components.backends.base import Manifest
 from policies.pack import POLICIES
+from tests.support.specs import VLLM, image_of
 
 Args = dict[str, Any]
 UNKNOWN = UNKNOWN_STRING_VALUE
 """What the engine puts for a text that a preview does not know."""
 GPU = "nvidia.com/gpu"
-VLLM_IMAGE = "vllm/vllm-openai:v0.10.1"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 STATEFUL_SET = "kubernetes:apps/v1:StatefulSet"
 POD = "kubernetes:core/v1:Pod"
@@ -45,7 +45,8 @@ def container(name: str = "main", gpus: object = 8, **fields: Any) -> Args:
     """Give a container of a vLLM image; `gpus=None` leaves out the resources."""
     resources = {} if gpus is None else {"resources": {"limits": {GPU: gpus}}}
     mounts = [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108 - NCCL's shared memory
-    return {"name": name, "image": VLLM_IMAGE, "volumeMounts": mounts, **resources, **fields}
+    image = image_of(str(fields["command"])) if "command" in fields else VLLM
+    return {"name": name, "image": image, "volumeMounts": mounts, **resources, **fields}
 
 
 def vllm(*args: str, **fields: Any) -> Args:

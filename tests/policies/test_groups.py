@@ -18,7 +18,7 @@ from tests.policies.objects import (
     refusals,
     silent,
 )
-from tests.support.specs import ALL, ENGINE_RAY, changed
+from tests.support.specs import ALL, ENGINE_NATIVE, ENGINE_RAY, changed
 
 RANKS = (
     "spec.template.spec.containers[0].command: engine 'decode' starts tensor 8 × pipeline 2 = 16 "
@@ -219,7 +219,7 @@ def test_what_objects_refer_to_is_judged_in_the_stack() -> None:
 
 
 def test_a_native_launch_over_workers_is_judged_as_a_group_too() -> None:
-    bodies = emitted(changed(ENGINE_RAY, {"replicas": 1, "roles[0].engine.launcher": "native"}))
+    bodies = emitted(changed(ENGINE_NATIVE, {"replicas": 1}))
     sets = [body for body in bodies if body["kind"] == "StatefulSet"]
     assert len(sets) == 2
     assert all(silent(STATEFUL_SET, body) for body in sets)

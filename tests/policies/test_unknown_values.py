@@ -142,7 +142,7 @@ def test_a_custom_resource_whose_pods_are_hidden_says_so(roles: object) -> None:
 
 
 def test_an_unknown_number_of_workers_says_so() -> None:
-    wrong = model_serving({"spec": {"containers": [vllm(FLAG, "16")]}})
+    wrong = model_serving({"spec": {"containers": [vllm(FLAG, "16", "--nnodes", "2")]}})
     wrong["spec"]["template"]["roles"][0]["workerReplicas"] = UNKNOWN
     assert refusals(MODEL_SERVING, wrong) == ""
     at = "spec.template.roles[0].entryTemplate.spec.containers[0].args"
@@ -180,7 +180,7 @@ def test_an_unknown_role_or_container_is_not_repeated() -> None:
 
 
 def test_an_unknown_name_is_not_repeated() -> None:
-    wrong = workload(vllm(FLAG, "16"), name=UNKNOWN)
+    wrong = workload(vllm(FLAG, "16", "--nnodes", "2"), name=UNKNOWN)
     assert "engine 'StatefulSet' starts tensor 16" in refusals(STATEFUL_SET, wrong)
     assert UNKNOWN not in refusals(STATEFUL_SET, wrong) + advice(STATEFUL_SET, wrong)
 

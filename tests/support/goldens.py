@@ -13,6 +13,7 @@ import yaml
 
 from kthena_components.backends.compiler import compile_serving
 from tests.support.specs import (
+    ENGINE_NATIVE,
     ENGINE_RAY,
     GUIDE,
     NATIVE_8B,
@@ -29,6 +30,7 @@ _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 CASES: Final[Mapping[str, Args]] = {
     "native/guide": GUIDE,
     "native/engine-ray": ENGINE_RAY,
+    "native/engine-native": ENGINE_NATIVE,
     "native/native-8b": NATIVE_8B,
     "native/sglang": SGLANG,
     "native/prefill-decode": PREFILL_DECODE,
@@ -37,6 +39,7 @@ CASES: Final[Mapping[str, Args]] = {
     "kthena/guide-0.3": changed(GUIDE, {**_KTHENA, **_TOPOLOGY, "kthena_version": "0.3"}),
     "kthena/guide-1.0": changed(GUIDE, {**_KTHENA, **_TOPOLOGY, "queue": "research"}),
     "kthena/engine-ray": changed(ENGINE_RAY, {"backend": "kthena"}),
+    "kthena/engine-native": changed(ENGINE_NATIVE, {"backend": "kthena"}),
     "kthena/prefill-decode": changed(PREFILL_DECODE, {"backend": "kthena"}),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from kthena_components.core.container_facts import SHM_PATH
 from tests.support.peers import GPU, Manifest, gpus
+from tests.support.specs import image_of
 
 SGLANG = [
     *("python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-0.6B"),
@@ -14,7 +15,7 @@ SGLANG = [
 
 def pod(name: str, command: list[str] | None = None, count: object = None, **spec: Any) -> Manifest:
     """Give a pod template of one container with an image that is pinned, and memory to share."""
-    container: Manifest = {"name": name, "image": "lmsysorg/sglang:v0.5.9-cu124"}
+    container: Manifest = {"name": name, "image": image_of(" ".join(command or ["sglang"]))}
     if command is not None:
         container["command"] = command
     if count is not None:

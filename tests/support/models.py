@@ -1,8 +1,8 @@
 """Engines by their command lines alone, and what the rules about models' shapes say of them."""
 
+from kthena_components.core.checks.fp8_blocks import fp8_block_multiple
 from kthena_components.core.checks.models import (
     ffn_divisible,
-    fp8_block_multiple,
     moe_expert_shape,
     pp_within_layers,
     tp_divides_heads,

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 Args = dict[str, Any]
+VLLM: Final = "vllm/vllm-openai:v0.33.0"
+VLLM_WITH_RAY: Final = "vllm/vllm-openai:v0.11.0"
+"""The last vLLM that takes Ray by itself for several pods, as Kthena's guide has it; its own image
+contains Ray up to v0.17.1, and from v0.11.2 on Ray can mix up the stages of a pipeline."""
+SGLANG_IMAGE: Final = "lmsysorg/sglang:v0.5.2"
 REMOVED: Final = object()
 """As a value in `changed`: take the field away."""
 
@@ -50,12 +55,19 @@ def template(name: str = "app", image: str = "nginx:1.29", **container: Any) -> 
     return {"spec": {"containers": [{"name": name, "image": image, **container}]}}
 
 
+def image_of(command: str) -> str:
+    """Give an image that holds what a command starts, in a release that has its options."""
+    if "sglang" in command:
+        return SGLANG_IMAGE
+    return VLLM if "--nnodes" in command else VLLM_WITH_RAY
+
+
 def gpu_template(command: str, gpus: int = 8, **container: Any) -> Args:
     """Give a pod template whose one container starts a command on some GPUs."""
     devices = {"nvidia.com/gpu": str(gpus)}
     pod = template(
         "engine",
-        "vllm/vllm-openai:v0.10.1",
+        image_of(command),
         command=["sh", "-c", command],
         resources={"limits": devices, "requests": devices},
         volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's memory
@@ -122,7 +134,7 @@ Source: Kthena examples/model-serving/multi-node.yaml."""
 
 _VLLM = {
     "kind": "vllm",
-    "image": "vllm/vllm-openai:v0.10.1",
+    "image": VLLM_WITH_RAY,
     "model": "meta-llama/Llama-3.1-405B-Instruct",
     "launcher": "ray",
     "parallelism": {"tensor": 8, "pipeline": 2},
@@ -146,6 +158,11 @@ ENGINE_RAY: Final[Args] = {
 }
 """A 405B model over two pods of 8 GPUs, two groups of it."""
 
+ENGINE_NATIVE: Final[Args] = changed(
+    ENGINE_RAY, {"roles[0].engine.image": VLLM, "roles[0].engine.launcher": REMOVED}
+)
+"""The same model, joined by vLLM itself."""
+
 NATIVE_8B: Final[Args] = {
     "name": "small",
     "roles": [
@@ -153,7 +170,7 @@ NATIVE_8B: Final[Args] = {
             "name": "server",
             "engine": {
                 "kind": "vllm",
-                "image": "vllm/vllm-openai:v0.10.1",
+                "image": VLLM,
                 "model": "meta-llama/Llama-3.1-8B-Instruct",
             },
             "resources": {"gpus_per_pod": 1, "memory": "64Gi"},
@@ -170,7 +187,7 @@ SGLANG: Final[Args] = {
             "worker_replicas": 1,
             "engine": {
                 "kind": "sglang",
-                "image": "lmsysorg/sglang:v0.5.2",
+                "image": SGLANG_IMAGE,
                 "model": "Qwen/Qwen3-235B-A22B",
                 "parallelism": {"tensor": 16, "expert": True},
                 "port": 30000,
@@ -189,7 +206,7 @@ DATA_PARALLEL: Final[Args] = {
             "worker_replicas": 1,
             "engine": {
                 "kind": "vllm",
-                "image": "vllm/vllm-openai:v0.13.0",
+                "image": VLLM,
                 "model": "deepseek-ai/DeepSeek-V3.1",
                 "parallelism": {"tensor": 2, "data": 8, "expert": True},
             },
@@ -266,6 +283,7 @@ GANG: Final[Args] = {
 ALL: Final[Mapping[str, Args]] = {
     "guide": GUIDE,
     "engine-ray": ENGINE_RAY,
+    "engine-native": ENGINE_NATIVE,
     "native-8b": NATIVE_8B,
     "sglang": SGLANG,
     "data-parallel": DATA_PARALLEL,

@@ -36,7 +36,7 @@ def program() -> None:
         "worker_replicas": 1,
         "engine": {
             "kind": "vllm",
-            "image": pulumi.Output.from_input("vllm/vllm-openai:v0.10.1"),
+            "image": pulumi.Output.from_input("vllm/vllm-openai:v0.33.0"),
             "model": "meta-llama/Llama-3.1-405B-Instruct",
             "launcher": Launcher.RAY,
             "parallelism": {"tensor": 8, "pipeline": 2},

@@ -6,22 +6,31 @@ Its docstring is its documentation, its name is its rule's name.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.checks.config_maps import config_map_key_exists
+from kthena_components.core.checks.context_parallel import context_parallel_layout
 from kthena_components.core.checks.devices import (
     gpu_requests_equal_limits,
     leader_worker_same_gpus,
 )
-from kthena_components.core.checks.engine_start import executor_stated, pp_with_ray, ray_in_image
+from kthena_components.core.checks.engine_inputs import (
+    context_within_model,
+    engine_config_file,
+    model_stated,
+)
+from kthena_components.core.checks.engine_options import engine_option_known
+from kthena_components.core.checks.engine_sizes import memory_fraction_range, scheduler_sizes
+from kthena_components.core.checks.engine_start import engine_image, executor_stated
+from kthena_components.core.checks.expert_balance import expert_balance
+from kthena_components.core.checks.fp8_blocks import fp8_block_multiple
 from kthena_components.core.checks.gpus import nodes_whole, world_size_equals_gpus
 from kthena_components.core.checks.group import (
     gang_covers_engine,
     nnodes_equals_group,
     ray_cluster_size_equals_group,
 )
-from kthena_components.core.checks.layouts import data_parallel_layout, sglang_layout
+from kthena_components.core.checks.layouts import data_parallel_layout
 from kthena_components.core.checks.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.checks.models import (
     ffn_divisible,
-    fp8_block_multiple,
     moe_expert_shape,
     pp_within_layers,
     tp_divides_heads,
@@ -29,6 +38,13 @@ from kthena_components.core.checks.models import (
 )
 from kthena_components.core.checks.names import name_fits
 from kthena_components.core.checks.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.checks.ray_start import (
+    pp_with_ray,
+    ray_in_image,
+    ray_over_pods,
+    ray_script_in_image,
+)
+from kthena_components.core.checks.sglang_layouts import sglang_layout
 from kthena_components.core.checks.twins import leader_worker_same_parallelism
 from kthena_components.core.facts import ServingFacts
 from kthena_components.core.findings import Finding
@@ -37,6 +53,9 @@ Check = Callable[[ServingFacts], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
     world_size_equals_gpus,
+    engine_option_known,
+    model_stated,
+    engine_config_file,
     nodes_whole,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
@@ -51,11 +70,19 @@ CHECKS: tuple[Check, ...] = (
     fp8_block_multiple,
     memory_weights_fit,
     memory_one_sequence,
+    engine_image,
     executor_stated,
     ray_in_image,
+    ray_script_in_image,
+    ray_over_pods,
     pp_with_ray,
     data_parallel_layout,
     sglang_layout,
+    context_parallel_layout,
+    expert_balance,
+    context_within_model,
+    scheduler_sizes,
+    memory_fraction_range,
     leader_worker_same_parallelism,
     shm_present,
     hf_token_from_secret,

@@ -36,6 +36,8 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
         return
     hard = [problem for problem in command.problems if problem.hard]
     for problem in hard:
+        if problem.option:
+            continue  # engine-option-known says it
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{_title(engine)}: {problem.text}",

@@ -20,6 +20,7 @@ from kthena_components.core.checks.sharding import divisors
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import EngineFacts, PodFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.hardware import gpu_of
 from kthena_components.core.known import Unknown
 from kthena_components.core.memory import (
     GIB,
@@ -167,9 +168,8 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     each, gib = cache_per_token_on_gpu(shape, split), shape.weights_gib
     if each is None or gib is None or shape.context is None:
         return
-    share = _SHARE_OF.get(sized.instance.gpu, _SHARE)
     weights = _EXPANSION * fullest_weights(shape, split, gib)
-    left = share * sized.instance.memory_gib - weights - overhead(shape, weights)
+    left = _budget(sized) - weights - overhead(shape, weights)
     needed = shape.context * each / GIB if shape.full_cache else 0.0
     if left >= needed:
         return
@@ -186,6 +186,17 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
         rule=CAPACITY,
         level=Level.ADVISORY,
     )
+
+
+def _budget(sized: Sized) -> float:
+    """Give the GiB that vLLM takes of a GPU: a share of what the driver reports.
+
+    KAITO passes a share, and only its estimator reckons with the nominal size. Sources: KAITO's
+    pkg/model/interface.go defaultGPUMemoryUtilization; vllm/v1/worker/utils.py request_memory.
+    """
+    instance, gpu = sized.instance, gpu_of(sized.instance)
+    memory = instance.memory_gib if gpu is None else gpu.memory_gib
+    return _SHARE_OF.get(instance.gpu, _SHARE) * memory
 
 
 def kaito_parallelism(view: View) -> Iterator[Finding]:

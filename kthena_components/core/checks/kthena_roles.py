@@ -108,7 +108,7 @@ def role_name(view: Serving) -> Iterator[Finding]:
 def image(view: Serving) -> Iterator[Finding]:
     """An image that is given is not blank and has no space. Init containers are not looked at.
 
-    Pass: vllm/vllm-openai:v0.10.1; no image.
+    Pass: vllm/vllm-openai:v0.33.0; no image.
     Fail: 1 space alone; a space before the tag.
     Level: mandatory.
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerImages and

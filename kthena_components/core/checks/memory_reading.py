@@ -8,7 +8,7 @@ from kthena_components.core.checks.wording import first_unknown
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import EngineFacts, ServingFacts
 from kthena_components.core.hardware import GpuFacts
-from kthena_components.core.images import read_image
+from kthena_components.core.images import Version, read_image
 from kthena_components.core.known import MaybeInt, Unknown
 from kthena_components.core.memory import (
     Split,
@@ -18,19 +18,16 @@ from kthena_components.core.memory import (
     overhead,
     weights_on_gpu,
 )
+from kthena_components.core.memory.sizes import part_left
 from kthena_components.core.models import ModelShape
 
-_SHARE, _OLD_SHARE, _OLD = 0.92, 0.9, (0, 19)
-"""vLLM's default of --gpu-memory-utilization, and that of versions up to 0.19."""
+_SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
+"""vLLM's default of --gpu-memory-utilization, and that of versions before 0.20."""
 _FREE = 0.9
 """TensorRT-LLM's default share of what the weights leave."""
 _AUTO = 16
 """Tokens of one block: the least that an engine which chooses its length needs."""
-_LONGEST = 40
-"""Characters of a method's name that a message shows."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
-_ONLINE = {"fp8": 0.5, "bitsandbytes": 0.25}
-"""What is left at least of weights in bf16 that the engine quantises while it loads them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +112,7 @@ def _placed(
         and isinstance(share, float)
     ):
         return Unknown("its sizes are not known")
-    gib = _weights_of(command, shape)
+    gib = _weights_of(engine, command, shape)
     if isinstance(gib, Unknown):
         return gib
     return Placed(
@@ -123,7 +120,7 @@ def _placed(
     )
 
 
-def _weights_of(command: CommandFacts, shape: ModelShape) -> float | Unknown:
+def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:
     """Give the size of the weights in the form that the engine loads them in."""
     if shape.weights_gib is None:
         return Unknown(f"the table of models has no size of the weights of {shape.name}")
@@ -134,14 +131,18 @@ def _weights_of(command: CommandFacts, shape: ModelShape) -> float | Unknown:
         return unknown
     if offloaded or fetched:
         return Unknown("a part of its weights stays in the memory of the host")
-    if method is None or method == shape.dtype:
+    if not isinstance(method, str):
         return shape.weights_gib
-    part = _ONLINE.get(str(method)) if shape.dtype == "bf16" else None
-    if part is None:
-        return Unknown(
-            f"the table of models has no weights of {shape.name} in '{str(method)[:_LONGEST]}'"
-        )
-    return shape.weights_gib * part
+    part = part_left(method, shape, _vllm_of(engine, command))
+    return part if isinstance(part, Unknown) else shape.weights_gib * part
+
+
+def _vllm_of(engine: EngineFacts, command: CommandFacts) -> Version | None:
+    """Give the release of vLLM that the image states, None where it is another engine's."""
+    image = engine.entry.own.image if engine.entry.own else None
+    if command.engine not in VLLM or not isinstance(image, str):
+        return None
+    return read_image(image).vllm_version
 
 
 def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
@@ -153,9 +154,8 @@ def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
     if stated is not None:
         fits = 0 < stated <= 1
         return float(stated) if fits else Unknown(f"{stated:g} is no share of a GPU's memory")
-    image = engine.entry.own.image if engine.entry.own else None
-    version = read_image(image).vllm_version if isinstance(image, str) else None
-    return _OLD_SHARE if version is not None and version <= _OLD else _SHARE
+    version = _vllm_of(engine, command)
+    return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
 
 
 def _split_of(command: CommandFacts) -> Split | Unknown:

@@ -7,14 +7,15 @@ the first rule says so once, for all of them.
 import math
 from collections.abc import Iterator
 
+from kthena_components.core.checks.fp8_blocks import BLOCKS
 from kthena_components.core.checks.sharding import (
     Sharding,
-    cut_blocks,
     divisors,
     fits,
     kv_heads_fit,
     shapeless,
     shardings,
+    unknown_part,
 )
 from kthena_components.core.facts import ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
@@ -25,9 +26,8 @@ KV_HEADS = "tp-divides-kv-heads"
 STAGES = "pp-within-layers"
 EXPERTS = "moe-expert-shape"
 FEED_FORWARD = "ffn-divisible"
-BLOCKS = "fp8-block-multiple"
 MODEL_RULES = frozenset({HEADS, KV_HEADS, STAGES, EXPERTS, FEED_FORWARD, BLOCKS})
-"""The rules of this module."""
+"""The rules about the shapes of models."""
 
 
 def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
@@ -87,10 +87,10 @@ def tp_divides_kv_heads(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _ranks(sharding: Sharding, ranks: int) -> str:
-    tensor, width = sharding.command.tensor, sharding.command.attention_data
-    return (
-        f"tensor {tensor}" if width == 1 else f"tensor {tensor} ÷ attention data {width} = {ranks}"
-    )
+    command = sharding.command
+    widths = {"data": command.attention_data, "context": command.attention_context}
+    parts = [f" ÷ attention {what} {width}" for what, width in widths.items() if width != 1]
+    return f"tensor {command.tensor}{''.join(parts)}" + (f" = {ranks}" if parts else "")
 
 
 def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
@@ -194,7 +194,7 @@ def ffn_divisible(facts: ServingFacts) -> Iterator[Finding]:
     Source: vllm/model_executor/layers/linear.py and fused_moe/layer.py.
     """
     for sharding in shardings(facts):
-        unknown = _unknown_part(sharding)
+        unknown = unknown_part(sharding)
         if unknown is not None:
             yield from sharding.unjudged(FEED_FORWARD, unknown.because)
         for part in sharding.feed_forward:
@@ -205,44 +205,3 @@ def ffn_divisible(facts: ServingFacts) -> Iterator[Finding]:
                     f"which leaves a remainder of {part.rest}"
                 )
                 yield sharding.finding(FEED_FORWARD, seen, sharding.near(fits))
-
-
-def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
-    """Each rank holds whole blocks of a checkpoint whose FP8 scales belong to blocks of weights.
-
-    Judged are the inner widths of the dense layers and of the experts, which expert parallelism
-    leaves whole. Newer builds pad in some places.
-
-    Pass: experts of 1536 over tensor 4, 384 for each, in blocks of 128.
-    Fail: experts of 1536 over tensor 8, 192 for each.
-    Level: advisory.
-    Source: vllm#17569, vllm#54178, vllm#52997, padding vllm#44763; sglang#3345.
-    """
-    for sharding in shardings(facts):
-        if sharding.shape.fp8_block is None:
-            continue
-        unknown = _unknown_part(sharding)
-        if unknown is not None:
-            yield from sharding.unjudged(BLOCKS, unknown.because)
-        cut = cut_blocks(sharding)
-        if cut:
-            pieces = ", ".join(
-                f"{p.what} {p.size} ÷ {p.ranks} = {p.size // p.ranks}"
-                for p in cut
-                if isinstance(p.ranks, int)
-            )
-            seen = (
-                f"gives its ranks parts of FP8 blocks, where each must get a multiple of "
-                f"{sharding.shape.fp8_block}: {pieces}"
-            )
-            yield sharding.finding(BLOCKS, seen, _whole_blocks(sharding), Level.ADVISORY)
-
-
-def _whole_blocks(sharding: Sharding) -> str:
-    remedy = sharding.near(lambda other: fits(other, blocks=True))
-    dense = [part for part in cut_blocks(sharding) if not part.what.startswith("expert")]
-    return remedy if dense else f"{remedy}, or turn expert parallelism on"
-
-
-def _unknown_part(sharding: Sharding) -> Unknown | None:
-    return next((p.ranks for p in sharding.feed_forward if isinstance(p.ranks, Unknown)), None)

@@ -115,8 +115,8 @@ def image_pinned(facts: ServingFacts) -> Iterator[Finding]:
     engine at the same time never find together: mandatory. Registries are told apart, except that
     Docker Hub's host may be left out.
 
-    Pass: vllm/vllm-openai:v0.10.1 in both templates, or the same digest in both.
-    Fail: no tag or :latest (advisory); v0.10.1 in the entry and v0.10.2 in the worker (mandatory).
+    Pass: vllm/vllm-openai:v0.33.0 in both templates, or the same digest in both.
+    Fail: no tag or :latest (advisory); v0.33.0 in the entry and v0.32.0 in the worker (mandatory).
     Level: advisory, and mandatory for unlike images.
     Source: Kubernetes documentation, Images; vLLM docs/serving/parallelism_scaling.md (identical
     environments on all nodes).

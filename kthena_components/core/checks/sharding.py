@@ -24,6 +24,13 @@ class Part:
     what: str
     size: int
     ranks: MaybeInt
+    expert: bool = False
+    """Whether it is a dimension of each expert."""
+
+    @property
+    def piece(self) -> int:
+        """What each rank takes; all of it where the ranks are not known."""
+        return self.size // self.ranks if isinstance(self.ranks, int) and self.ranks else self.size
 
     @property
     def rest(self) -> int:
@@ -49,10 +56,10 @@ class Sharding:
         """The inner widths of the dense layers and of the experts, where they are known."""
         command, shape, parts = self.command, self.shape, []
         if shape.ffn is not None:
-            parts.append(Part("feed-forward layer", shape.ffn, command.tensor))
+            parts.append(Part("feed-forward layer", shape.ffn, _dense_ranks(command, shape)))
         if shape.expert_ffn is not None:
             what = "expert feed-forward layer"
-            parts.append(Part(what, shape.expert_ffn, _expert_ranks(command)))
+            parts.append(Part(what, shape.expert_ffn, _expert_ranks(command), expert=True))
         return parts
 
     def at(self, tensor: int) -> "Sharding":
@@ -79,10 +86,11 @@ class Sharding:
 
         Sizes that divide every padded vocabulary come first: the vocabulary is split as well.
         """
-        tensor, width = self.command.tensor, self.command.attention_data
-        if not isinstance(tensor, int) or not isinstance(width, int):
+        command = self.command
+        tensor, data, context = command.tensor, command.attention_data, command.attention_context
+        if isinstance(tensor, Unknown) or isinstance(data, Unknown) or isinstance(context, Unknown):
             return _ANY_WAY
-        sizes = [n * width for n in divisors(self.shape.heads)]
+        sizes = [n * data * context for n in divisors(self.shape.heads)]
         legal = [n for n in sizes if n != tensor and fits(self.at(n))]
         legal = [n for n in legal if _VOCABULARY % n == 0] or legal
         below = max((n for n in legal if n < tensor), default=None)
@@ -125,7 +133,7 @@ def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]
             continue
         sizes = (
             command.tensor, command.pipeline, command.data, command.prefill_context,
-            command.attention_data,
+            command.attention_data, command.attention_context,
         )  # fmt: skip
         possible = all(isinstance(size, Unknown) or size > 0 for size in sizes)
         if possible and (command.expert is not False or any(size != 1 for size in sizes)):
@@ -133,8 +141,12 @@ def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]
 
 
 def attention_ranks(command: CommandFacts) -> MaybeInt:
-    """Count the ranks that share the attention heads of one copy."""
-    return _share(command.tensor, "attention data", command.attention_data)
+    """Count the ranks that share the attention heads of one copy.
+
+    Source: sglang/srt/runtime_context.py derive_attn_tp_size.
+    """
+    ranks = _share(command.tensor, "attention data", command.attention_data)
+    return _share(ranks, "attention context", command.attention_context)
 
 
 def model_shape(
@@ -178,10 +190,15 @@ def cut_blocks(sharding: Sharding) -> list[Part]:
         part
         for part in sharding.feed_forward
         if isinstance(part.ranks, int)
-        and part.ranks > 1
+        and (part.ranks > 1 or part.expert)
         and not part.rest
-        and part.size // part.ranks % block
+        and part.piece % block
     ]
+
+
+def unknown_part(sharding: Sharding) -> Unknown | None:
+    """Give why the ranks that share a dimension are not known."""
+    return next((p.ranks for p in sharding.feed_forward if isinstance(p.ranks, Unknown)), None)
 
 
 def divisors(number: int) -> list[int]:
@@ -190,19 +207,36 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // n for n in small)})
 
 
+def _dense_ranks(command: CommandFacts, shape: ModelShape) -> MaybeInt:
+    """Count the ranks that share a dense layer; SGLang can keep it whole beside experts.
+
+    Source: sglang/srt/layers/dp_attention.py, --moe-dense-tp-size.
+    """
+    whole = bool(shape.experts) and _stated(command, "--moe-dense-tp-size") == 1
+    return 1 if whole else command.tensor
+
+
 def _expert_ranks(command: CommandFacts) -> MaybeInt:
     """Count the ranks that share one expert.
 
     vLLM splits an expert over all ranks when it does not spread experts over them; the others
-    over the ranks that expert parallelism leaves of the tensor group.
+    over the ranks that expert and MoE data parallelism leave of the tensor group.
 
-    Source: vllm/model_executor/layers/fused_moe/config.py; tensorrt_llm/mapping.py.
+    Source: vllm/model_executor/layers/fused_moe/config.py; tensorrt_llm/mapping.py;
+    sglang/srt/distributed/parallel_state.py moe_tp_size.
     """
     if isinstance(command.expert, Unknown):
         return command.expert
     if command.engine not in VLLM:
-        return _share(command.tensor, "expert parallel", command.expert_size)
+        ranks = _share(command.tensor, "expert parallel", command.expert_size)
+        copies = _stated(command, "--moe-dp-size", "--moe-data-parallel-size")
+        return ranks if copies is None else _share(ranks, "MoE data", copies)
     return 1 if command.expert else replace(command, expert=True).expert_size
+
+
+def _stated(command: CommandFacts, *names: str) -> int | None:
+    values = (command.options.get(name) for name in names)
+    return next((value for value in values if type(value) is int), None)
 
 
 def _share(tensor: MaybeInt, what: str, size: MaybeInt) -> MaybeInt:

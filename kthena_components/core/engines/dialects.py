@@ -111,8 +111,10 @@ DOTTED_SINCE = (0, 9, 0)
 """vLLM's first release that reads `--a.b v` as a key (vllm/utils.py `FlexibleArgumentParser`)."""
 LEVEL_SINCE = (0, 12, 0)
 """vLLM's first release that rewrites -O3 to --optimization-level 3."""
-_TYPES = {"sglang": {"size": "si-size"}}
-"""Both engines' converters have one name and read other units."""
+SIZED_JSON_SINCE = (0, 20, 0)
+"""vLLM's first release that takes 80g for a number inside JSON (vllm/engine/arg_utils.py)."""
+_OWN_TYPES = {"--lora-modules": "lora"}
+"""Options whose words are read when they are stored, so that no converter shows in the table."""
 _MODEL = (Option("--model", use=Use("model", counted=True)), ("--model",), ())
 _KSERVE = (
     (Option("--model-id", use=Use("model")), ("--model-id",), ()),
@@ -177,20 +179,30 @@ def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
     if not rows:
         return None
     row = max(rows, key=lambda row: row.until)
-    return replace(_option(row, release.engine), off=spelling in row.off)
+    return replace(_option(row, release), off=spelling in row.off)
 
 
 def _entries(release: Release) -> Iterator[_Entry]:
     for row in load(release.engine).at(release.version):
-        yield _option(row, release.engine), _spellings(row, release), row.off
+        yield _option(row, release), _spellings(row, release), row.off
 
 
-def _option(row: Row, engine: str) -> Option:
-    use = next((_USES[engine][name] for name in row.names if name in _USES[engine]), None)
-    kind = _TYPES.get(engine, {}).get(row.type, row.type)
-    # Some releases take any text and read it as JSON later.
-    kind = "any-json" if use and use.key and kind == "text" else kind
-    return Option(row.name, row.arity, kind, row.choices, use)
+def _option(row: Row, release: Release) -> Option:
+    uses = _USES[release.engine]
+    use = next((uses[name] for name in row.names if name in uses), None)
+    return Option(row.name, row.arity, _type(row, use, release), row.choices, use)
+
+
+def _type(row: Row, use: Use | None, release: Release) -> str:
+    """Say how the words of an option are read, where the table's word stands for two ways."""
+    kind, mark = row.type.removesuffix("?"), row.type[len(row.type.removesuffix("?")) :]
+    if kind == "text" and use and use.key:
+        return "any-json"  # Some releases take any text and read it as JSON later.
+    if release.engine == "sglang":
+        return "si-size" if kind == "size" else row.type
+    if kind == "json" and release.version >= SIZED_JSON_SINCE:
+        return f"sized-json{mark}"
+    return _OWN_TYPES.get(row.name, row.type)
 
 
 def _spellings(row: Row, release: Release) -> tuple[str, ...]:

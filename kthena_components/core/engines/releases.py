@@ -15,6 +15,8 @@ class Release:
     """vllm or sglang."""
     version: Version
     """The release that is used: what the image states, or else the newest that is known."""
+    text: str = ""
+    """The release as its project writes it: 0.8.5.post1. Empty: as the numbers."""
     because: str = ""
     """Why it may be another one: "the image states no release of vLLM". Empty: it is stated."""
 
@@ -26,7 +28,8 @@ class Release:
     @property
     def title(self) -> str:
         """The engine and its release: vLLM 0.10.1."""
-        return f"{TITLES.get(self.engine, self.engine)} {write_version(self.version)}"
+        text = self.text or write_version(self.version)
+        return f"{TITLES.get(self.engine, self.engine)} {text}"
 
     @property
     def note(self) -> str:

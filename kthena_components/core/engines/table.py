@@ -115,20 +115,23 @@ def release_for(engine: str, image: Image | None) -> Release:
         image: The container's image. None: it is not known.
     """
     table, title = load(engine), TITLES[engine]
-    newest = table.versions[-1]
-    if image is None:
-        return Release(engine=engine, version=newest, because="the image is not known")
-    if not image.is_own(engine):
-        because = f"the image is not {title}'s own, and may hold another release"
-        return Release(engine=engine, version=newest, because=because)
-    stated = image.release_of(engine)
-    if stated is None:
-        because = f"the image's tag states no release of {title}"
-        return Release(engine=engine, version=newest, because=because)
+    stated = image.release_of(engine) if image else None
     if stated in table.versions:
-        return Release(engine=engine, version=stated)
-    nearest = table.versions[table.place(stated)]
-    older = "older than" if stated < table.versions[0] else "newer than"
-    known = older if not table.versions[0] < stated < newest else "none of"
-    because = f"{title} {write_version(stated)} is {known} the releases that are known here"
-    return Release(engine=engine, version=nearest, because=because)
+        return _release(table, stated)
+    if image is None:
+        because = "the image is not known"
+    elif not image.is_own(engine):
+        because = f"the image is not {title}'s own, and may hold another release"
+    elif stated is None:
+        because = f"the image's tag states no release of {title}"
+    else:
+        newer, older = stated > table.versions[-1], stated < table.versions[0]
+        known = "newer than" if newer else "older than" if older else "none of"
+        because = f"{title} {write_version(stated)} is {known} the releases that are known here"
+    at = table.versions[-1] if stated is None else table.versions[table.place(stated)]
+    return _release(table, at, because)
+
+
+def _release(table: Table, version: Version, because: str = "") -> Release:
+    text = table.texts[table.versions.index(version)]
+    return Release(engine=table.engine, version=version, text=text, because=because)

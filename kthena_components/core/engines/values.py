@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.engines.options import Option, Use
@@ -168,9 +168,22 @@ def _json(option: Option, shown: str, given: str) -> Any:
     try:
         return json.loads(given)
     except (ValueError, RecursionError):
-        # vLLM since 0.20.0 takes 80g for a number in JSON.
-        sized = _SIZED.search(given) is not None
-        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON", hard=not sized)
+        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON")
+
+
+def _sized_json(option: Option, shown: str, given: str) -> Any:
+    """Read JSON as vLLM does since 0.20.0, where 80g is a number."""
+    value = _json(option, shown, given)
+    sized = isinstance(value, Refused) and _SIZED.search(given) is not None
+    return replace(value, hard=False) if sized else value
+
+
+def _lora(option: Option, shown: str, given: str) -> str | Refused:
+    """Read a LoRA module: `name=path` or JSON (vLLM `LoRAParserAction`)."""
+    named = "=" in given and "," not in given
+    if not given or named or isinstance(_json(option, shown, given), Mapping):
+        return given
+    return Refused(f"{option.name} takes name=path or JSON, not '{shown}'", "write name=path")
 
 
 def _json_or_text(_: Option, __: str, given: str) -> Any:
@@ -189,4 +202,6 @@ _READERS: Mapping[str, Callable[[Option, str, str], Any]] = {
     "bool": _bool,
     "json": _json,
     "any-json": _json_or_text,
+    "lora": _lora,
+    "sized-json": _sized_json,
 }

@@ -7,20 +7,86 @@ they measure or estimate differently: the numbers here are between them.
 """
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from kthena_components.core.known import Unknown
 from kthena_components.core.memory.cache_types import NATIVE, CacheType
 from kthena_components.core.models import ModelShape
 
 GIB = 2**30
-_BITS = {"bf16": 16.0, "fp8": 8.0, "mxfp4": 4.25, "int4": 4.5}
-"""Bits of one weight with its share of the scales: blocks of 32 with a scale of 8 or 16 bits."""
+_BITS = {
+    "bf16": 16.0,
+    "fp8": 8.0,
+    "int8": 8.0,
+    "mxfp8": 8.25,
+    "nvfp4": 4.5,
+    "mxfp4": 4.25,
+    "int4": 4.5,
+}
+"""Bits of one weight with its share of the scales: of 8 bits for 32 numbers in the mx forms and for
+16 in nvfp4, of 16 bits for 32 in int4; in fp8 and int8 they count for nothing."""
 _MATRICES = 3
 """Matrices of one feed-forward layer or expert: gate, up and down."""
 _ENDS = 2
 """Layers at each end of a model that vLLM does not pack."""
 _BASE, _SHARE, _LEAST, _EXPERTS = 2.3, 0.05, 3.5, 8.0
 """Overhead in GiB: a base and a share of the weights, not below the least; more with experts."""
+_LONGEST = 40
+"""Characters of a method's name that a message shows."""
+_INT, _MODELOPT = ("int4", "int8"), ("fp8", "nvfp4")
+_FORMS: Mapping[str, Collection[str]] = MappingProxyType(
+    {
+        "fp8": ("fp8",),
+        "fbgemm_fp8": ("fp8",),
+        "w8a8_fp8": ("fp8",),
+        "deepseek_v4_fp8": ("fp8",),
+        "mxfp8": ("mxfp8",),
+        "mxfp4": ("mxfp4",),
+        "gpt_oss_mxfp4": ("mxfp4",),
+        "w8a8_int8": ("int8",),
+        "blockwise_int8": ("int8",),
+        **dict.fromkeys(("awq", "awq_marlin", "auto_awq"), ("int4",)),
+        **dict.fromkeys(("gptq", "gptq_marlin", "auto_gptq", "marlin", "moe_wna16"), _INT),
+        "modelopt": (*_MODELOPT, "mxfp8"),
+        "modelopt_mixed": _MODELOPT,
+        "modelopt_fp8": ("fp8",),
+        "modelopt_fp4": ("nvfp4",),
+        "modelopt_mxfp8": ("mxfp8",),
+        "petit_nvfp4": ("nvfp4",),
+        "minimax_m3_nvfp4": ("nvfp4",),
+        "compressed-tensors": ("fp8", "mxfp8", "nvfp4", "mxfp4", *_INT),
+        "quark": ("fp8", "mxfp8", "mxfp4", *_INT),
+        "quark_mxfp4": ("mxfp4",),
+    }
+)
+"""Forms of a checkpoint that a method loads as they are. The table of models knows the form and not
+who quantised it: where that was by another method an engine says itself that they do not match.
+SGLang's modelopt_fp4 quantises the experts of an FP8 checkpoint once more, so FP8 is not its.
+Sources: vllm/model_executor/layers/quantization, get_name and override_quantization_method of each,
+and vllm/config/model.py _verify_quantization; sglang/srt/layers/quantization, and
+sglang/srt/configs/model_config.py _verify_quantization."""
+_HALF, _QUARTER = 0.5, 0.25
+_ONLINE: Mapping[str, float] = MappingProxyType(
+    {
+        **dict.fromkeys(("fp8", "ptpc_fp8", "w8a8_fp8", "mxfp8", "experts_int8"), _HALF),
+        **dict.fromkeys(("fp8_per_tensor", "fp8_per_block", "fp8_per_channel"), _HALF),
+        "int8_per_channel_weight_only": _HALF,
+        **dict.fromkeys(("bitsandbytes", "rtn", "mxfp4", "quark_mxfp4"), _QUARTER),
+        **dict.fromkeys(("nvfp4_per_token", "nvfp4_online", "quark_int4fp8_moe"), _QUARTER),
+    }
+)
+"""What is left at least of weights in bf16 that are quantised as they are loaded: embeddings stay
+in 16 bits, and scales are not counted. Sources: vllm/config/quantization.py _ONLINE_SHORTHANDS;
+vllm/model_executor/layers/quantization/online; sglang/srt/layers/quantization."""
+_EXPERTS_ONLY = ("experts_int8", "int8_per_channel_weight_only", "nvfp4_per_token", "nvfp4_online")
+"""Methods that leave all but experts in 16 bits."""
+_REFUSED: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {"rtn": (0, 15), "ptpc_fp8": (0, 19), "bitsandbytes": (0, 28), "fp8": (0, 31)}
+)
+"""The first releases of vLLM that no longer quantise by a method while they load, and refuse it:
+fp8 for a checkpoint that is not in FP8. Source: its wheels from 0.6.0 to 0.33.0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +101,29 @@ class Split:
     """Ranks that share the KV heads. None: those of the tensor group."""
     decode_context: int = 1
     """Ranks of the tensor group that share the tokens of the cache."""
+
+
+def part_left(method: str, shape: ModelShape, vllm: tuple[int, ...] | None) -> float | Unknown:
+    """Give the part of a model's weights that a method leaves, at least.
+
+    Args:
+        method: its name; case does not count.
+        shape: the model.
+        vllm: the release of the engine, None where it is another one or not known.
+    """
+    name = method.lower()
+    if shape.dtype in _FORMS.get(name, ()):
+        return 1.0
+    part = _ONLINE.get(name) if shape.dtype == "bf16" else None
+    if part is None:
+        return Unknown(
+            f"the table of models has no weights of {shape.name} in '{method[:_LONGEST]}'"
+        )
+    refused = _REFUSED.get(name)
+    if vllm is not None and refused is not None and vllm >= refused:
+        release = ".".join(map(str, vllm))
+        return Unknown(f"vLLM {release} does not quantise by '{name}' while it loads")
+    return 1.0 if name in _EXPERTS_ONLY and shape.experts == 0 else part
 
 
 def weights_on_gpu(shape: ModelShape, split: Split, gib: float) -> float:

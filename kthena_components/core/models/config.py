@@ -10,13 +10,34 @@ from kthena_components.core.known import Unknown
 from kthena_components.core.models.shape import ModelShape
 
 _MOST = 2**31 - 1
+_DIGITS = 4
+"""Digits of the number of a layer."""
 _TOP = ("_name_or_path", "quantization_config", "text_config")
 _KEPT = (
-    "decoder_sparse_step", "first_k_dense_replace", "hidden_size", "intermediate_size",
-    "kv_lora_rank", "mlp_only_layers", "moe_intermediate_size", "num_attention_heads",
-    "num_hidden_layers", "num_key_value_heads", "vocab_size",
+    "decoder_sparse_step", "first_k_dense_replace", "hidden_size", "interleave_moe_layer_step",
+    "intermediate_size", "kv_lora_rank", "mlp_layer_types", "mlp_only_layers",
+    "moe_intermediate_size", "moe_layer_freq", "moe_layer_interval", "moe_layer_start_index",
+    "moe_layers", "moe_layers_enum", "num_attention_heads", "num_hidden_layers", "vocab_size",
 )  # fmt: skip
-_EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
+_KV_HEADS = ("num_key_value_heads", "num_attention_groups")
+"""Counts of the heads of keys and values; the second one is Step's."""
+_EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+_DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
+"""Width of the dense layers where intermediate_size is that of an expert: MiniMax-M3, Llama 4."""
+_FIRST = ("first_k_dense_replace", "moe_layer_start_index")
+"""Counts of dense layers at the start."""
+_STEPS = (
+    "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe_layer_interval",
+)  # fmt: skip
+"""Each layer of so many has experts, as Qwen, Llama 4, DeepSeek and ERNIE call it."""
+_LENGTHS = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
+    "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
+)  # fmt: skip
+_UNSCALED = ("su", "longrope", "llama3")
+"""Types of a scaled RoPE that vLLM multiplies no length by."""
+_YARN = ("yarn", "deepseek_yarn", "deepseek_llama_scaling")
+"""Those that it multiplies by up to 0.29.0."""
 _SOURCE = "config.json"
 
 
@@ -32,12 +53,8 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     heads, layers = sizes.values()
     if missing is not None or heads is None or layers is None:
         return Unknown(f"its {_SOURCE} states no {missing}")
-    experts = next((n for n in (_size(text.get(key)) for key in _EXPERTS) if n is not None), 0)
-    wide, narrow = _size(text.get("intermediate_size")), _size(text.get("moe_intermediate_size"))
-    if narrow is None:
-        expert_ffn, ffn = wide, None  # Mixtral, gpt-oss and MiniMax-M2 have no dense layers
-    else:
-        expert_ffn, ffn = narrow, wide if _has_dense_layers(text) else None
+    experts = _stated(text, _EXPERTS) or 0
+    ffn, expert_ffn = _widths(text, layers, experts)
     name = config.get("_name_or_path")
     return ModelShape(
         name=name if isinstance(name, str) and name else _SOURCE,
@@ -45,14 +62,14 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
         kv_heads=_kv_heads(text, heads),
         layers=layers,
         hidden=_size(text.get("hidden_size")),
-        ffn=ffn if experts else wide,
+        ffn=ffn,
         experts=experts,
-        expert_ffn=expert_ffn if experts else None,
+        expert_ffn=expert_ffn,
         fp8_block=_block(config) or _block(text),
         vocab=_size(text.get("vocab_size")),
         head_dim=_size(text.get("head_dim")),
         latent=_latent(text),
-        context=_size(text.get("max_position_embeddings")),
+        context=_context(text),
         source=_SOURCE,
     )
 
@@ -60,7 +77,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """Give the part of a config.json that `shape_from_config` reads, in the order of its keys."""
     found: dict[str, Any] = {}
-    for key in sorted((*_TOP, *_KEPT, *_EXPERTS)):
+    for key in sorted((*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE)):
         value = config.get(key)
         if key == "text_config" and isinstance(value, Mapping):
             value = shape_keys(value)
@@ -78,7 +95,7 @@ def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
     """
     if _size(text.get("kv_lora_rank")) is not None:
         return None
-    stated = text.get("num_key_value_heads")
+    stated = next((text[key] for key in _KV_HEADS if text.get(key) is not None), None)
     return heads if stated is None else _size(stated)
 
 
@@ -88,12 +105,95 @@ def _latent(text: Mapping[str, Any]) -> int | None:
     return None if rank is None or rope is None else rank + rope
 
 
-def _has_dense_layers(text: Mapping[str, Any]) -> bool:
-    """Tell whether some layers of a model with experts have none."""
-    first = _size(text.get("first_k_dense_replace"))
-    only = text.get("mlp_only_layers")
-    step = _size(text.get("decoder_sparse_step")) or 1
-    return first is not None or (isinstance(only, list | tuple) and bool(only)) or step > 1
+def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | None, int | None]:
+    """Give the inner widths of the dense layers and of an expert.
+
+    Without a width of its own an expert has the common one: Mixtral, gpt-oss and MiniMax-M2, which
+    have no dense layers, and the families of `_DENSE`. Several widths, as in ERNIE, are more than
+    one number can say.
+    """
+    wide, narrow = (_size(text.get(key)) for key in ("intermediate_size", "moe_intermediate_size"))
+    if not experts:
+        return wide, None
+    own = narrow is not None or bool(_list(text.get("moe_intermediate_size")))
+    dense = _stated(text, _DENSE) or (wide if own else None)
+    return dense if _has_dense_layers(text, layers) else None, narrow if own else wide
+
+
+def _has_dense_layers(text: Mapping[str, Any], layers: int) -> bool:
+    """Tell whether some layers of a model with experts have none.
+
+    Lists by layer may be longer than the model: the rest is about layers that draft tokens.
+    Sources: transformers 5.23.0, configuration_*.py of minimax_m3_vl, llama4, step3p7, deepseek_v3,
+    ernie4_5_moe and mimo_v2_flash; vllm/model_executor/models/{step3p5,mimo_v2,deepseek_v2}.py.
+    """
+    types, by_layer = _list(text.get("mlp_layer_types")), _list(text.get("moe_layer_freq"))
+    if types:
+        return "dense" in types[:layers]
+    sparse = _sparse_layers(text)
+    return (
+        (bool(sparse) and sum(layer < layers for layer in sparse) < layers)
+        or not all(by_layer[:layers])
+        or _stated(text, _FIRST) is not None
+        or any((_size(text.get(key)) or 1) > 1 for key in _STEPS)
+        or bool(_list(text.get("mlp_only_layers")))
+    )
+
+
+def _sparse_layers(text: Mapping[str, Any]) -> set[int]:
+    """Give the layers that have experts where they are listed, in Step's files in one text."""
+    stated = text.get("moe_layers") or text.get("moe_layers_enum")
+    parts = stated.split(",") if isinstance(stated, str) else _list(stated)
+    return {layer for layer in map(_layer, parts) if layer is not None}
+
+
+def _layer(part: object) -> int | None:
+    """Read the number of a layer, from 0 on."""
+    if isinstance(part, str):
+        digits = part.strip()
+        fits = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS
+        return int(digits) if fits else None
+    return 0 if part == 0 else _size(part)
+
+
+def _context(text: Mapping[str, Any]) -> int | None:
+    """Give the longest request that vLLM derives; None where its releases do not agree.
+
+    Source: vllm/transformers_utils/model_arch_config_convertor.py derive_max_model_len_and_key;
+    vllm/config/model.py _get_and_verify_max_len, of 0.29.0 and of 0.33.0.
+    """
+    lengths = [size for key in _LENGTHS if (size := _size(text.get(key))) is not None]
+    length = _size(text.get("model_max_length")) or min(lengths, default=None)
+    # The length that Gemma 3 states is one that was multiplied already.
+    if length is None or _is_gemma3(text):
+        return length
+    derived = {_scaled(length, text, by_yarn=by_yarn) for by_yarn in (False, True)}
+    return _size(derived.pop()) if len(derived) == 1 else None
+
+
+def _is_gemma3(text: Mapping[str, Any]) -> bool:
+    kind = text.get("model_type")
+    return isinstance(kind, str) and "gemma3" in kind
+
+
+def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
+    factor = 1.0
+    for rope in _ropes(text):
+        kind, by = rope.get("rope_type", rope.get("type")), rope.get("factor")
+        if kind in _UNSCALED or (kind in _YARN and not by_yarn):
+            continue
+        if isinstance(by, int | float) and 0 < by <= _MOST:
+            factor = float(by)
+        if kind == "yarn":
+            length = _size(rope.get("original_max_position_embeddings")) or length
+    return int(length * factor)
+
+
+def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Give the scale of RoPE, one for each type of layers where they differ."""
+    stated = _map(text.get("rope_parameters")) or _map(text.get("rope_scaling"))
+    by_type = [_map(rope) for rope in stated.values() if isinstance(rope, Mapping)]
+    return by_type if by_type and len(by_type) == len(stated) else [stated]
 
 
 def _block(config: Mapping[str, Any]) -> int | None:
@@ -111,6 +211,17 @@ def _size(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 1 <= value <= _MOST and value == int(value) else None
+
+
+def _stated(text: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+    """Give the first count of some keys; of a list of counts, ERNIE's, the first one."""
+    values = (text.get(key) for key in keys)
+    firsts = (value[0] if isinstance(value, list | tuple) and value else value for value in values)
+    return next((size for size in map(_size, firsts) if size is not None), None)
+
+
+def _list(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
 
 
 def _map(value: object) -> Mapping[str, Any]:

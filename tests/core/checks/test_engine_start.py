@@ -1,14 +1,14 @@
-"""Whether vLLM's pods are told how to join, and whether Ray is in their image."""
+"""Whether an engine is in an image that contains it, and vLLM's pods are told how to join."""
 
 import pytest
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.backends.readers import judge_manifest
-from kthena_components.core.checks.engine_start import executor_stated, pp_with_ray, ray_in_image
+from kthena_components.core.checks.engine_start import engine_image, executor_stated
 from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.known import MaybeInt, Unknown
-from tests.support.specs import ENGINE_RAY, NATIVE_8B, changed, gpu_template
+from tests.support.specs import ENGINE_RAY, REMOVED, SGLANG, VLLM, changed, gpu_template
 from tests.support.strategies import LATE, SCRIPT
 
 RAY = f"{SCRIPT} leader --ray_cluster_size=2; vllm serve m"
@@ -17,7 +17,7 @@ IMAGE = "vllm/vllm-openai"
 
 
 def serving(
-    command: str, image: str = f"{IMAGE}:v0.10.1", pods: MaybeInt = 2, gpus: int = 8
+    command: str, image: str = f"{IMAGE}:v0.11.0", pods: MaybeInt = 2, gpus: int = 8
 ) -> ServingFacts:
     """Give an engine whose entry runs a command in an image."""
     template = changed(gpu_template(command, gpus), {"spec.containers[0].image": image})
@@ -29,10 +29,6 @@ def serving(
 
 def start(command: str, **more: MaybeInt | str) -> list[Finding]:
     return list(executor_stated(serving(command, **more)))  # type: ignore[arg-type]
-
-
-def ray(command: str, image: str = f"{IMAGE}:v0.10.1") -> list[Finding]:
-    return list(ray_in_image(serving(command, image)))
 
 
 @pytest.mark.parametrize(
@@ -50,25 +46,21 @@ def test_pods_that_know_how_to_join_are_right(command: str) -> None:
     assert start(command) == []
 
 
+REFUSES = "and vLLM refuses more ranks than one pod has GPUs since 0.11.1"
+
+
 @pytest.mark.parametrize(
     ("tag", "level", "since"),
     [
-        ("v0.11.9", Level.ADVISORY, "which vLLM refuses since 0.12"),
-        (
-            "v0.12.0",
-            Level.MANDATORY,
-            "and vLLM refuses more ranks than one pod has GPUs since 0.12",
-        ),
-        (
-            "0.12.0rc1",
-            Level.MANDATORY,
-            "and vLLM refuses more ranks than one pod has GPUs since 0.12",
-        ),
-        ("v1.0", Level.MANDATORY, "and vLLM refuses more ranks than one pod has GPUs since 0.12"),
-        ("nightly", Level.ADVISORY, "which vLLM refuses since 0.12"),
+        ("v0.11.0", Level.ADVISORY, "which vLLM refuses since 0.11.1"),
+        ("v0.11.1", Level.MANDATORY, REFUSES),
+        ("v0.33.0", Level.MANDATORY, REFUSES),
+        ("0.12.0rc1", Level.ADVISORY, "which vLLM refuses since 0.11.1"),
+        ("v1.0", Level.MANDATORY, REFUSES),
+        ("nightly", Level.ADVISORY, "which vLLM refuses since 0.11.1"),
     ],
 )
-def test_pods_that_ray_joins_state_it_from_0_12_on(tag: str, level: Level, since: str) -> None:
+def test_pods_that_ray_joins_state_it_from_0_11_1_on(tag: str, level: Level, since: str) -> None:
     (finding,) = start(f"{RAY} {TWO}", image=f"{IMAGE}:{tag}")
     assert finding.level is level
     assert str(finding) == (
@@ -84,7 +76,7 @@ def test_pods_that_nothing_joins_are_told_of_both_ways(pods: MaybeInt, nodes: st
     assert str(finding) == (
         "t.spec.containers[0].command: engine 'e' has 16 ranks in a copy and 8 GPUs in a pod, but "
         "states neither --nnodes nor an executor, and vLLM refuses more ranks than one pod has "
-        f"GPUs since 0.12. Add --nnodes {nodes} with --node-rank and --master-addr, or start Ray "
+        f"GPUs since 0.11.1. Add --nnodes {nodes} with --node-rank and --master-addr, or start Ray "
         "and add --distributed-executor-backend ray. [executor-stated]"
     )
 
@@ -134,53 +126,6 @@ def test_what_needs_no_judgement_or_is_told_elsewhere_gives_no_line(command: str
     assert start(command) == []
 
 
-@pytest.mark.parametrize(
-    "image",
-    [f"{IMAGE}:v0.17.1", "me/vllm-with-ray:v0.18.0", f"mirror/{IMAGE}:v0.9"],
-    ids=["before", "own", "mirror"],
-)
-def test_an_image_that_may_have_ray_is_right(image: str) -> None:
-    assert ray(f"{RAY} {TWO}", image) == []
-
-
-@pytest.mark.parametrize("image", [f"{IMAGE}:v0.18.0", f"mirror:5000/{IMAGE}:0.20.1-cu130"])
-@pytest.mark.parametrize(
-    "command", [f"{RAY} {TWO}", "vllm serve m -dp 2 -dpb ray", "ray start --head"]
-)
-def test_an_image_without_ray_is_worth_a_look(image: str, command: str) -> None:
-    (finding,) = ray(command, image)
-    assert finding.level is Level.ADVISORY
-    assert str(finding) == (
-        f"t.spec.containers[0].image: engine 'e' joins its pods with Ray, but '{image}' does not "
-        "contain it: vLLM's image has no Ray since 0.18. Use an image with Ray in it, or join the "
-        "pods with --nnodes and --node-rank. [ray-in-image]"
-    )
-
-
-def test_an_engine_that_needs_no_ray_is_let_by() -> None:
-    assert ray(f"vllm serve m {TWO} --nnodes 2", f"{IMAGE}:v0.18.0") == []
-
-
-@pytest.mark.parametrize(
-    ("image", "because"),
-    [
-        (
-            f"{IMAGE}:nightly",
-            "the tag nightly states no version of vLLM, and its image has no Ray since 0.18",
-        ),
-        (IMAGE, "the image states no version of vLLM, and its image has no Ray since 0.18"),
-        (LATE, "the image is known only after the deployment"),
-    ],
-    ids=["nightly", "no-tag", "output"],
-)
-def test_an_image_that_states_no_version_is_told(image: str, because: str) -> None:
-    (finding,) = ray(f"{RAY} {TWO}", image)
-    assert finding.level is Level.UNKNOWN
-    assert str(finding) == (
-        f"t.spec.containers[0].image: engine 'e' was not checked, because {because}. [ray-in-image]"
-    )
-
-
 def test_a_manifest_of_anyone_is_judged() -> None:
     template = gpu_template(f"vllm serve m {TWO} --nnodes 2 --distributed-executor-backend ray")
     spec = {"template": template}
@@ -188,52 +133,104 @@ def test_a_manifest_of_anyone_is_judged() -> None:
     assert "executor-stated" in {finding.rule for finding in judge_manifest(body)}
 
 
-@pytest.mark.parametrize("launcher", ["ray", "native"])
-def test_what_the_package_writes_states_it(launcher: str) -> None:
-    args = changed(ENGINE_RAY, {"roles[0].engine.launcher": launcher})
-    assert compile_serving(args).findings == ()
+@pytest.mark.parametrize(("image", "launcher"), [(None, "ray"), (VLLM, "native"), (VLLM, None)])
+def test_what_the_package_writes_states_it(image: str | None, launcher: str | None) -> None:
+    changes: dict[str, object] = {"roles[0].engine.launcher": launcher or REMOVED}
+    changes |= {"roles[0].engine.image": image} if image else {}
+    assert compile_serving(changed(ENGINE_RAY, changes)).findings == ()
 
 
-def test_ray_in_an_image_without_it_is_told_where_the_user_wrote_the_image() -> None:
-    args = changed(ENGINE_RAY, {"roles[0].engine.image": f"{IMAGE}:v0.18.0"})
-    (finding,) = compile_serving(args).findings
-    assert (finding.path, finding.rule) == ("roles[0].engine.image", "ray-in-image")
-    assert compile_serving(NATIVE_8B).findings == ()
-
-
-def stages(count: object, tag: str, executor: str = "ray") -> list[Finding]:
-    command = f"vllm serve m -tp 8 -pp {count} --distributed-executor-backend {executor}"
-    return list(pp_with_ray(serving(command, f"{IMAGE}:{tag}", pods=4)))
+NODES = f"vllm serve m {TWO} --nnodes 2 --distributed-executor-backend"
 
 
 @pytest.mark.parametrize(
-    ("count", "tag", "executor"),
+    ("executor", "tag"),
     [
-        (3, "v0.19.1", "ray"),
-        (4, "v0.11.2", "ray"),
-        (4, "v0.21.0", "ray"),
-        (8, "v1.0.0", "ray"),
-        (4, "v0.19.1", "mp"),
-        (4, "nightly", "ray"),
+        ("mp", "v0.11.1"),
+        ("mp", "v0.33.0"),
+        ("uni", "v0.12.0"),
+        ("external_launcher", "v0.13.0"),
+        ("external_launcher", "latest"),
     ],
 )
-def test_few_stages_other_versions_and_other_executors_are_right(
-    count: int, tag: str, executor: str
-) -> None:
-    assert stages(count, tag, executor) == []
+def test_an_executor_that_goes_with_nodes_is_right(executor: str, tag: str) -> None:
+    assert start(f"{NODES} {executor}", image=f"{IMAGE}:{tag}") == []
 
 
-@pytest.mark.parametrize("tag", ["v0.12.0", "v0.19.1", "v0.20.2-cu130"])
-def test_many_stages_that_ray_joins_are_told(tag: str) -> None:
-    (finding,) = stages(4, tag)
-    assert finding.level is Level.ADVISORY
+@pytest.mark.parametrize(
+    ("executor", "tag", "seen"),
+    [
+        ("uni", "v0.11.2", "vLLM 0.11.2 joins such nodes with mp only"),
+        ("external_launcher", "v0.12.0", "vLLM 0.12.0 joins such nodes with mp or uni only"),
+    ],
+)
+def test_an_executor_that_came_later_is_refused(executor: str, tag: str, seen: str) -> None:
+    (finding,) = start(f"{NODES} {executor}", image=f"{IMAGE}:{tag}")
     assert str(finding) == (
-        "t.spec.containers[0].command: engine 'e' has 4 pipeline stages that Ray joins, and vLLM "
-        f"{tag[1:5]} mixes up the layers of more than 3. Use vLLM 0.21 or later, or join the pods "
-        "with --nnodes and --node-rank. [pp-with-ray]"
+        f"t.spec.containers[0].command: engine 'e' has --nnodes 2 with the executor {executor}, "
+        f"and {seen}. Write --distributed-executor-backend mp, or use vLLM 0.13.0 or later. "
+        "[executor-stated]"
     )
 
 
-def test_stages_that_are_not_known_are_told_once() -> None:
-    """world-size-equals-gpus says it already."""
-    assert stages(LATE, "v0.19.1") == []
+@pytest.mark.parametrize("tag", ["v0.11.1", "v0.33.0", "latest"])
+def test_ray_never_goes_with_nodes(tag: str) -> None:
+    (finding,) = start(f"{NODES} ray", image=f"{IMAGE}:{tag}")
+    assert finding.level is Level.MANDATORY
+    assert finding.seen.startswith("engine 'e' has --nnodes 2 with the executor ray, and vLLM")
+
+
+@pytest.mark.parametrize(("tag", "count"), [("v0.11.1", 1), ("v0.11.2", 1), ("v0.12.0", 0)])
+def test_copies_of_one_gpu_over_nodes_state_it_where_uni_is_chosen(tag: str, count: int) -> None:
+    found = start("vllm serve m -dp 2 --nnodes 2", image=f"{IMAGE}:{tag}", gpus=1)
+    assert [str(finding) for finding in found] == count * [
+        (
+            "t.spec.containers[0].command: engine 'e' has --nnodes 2 and states no executor, and "
+            f"vLLM {tag[1:]} takes uni for a copy of 1 rank, which it refuses over several nodes. "
+            "Add --distributed-executor-backend mp, or use vLLM 0.12.0 or later. [executor-stated]"
+        )
+    ]
+    assert start("vllm serve m -tp 2 --nnodes 2", image=f"{IMAGE}:{tag}", gpus=1) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "image"),
+    [
+        ("vllm serve m", f"{IMAGE}:v0.33.0"),
+        ("vllm serve m", "me/sglang:v0.5.23"),
+        ("vllm serve m", "lmsysorg/sglang:v0.4.9.post2-rocm630"),
+        ("python -m sglang.launch_server --tp 8", "mirror/lmsysorg/sglang:v0.5.23"),
+        ("ray start --head", "lmsysorg/sglang:v0.5.23"),
+        ("vllm serve m", LATE),
+    ],
+)
+def test_an_image_that_may_hold_the_engine_is_right(command: str, image: str) -> None:
+    assert list(engine_image(serving(command, image))) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "image", "started", "holds", "kind"),
+    [
+        ("vllm serve m", "lmsysorg/sglang:v0.4.9.post3", "vLLM", "SGLang", "sglang"),
+        ("vllm serve m", "lmsysorg/sglang", "vLLM", "SGLang", "sglang"),
+        ("python -m sglang.launch_server", f"{IMAGE}:v0.33.0", "SGLang", "vLLM", "vllm"),
+        ("trtllm-serve m", f"{IMAGE}:v0.33.0", "TensorRT-LLM", "vLLM", "vllm"),
+    ],
+)
+def test_the_image_of_another_engine_is_refused(
+    command: str, image: str, started: str, holds: str, kind: str
+) -> None:
+    (finding,) = engine_image(serving(command, image))
+    assert str(finding) == (
+        f"t.spec.containers[0].image: engine 'e' starts {started}, but '{image}' is {holds}'s own "
+        f"image, which does not contain it. Use an image of {started}, or start {holds} (kind: "
+        f"{kind} in a component). [engine-image]"
+    )
+
+
+def test_the_image_of_another_engine_is_told_where_the_user_wrote_it() -> None:
+    args = changed(SGLANG, {"roles[0].engine.image": VLLM})
+    with pytest.raises(SpecError) as refusal:
+        compile_serving(args)
+    (finding,) = refusal.value.findings
+    assert (finding.path, finding.rule) == ("roles[0].engine.image", "engine-image")

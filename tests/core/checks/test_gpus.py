@@ -250,7 +250,13 @@ def ways(remedy: str) -> Iterator[dict[str, int]]:
 def test_what_a_remedy_says_is_accepted(sizes: dict[str, Any], start: tuple[str, str]) -> None:
     kind, launcher = start
     # A private model: which sizes a known one takes, this rule does not ask.
-    fields = {"kind": kind, "launcher": launcher, "model": "ours/private"}
+    # Nor by which release it would be started.
+    fields = {
+        "kind": kind,
+        "launcher": launcher,
+        "model": "ours/private",
+        "image": f"ours/{kind}:1",
+    }
     engine_fields = {f"roles[0].engine.{name}": value for name, value in fields.items()}
     wrong = changed(ENGINE_RAY, sizes | engine_fields)
     try:

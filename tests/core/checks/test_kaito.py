@@ -11,6 +11,7 @@ from kthena_components.core.checks.kaito_presets import SHORT_NAMES, find_preset
 from kthena_components.core.checks.kaito_reading import Sized, read_view, size_of
 from kthena_components.core.findings import Level
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.memory import minimum_gpus
 from kthena_components.core.models import ModelShape
 
 Manifest = dict[str, Any]
@@ -102,8 +103,8 @@ def test_one_wrong_number_is_found_and_named(says: str) -> None:
 
 TOLD = {
     "is 6, but KAITO counts 9 GPUs for the 641.3 GiB": workspace("deepseek-r1-0528", H100, 6),
-    "requests of 90198 tokens, and not of the model's 163840": workspace("deepseek-r1-0528", H100),
-    "requests of 141630 tokens, and not of the model's 294912": workspace(
+    "requests of 64904 tokens, and not of the model's 163840": workspace("deepseek-r1-0528", H100),
+    "requests of 116335 tokens, and not of the model's 294912": workspace(
         "mistral-large-3-675b-instruct", H100
     ),
     "on 11 nodes of 1 GPU of 80 GiB: of the fullest GPU about 64.3 GiB are weights, and nothing": (
@@ -122,6 +123,35 @@ TOLD = {
 def test_what_works_but_not_as_written_is_told(says: str) -> None:
     assert found(TOLD[says]) == []
     assert says in "\n".join(found(TOLD[says], Level.ADVISORY))
+
+
+# The engine takes its share of what the driver reports, 22.49 of 24 GiB, 93.58 of 94, 140.4 of 141.
+LEFT = [
+    ("microsoft/phi-4", "g6.12xlarge", 0.84 * 22.49),
+    ("gemma-3-4b-instruct", A10, 0.82 * 22.49),
+    ("deepseek-r1-0528", H100, 0.84 * 93.58),
+    ("meta-llama/Llama-3.1-405B-Instruct", "p5en.48xlarge", 0.84 * 140.4),
+    ("microsoft/phi-4", "inf2.24xlarge", 0.84 * 32),
+]
+
+
+@pytest.mark.parametrize(("preset", "instance", "budget"), LEFT)
+def test_the_engine_has_the_memory_that_the_driver_reports(
+    preset: str, instance: str, budget: float
+) -> None:
+    (model,) = read_view(workspace(preset, instance)).models
+    sized = size_of(model)
+    assert isinstance(sized, Sized)
+    assert kaito_capacity._budget(sized) == pytest.approx(budget)
+
+
+def test_kaito_itself_reckons_with_the_nominal_memory() -> None:
+    """DeepSeek-R1 takes 9 GPUs of 94 GiB: its estimator does not ask the driver."""
+    (model,) = read_view(workspace("deepseek-r1-0528", H100)).models
+    sized = size_of(model)
+    assert isinstance(sized, Sized)
+    assert kaito_capacity._budget(sized) < 0.84 * sized.instance.memory_gib
+    assert sized.gpus == minimum_gpus(sized.instance, sized.files, 70_272) == 9
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import pytest
 
 from kthena_components.backends.readers import judge_manifest
 from kthena_components.core.checks import Check
-from kthena_components.core.checks.layouts import data_parallel_layout, sglang_layout
+from kthena_components.core.checks.layouts import data_parallel_layout
 from kthena_components.core.checks.models import MODEL_RULES
+from kthena_components.core.checks.sglang_layouts import sglang_layout
 from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
 from kthena_components.core.findings import Level
 from kthena_components.core.known import MaybeInt, Unknown

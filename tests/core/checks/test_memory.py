@@ -123,6 +123,100 @@ def test_what_fits_is_not_spoken_of(command: str, gib: float) -> None:
     assert told(command, gib) == []
 
 
+# A checkpoint that was quantised before, and methods that its engine loads it by.
+PREQUANTISED = {
+    "nvidia/Llama-3.3-70B-Instruct-NVFP4": (39.8, "modelopt modelopt_fp4 modelopt_mixed"),
+    "RedHatAI/Llama-3.3-70B-Instruct-NVFP4": (39.8, "compressed-tensors"),
+    "nvidia/Llama-3.3-70B-Instruct-FP8": (67.7, "modelopt modelopt_fp8 modelopt_mixed"),
+    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": (67.7, "compressed-tensors w8a8_fp8"),
+    "meta-llama/Llama-3.1-405B-Instruct-FP8": (378, "fp8 fbgemm_fp8 FBGEMM_FP8"),
+    "deepseek-ai/DeepSeek-V4-Flash": (149, "fp8 deepseek_v4_fp8"),
+    "Qwen/Qwen3-32B-AWQ": (18, "awq awq_marlin auto_awq marlin"),
+    "Qwen/Qwen3.5-122B-A10B-GPTQ-Int4": (73.5, "gptq gptq_marlin auto_gptq moe_wna16"),
+    "moonshotai/Kimi-K2.5": (554.3, "compressed-tensors"),
+    "amd/Kimi-K2.5-MXFP4": (518.7, "quark quark_mxfp4"),
+    "openai/gpt-oss-120b": (60.8, "mxfp4 gpt_oss_mxfp4"),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [(model, method) for model, (_, methods) in PREQUANTISED.items() for method in methods.split()],
+)
+@pytest.mark.parametrize("start", ["vllm serve", SGLANG])
+def test_a_quantised_copy_keeps_its_weights_by_its_method(
+    start: str, model: str, method: str
+) -> None:
+    found = told(f"{start} {model} --quantization {method}", 10)
+    assert f"puts {PREQUANTISED[model][0]:g} GiB of weights on each GPU" in found[0]
+
+
+# What is left at least of 131.4 GiB of a dense model, and of 437.9 GiB of one with experts.
+ONLINE = {
+    "fp8": (65.7, 218.9),
+    "w8a8_fp8": (65.7, 218.9),
+    "ptpc_fp8": (65.7, 218.9),
+    "fp8_per_tensor": (65.7, 218.9),
+    "fp8_per_block": (65.7, 218.9),
+    "fp8_per_channel": (65.7, 218.9),
+    "mxfp8": (65.7, 218.9),
+    "mxfp4": (32.9, 109.5),
+    "bitsandbytes": (32.9, 109.5),
+    "rtn": (32.9, 109.5),
+    "experts_int8": (131.4, 218.9),
+    "int8_per_channel_weight_only": (131.4, 218.9),
+    "nvfp4_per_token": (131.4, 109.5),
+    "nvfp4_online": (131.4, 109.5),
+}
+
+
+@pytest.mark.parametrize("method", ONLINE)
+def test_an_engine_quantises_a_checkpoint_in_16_bits_as_it_loads(method: str) -> None:
+    for model, gib in zip((LLAMA, "Qwen/Qwen3-235B-A22B"), ONLINE[method], strict=True):
+        found = told(f"vllm serve {model} -q {method}", 10, image="example.com/engine")
+        assert f"puts {gib:g} GiB of weights on each GPU" in found[0]
+
+
+# Method: the last release of vLLM that quantises by it, and the first that does not.
+@pytest.mark.parametrize(
+    ("method", "last", "after"),
+    [("fp8", "v0.30.0", "v0.31.0"), ("bitsandbytes", "v0.27.1", "v0.28.0")],
+)
+def test_a_release_that_no_longer_quantises_by_a_method_is_not_judged(
+    method: str, last: str, after: str
+) -> None:
+    command = f"vllm serve {LLAMA} -q {method}"
+    assert told(command, 10, image=f"vllm/vllm-openai:{last}")[0].startswith("! ")
+    because = f"vLLM {after[1:]} does not quantise by '{method}' while it loads"
+    says = f"- was not checked, because {because}. [memory-weights-fit]"
+    assert told(command, 10, image=f"vllm/vllm-openai:{after}") == [says]
+    quantised = told(f"vllm serve {DEEPSEEK} -q fp8", 10, image=f"vllm/vllm-openai:{after}")
+    assert quantised[0].startswith("! puts 641.3 GiB")
+
+
+UNFIT = [
+    (LLAMA, "awq"),
+    (LLAMA, "modelopt_fp4"),
+    (LLAMA, "compressed-tensors"),
+    (LLAMA, "w8a8_int8"),
+    (DEEPSEEK, "bitsandbytes"),
+    # SGLang quantises the experts of an FP8 checkpoint once more.
+    (DEEPSEEK, "modelopt_fp4"),
+    (DEEPSEEK, "nvfp4_online"),
+    ("nvidia/Llama-3.3-70B-Instruct-NVFP4", "fp8"),
+    ("nvidia/Llama-3.3-70B-Instruct-NVFP4", "nvfp4"),
+    ("Qwen/Qwen3-32B-AWQ", "int4"),
+    ("openai/gpt-oss-120b", "mxfp8"),
+]
+
+
+@pytest.mark.parametrize(("model", "method"), UNFIT)
+def test_a_method_of_another_form_is_not_judged(model: str, method: str) -> None:
+    because = f"the table of models has no weights of {model} in '{method}'"
+    says = f"- was not checked, because {because}. [memory-weights-fit]"
+    assert told(f"{SGLANG} {model} --quantization {method}", 10) == [says]
+
+
 UNREAD = {
     "vllm serve m/m": "'m/m' is not in the table of models",
     f"vllm serve {LLAMA} -q awq": "the table of models has no weights of "

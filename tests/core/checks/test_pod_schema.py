@@ -26,7 +26,7 @@ TEMPLATE: Args = {
         "containers": [
             {
                 "name": "engine",
-                "image": "vllm/vllm-openai:v0.10.1",
+                "image": "vllm/vllm-openai:v0.33.0",
                 "args": ["-tp", "8"],
                 "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
                 "ports": [{"containerPort": 8000}, {"containerPort": 8000}],

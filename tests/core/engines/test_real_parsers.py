@@ -36,8 +36,12 @@ FIELDS = {
     "model_tag": "model",
 }
 NOT_STATED = {"nnodes": 1, "node_rank": 0}
-# What a parser does beyond its table: LoRA modules have a parser of their own, and so has -O.
-BEYOND = ("--lora-mod", "--prompt-adapters", "-O", "--optimization", "--compilation", "--middleware")
+# What a release reads with code of its own, which no table shows.
+BEYOND = (
+    "--prompt-ada", "--limit-mm", "--override-neuron", "--mm-encoder-attn-dtype", "-O",
+)  # fmt: skip
+MODEL_REQUIRED = (0, 8, 2)
+"""The last vLLM that ends without a bare word; model-stated says so."""
 
 
 def rows() -> Iterator[Row]:
@@ -49,6 +53,8 @@ def rows() -> Iterator[Row]:
 def read(engine: str, version: str, words: list[str]) -> CommandFacts:
     facts = read_command([*STARTS[engine], *words], {}, image=IMAGES[engine] + version)
     assert facts is not None
+    assert facts.release is not None
+    assert facts.release.sure
     return facts
 
 
@@ -56,12 +62,18 @@ def read(engine: str, version: str, words: list[str]) -> CommandFacts:
 def test_a_line_is_refused_by_the_reader_as_by_the_engine(engine: str) -> None:
     judged, wrong = 0, []
     for _, version, words, said in (row for row in rows() if row[0] == engine):
+        facts = read(engine, version, words)
         if any(word.replace("_", "-").startswith(BEYOND) for word in words):
             continue
+        assert facts.release is not None
+        early = engine == "vllm" and facts.release.version <= MODEL_REQUIRED
+        if early and "org/M" not in words:
+            continue
         judged += 1
-        problems = [p for p in read(engine, version, words).problems if p.hard]
-        # What the parser takes and the engine's configuration refuses is a rule of its own.
-        problems = [p for p in problems if "of at least" not in p.text]
+        problems = [p for p in facts.problems if p.hard]
+        # What the parser takes, and the engine refuses right after.
+        later = ("of at least", "takes the model of") if early else ("of at least",)
+        problems = [p for p in problems if not any(text in p.text for text in later)]
         if bool(problems) is not (said is None):
             wrong.append((version, words, [p.text for p in problems]))
 
@@ -84,5 +96,5 @@ def test_a_line_says_to_the_reader_what_it_says_to_the_engine(engine: str) -> No
             if stated != value:
                 wrong.append((version, words, field, value, found))
 
-    assert compared > 2000
+    assert compared > 1500
     assert wrong == []

@@ -21,7 +21,7 @@ def template(name: str, command: list[Any]) -> dict[str, Any]:
     """Give a pod template of one vLLM container."""
     engine = {
         "name": name,
-        "image": "vllm/vllm-openai:v0.10.1",
+        "image": "vllm/vllm-openai:v0.11.0",
         "command": command,
         "resources": RESOURCES,
         "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's
