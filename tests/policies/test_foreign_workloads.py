@@ -67,8 +67,8 @@ def test_a_command_is_judged_whatever_starts_the_engine(command: list[str]) -> N
 def test_a_flag_that_the_engine_refuses_is_refused_once() -> None:
     wrong = workload(vllm("-tp8"))
     assert refusals(DEPLOYMENT, wrong) == (
-        "spec.template.spec.containers[0].args: engine 'chat': vLLM has no flag '-tp8' and does "
-        "not start with it. Write -tp 8. [world-size-equals-gpus]"
+        "spec.template.spec.containers[0].args: engine 'chat': vLLM 0.33.0 has no flag '-tp8' and "
+        "does not start with it. Write -tp 8. [engine-option-known]"
     )
     assert advice(DEPLOYMENT, wrong) == ""
 

@@ -166,6 +166,8 @@ def test_an_unknown_image_does_not_matter_behind_a_command() -> None:
     right = workload(container(command=[*command, FLAG, "8"], image=UNKNOWN))
     assert refusals(DEPLOYMENT, right) == ""
     assert advice(DEPLOYMENT, right) == (
+        f"{WHOLE}[0].command: engine 'chat': --tensor-parallel-size is given different values "
+        "(16, 8); the last one counts. Keep one. [engine-option-known]\n"
         f"{WHOLE}[0].image: engine 'chat' was not checked, because the image is known only after "
         "the deployment. [image-pinned]"
     )
@@ -180,7 +182,7 @@ def test_an_unknown_role_or_container_is_not_repeated() -> None:
 
 
 def test_an_unknown_name_is_not_repeated() -> None:
-    wrong = workload(vllm(FLAG, "16", "--nnodes", "2"), name=UNKNOWN)
+    wrong = workload(vllm(FLAG, "16"), name=UNKNOWN)
     assert "engine 'StatefulSet' starts tensor 16" in refusals(STATEFUL_SET, wrong)
     assert UNKNOWN not in refusals(STATEFUL_SET, wrong) + advice(STATEFUL_SET, wrong)
 

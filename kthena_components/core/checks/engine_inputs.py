@@ -41,7 +41,7 @@ def model_stated(facts: ServingFacts) -> Iterator[Finding]:
 
     Pass: vllm serve Qwen/Qwen3-32B.
     Fail: vllm serve -tp 8; python3 -m sglang.launch_server --tp 8.
-    Level: mandatory for SGLang; advisory for vLLM.
+    Level: advisory for vLLM, which starts; mandatory for SGLang.
     Source: vllm/config/model.py ModelConfig.model; sglang/srt/server_args.py model_path.
     """
     for start in starts(facts, MODEL, "vllm", "sglang"):
@@ -112,7 +112,9 @@ def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> It
     if not _is_own_config(start, shape):
         level = Level.ADVISORY
     option = "--max-model-len" if engine == "vllm" else "--context-length"
-    seen = f"has {option} {longest}, and {shape.name} was made for {context}"
+    model = start.command.model
+    name = model if isinstance(model, str) else shape.name
+    seen = f"has {option} {longest}, and {name} was made for {context}"
     remedy = f"write {option} {context} or less, or set {_ALLOW[engine]}=1 and mind the answers"
     yield from start.refused(seen, remedy, level)
 

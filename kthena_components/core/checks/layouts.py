@@ -7,7 +7,7 @@ from kthena_components.core.checks.outside_balance import PORTS, outside_balance
 from kthena_components.core.checks.startup import ALWAYS, Start, starts
 from kthena_components.core.checks.wording import all_known
 from kthena_components.core.facts import ServingFacts
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.known import MaybeInt, Unknown
 
 DATA = "data-parallel-layout"
@@ -100,7 +100,7 @@ def _spread(start: Start, nodes: int, *sizes: int) -> Iterator[Finding]:
             left_out = (
                 "" if context == prefill else f" ({start.product} leaves prefill context out)"
             )
-            seen = f"has {ranks} ranks{left_out}, which do not spread evenly over --nnodes {nodes}"
+            seen = f"has {ranks}{left_out}, which do not spread evenly over --nnodes {nodes}"
             yield from start.refused(
                 seen, f"make the ranks a multiple of {nodes}, or change it", level
             )
@@ -111,7 +111,7 @@ def _spread(start: Start, nodes: int, *sizes: int) -> Iterator[Finding]:
         yield from start.unjudged(local)
     elif local and local <= data and (uneven := _uneven(start, nodes, copy, data, local)):
         yield from start.refused(
-            f"has {ranks} ranks on --nnodes {nodes} with data {local} in a node, and a copy of "
+            f"has {ranks} on --nnodes {nodes} with data {local} in a node, and a copy of "
             f"the model needs a whole number of nodes with equally many of its {copy} ranks",
             "change --data-parallel-size-local or --nnodes",
             uneven,
@@ -162,10 +162,11 @@ def _local(start: Start, inferred: int) -> MaybeInt:
 
 
 def product(tensor: int, pipeline: int, data: int = 1, context: int = 1) -> str:
-    """Write the product of some sizes: `tensor 2 × pipeline 3 = 6`."""
+    """Write the product of some sizes: `tensor 2 × pipeline 3 = 6 ranks`."""
     more = f" × context {context}" if context > 1 else ""
     more += f" × data {data}" if data > 1 else ""
-    return f"tensor {tensor} × pipeline {pipeline}{more} = {tensor * pipeline * context * data}"
+    ranks = count_of(tensor * pipeline * context * data, "rank")
+    return f"tensor {tensor} × pipeline {pipeline}{more} = {ranks}"
 
 
 def divisor(number: int, near: int) -> int:

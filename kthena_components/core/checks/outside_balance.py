@@ -77,7 +77,7 @@ def _external(start: Start) -> Iterator[Finding]:
         yield from start.refused(seen, "write --data-parallel-size-local 1, or remove it")
     if command.data_rank is None and not start.hidden:
         yield from _no_rank(start)
-    elif (level := start.since(_ONE_WAY)) is not None and command.data_start_rank is not None:
+    elif (level := start.since(_ONE_WAY)) is not None and isinstance(command.data_start_rank, int):
         seen = "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM takes one"
         yield from start.refused(seen, "remove --data-parallel-start-rank", level)
     yield from _dense(start)

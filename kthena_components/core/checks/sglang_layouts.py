@@ -12,6 +12,8 @@ from kthena_components.core.known import Unknown
 RULE = "sglang-layout"
 _CONTEXT_SINCE = (0, 5, 9)
 """The first SGLang with attention context and MoE data parallelism."""
+_CONTEXT_OF_STAGES = (0, 5, 10)
+"""The first SGLang that has attention context in a pipeline."""
 _MOE_DATA_ALIKE = (0, 5, 11)
 """The first SGLang in which MoE data parallelism is attention context or 1."""
 _ATTENTION_DATA = (0, 5, 22)
@@ -54,7 +56,7 @@ def _nodes(start: Start) -> Iterator[Finding]:
         return
     nodes, tensor, pipeline, data = sizes
     if tensor * pipeline % nodes and not counted_elsewhere(start):
-        seen = f"has {product(tensor, pipeline)} ranks, which do not spread evenly over --nnodes"
+        seen = f"has {product(tensor, pipeline)}, which do not spread evenly over --nnodes"
         remedy = f"make tensor × pipeline a multiple of {nodes}, or change --nnodes"
         yield from start.refused(f"{seen} {nodes}", remedy)
     if data > 1:
@@ -88,6 +90,11 @@ def _attention(start: Start) -> Iterator[Finding]:
 def _attention_context(
     start: Start, tensor: int, data: int, attention: int, context: int
 ) -> Iterator[Finding]:
+    stages = start.since(_CONTEXT_SINCE, _CONTEXT_OF_STAGES)
+    pipeline = start.command.pipeline
+    if stages is not None and isinstance(pipeline, int) and pipeline > 1:
+        seen = f"has attention context {context} with pipeline {pipeline}, and {start.product}"
+        yield from start.refused(f"{seen} takes one of them", "write --pp-size 1", stages)
     if tensor % context:
         seen = f"has attention context {context}, which does not divide tensor {tensor}"
         yield from start.refused(seen, f"write --attn-cp-size {divisor(tensor, context)}")

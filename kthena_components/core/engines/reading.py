@@ -151,7 +151,9 @@ class Reading:
         opaque = next((word for word in rest if has_gap(word)), None)
         if opaque is not None:
             self.hide(f"{self.scope.show(opaque)} may hold any flag")
-        elif rest and self.dialect.complete:
+        # Behind a word that is not known, a bare word may be a value.
+        sure = self.hidden is None and not any(map(has_gap, self.bare))
+        if rest and sure and self.dialect.complete:
             self._extra(rest, positional=positional)
 
     def _extra(self, rest: Sequence[str], *, positional: bool) -> None:

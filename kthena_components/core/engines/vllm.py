@@ -10,7 +10,7 @@ from kthena_components.core.engines.mistakes import Mistake
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.releases import Release
 from kthena_components.core.engines.table import release_for
-from kthena_components.core.engines.words import Scope
+from kthena_components.core.engines.words import Scope, has_gap
 from kthena_components.core.known import MaybeBool, MaybeText, Unknown
 
 MODEL_IN_FRONT = (0, 11, 1)
@@ -72,7 +72,8 @@ def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> No
     where = reading.where.get("model")
     if where is None:
         return
-    flag, bare = where.partition(" ")[0].partition("=")[0], bool(reading.bare)
+    flag = where.partition(" ")[0].partition("=")[0]
+    bare = bool(reading.bare) and not has_gap(reading.bare[0])
     moved = release.version >= MODEL_IN_FRONT
     if moved and bare:
         text = f"{release.title} takes one model, and has {where} and '{reading.bare[0]}'"

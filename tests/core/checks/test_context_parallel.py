@@ -35,50 +35,66 @@ REFUSED = {
     "no-divisor": (
         "vllm 0.33.0",
         f"{NAMELESS} -tp 8 -dcp 3",
-        "has decode context 3, which does not divide tensor 8. Write "
-        "--decode-context-parallel-size 2",
+        (
+            "has decode context 3, which does not divide tensor 8. Write "
+            "--decode-context-parallel-size 2"
+        ),
     ),
     "too-wide": (
         "vllm 0.10.2",
         f"{NAMELESS} -tp 8 -dcp 16",
-        "has decode context 16, which does not divide tensor 8. Write "
-        "--decode-context-parallel-size 8",
+        (
+            "has decode context 16, which does not divide tensor 8. Write "
+            "--decode-context-parallel-size 8"
+        ),
     ),
     "as-many-kv-heads": (
         "vllm 0.11.1",
         f"{MORE} -tp 8 -dcp 2",
-        "has decode context 2, which needs more than tensor 8 for 8 KV heads. Write "
-        "--decode-context-parallel-size 1",
+        (
+            "has decode context 2, which needs more than tensor 8 for 8 KV heads. Write "
+            "--decode-context-parallel-size 1"
+        ),
     ),
     "more-than-copies": (
         "vllm 0.33.0",
         f"{MORE} -tp 16 -dcp 4",
-        "has decode context 4, but tensor 16 holds each of 8 KV heads 2 times only. Write "
-        "--decode-context-parallel-size 2",
+        (
+            "has decode context 4, but tensor 16 holds each of 8 KV heads 2 times only. Write "
+            "--decode-context-parallel-size 2"
+        ),
     ),
     "no-prefill-context": (
         "vllm 0.25.1",
         f"{LATENT} -tp 8 -pcp 2",
-        "has prefill context 2, which no attention of vLLM 0.25.1 supports. Remove "
-        "--prefill-context-parallel-size, or use vLLM 0.26 or later",
+        (
+            "has prefill context 2, which no attention of vLLM 0.25.1 supports. Remove "
+            "--prefill-context-parallel-size, or use vLLM 0.26 or later"
+        ),
     ),
     "not-across": (
         "vllm 0.26.0",
         f"{LATENT} -tp 8 -pcp 2 -dcp 4",
-        "has decode context 4 with tensor 8 and prefill context 2, and vLLM 0.26.0 takes 1, 2 or "
-        "16. Write --decode-context-parallel-size 2",
+        (
+            "has decode context 4 with tensor 8 and prefill context 2, and vLLM 0.26.0 takes 1, "
+            "2 or 16. Write --decode-context-parallel-size 2"
+        ),
     ),
     "prefill-and-copies": (
         "vllm 0.29.0",
         f"{LATENT} -tp 8 -pcp 2 -dp 2",
-        "has prefill context 2 and data 2, and vLLM 0.29.0 takes one of them. Write "
-        "--data-parallel-size 1, or use vLLM 0.30 or later",
+        (
+            "has prefill context 2 and data 2, and vLLM 0.29.0 takes one of them. Write "
+            "--data-parallel-size 1, or use vLLM 0.30 or later"
+        ),
     ),
     "no-latent-attention": (
         "vllm 0.33.0",
         f"{MORE} -tp 8 -pcp 2",
-        "has prefill context 2, which vLLM has for latent attention only, and Qwen/Qwen3-32B has "
-        "another. Remove --prefill-context-parallel-size",
+        (
+            "has prefill context 2, which vLLM has for latent attention only, and Qwen/Qwen3-32B "
+            "has another. Remove --prefill-context-parallel-size"
+        ),
     ),
     "sglang": (
         "sglang 0.5.15",

@@ -33,22 +33,29 @@ REFUSED = {
         scheduler_sizes,
         "vllm 0.33.0",
         "m --max-num-batched-tokens 255 --max-num-seqs 256",
-        "has --max-num-batched-tokens 255 for --max-num-seqs 256, and each sequence takes a token. "
-        "Write --max-num-batched-tokens 256 or more",
+        (
+            "has --max-num-batched-tokens 255 for --max-num-seqs 256, and each sequence takes a "
+            "token. Write --max-num-batched-tokens 256 or more"
+        ),
     ),
     "fewer-than-the-default": (
         scheduler_sizes,
         "vllm 0.10.0",
         "m --max-num-batched-tokens 128",
-        "has --max-num-batched-tokens 128, and vLLM 0.10.0 has at least 256 sequences at once. "
-        "Write --max-num-seqs 128 or less, or --max-num-batched-tokens 256 or more",
+        (
+            "has --max-num-batched-tokens 128, and vLLM 0.10.0 has at least 256 sequences at once. "
+            "Write --max-num-seqs 128 or less, or --max-num-batched-tokens 256 or more"
+        ),
     ),
     "prompts-that-are-not-chunked": (
         scheduler_sizes,
         "vllm 0.11.1",
         f"m {WHOLE}",
-        "has --max-num-batched-tokens 2048 and does not chunk a prefill, which may have 8192 "
-        "tokens (--max-model-len). Write --max-num-batched-tokens 8192 or more, or chunk prefills",
+        (
+            "has --max-num-batched-tokens 2048 and does not chunk a prefill, which may have 8192 "
+            "tokens (--max-model-len). Write --max-num-batched-tokens 8192 or more, or chunk "
+            "prefills"
+        ),
     ),
     "nothing": (
         scheduler_sizes,
@@ -66,22 +73,28 @@ REFUSED = {
         scheduler_sizes,
         "vllm 0.31.0",
         "m --max-num-seqs 64 --max-num-active-seqs 65",
-        "has --max-num-active-seqs 65, and --max-num-seqs 64 only. Write --max-num-active-seqs 64 "
-        "or less",
+        (
+            "has --max-num-active-seqs 65, and --max-num-seqs 64 only. Write "
+            "--max-num-active-seqs 64 or less"
+        ),
     ),
     "pages": (
         scheduler_sizes,
         "sglang 0.5.23",
         "Qwen/Qwen3-32B --chunked-prefill-size 1000 --page-size 64",
-        "has --chunked-prefill-size 1000 and --page-size 64, and SGLang wants whole pages. Write "
-        "--chunked-prefill-size 960",
+        (
+            "has --chunked-prefill-size 1000 and --page-size 64, and SGLang wants whole pages. "
+            "Write --chunked-prefill-size 960"
+        ),
     ),
     "pages-of-each-part": (
         scheduler_sizes,
         "sglang 0.5.23",
         "Qwen/Qwen3-32B --tp-size 8 --attn-dp-size 8 --chunked-prefill-size 1024 --page-size 256",
-        "has --chunked-prefill-size 1024 ÷ attention data 8 and --page-size 256, and SGLang wants "
-        "whole pages. Write --chunked-prefill-size 2048",
+        (
+            "has --chunked-prefill-size 1024 ÷ attention data 8 and --page-size 256, and SGLang "
+            "wants whole pages. Write --chunked-prefill-size 2048"
+        ),
     ),
     "per-cent": (
         memory_fraction_range,

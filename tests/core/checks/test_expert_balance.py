@@ -29,8 +29,10 @@ REFUSED = {
     "no-expert-parallel": (
         "vllm 0.10.0",
         "m --enable-eplb -tp 8",
-        "balances experts (--enable-eplb) without expert parallelism. Add "
-        "--enable-expert-parallel, or remove --enable-eplb",
+        (
+            "balances experts (--enable-eplb) without expert parallelism. Add "
+            "--enable-expert-parallel, or remove --enable-eplb"
+        ),
     ),
     "one-rank": (
         "vllm 0.33.0",
@@ -45,50 +47,66 @@ REFUSED = {
     "redundant": (
         "vllm 0.33.0",
         f"m {EP} -tp 8 --eplb-config.num_redundant_experts 32",
-        "has 32 redundant experts, and vLLM has them with --enable-eplb only. Add --enable-eplb, "
-        "or remove them",
+        (
+            "has 32 redundant experts, and vLLM has them with --enable-eplb only. Add "
+            "--enable-eplb, or remove them"
+        ),
     ),
     "redundant-as-json": (
         "vllm 0.12.0",
         """m -tp 8 --eplb-config '{"num_redundant_experts": 8}'""",
-        "has 8 redundant experts, and vLLM has them with --enable-eplb only. Add --enable-eplb, or "
-        "remove them",
+        (
+            "has 8 redundant experts, and vLLM has them with --enable-eplb only. Add "
+            "--enable-eplb, or remove them"
+        ),
     ),
     "redundant-by-its-own-option": (
         "vllm 0.11.2",
         "m -tp 8 --num-redundant-experts 8 --eplb-config.num_redundant_experts 0",
-        "has 8 redundant experts, and vLLM has them with --enable-eplb only. Add --enable-eplb, or "
-        "remove them",
+        (
+            "has 8 redundant experts, and vLLM has them with --enable-eplb only. Add "
+            "--enable-eplb, or remove them"
+        ),
     ),
     "elastic": (
         "vllm 0.17.0",
         f"m {EP} -tp 8 --enable-elastic-ep",
-        "has elastic expert parallelism, which vLLM has with --enable-eplb only. Add "
-        "--enable-eplb, or remove --enable-elastic-ep",
+        (
+            "has elastic expert parallelism, which vLLM has with --enable-eplb only. Add "
+            "--enable-eplb, or remove --enable-elastic-ep"
+        ),
     ),
     "elastic-stages": (
         "vllm 0.33.0",
         f"m {EP} -tp 8 -pp 2 --enable-eplb --enable-elastic-ep",
-        "has elastic expert parallelism with pipeline 2, and it has one stage. Write "
-        "--pipeline-parallel-size 1",
+        (
+            "has elastic expert parallelism with pipeline 2, and it has one stage. Write "
+            "--pipeline-parallel-size 1"
+        ),
     ),
     "elastic-from-outside": (
         "vllm 0.32.0",
         f"m {EP} -dp 2 -dpn 0 --enable-eplb --enable-elastic-ep",
-        "has elastic expert parallelism and is balanced from outside, and vLLM 0.32.0 takes one of "
-        "them. Remove --data-parallel-external-lb, or use vLLM 0.33 or later",
+        (
+            "has elastic expert parallelism and is balanced from outside, and vLLM 0.32.0 takes "
+            "one of them. Remove --data-parallel-external-lb, or use vLLM 0.33 or later"
+        ),
     ),
     "elastic-most": (
         "vllm 0.30.0",
         f"m {EP} -dp 4 --enable-eplb --enable-elastic-ep --elastic-ep-max-dp-size 2",
-        "has data 4, and grows to 2 at most (--elastic-ep-max-dp-size). Write "
-        "--elastic-ep-max-dp-size 4 or more",
+        (
+            "has data 4, and grows to 2 at most (--elastic-ep-max-dp-size). Write "
+            "--elastic-ep-max-dp-size 4 or more"
+        ),
     ),
     "sglang": (
         "sglang 0.5.1",
         "m --tp-size 8 --enable-eplb",
-        "balances experts (--enable-eplb) over one rank. Write --ep-size and the ranks that share "
-        "the experts, or remove --enable-eplb",
+        (
+            "balances experts (--enable-eplb) over one rank. Write --ep-size and the ranks that "
+            "share the experts, or remove --enable-eplb"
+        ),
     ),
 }
 

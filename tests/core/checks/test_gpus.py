@@ -168,9 +168,13 @@ def test_what_is_not_known_is_told_and_not_refused(facts: EngineFacts, because: 
 
 
 def test_a_command_that_cannot_start_is_refused_for_its_own_reason() -> None:
-    (finding,) = findings(engine("-tp 8 --tensor-parallel-size eight"))
+    (finding,) = findings(engine("-tp 8'"))
     assert (finding.level, finding.rule) == (Level.MANDATORY, "world-size-equals-gpus")
-    assert "eight" in str(finding)
+    assert "the script ends inside a single quote" in str(finding)
+
+
+def test_an_option_that_is_refused_is_another_rules_to_say() -> None:
+    assert findings(engine("-tp 8 --tensor-parallel-size eight")) == []
 
 
 @pytest.mark.parametrize(

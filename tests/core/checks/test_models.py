@@ -124,6 +124,18 @@ WRONG = {
         """spreads 128 experts and 1 redundant one over 5 ranks, which leaves a remainder of 4.
         Set --ep-num-redundant-experts to 2. [moe-expert-shape]""",
     ),
+    "experts-cut": (
+        f"vllm serve {FP8} -tp 8",
+        """gives its ranks parts of FP8 blocks, where each must get a multiple of 128: expert
+        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4, or turn expert parallelism on.
+        [fp8-block-multiple]""",
+    ),
+    "experts-cut-by-copies": (
+        f"vllm serve {FP8} -tp 4 -dp 2",
+        """gives its ranks parts of FP8 blocks, where each must get a multiple of 128: expert
+        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 2, or turn expert parallelism on.
+        [fp8-block-multiple]""",
+    ),
 }
 
 
@@ -150,24 +162,6 @@ ADVICE = {
         f"vllm serve {DEEPSEEK} -tp 8 -pp 2",
         """splits 61 layers over pipeline 2, so that its fullest stage holds 31 and its emptiest
         30. Leave memory for 31 layers on each GPU. [pp-within-layers]""",
-    ),
-    "experts-cut": (
-        f"vllm serve {FP8} -tp 8",
-        """gives its ranks parts of FP8 blocks, where each must get a multiple of 128: expert
-        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4, or turn expert parallelism on.
-        [fp8-block-multiple]""",
-    ),
-    "experts-cut-by-copies": (
-        f"vllm serve {FP8} -tp 4 -dp 2",
-        """gives its ranks parts of FP8 blocks, where each must get a multiple of 128: expert
-        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 2, or turn expert parallelism on.
-        [fp8-block-multiple]""",
-    ),
-    "all-layers-cut": (
-        f"{SGLANG} {DEEPSEEK} --tp 32",
-        """gives its ranks parts of FP8 blocks, where each must get a multiple of 128:
-        feed-forward layer 18432 ÷ 32 = 576, expert feed-forward layer 2048 ÷ 32 = 64.
-        Set tensor to 16. [fp8-block-multiple]""",
     ),
     "dense-outside-vllm": (
         f"trtllm-serve {QWEN} --tp_size 8 --ep_size 8",

@@ -51,6 +51,7 @@ FIELDS = {
 }
 # What the engines do to these before argparse sees them has tests of its own.
 LEFT_OUT = {"--model", "--config", "-O", "--compilation-config", "--optimization-level", "-h"}
+LEFT_OUT |= {"--lora-modules"}
 WORDS = ("8", "2", "0.5", "8k", "8K", "2Ki", "abc", "auto", "None", "true", "{}", "-1", "x y", "")
 ODD = ("--no-such-thing", "--tensor-", "-z", "--enable", "stray", "-tp9", "--disable-a", "-1")
 
