@@ -89,7 +89,7 @@ def test_a_line_says_to_the_reader_what_it_says_to_the_engine(engine: str) -> No
         for name, value in (said or {}).items():
             field = FIELDS.get(name)
             found = getattr(facts, field) if field else None
-            if field is None or isinstance(found, Unknown) or value == "auto" or value == -1:
+            if field is None or isinstance(found, Unknown) or value in {"auto", -1}:
                 continue
             compared += 1
             stated = NOT_STATED.get(field) if found is None else found
