@@ -59,7 +59,8 @@ def image_of(command: str) -> str:
     """Give an image that holds what a command starts, in a release that has its options."""
     if "sglang" in command:
         return SGLANG_IMAGE
-    return VLLM if "--nnodes" in command else VLLM_WITH_RAY
+    newer = any(flag in command for flag in ("--nnodes", "--prefill-context"))
+    return VLLM if newer else VLLM_WITH_RAY
 
 
 def gpu_template(command: str, gpus: int = 8, **container: Any) -> Args:

@@ -4,7 +4,7 @@ What a field means for the engine is in that engine's module. Nothing here raise
 words are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -52,15 +52,11 @@ class Reading:
     def read(self, words: Sequence[str]) -> "Reading":
         """Read all arguments."""
         self._items(words, lines=not self.scope.in_shell)
-        for option, given in self._several():
-            self.problem(option.name, repeated(option, given))
-        return self
-
-    def _several(self) -> Iterator[tuple[Option, list[str]]]:
         for name, given in self._given.items():
             if len(given) > 1:
                 option = next(option for _, option in self.flags if option.field == name)
-                yield option, list(given.values())
+                self.problem(option.name, repeated(option, list(given.values())))
+        return self
 
     def _items(self, items: Sequence[str], *, lines: bool) -> None:
         at = 0
