@@ -72,9 +72,7 @@ class Start:
     @property
     def hidden(self) -> bool:
         """Whether options may be stated out of sight: in a config file, or by a variable."""
-        command = self.command
-        unseen = (command.quantization, command.cpu_offload_gib)
-        return any(isinstance(value, Unknown) for value in unseen)
+        return self.command.hidden is not None
 
     def refused(self, seen: str, remedy: str, level: Level = ALWAYS) -> Iterator[Finding]:
         """Say what the engine refuses; with an advisory, which release that is."""

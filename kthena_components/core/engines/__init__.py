@@ -7,7 +7,8 @@ from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
 from kthena_components.core.engines.launchers import default_launcher, stated_release
-from kthena_components.core.engines.reader import image_entrypoint, read_command, unread_script
+from kthena_components.core.engines.programs import image_entrypoint
+from kthena_components.core.engines.reader import read_command, unread_script
 from kthena_components.core.engines.words import Hidden
 from kthena_components.core.engines.writer import counted_flags, unsupported, write_commands
 

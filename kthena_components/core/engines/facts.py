@@ -124,6 +124,8 @@ class CommandFacts:
     ray_script: str | None = None
     """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, or
     its path is not known, or a volume may hold it."""
+    hidden: Unknown | None = None
+    """Why options may be stated out of sight. None: all of them can be seen."""
     missing_files: tuple[str, ...] = ()
     """What is said of files that the command names and that are surely not mounted."""
     problems: tuple[Problem, ...] = ()

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kthena_components.core.images import read_image
+
 SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
 RAY_SCRIPT_NAME = "multi-node-serving.sh"
@@ -17,6 +19,9 @@ _LAUNCHERS = """
     timeout tini trtllm-llmapi-launch uv
 """
 _WRAPPERS = MPI.union(_LAUNCHERS.split())
+SERVES_SINCE = (0, 11, 1)
+"""The first vLLM whose image starts `vllm serve` (docker/Dockerfile); before, the API server."""
+_API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 _PYTHON = re.compile(r"python[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X"})
 _LONG_WITH_VALUE = frozenset({"--init-file", "--rcfile"})
@@ -144,3 +149,16 @@ def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
         text = text or (option[0] == "-" and "c" in option)
         at += option.count("o") + option.count("O")
     return at, text
+
+
+def image_entrypoint(image: str) -> tuple[str, ...]:
+    """Give what an image starts when the container has args but no command.
+
+    Only vLLM's server images start an engine by themselves (vllm docker/Dockerfile). Put it before
+    the args for `read_command`.
+    """
+    read = read_image(image)
+    if not base_name(read.repository).startswith("vllm-openai"):
+        return ()
+    release = read.vllm_version
+    return _API_SERVER if release is not None and release < SERVES_SINCE else ("vllm", "serve")

@@ -41,9 +41,6 @@ from kthena_components.core.engines.words import (
 from kthena_components.core.images import read_image
 from kthena_components.core.known import MaybeText, Unknown
 
-SERVES_SINCE = (0, 11, 1)
-"""The first vLLM whose image starts `vllm serve` (docker/Dockerfile); before, the API server."""
-_API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 MAX_ITEM = 1 << 21
 """Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
@@ -52,23 +49,19 @@ _LONGEST_LINE = 256
 _MAX_FILES = 16
 """Mounted scripts that are read for one command: one may start itself again."""
 _NOT_VALUES = frozenset(
-    {"engine", "missing_files", "options", "problems", "ray_cluster_size", "ray_role", "release"}
+    {
+        "engine",
+        "hidden",
+        "missing_files",
+        "options",
+        "problems",
+        "ray_cluster_size",
+        "ray_role",
+        "release",
+    }
     | {"ray_script", "where"}
 )
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
-
-
-def image_entrypoint(image: str) -> tuple[str, ...]:
-    """Give what an image starts when the container has args but no command.
-
-    Only vLLM's server images start an engine by themselves (vllm docker/Dockerfile). Put it before
-    the args for `read_command`.
-    """
-    read = read_image(image)
-    if not base_name(read.repository).startswith("vllm-openai"):
-        return ()
-    release = read.vllm_version
-    return _API_SERVER if release is not None and release < SERVES_SINCE else ("vllm", "serve")
 
 
 def read_command(

@@ -168,6 +168,7 @@ class Reading:
             engine=engine,
             release=self.dialect.release,
             options=MappingProxyType(dict(self.options)),
+            hidden=self.hidden,
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
             **{k: v for k, v in values.items() if k in known or k in self.values or k == "model"},

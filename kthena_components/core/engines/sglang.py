@@ -8,7 +8,7 @@ from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, sglang_flag
 from kthena_components.core.engines.reading import Reading
 from kthena_components.core.engines.table import release_for
-from kthena_components.core.engines.vllm import ignores_config, offloads
+from kthena_components.core.engines.vllm import ignores_config, is_set, offloads
 from kthena_components.core.engines.words import Scope
 from kthena_components.core.known import MaybeBool, MaybeInt, Unknown
 
@@ -39,7 +39,11 @@ def read_sglang(
         config = reading.config_file()
         if config is not None:
             reading.add_file(as_flags(config, sglang_flag))
-    facts = replace(reading.facts("sglang"), host_offload=offloads(reading))
+    facts = replace(
+        reading.facts("sglang"),
+        host_offload=offloads(reading),
+        long_context_allowed=is_set(scope, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
+    )
     if reading.values.get("use_ray"):
         facts = replace(facts, executor="ray")
     if reading.values.get("dp_attention"):

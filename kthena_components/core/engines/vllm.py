@@ -64,13 +64,22 @@ def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> 
 def _facts(reading: Reading, engine: str) -> CommandFacts:
     _read_files(reading)
     facts = reading.facts(engine)
-    return replace(facts, data_mode=_data_mode(reading, facts), host_offload=offloads(reading))
+    return replace(
+        facts,
+        data_mode=_data_mode(reading, facts),
+        host_offload=offloads(reading),
+        long_context_allowed=is_set(reading.scope, "VLLM_ALLOW_LONG_MAX_MODEL_LEN"),
+    )
 
 
 def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> None:
     """Say what `vllm serve` does with --model (vllm/utils/argparse_utils.py `parse_args`)."""
     where = reading.where.get("model")
     if where is None:
+        if not reading.bare and release.version <= MODEL_REQUIRED and reading.hidden is None:
+            text = f"`vllm serve` of {release.title} ends without a model as its first bare word"
+            remedy = "write the model right behind `vllm serve`"
+            reading.problem("serve", Mistake(text, remedy, by_release=True))
         return
     flag = where.partition(" ")[0].partition("=")[0]
     bare = bool(reading.bare) and not has_gap(reading.bare[0])
@@ -118,16 +127,25 @@ def offloads(reading: Reading) -> MaybeBool:
     return size if isinstance(size, Unknown) else isinstance(size, int) and size > 0
 
 
+def is_set(scope: Scope, name: str) -> MaybeBool:
+    """Tell whether a variable turns something on, as vllm/envs.py and SGLang's own reader do."""
+    value = scope.look_up(name)
+    return value if isinstance(value, Unknown) else (value or "").strip().lower() in {"1", "true"}
+
+
 def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:
     """Say who balances the copies' load (vllm/engine/arg_utils.py `create_engine_config`).
 
-    A start rank without `--headless` means hybrid, but only beside a local size.
+    A start rank without `--headless` means hybrid, but only beside a local size, which --nnodes
+    gives as well.
     """
     stated = reading.values
     if stated.get("external") or "data_rank" in stated:
         return "external"
     if stated.get("hybrid") or stated.get("many_ports"):
         return "hybrid"
-    if {"data_start_rank", "data_local"} <= stated.keys() and facts.headless is not True:
+    over_nodes = isinstance(facts.nnodes, int) and facts.nnodes > 1
+    local = "data_local" in stated or over_nodes
+    if "data_start_rank" in stated and local and facts.headless is not True:
         return facts.headless if isinstance(facts.headless, Unknown) else "hybrid"
     return reading.hidden or "internal"

@@ -1,0 +1,118 @@
+"""What a command line means in one release and not in the next."""
+
+import pytest
+
+from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
+
+VLLM, SGLANG = "vllm/vllm-openai:v", "lmsysorg/sglang:v"
+
+
+def read(command: str, image: str, **env: str) -> CommandFacts:
+    facts = read_command(command.split(), env, image=image)
+    assert facts is not None
+    return facts
+
+
+def hard(facts: CommandFacts) -> list[str]:
+    return [problem.text for problem in facts.problems if problem.hard]
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        ("0.11.0", ("python3", "-m", "vllm.entrypoints.openai.api_server")),
+        ("0.11.1", ("vllm", "serve")),
+        ("latest", ("vllm", "serve")),
+    ],
+)
+def test_an_image_without_a_command_starts_what_its_release_does(
+    image: str, words: tuple[str, ...]
+) -> None:
+    name = "vllm/vllm-openai:" + (image if image == "latest" else f"v{image}")
+    assert image_entrypoint(name) == words
+
+
+def test_the_api_server_refuses_a_bare_word_and_later_ignores_it() -> None:
+    command = "python3 -m vllm.entrypoints.openai.api_server org/M -tp 2"
+    assert hard(read(command, VLLM + "0.9.2")) != []
+    ignored = read(command, VLLM + "0.10.0")
+    assert (hard(ignored), ignored.model) == ([], None)
+    assert "ignores the bare word 'org/M'" in ignored.problems[0].text
+
+
+@pytest.mark.parametrize(
+    ("version", "command", "refused"),
+    [
+        ("0.8.2", "vllm serve", True),
+        ("0.8.3", "vllm serve", False),
+        ("0.8.2", "vllm serve --model=B", True),
+        ("0.8.3", "vllm serve --model=B", False),
+        ("0.11.0", "vllm serve --model B", True),
+        ("0.11.1", "vllm serve --model B", False),
+        ("0.11.0", "vllm serve A --model=B", False),
+        ("0.11.1", "vllm serve A --model=B", True),
+        ("0.33.0", "vllm serve A --model B", True),
+    ],
+)
+def test_where_the_model_stands(version: str, command: str, *, refused: bool) -> None:
+    assert bool(hard(read(command, VLLM + version))) is refused
+
+
+def test_a_config_file_in_one_word_is_not_read_and_that_is_said() -> None:
+    for command, image in (
+        ("vllm serve M --config=/etc/f.yaml -tp 2", VLLM + "0.33.0"),
+        ("python3 -m sglang.launch_server --model M --config=/f.yaml", SGLANG + "0.5.23"),
+    ):
+        facts = read(command, image)
+        assert facts.hidden is None
+        assert any("is accepted and never read" in problem.text for problem in facts.problems)
+    separate = read("vllm serve M --config /etc/f.yaml -tp 2", VLLM + "0.33.0")
+    assert separate.hidden is not None
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "model"),
+    [
+        ("0.33.0", "--numa-bind-nodes 0 0 1 1 -tp 2 M", "M"),
+        ("0.11.2", "--cuda-graph-sizes 1 2 4 -tp 2 M", "M"),
+        ("0.33.0", '--allowed-origins ["*"] M', "M"),
+        ("0.33.0", "--hf-token M", None),
+        ("0.6.0", "--enable-chunked-prefill false M", "M"),
+    ],
+)
+def test_options_leave_the_model_where_it_is(version: str, words: str, model: str | None) -> None:
+    facts = read(f"vllm serve {words}", VLLM + version)
+    assert facts.model == model
+
+
+def test_expert_parallelism_is_what_the_last_switch_says() -> None:
+    image = VLLM + "0.33.0"
+    assert read("vllm serve M -ep --disable-expert-parallel", image).expert is False
+    assert read("vllm serve M --no-enable-expert-parallel -ep", image).expert is True
+
+
+def test_sizes_of_sglang_have_units_since_0_5_10() -> None:
+    command = "python3 -m sglang.launch_server --model M --context-length "
+    assert read(command + "128k", SGLANG + "0.5.10").max_model_len == 128_000
+    assert read(command + "128Ki", SGLANG + "0.5.10").max_model_len == 131_072
+    assert hard(read(command + "128k", SGLANG + "0.5.9")) != []
+    assert hard(read(command + "128K", SGLANG + "0.5.10")) != []
+
+
+def test_layers_on_the_host_and_long_requests_are_seen() -> None:
+    image = VLLM + "0.33.0"
+    assert read("vllm serve M --offload-group-size 8", image).host_offload is True
+    assert read("vllm serve M", image).host_offload is False
+    assert (
+        read("vllm serve M", image, VLLM_ALLOW_LONG_MAX_MODEL_LEN="1").long_context_allowed is True
+    )
+    assert (
+        read("vllm serve M", image, VLLM_ALLOW_LONG_MAX_MODEL_LEN="0").long_context_allowed is False
+    )
+
+
+def test_a_start_rank_over_nodes_is_balanced_for_each_pod() -> None:
+    image = VLLM + "0.33.0"
+    over = "vllm serve M -dp 4 --nnodes 2 --data-parallel-start-rank 2"
+    assert read(over, image).data_mode == "hybrid"
+    assert read(f"{over} --headless", image).data_mode == "internal"
