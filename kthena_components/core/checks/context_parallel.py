@@ -20,6 +20,8 @@ _PREFILL_WITH_DATA = (0, 30)
 _HEADS_JUDGED = (0, 11, 1)
 """The first vLLM that compares decode context with the heads of the model."""
 _SGLANG_SINCE = (0, 5, 15)
+_NOT_BOTH = (0, 5, 22)
+"""The first SGLang that refuses decode context beside prefill context (parallel_hook.py)."""
 _MOST = 1 << 20
 """No engine has as many ranks: larger sizes are not taken apart."""
 
@@ -31,7 +33,7 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     a copy of one, and a divisor of the query heads of one (vLLM 0.11.1 and later); latent attention
     has none. Prefill context starts in no vLLM before 0.26, and for latent attention only; decode
     context beside it is 1, the prefill context, or tensor × prefill context. With several copies
-    it starts since 0.30.
+    it starts since 0.30. SGLang 0.5.22 and later takes decode context or prefill context.
 
     Pass: tensor 8 with decode context 8 for latent attention; 4 KV heads over tensor 8 with 2.
     Fail: tensor 8 with decode context 3; 8 KV heads over tensor 8 with 2; tensor 8, prefill context
@@ -39,7 +41,7 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     Level: mandatory; advisory where releases differ and the image states none.
     Source: vllm/config/parallel.py _validate_parallel_config; vllm/config/model.py
         verify_with_parallel_config; vllm/v1/worker/cp_utils.py;
-        sglang/srt/distributed/parallel_state.py.
+        sglang/srt/distributed/parallel_state.py; sglang/srt/arg_groups/parallel_hook.py.
     """
     for start in starts(facts, RULE, "vllm", "sglang"):
         command = start.command
@@ -59,12 +61,21 @@ def _judged(start: Start, tensor: int, prefill: int, decode: int, data: int) -> 
     """Judge by the arguments alone, and then by the model: one reason is enough."""
     if start.command.engine == "sglang":
         yield from _divides(start, tensor, decode, start.since(_SGLANG_SINCE), "--dcp-size")
+        yield from _both(start, decode)
         return
     if prefill == 1:
         found = [*_divides(start, tensor, decode, ALWAYS, "--decode-context-parallel-size")]
     else:
         found = [*_prefill(start, tensor, prefill, decode, data)]
     yield from found or _in_heads(start, tensor, prefill, decode)
+
+
+def _both(start: Start, decode: int) -> Iterator[Finding]:
+    level = start.since(_NOT_BOTH)
+    if level is not None and start.is_on("--enable-prefill-cp") is True:
+        seen = f"has decode context {decode} with --enable-prefill-cp, and {start.product} takes"
+        remedy = "remove --dcp-size or --enable-prefill-cp"
+        yield from start.refused(f"{seen} one of them", remedy, level)
 
 
 def _divides(
