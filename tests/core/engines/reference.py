@@ -57,7 +57,9 @@ def parser_of(engine: str, version: str) -> Parser:
     """Build the parser of a release: `vllm serve` with a model, or SGLang's launch_server."""
     parser = Parser(add_help=False)
     if engine == "vllm":
-        parser.add_argument("model_tag", nargs="?")
+        # Required up to 0.8.2: vllm/entrypoints/cli/serve.py has nargs="?" since 0.8.3.
+        needed = releases(engine).index(version) <= releases(engine).index("0.8.2")
+        parser.add_argument("model_tag", nargs=None if needed else "?")
     for row in rows_at(engine, version):
         _add(parser, row, engine)
     return parser
