@@ -10,8 +10,8 @@ from tabulate import tabulate
 
 from kthena_components.cli.effects import Effect, Happening, happenings, natural, shown_paths
 from kthena_components.cli.preview import Preview, Said, Weight, title_of
-from kthena_components.cli.reports import cell_text
 from kthena_components.cli.shapes import Gpus, Pair, Row, between, deployed, gpus_of, pairs_of
+from kthena_components.cli.shown import cell_text
 from kthena_components.core.findings import count_of
 
 MARK = "<!-- kthena-components review -->"

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from kthena_components.cli.check import Given, Summary, check
 from kthena_components.cli.doctor import add_parser as add_doctor
-from kthena_components.cli.files import Unreadable
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
     GithubReport,
@@ -18,7 +17,6 @@ from kthena_components.cli.reports import (
     Report,
     TextReport,
     Write,
-    one_line,
 )
 from kthena_components.cli.review import add_parser as add_review
 from kthena_components.cli.rights import add_parser as add_rights
@@ -27,7 +25,9 @@ from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.status import add_parser as add_status
 from kthena_components.cli.surroundings import ModelConfigError, read_shapes
 from kthena_components.cli.together import Asked
+from kthena_components.core.visible import visible
 from kthena_components.core.weights import NEWEST, SettingError
+from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2
 _DIGITS = 9
@@ -42,8 +42,8 @@ FORMATS: dict[str, Callable[[Write], Report]] = {
 _EXITS = """exit status:
   0  nothing mandatory was found
   1  at least one mandatory finding
-  2  wrong use, or something could not be read; the rest is checked all the same,
-     and 2 is given even where there are mandatory findings"""
+  2  wrong use, something could not be read, or a rule failed (rule-fault); the rest is checked
+     all the same, and 2 is given even where there are mandatory findings"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,7 +142,7 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
         shapes = read_shapes(asked.model_config)
     except (ModelConfigError, SettingError, UnknownRuleError) as error:
-        parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
+        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
     if asked.rules:
         told = list_rules()
     if told is not None:
@@ -183,12 +183,12 @@ def _run(paths: Sequence[str], given: Given, report: Report) -> int:
     summary = Summary()
     for result in check(paths, given, summary):
         if isinstance(result, Unreadable):
-            sys.stderr.write(f"{one_line(str(result))}\n")
+            sys.stderr.write(f"{visible(str(result))}\n")
             report.skip(result)
         else:
             report.add(result)
     report.close(summary)
     sys.stdout.flush()
-    if summary.unreadable:
+    if summary.unreadable or summary.faults:
         return WRONG
     return FOUND if summary.mandatory else CLEAN

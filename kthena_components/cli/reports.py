@@ -1,13 +1,14 @@
 """How results are written. Each format is a class that is told one result after another."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kthena_components.cli.check import Result, Summary
-from kthena_components.cli.files import Unreadable
+from kthena_components.cli.shown import cell_text, visible_json
 from kthena_components.core.findings import Level
+from kthena_components.core.visible import visible
+from kthena_components.reading.files import Unreadable
 
 Write = Callable[[str], object]
 
@@ -23,8 +24,6 @@ _COMMANDS = {
     Level.UNKNOWN: "notice",
     Level.WAIVED: "notice",
 }
-_CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029))
-_ESCAPES = {code: f"\\x{code:02x}" for code in _CONTROLS}
 
 
 class Report(Protocol):
@@ -40,11 +39,6 @@ class Report(Protocol):
         """Write what is left."""
 
 
-def one_line(text: str) -> str:
-    """Take from a text what could begin a new line or move a terminal's cursor."""
-    return text.translate(_ESCAPES)
-
-
 @dataclass(slots=True)
 class TextReport:
     """One line for each finding, which editors can jump to, and a line that counts."""
@@ -55,7 +49,7 @@ class TextReport:
         """Write the line."""
         level = WORDS[result.finding.level]
         line = f"{result.file}:{result.line}: {level}: {result.subject}: {result.finding}"
-        self.write(f"{one_line(line)}\n")
+        self.write(f"{visible(line)}\n")
 
     def skip(self, unreadable: Unreadable) -> None:
         """Leave it to standard error."""
@@ -93,9 +87,11 @@ class GithubReport:
 
     def _command(self, name: str, stated: Mapping[str, object], text: str) -> None:
         properties = ",".join(
-            f"{key}={_property(str(value))}" for key, value in stated.items() if value is not None
+            f"{key}={_property(visible(str(value)))}"
+            for key, value in stated.items()
+            if value is not None
         )
-        self.write(f"::{name} {properties}::{_data(text)}\n")
+        self.write(f"::{name} {properties}::{_data(visible(text))}\n")
 
 
 def _data(text: str) -> str:
@@ -134,7 +130,7 @@ class JsonReport:
                 "until": finding.waiver.until.isoformat(),
                 "reason": finding.waiver.reason,
             }
-        self.write(f"{',' if self.begun else '['}\n  {json.dumps(row, ensure_ascii=False)}")
+        self.write(f"{',' if self.begun else '['}\n  {visible_json(row)}")
         self.begun = True
 
     def skip(self, unreadable: Unreadable) -> None:
@@ -176,11 +172,3 @@ class MarkdownReport:
         if self.skipped:
             self.write("\nCould not be read:\n\n")
             self.write("".join(self.skipped))
-
-
-def cell_text(text: str) -> str:
-    """Write a text so that Markdown and HTML take nothing in it for their own."""
-    plain = one_line(text.replace("\\", "\\\\")).replace("&", "&amp;").replace("<", "&lt;")
-    for mark in "|*_`[]~#@":
-        plain = plain.replace(mark, f"\\{mark}" if mark != "@" else "&#64;")
-    return plain

@@ -14,11 +14,11 @@ from kthena_components.cli.preview import (
     Weight,
     read_preview,
 )
-from kthena_components.cli.reports import one_line
 from kthena_components.cli.shapes import identity
 from kthena_components.core.checks.changes import judge_change
 from kthena_components.core.checks.waivers import annotated, waive
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.visible import visible
 from kthena_components.core.weights import Levels
 
 CLEAN, FOUND, WRONG = 0, 1, 2
@@ -63,7 +63,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
         levels = read_settings(asked.level).levels
     except ValueError as error:
-        parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
+        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
     stacks: list[Reviewed] = []
     notes = list(asked.note)
     for stated in asked.previews:
@@ -73,7 +73,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         try:
             preview = read_preview(stack, path)
         except PreviewError as error:
-            sys.stderr.write(f"{one_line(str(error))}\n")
+            sys.stderr.write(f"{visible(str(error))}\n")
             # The text of the error may hold a piece of the file.
             notes.append(f"Stack {stack}: its preview could not be read.")
             continue

@@ -3,7 +3,6 @@
 Source: docs.oasis-open.org/sarif/sarif/v2.1.0.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -11,10 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from kthena_components.cli.check import Result, Summary
-from kthena_components.cli.files import Unreadable
 from kthena_components.cli.rules import explain
+from kthena_components.cli.shown import visible_json
 from kthena_components.core.checks.catalogue import RuleDoc, all_rules
 from kthena_components.core.findings import Level
+from kthena_components.reading.files import Unreadable
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {
@@ -72,7 +72,7 @@ class SarifReport:
         }
         run = {"tool": {"driver": driver}, "invocations": [invocation], "results": self.results}
         log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-        self.write(f"{json.dumps(log, indent=2, ensure_ascii=False)}\n")
+        self.write(f"{visible_json(log, indent=2)}\n")
 
 
 def _rule(rule: RuleDoc) -> dict[str, Any]:

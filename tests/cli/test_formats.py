@@ -118,7 +118,7 @@ def test_github_commands_are_escaped(run: Command, write: Write) -> None:
     done = run("50%,a:b.yaml", "--format", "github")
     assert done.lines[0].startswith(
         "::error file=50%25%2Ca%3Ab.yaml,line=7,title=world-size-equals-gpus::"
-        "Pod x%0D%0A::error::100%25: "
+        "Pod x\\x0d\\x0a::error::100%25: "
     )
     assert len(done.lines) == 2
 
@@ -142,7 +142,7 @@ def test_markdown_is_counts_and_a_table(run: Command) -> None:
 def test_markdown_takes_nothing_in_a_name_for_its_own(run: Command, write: Write) -> None:
     write("a.yaml", pod('"a|b <img> `c` @team\\n# d"'))
     row = run("a.yaml", "--format", "markdown").lines[4]
-    assert "| Pod a\\|b &lt;img> \\`c\\` &#64;team\\x0a\\# d |" in row
+    assert "| Pod a\\|b &lt;img&gt; \\`c\\` @&#8203;team\\\\x0a\\# d |" in row
 
 
 @pytest.mark.parametrize("form", FORMATS)

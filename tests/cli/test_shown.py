@@ -1,0 +1,99 @@
+"""No format steers a terminal, a reader's eye, a pipeline or a comment, whatever a stranger wrote.
+
+GitHub's own Markdown, cmark-gfm, judges what a comment becomes.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kthena_components.cli.main import FORMATS
+from kthena_components.cli.shown import cell_text, visible_json
+from kthena_components.core.visible import visible, visible_lines
+from tests.cli.conftest import Command
+from tests.support.manifests import pod
+
+Write = Callable[[str, str], Path]
+PIECES = [
+    *"\x00\x07\x1b\x7f\x85\x9b\xad\u061c\u200b\u200e\u2028\u202e\u2066\u2069\ufeff\U000e0041",
+    *"@#!$%&~:/\\|*_`[]()<>\"' \n\r\t", "##[error]", "##vso[task.x]", "::error::", "https://", "ftp://",
+    "www.", "@team", "a@b.example", "#12", "GH-12", "![x](", "<!--", "<a href=", "&#64;", "&commat;",
+    "mailto:", "xmpp:", "\x1b]8;;http://x\x07", "word", "7", "é", "×",
+]  # fmt: skip
+nasty = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+COMMANDS = re.compile(r"##\w*\[")
+
+
+class Page(HTMLParser):
+    """The tags and the text of a page."""
+
+    def __init__(self, markdown: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        html = cmarkgfm.github_flavored_markdown_to_html(markdown, Options.CMARK_OPT_UNSAFE)
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the parser's
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@given(nasty)
+def test_a_text_is_one_line_of_characters_that_show(text: str) -> None:
+    shown = visible(text)
+    assert shown.isprintable()
+    assert not COMMANDS.search(shown)
+    assert not shown.lstrip().startswith("::")
+    assert visible(shown) == shown
+    assert visible_lines(text).count("\n") == text.count("\n")
+
+
+@given(nasty)
+def test_a_cell_holds_nothing_but_text(text: str) -> None:
+    page = Page(f"| a | b |\n|---|---|\n| {cell_text(text)} | end |\n")
+    assert set(page.tags) <= {"table", "thead", "tbody", "tr", "th", "td"}
+    assert page.tags.count("td") == 2
+    assert page.text.rstrip().endswith("end")
+    for mark in (r"@\w", r"#\d", r"GH-\d", r"!\d", r"://", r"www\."):
+        assert not re.search(mark, page.text, re.IGNORECASE), page.text
+
+
+@given(nasty)
+def test_a_list_item_holds_nothing_but_text(text: str) -> None:
+    page = Page(f"- {cell_text(text)}\n")
+    assert set(page.tags) <= {"ul", "li", "p"}
+
+
+@given(nasty)
+def test_json_gives_the_text_itself_and_shows_every_character(text: str) -> None:
+    written = visible_json({"text": text})
+    assert json.loads(written) == {"text": text}
+    assert written.isprintable()
+    assert "##[" not in written
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_format_hands_anything_on(run: Command, write: Write, form: str) -> None:
+    name = "x\x1b[31m\x07\u202e##[error]::warning::@team https://evil.example"
+    write("::error::a.yaml", pod(json.dumps(name)))
+    done = run(".", "--format", form)
+    assert done.status == 1
+    for line in (*done.lines, *done.err.splitlines()):
+        assert line.isprintable(), line
+        assert not COMMANDS.search(line)
+        written = line.startswith(("::error file=", "::warning file=", "::notice file="))
+        assert not line.lstrip().startswith("::") or (form == "github" and written)
+    if form == "markdown":
+        assert not {"a", "img"} & set(Page(done.out).tags)
+        assert "@team" not in Page(done.out).text
