@@ -6,17 +6,18 @@ from datetime import date
 from typing import Any
 
 from kthena_components.backends.readers import judge_and_count
-from kthena_components.cli.documents import read_documents
-from kthena_components.cli.files import STDIN, Unreadable, find_files, shown_name
 from kthena_components.cli.objects import is_judged, is_wanted, objects_of
 from kthena_components.cli.surroundings import Texts, find_config_maps
 from kthena_components.cli.together import Asked, Together, Told
 from kthena_components.core.checks.stack_pods import Held
 from kthena_components.core.container_facts import as_map
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import READING, RULE_FAULT, Finding, count_of, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.surroundings import NOWHERE, Surroundings
 from kthena_components.core.weights import Settings
+from kthena_components.reading.documents import read_documents
+from kthena_components.reading.files import Unreadable, shown_name
+from kthena_components.reading.folders import Found, find_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,20 +66,45 @@ class Summary:
     unknown: int = 0
     waived: int = 0
     unreadable: int = 0
+    faults: int = 0
+    """Rules that failed, each also counted as not checked."""
+    hidden: int = 0
+    linked: int = 0
+    again: int = 0
+    """Folders and links that were passed over, as in `Found`."""
 
     def count(self, finding: Finding) -> None:
         """Count one finding."""
+        self.faults += finding.rule == RULE_FAULT
         setattr(self, finding.level.value, getattr(self, finding.level.value) + 1)
+
+    def pass_over(self, found: Found) -> None:
+        """Take in what is not read of the folders that were named."""
+        self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
+
+    @property
+    def passed_over(self) -> str:
+        """Say what was not read, and left no finding; empty if there is no such thing."""
+        kinds = ((self.hidden, "hidden"), (self.linked, "linked"))
+        told: list[str] = []
+        if self.hidden or self.linked:
+            each = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
+            told.append(f"{count_of(self.hidden + self.linked, 'folder')} not read ({each})")
+        if self.again:
+            told.append(f"{count_of(self.again, 'link')} not read twice")
+        return ", ".join(told)
 
     def __str__(self) -> str:
         """Write the closing line."""
         others = f" ({self.others} more without rules)" if self.others else ""
         waived = f", {self.waived} waived" if self.waived else ""
         unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
+        faults = f", {count_of(self.faults, 'rule fault')}" if self.faults else ""
+        passed = f", {self.passed_over}" if self.passed_over else ""
         return (
             f"{count_of(self.objects, 'object')} checked in {count_of(self.files, 'file')}{others}:"
             f" {self.mandatory} mandatory, {self.advisory} advisory, {self.unknown} not checked"
-            f"{waived}{unreadable}"
+            f"{waived}{unreadable}{faults}{passed}"
         )
 
 
@@ -90,12 +116,14 @@ def check(paths: Iterable[str], given: Given, summary: Summary) -> Iterator[Resu
         given: By what is judged.
         summary: What is counted in.
     """
-    files, texts = list(find_files(paths)), Texts()
-    together = Together(given.asked, given.today)
-    found = find_config_maps((path for path in files if isinstance(path, str)), texts.read)
-    around = Surroundings(config_maps=found, shapes=given.shapes)
+    found = find_files(paths)
+    summary.pass_over(found)
+    texts = Texts(found.named)
+    together = Together(given.asked, given.today, read=texts.read)
+    maps = find_config_maps((path for path in found.files if isinstance(path, str)), texts.read)
+    around = Surroundings(config_maps=maps, shapes=given.shapes)
     beside = _Beside(given, summary, texts, around, together)
-    for path in files:
+    for path in found.files:
         for result in [path] if isinstance(path, Unreadable) else _file(path, beside):
             if isinstance(result, Unreadable):
                 summary.unreadable += 1
@@ -124,8 +152,6 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
     if isinstance(text, Unreadable):
         yield text
         return
-    if path == STDIN:
-        beside.together.stdin = text
     summary.files += 1
     for document in read_documents(text, name, is_wanted):
         if isinstance(document, Unreadable):
@@ -138,7 +164,8 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
                 continue
             summary.objects += 1
             findings, held = judge_safely(item.body, beside.given, beside.around)
-            beside.together.keep(path, document.shift, item, held, findings)
+            kept = beside.together.keep(path, document.shift, item, held, findings)
+            findings += [finding for finding in kept if finding not in findings]
             for finding in beside.given.settings.levels.apply(findings):
                 yield _result(name, item.line_of(finding.path), item.body, finding)
 
@@ -146,14 +173,13 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
 def judge_safely(
     body: Mapping[str, Any], given: Given, around: Surroundings = NOWHERE
 ) -> tuple[list[Finding], Held | None]:
-    """Judge, and turn a fault of the rules themselves into one more thing that was not checked."""
+    """Judge, and turn a fault outside of the rules into a finding as well."""
     try:
         return judge_and_count(
             body, around=around, today=given.today, kthena_version=given.settings.kthena_version
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
-        seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
-        return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)], None
+        return [fault(READING, error)], None
 
 
 def _told(told: Told, finding: Finding) -> Result:

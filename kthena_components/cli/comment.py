@@ -3,7 +3,7 @@
 Nothing is shown of a resource but its name, its counts, the names of fields and what rules said.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tabulate import tabulate
@@ -12,10 +12,10 @@ from kthena_components.cli.effects import Effect, Happening, happenings, natural
 from kthena_components.cli.preview import Preview, Said, Weight, title_of
 from kthena_components.cli.shapes import Gpus, Pair, Row, between, deployed, gpus_of, pairs_of
 from kthena_components.cli.shown import cell_text
-from kthena_components.core.findings import count_of
+from kthena_components.core.findings import RULE_FAULT, count_of
 
 MARK = "<!-- kthena-components review -->"
-"""First line of the comment: by it a workflow finds the comment that it wrote before."""
+"""Last line of the comment: by it a workflow finds the comment that it wrote before."""
 MOST_CHARACTERS = 60_000
 """GitHub takes 65,536 characters in a comment, GitLab more."""
 _MOST_LINES = 20
@@ -50,10 +50,11 @@ class Reviewed:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the preview came to no end, or failed without a finding that says why."""
+        """Whether it came to no end, failed without a finding that says why, or a rule failed."""
         preview = self.preview
         unexplained = preview.failed and not self.mandatory
-        return not preview.ended or preview.errors > 0 or unexplained
+        faulty = any(said.rule == RULE_FAULT for said in self.said)
+        return not preview.ended or preview.errors > 0 or unexplained or faulty
 
     @property
     def is_stopped(self) -> bool:
@@ -98,25 +99,48 @@ def _others(items: Sequence[Said]) -> int:
     return len({item.urn for item in items if item.urn} - {items[0].urn})
 
 
-def write_comment(stacks: Sequence[Reviewed], notes: Sequence[str] = ()) -> str:
-    """Write the whole comment, shortened where it would be longer than is taken."""
-    head = [MARK, "## Servings in this change", _summary(stacks), *map(cell_text, notes)]
-    text = "\n\n".join([*head, *(_section(stack) for stack in stacks)]) + "\n"
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    cut = text[:MOST_CHARACTERS].rpartition("\n")[0]
-    return f"{cut}\n\nThe rest is left out, because a comment may not be longer: {_LOG}.\n"
+def write_comment(
+    stacks: Sequence[Reviewed],
+    notes: Sequence[str] = (),
+    *,
+    first: Sequence[tuple[str, str]] = (),
+    said: Sequence[Said] = (),
+) -> str:
+    """Write the whole comment, shortened where it would be longer than is taken.
+
+    Args:
+        stacks: What was judged.
+        notes: Lines more, below the summary.
+        first: What stands before everything: words in bold, and the rest of the sentence.
+        said: Findings of no single stack.
+    """
+    head = [f"**{words}** {cell_text(why)}" for words, why in first]
+    head += ["## Servings in this change", _summary(stacks, first, said), *map(cell_text, notes)]
+    head += _of_the_branch(said)
+    text = "\n\n".join([*head, *(_section(stack) for stack in stacks)])
+    if len(text) > MOST_CHARACTERS:
+        cut = text[:MOST_CHARACTERS].rpartition("\n")[0]
+        text = f"{cut}\n\nThe rest is left out, because a comment may not be longer: {_LOG}."
+    return f"{text}\n\n{MARK}\n"
 
 
-def _summary(stacks: Sequence[Reviewed]) -> str:
+def _of_the_branch(said: Sequence[Said]) -> list[str]:
+    refused = sum(item.weight is Weight.MANDATORY for item in said)
+    told = f"**refused**, {count_of(refused, 'mandatory finding')}" if refused else "**approved**"
+    return [f"### What judges it: {told}", *_by_weight(said, {})] if said else []
+
+
+def _summary(stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence[Said]) -> str:
+    weaker = sum(item.weight is Weight.MANDATORY for item in said)
     if not stacks:
-        return "No stack is touched."
+        return f"No stack is {'previewed' if first else 'touched'}."
     total = Gpus(before=0, after=0, not_known=0)
     for stack in stacks:
         total += stack.gpus
     counted = {
         "refused": sum(stack.mandatory > 0 for stack in stacks),
         "not judged": sum(stack.is_broken and not stack.mandatory for stack in stacks),
+        "weakening of its judge": weaker,
     }
     bad = [f"{number} {word}" for word, number in counted.items() if number]
     told = f"**{', '.join(bad)}**" if bad else "**nothing refused**"
@@ -239,9 +263,12 @@ def _line(effect: Effect, kind: str, alike: Sequence[Happening]) -> str:
 
 
 def _findings(stack: Reviewed) -> Iterator[str]:
-    extra = {Weight.UNKNOWN: list(_unseen(stack))}
+    yield from _by_weight(stack.said, {Weight.UNKNOWN: list(_unseen(stack))})
+
+
+def _by_weight(said: Sequence[Said], extra: Mapping[Weight, list[str]]) -> Iterator[str]:
     for weight, title in _TITLES.items():
-        items = [item for item in stack.said if item.weight is weight]
+        items = [item for item in said if item.weight is weight]
         lines = [_finding(item) for item in items] + extra.get(weight, [])
         if lines:
             yield f"{title}:"

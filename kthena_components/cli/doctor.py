@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kthena_components.cli.opening import WRONG, add_cluster, opened
-from kthena_components.cli.reports import one_line
+from kthena_components.core.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.cluster.stack_file import ReadStack
@@ -33,6 +33,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--stack", metavar="STACK", help="ask for what this stack of the project here needs"
     )
     add_cluster(parser)
+    parser.add_argument(
+        "--allow-exec",
+        action="store_true",
+        help="let the kubeconfig that the stack file names run its program for credentials, and "
+        "send the file that it names; one that you name yourself may do so anyway",
+    )
     parser.set_defaults(run=lambda asked: run(asked, parser))
 
 
@@ -40,24 +46,30 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write one line for each thing that was looked at, and give the exit status."""
     # Imported here because most commands need none of it.
     from kthena_components.cluster.need import DEFAULT, need_of_backends  # noqa: PLC0415
-    from kthena_components.cluster.stack_file import StackFileError, read_stack_file  # noqa: PLC0415
+    from kthena_components.cluster.stack_file import (  # noqa: PLC0415
+        StackFileError,
+        read_stack_file,
+        usable_kubeconfig,
+    )
 
     need = need_of_backends(DEFAULT)
     stack: ReadStack | None = None
     if asked.stack is not None:
         try:
             stack = read_stack_file(Path(), asked.stack)
+            asked.context = asked.context or stack.spec.context
+            if asked.kubeconfig is None:
+                allowed = asked.allow_exec
+                asked.kubeconfig = usable_kubeconfig(stack, asked.context, allow_exec=allowed)
         except StackFileError as error:
-            parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
+            parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
         need = stack.need
-        asked.kubeconfig = asked.kubeconfig or stack.kubeconfig
-        asked.context = asked.context or stack.spec.context
     with opened(asked, parser) as (cluster, version):
         from kthena_components.cluster.doctor import judge_cluster, judge_stack_file  # noqa: PLC0415
         from kthena_components.cluster.examine import examine  # noqa: PLC0415
         from kthena_components.cluster.seen import exit_status, render_lines  # noqa: PLC0415
 
         lines = [*judge_stack_file(stack), *judge_cluster(examine(cluster, version, need), need)]
-        sys.stdout.write(f"{render_lines(lines)}\n")
+        sys.stdout.write(f"{visible_lines(render_lines(lines))}\n")
         sys.stdout.flush()
         return exit_status(lines)

@@ -13,7 +13,6 @@ from kthena_components.core.checks.kthena_reading import show
 from kthena_components.core.container_facts import as_map
 
 _SHOWN = 3
-_MOST_PATHS = 50
 _ROLES = (
     r"spec\.template\.roles(\[\d+\])?(\.(entryTemplate|workerTemplate|workerReplicas|name)\b|$)"
 )
@@ -148,8 +147,7 @@ def _changed(step: Step) -> Iterator[str]:
         yield from step.paths
         return
     parts: deque[tuple[str, object, object]] = deque([("", step.old, step.new)])
-    found = 0
-    while parts and found < _MOST_PATHS:
+    while parts:
         path, old, new = parts.popleft()
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             keys = [key for key in {**old, **new} if isinstance(key, str)]
@@ -158,5 +156,4 @@ def _changed(step: Step) -> Iterator[str]:
             pairs = zip(old, new, strict=True)
             parts += [(f"{path}[{i}]", a, b) for i, (a, b) in enumerate(pairs)]
         elif old != new:
-            found += 1
             yield path

@@ -1,10 +1,12 @@
 """By what the command line judges: levels of an environment or of a file, and a Kthena version."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from kthena_components.core.checks.weakening import PolicyLevels
 from kthena_components.core.findings import suggest
 from kthena_components.core.weights import (
     ENVIRONMENTS,
@@ -15,6 +17,7 @@ from kthena_components.core.weights import (
     parse_settings,
     parse_version,
 )
+from kthena_components.reading.files import Unreadable, read_text
 
 POLICY = "serving-rules"
 """The policy whose config the command line reads too, of a file that is Pulumi's."""
@@ -51,6 +54,33 @@ def _read(level: str) -> Settings:
         raise SettingError(f"{level}: is not JSON: {error}") from error
 
 
+def read_policies(path: Path) -> dict[str, PolicyLevels]:
+    """Read a config of the policy pack, policy by policy.
+
+    Raises:
+        SettingError: it is missing, or cannot be used.
+    """
+    text = _text(str(path))
+    try:
+        stated = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingError(f"{path}: is not JSON: {error}") from error
+    if not isinstance(stated, Mapping):
+        raise SettingError(f"{path}: must be a map from policies to their config")
+    return {str(name): _policy(config) for name, config in stated.items()}
+
+
+def _policy(config: object) -> PolicyLevels:
+    enforced = config.get(_LEVEL) if isinstance(config, Mapping) else config
+    settings = parse_settings(_without_level(config), together=True)
+    return PolicyLevels(
+        enforced=enforced if isinstance(enforced, str) else None,
+        weights={rule: weight.value for rule, weight in settings.levels.weights.items()},
+        budget=settings.gpu_budget,
+        types=settings.gpu_types,
+    )
+
+
 def _settings(stated: object) -> Settings:
     """Read levels by rule; or, where something is a map of its own, the config of policies."""
     if isinstance(stated, Mapping) and any(isinstance(part, Mapping) for part in stated.values()):
@@ -72,12 +102,10 @@ def _without_level(config: object) -> Mapping[str, object]:
 
 
 def _text(level: str) -> str:
-    try:
-        return Path(level).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
+    if not os.path.lexists(level):
         meant = suggest(level, ENVIRONMENTS)
-        raise SettingError(
-            f"there is no level and no file '{level}'; {meant}, or a file"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise SettingError(f"{level}: cannot be read: {error}") from error
+        raise SettingError(f"there is no level and no file '{level}'; {meant}, or a file")
+    text = read_text(level)
+    if isinstance(text, Unreadable):
+        raise SettingError(f"{level}: {text.because}")
+    return text

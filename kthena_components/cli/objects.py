@@ -1,7 +1,7 @@
 """From documents to Kubernetes objects, and from a finding's path to its line."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
@@ -9,10 +9,12 @@ from typing import Any
 import yaml
 
 from kthena_components.backends.readers import has_rules, is_compared
-from kthena_components.cli.documents import Document
+from kthena_components.reading.documents import Document
 
 _LIST = "List"
 _DIGITS = 9
+_ENDS = frozenset({"", ".", "["})
+"""What may stand behind a key in a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +25,32 @@ class KubeObject:
     line: int
     node: yaml.Node | None = None
     shift: int = 0
+    _keys: dict[int, "_Keys"] = field(default_factory=dict, compare=False)
+    """What maps of the object hold, by the map's id: findings ask for the same ones."""
 
     def line_of(self, path: str) -> int:
         """Find the line of a finding's path, or of the nearest part around it that is there."""
-        return _line_of(self.node, path, self.line - self.shift - 1) + self.shift + 1
+        return _line_of(self.node, path, self.line - self.shift - 1, self._keys) + self.shift + 1
+
+
+class _Keys:
+    """What a map holds, by its keys; of doubles the first."""
+
+    def __init__(self, node: yaml.MappingNode) -> None:
+        """Read the keys of a map that are texts."""
+        self._found: dict[str, tuple[yaml.Node, int]] = {}
+        for name, value in node.value:
+            if isinstance(name.value, str) and name.value:
+                self._found.setdefault(name.value, (value, name.start_mark.line))
+        self._lengths = sorted({len(key) for key in self._found}, reverse=True)
+
+    def longest(self, path: str) -> tuple[str, yaml.Node, int] | None:
+        """Find the longest key that a path begins with: a key may have dots in it."""
+        for length in self._lengths:
+            key = path[:length] if path[length : length + 1] in _ENDS else ""
+            if len(key) == length and key in self._found:
+                return key, *self._found[key]
+        return None
 
 
 def is_wanted(version: object, kind: object) -> bool:
@@ -77,8 +101,8 @@ def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
     return found
 
 
-def _line_of(node: yaml.Node | None, path: str, line: int) -> int:
-    """Walk down as far as the path leads. A key may have dots in it, so the longest is tried."""
+def _line_of(node: yaml.Node | None, path: str, line: int, keys: dict[int, _Keys]) -> int:
+    """Walk down as far as the path leads."""
     while node is not None and path:
         found: yaml.Node | None = None
         if isinstance(node, yaml.SequenceNode):
@@ -87,17 +111,11 @@ def _line_of(node: yaml.Node | None, path: str, line: int) -> int:
                 found = node.value[int(index)]
                 line = found.start_mark.line
         elif isinstance(node, yaml.MappingNode):
-            longest = 0
-            for name, value in node.value:
-                length = len(name.value)
-                if longest < length and _begins(path, name.value):
-                    longest, found, line = length, value, name.start_mark.line
-            path = path[longest:]
+            if id(node) not in keys:
+                keys[id(node)] = _Keys(node)
+            longest = keys[id(node)].longest(path)
+            if longest is not None:
+                key, found, line = longest
+                path = path[len(key) :]
         node, path = found, path.removeprefix(".")
     return line
-
-
-def _begins(path: str, key: object) -> bool:
-    if not (isinstance(key, str) and path.startswith(key)):
-        return False
-    return path[len(key) : len(key) + 1] in {"", ".", "["}

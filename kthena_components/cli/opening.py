@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.reports import one_line
+from kthena_components.core.visible import visible
 
 if TYPE_CHECKING:
     from kthena_components.cluster.client import Cluster
@@ -40,4 +40,4 @@ def opened(
         yield open_cluster(asked.kubeconfig, asked.context)
     except ClusterError as error:
         sys.stdout.flush()
-        parser.exit(WRONG, f"{parser.prog}: {one_line(str(error))}\n")
+        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")

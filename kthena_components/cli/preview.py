@@ -20,7 +20,8 @@ _URN_PARTS = 4
 _RULE = re.compile(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
 _NOT_CHECKED = re.compile(r"\bnot checked, because\b")
 _WAIVED = re.compile(r"\bWaived until \d{4}-\d\d-\d\d: ")
-_COLOURS = re.compile(r"<\{%.*?%\}>|\x1b\[[0-9;]*m")
+_COLOURS = re.compile(r"<\{%[^%\n]{0,40}%\}>|\x1b\[[0-9;]{0,40}m")
+"""Pulumi's tags, such as `<{%fg 13%}>`, and what they become on a terminal. None is longer."""
 _OPS = {
     "create": "create", "update": "update", "delete": "delete", "same": "same",
     "replace": "replace", "create-replacement": "replace", "delete-replaced": "replace",

@@ -4,8 +4,13 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from kthena_components.cli.base_waivers import BaseWaivers
+from kthena_components.cli.branch_review import Asked, BranchReview, review_branch
 from kthena_components.cli.comment import Reviewed, reviewed, write_comment
+from kthena_components.cli.git import Checkout, GitError
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.preview import (
     Preview,
@@ -21,12 +26,14 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.visible import visible
 from kthena_components.core.weights import Levels
 
-CLEAN, FOUND, WRONG = 0, 1, 2
+CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
 _EXITS = """exit status:
   0  nothing mandatory was found
   1  at least one mandatory finding
   2  wrong use, or a preview that could not be read, failed for another reason or came to no end;
-     the comment is written all the same"""
+     the comment is written all the same
+  3  with --base: nothing mandatory, but the branch changes what judges it, what its previews run
+     or where they go, and a person has not approved that"""
 _WEIGHTS = {
     Level.MANDATORY: Weight.MANDATORY,
     Level.ADVISORY: Weight.ADVISORY,
@@ -55,7 +62,40 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--note", metavar="TEXT", action="append", default=[], help="a line more in the comment"
     )
+    _about_a_branch(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))
+
+
+def _about_a_branch(parser: argparse.ArgumentParser) -> None:
+    """Add what makes the previews itself. docs/security.md says what that runs."""
+    parser.add_argument(
+        "--base",
+        metavar="COMMIT",
+        help="preview the stacks that the branch in --tree changes since this commit, judged by "
+        "the policies, levels and waivers of the commit",
+    )
+    parser.add_argument(
+        "--tree", metavar="FOLDER", type=Path, default=Path(), help="the branch; default: here"
+    )
+    parser.add_argument(
+        "--judge", metavar="FOLDER", type=Path, help="the files of --base; default: taken from git"
+    )
+    parser.add_argument(
+        "--no-preview",
+        action="store_true",
+        help="only say what of the branch needs a person: nothing of the branch is run",
+    )
+    parser.add_argument(
+        "--approved",
+        action="store_true",
+        help="a person has approved that the branch changes its judge: what it weakens is advice, "
+        "and its waivers count",
+    )
+    parser.add_argument(
+        "--allow-exec",
+        action="store_true",
+        help="preview stacks, too, whose kubeconfig is the branch's own and runs a program",
+    )
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -64,30 +104,84 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         levels = read_settings(asked.level).levels
     except ValueError as error:
         parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")
-    stacks: list[Reviewed] = []
-    notes = list(asked.note)
     for stated in asked.previews:
-        stack, _, path = stated.partition("=")
-        if not stack or not path:
+        if not all(stated.partition("=")):
             parser.error(f"write STACK=FILE instead of '{stated}'")
+    previews = [tuple(stated.split("=", 1)) for stated in asked.previews]
+    if asked.base is None:
+        return _write(BranchReview(base="", previews=previews, notes=asked.note), levels)
+    if asked.previews:
+        parser.error("--base makes the previews itself; give one or the other")
+    with TemporaryDirectory() as work:
+        return _review_branch(asked, levels, Path(work))
+
+
+def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int:
+    """Preview what a branch touches and review it, judged by its base."""
+    today = datetime.now(UTC).date()
+    try:
+        checkout = Checkout(asked.tree.resolve())
+        base = checkout.commit(asked.base)
+        judge = asked.judge or checkout.export(base, work / "judge")
+    except GitError as error:
+        return _write(BranchReview(base="", failed=[str(error)], notes=asked.note), levels)
+    going_by = Asked(
+        tree=checkout.root, base=base, judge=judge.resolve(), work=work, today=today,
+        allow_exec=asked.allow_exec, approved=asked.approved, previews=not asked.no_preview,
+    )  # fmt: skip
+    found = review_branch(going_by)
+    found.notes += asked.note
+    return _write(found, levels, going_by)
+
+
+def _write(found: BranchReview, levels: Levels, by: Asked | None = None) -> int:
+    """Write the comment, and give the exit status."""
+    stacks: list[Reviewed] = []
+    waivers = BaseWaivers(by.judge) if by is not None and not by.approved else None
+    for stack, path in found.previews:
         try:
             preview = read_preview(stack, path)
         except PreviewError as error:
             sys.stderr.write(f"{visible(str(error))}\n")
             # The text of the error may hold a piece of the file.
-            notes.append(f"Stack {stack}: its preview could not be read.")
+            found.failed.append(f"the preview of stack {stack} could not be read")
             continue
         said = judge_updates(preview, levels, datetime.now(UTC).date())
+        if waivers is not None:
+            said, preview.said = waivers.apply(said), list(waivers.apply(preview.said))
         stacks.append(reviewed(preview, said))
-    sys.stdout.write(write_comment(stacks, notes))
+    for reason in found.failed:
+        sys.stderr.write(f"not judged: {visible(reason)}\n")
+    approved = by is not None and by.approved
+    text = write_comment(
+        stacks, found.notes, first=_first(found, approved=approved), said=found.said
+    )
+    sys.stdout.write(text)
     sys.stdout.flush()
-    return _status(stacks, len(asked.previews))
+    return _status(stacks, found, approved=approved)
 
 
-def _status(stacks: Sequence[Reviewed], asked: int) -> int:
-    if len(stacks) < asked or any(stack.is_broken for stack in stacks):
+def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
+    """Say what a reader has to know before anything else: a few bold words, and why."""
+    told = [("Not judged:", f"{reason}.") for reason in found.failed]
+    if found.reasons:
+        by = f"It is judged by its base, {found.base[:12]}."
+        words = (
+            "A person has approved this branch."
+            if approved
+            else "A person must approve this branch."
+        )
+        told.append((words, f"It changes {'; '.join(found.reasons)}. {by}"))
+    return told
+
+
+def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) -> int:
+    if found.failed or any(stack.is_broken for stack in stacks):
         return WRONG
-    return FOUND if any(stack.mandatory for stack in stacks) else CLEAN
+    refused = any(said.weight is Weight.MANDATORY for said in found.said)
+    if refused or any(stack.mandatory for stack in stacks):
+        return FOUND
+    return UNAPPROVED if found.reasons and not approved else CLEAN
 
 
 def judge_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:

@@ -93,11 +93,8 @@ def between(before: str | None, after: str | None) -> str:
 
 def pairs_of(preview: Preview) -> list[Pair]:
     """Pair the rows of a preview, by serving: the order of the engine changes from run to run."""
-    before: dict[Key, Row] = {}
-    after: dict[Key, Row] = {}
-    for step in preview.steps.values():
-        _add(before, _rows(step, step.old))
-        _add(after, _rows(step, step.new))
+    before = _numbered(row for step in preview.steps.values() for row in _rows(step, step.old))
+    after = _numbered(row for step in preview.steps.values() for row in _rows(step, step.new))
     keys = sorted(dict.fromkeys([*after, *before]), key=lambda key: key[:2])
     return [Pair(before=before.get(key), after=after.get(key)) for key in keys]
 
@@ -172,13 +169,15 @@ def _count(value: object) -> int | str:
     return int(value) if -1 < value < _MOST else UNKNOWN
 
 
-def _add(known: dict[Key, Row], rows: Iterable[Row]) -> None:
-    """Add rows by serving and role; of equal ones the second is another one."""
+def _numbered(rows: Iterable[Row]) -> dict[Key, Row]:
+    """Give rows by serving and role; of equal ones the second is another one."""
+    known: dict[Key, Row] = {}
+    counts: dict[tuple[str, str, str], int] = {}
     for row in rows:
-        number = 0
-        while (key := (row["namespace"], row["serving"], row["role"], number)) in known:
-            number += 1
-        known[key] = row
+        whose = row["namespace"], row["serving"], row["role"]
+        number = counts[whose] = counts.get(whose, -1) + 1
+        known[*whose, number] = row
+    return known
 
 
 def _told(row: Row) -> list[Any]:

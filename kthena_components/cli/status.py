@@ -5,6 +5,7 @@ import sys
 
 from kthena_components.cli.opening import add_cluster, opened
 from kthena_components.core.findings import suggest
+from kthena_components.core.visible import visible_lines
 
 CLEAN, FOUND = 0, 1
 _EXITS = """exit status:
@@ -46,6 +47,6 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             named = f"serving '{asked.serving}' {where}" if asked.serving else f"serving {where}"
             known = f" ({suggest(asked.serving, everything.names)})" if asked.serving else ""
             text = "\n\n".join(filter(None, (f"There is no {named}{known}.", text)))
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{visible_lines(text)}\n")
         sys.stdout.flush()
         return FOUND if nothing or waiting else CLEAN

@@ -2,17 +2,23 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kthena_components.cli.documents import read_documents
-from kthena_components.cli.files import MOST_BYTES, Unreadable, read_text, shown_name
 from kthena_components.cli.objects import objects_of
 from kthena_components.core.container_facts import as_map
 from kthena_components.core.known import Unknown
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.surroundings import ConfigMaps
+from kthena_components.reading.documents import read_documents
+from kthena_components.reading.files import (
+    MOST_BYTES,
+    Unreadable,
+    read_text,
+    reads_again,
+    shown_name,
+)
 
 _HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
 _REFERS = ("configMap", "inference")
@@ -26,18 +32,26 @@ class ModelConfigError(ValueError):
 
 
 class Texts:
-    """The texts of files. The last one is kept, and so is standard input, which ends."""
+    """The texts of files. The last one is kept, and so is what ends: standard input, and pipes."""
 
-    def __init__(self) -> None:
-        """Begin with nothing read."""
+    def __init__(self, named: Container[str]) -> None:
+        """Begin with nothing read. Of what the user did not name, regular files are read."""
+        self._named = named
+        self._last: dict[str, str | Unreadable] = {}
         self._kept: dict[str, str | Unreadable] = {}
 
     def read(self, path: str) -> str | Unreadable:
         """Give the text of a file, or say why it cannot be read."""
-        if path not in self._kept:
-            stays = {key: text for key, text in self._kept.items() if key == "-"}
-            self._kept = {**stays, path: read_text(path)}
-        return self._kept[path]
+        if path in self._kept:
+            return self._kept[path]
+        if path not in self._last:
+            ends = path in self._named and not reads_again(path)
+            text = read_text(path, named=path in self._named)
+            if ends:
+                self._kept[path] = text
+                return text
+            self._last = {path: text}
+        return self._last[path]
 
 
 def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> ConfigMaps:
@@ -95,9 +109,11 @@ def read_shapes(stated: Sequence[str]) -> dict[str, ModelShape]:
 
 
 def _shape(model: str, path: str) -> ModelShape:
-    place = Path(path, _CONFIG) if Path(path).is_dir() else Path(path)
+    inside = Path(path).is_dir()
+    place = Path(path, _CONFIG) if inside else Path(path)
     about = f"--model-config {model}: {place}"
-    text = read_text(str(place))
+    # A link is followed wherever it leads: caches of models hold links to what they downloaded.
+    text = read_text(str(place), named=not inside)
     if isinstance(text, Unreadable):
         message = f"{about} {text.because}"
         raise ModelConfigError(message)

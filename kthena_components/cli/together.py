@@ -6,26 +6,34 @@ Secrets or the lines of its file. Those that something is found in are looked up
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
 from kthena_components.backends.readers import is_compared
 from kthena_components.backends.serving_groups import Part, join_parts, read_part
-from kthena_components.cli.documents import Document, read_documents
-from kthena_components.cli.files import STDIN, Unreadable, read_text, shown_name
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.stack_pods import Held
 from kthena_components.core.checks.stack_reduce import reduced
-from kthena_components.core.checks.waivers import annotated, waive
+from kthena_components.core.checks.waivers import Stated, annotated, waive
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.container_facts import as_map
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import (
+    READING,
+    READING_ALL,
+    RULE_FAULT,
+    Finding,
+    Level,
+    fault,
+    judged,
+)
+from kthena_components.reading.documents import Document, read_documents
+from kthena_components.reading.files import Unreadable, read_text, shown_name
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
-_ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed"})
+_ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
 _OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
 """An object's number in the paths that rules are given, which no file name can be taken for."""
 
@@ -89,18 +97,24 @@ class Together:
     kept: list[Kept] = field(default_factory=list)
     said: set[int] = field(default_factory=set)
     """Hashes of what was found in single objects."""
-    stdin: str = ""
+    read: Callable[[str], str | Unreadable] = read_text
+    """How the text of a file is had once more."""
     _foreign: set[tuple[object, object]] = field(default_factory=set)
     _numbers: tuple[str, int, int] = ("", -1, 0)
+    _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
 
     def keep(
         self, path: str, shift: int, item: KubeObject, held: Held | None, found: Iterable[Finding]
-    ) -> None:
-        """Hold what the rules for all objects read of one."""
+    ) -> list[Finding]:
+        """Hold what the rules for all objects read of one. Gives a finding where that fails."""
         number = self._number(path, shift)
         if not is_compared(item.body):
-            return
-        part = read_part(item.body, f"{_OPEN}{len(self.kept)}{_CLOSE}")
+            return []
+        try:
+            part = read_part(item.body, f"{_OPEN}{len(self.kept)}{_CLOSE}")
+            body = reduced(item.body)
+        except Exception as error:  # noqa: BLE001 - the other objects fit together or do not
+            return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in found)
         self.kept.append(
             Kept(
@@ -108,12 +122,13 @@ class Together:
                 line=item.line,
                 shift=shift,
                 number=number,
-                body=reduced(item.body),
+                body=body,
                 part=part,
                 held=held,
                 has_lines=item.node is not None,
             )
         )
+        return []
 
     def pass_over(self, path: str, shift: int, item: KubeObject) -> None:
         """Hold no more than the kind of an object without rules: it may make pods."""
@@ -196,33 +211,34 @@ class Together:
         """Let a finding stand that its object waives. Judging waivers is done where it is alone."""
         if self.today is None:
             return finding
-        stated = [entry for entry in annotated(owner.body) if entry.rule == finding.rule]
+        if id(owner) not in self._stated:
+            by_rule = self._stated[id(owner)] = {}
+            for entry in annotated(owner.body):
+                by_rule.setdefault(entry.rule, []).append(entry)
+        stated = self._stated[id(owner)].get(finding.rule, [])
         return waive([finding], stated, self.today)[0]
 
     def _findings(self, kept: Sequence[Kept], numbers: Sequence[int]) -> list[Finding]:
-        """Judge, and turn a fault of the rules themselves into one more that was not checked."""
-        try:
-            groups = join_parts(one.part for one in kept if one.part is not None)
-            found = [finding for facts in groups for finding in run_checks(facts)]
-            return found + self._sure(
-                judge_stack(
-                    [one.body for one in kept],
-                    [f"{_OPEN}{number}{_CLOSE}" for number in numbers],
-                    held={i: one.held for i, one in enumerate(kept) if one.held is not None},
-                    budget=self.asked.budget,
-                    gpu_types=self.asked.gpu_types,
-                    complete=self.asked.whole,
-                )
-            )
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
-            seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
-            return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)]
+        found = list(judged(_grouped, kept, name=READING_ALL))
+        return found + self._sure(judged(self._compared, kept, numbers, name=READING_ALL))
 
-    def _sure(self, findings: list[Finding]) -> list[Finding]:
+    def _compared(self, kept: Sequence[Kept], numbers: Sequence[int]) -> list[Finding]:
+        return judge_stack(
+            [one.body for one in kept],
+            [f"{_OPEN}{number}{_CLOSE}" for number in numbers],
+            held={i: one.held for i, one in enumerate(kept) if one.held is not None},
+            budget=self.asked.budget,
+            gpu_types=self.asked.gpu_types,
+            complete=self.asked.whole,
+        )
+
+    def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
         """Leave out what was not checked because it is not here, and may be in the cluster."""
-        if self.asked.whole:
-            return findings
-        return [f for f in findings if f.level is not Level.UNKNOWN or f.rule in _ASKED]
+        return [
+            finding
+            for finding in findings
+            if self.asked.whole or finding.level is not Level.UNKNOWN or finding.rule in _ASKED
+        ]
 
     def _named(self, text: str) -> str:
         """Write for the number of an object where it stands."""
@@ -236,7 +252,7 @@ class Together:
     def _with_lines(self, path: str, found: list[Told]) -> Iterator[Told]:
         """Look up the lines of findings in one file, which is read once more for them."""
         wanted = {one.kept.shift for one in found if one.kept.has_lines and one.finding.path}
-        text = self.stdin if path == STDIN else read_text(path) if wanted else ""
+        text = self.read(path) if wanted else ""
         items: dict[int, list[KubeObject]] = {}
         if wanted and not isinstance(text, Unreadable):
             for document in read_documents(text, shown_name(path), is_wanted, wanted):
@@ -246,3 +262,9 @@ class Together:
             same = [] if one.of_all else items.get(one.kept.shift, [])
             item = same[one.kept.number] if one.kept.number < len(same) else None
             yield replace(one, line=item.line_of(one.finding.path)) if item else one
+
+
+def _grouped(kept: Iterable[Kept]) -> Iterator[Finding]:
+    """Judge engines of several objects."""
+    for facts in join_parts(one.part for one in kept if one.part is not None):
+        yield from run_checks(facts)

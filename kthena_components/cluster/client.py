@@ -16,6 +16,8 @@ from kubernetes import config
 from kubernetes.client import ApiClient, ApiException
 from kubernetes.config.config_exception import ConfigException
 
+from kthena_components.core.secrecy import without_login
+
 Body = Mapping[str, Any]
 Kubeconfig = Path | Mapping[str, Any]
 """A file, or what one holds."""
@@ -72,8 +74,8 @@ class Cluster:
 
     @property
     def server(self) -> str:
-        """Address of the API server."""
-        return str(self._client.configuration.host)
+        """Address of the API server, to be shown."""
+        return without_login(str(self._client.configuration.host))
 
     def ask(
         self,
@@ -205,7 +207,7 @@ def _refusal(status: int, content: bytes) -> ClusterError:
 
 
 def _words(error: Exception) -> str:
-    """Say why there was no answer, without the memory addresses of the library's objects."""
+    """Say why there was no answer, without passwords and the addresses of objects in memory."""
     reason = getattr(error, "reason", None)
     told = str(reason if isinstance(reason, Exception) else error)
-    return told.rpartition(">: ")[2]
+    return without_login(told.rpartition(">: ")[2])

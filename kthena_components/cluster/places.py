@@ -5,6 +5,7 @@ pattern or labels, children by name alone.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import Any
 from kthena_components.core.facts import as_list, as_map
 
 Labels = Mapping[str, str]
+_BEGINS = re.compile(r"\^([a-z0-9-]+)(?![a-z0-9*?{-])")
+"""The text with which every name that a pattern finds begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +42,10 @@ def read_domains(
         nodes: The labels of every node, by its name.
     """
     specs = {_name(body): as_map(body.get("spec")) for body in hyper_nodes}
+    chosen = _Chosen(nodes)
     found = [
         Domain(name=name, tier=tier, tier_name=_text(spec.get("tierName")),
-               nodes=_inside(name, specs, nodes))
+               nodes=_inside(name, specs, chosen))
         for name, spec in specs.items()
         if isinstance(tier := spec.get("tier"), int)
     ]  # fmt: skip
@@ -54,7 +58,7 @@ def lowest(domains: Sequence[Domain], nodes: AbstractSet[str]) -> Domain | None:
     return min(holding, key=lambda one: (one.tier, len(one.nodes), one.name), default=None)
 
 
-def _inside(name: str, specs: Mapping[str, Any], nodes: Mapping[str, Labels]) -> frozenset[str]:
+def _inside(name: str, specs: Mapping[str, Any], chosen: "_Chosen") -> frozenset[str]:
     found: set[str] = set()
     left, seen = [name], set[str]()
     while left:
@@ -68,25 +72,45 @@ def _inside(name: str, specs: Mapping[str, Any], nodes: Mapping[str, Labels]) ->
             if member.get("type") == "HyperNode":
                 left.append(str(as_map(selector.get("exactMatch")).get("name")))
             elif member.get("type") == "Node":
-                found.update(_chosen(selector, nodes))
+                found.update(chosen.by(selector))
     return frozenset(found)
 
 
-def _chosen(selector: Mapping[str, Any], nodes: Mapping[str, Labels]) -> Iterable[str]:
-    """List the nodes that one selector finds."""
-    if "exactMatch" in selector:
-        return {str(as_map(selector["exactMatch"]).get("name"))} & nodes.keys()
-    if "regexMatch" in selector:
-        pattern = str(as_map(selector["regexMatch"]).get("pattern", ""))
+class _Chosen:
+    """The nodes that selectors find."""
+
+    def __init__(self, nodes: Mapping[str, Labels]) -> None:
+        """Put the names of the nodes in order, so that those that begin alike stand together."""
+        self._nodes = nodes
+        self._names = sorted(nodes)
+        self._by_pattern: dict[str, list[str]] = {}
+
+    def by(self, selector: Mapping[str, Any]) -> Iterable[str]:
+        """List the nodes that one selector finds."""
+        if "exactMatch" in selector:
+            name = str(as_map(selector["exactMatch"]).get("name"))
+            return [name] if name in self._nodes else []
+        if "regexMatch" in selector:
+            pattern = str(as_map(selector["regexMatch"]).get("pattern", ""))
+            if pattern not in self._by_pattern:
+                self._by_pattern[pattern] = self._by(pattern)
+            return self._by_pattern[pattern]
+        wanted = as_map(selector.get("labelMatch"))
+        # An empty selector finds every object elsewhere in Kubernetes, and no node here.
+        stated = any(wanted.values())
+        nodes = self._nodes.items() if stated else ()
+        return [name for name, labels in nodes if _matches(wanted, labels)]
+
+    def _by(self, pattern: str) -> list[str]:
         try:
             found = re.compile(pattern)
         except re.error:  # Volcano's expressions are Go's; one that is none finds nothing there too
-            return ()
-        return [name for name in nodes if found.search(name)]
-    wanted = as_map(selector.get("labelMatch"))
-    # An empty selector finds every object elsewhere in Kubernetes, and no node here.
-    stated = any(wanted.values())
-    return [name for name, labels in nodes.items() if stated and _matches(wanted, labels)]
+            return []
+        begins = _BEGINS.match(pattern) if "|" not in pattern else None
+        first = begins[1] if begins else ""
+        low = bisect_left(self._names, first)
+        high = bisect_left(self._names, f"{first}\U0010ffff") if first else len(self._names)
+        return [name for name in self._names[low:high] if found.search(name)]
 
 
 def _matches(selector: Mapping[str, Any], labels: Labels) -> bool:

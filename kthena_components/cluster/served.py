@@ -21,6 +21,7 @@ from kthena_components.cluster.need import HYPER_NODE, MODEL_SERVING, QUEUE, Kin
 from kthena_components.cluster.opening import open_cluster
 from kthena_components.cluster.systems import INSTALL_KTHENA, INSTALL_VOLCANO
 from kthena_components.core.findings import Finding
+from kthena_components.core.secrecy import SECRET
 from kthena_components.core.stack import StackSpec, is_kubeconfig_text
 
 PATIENCE = 15
@@ -55,8 +56,10 @@ def check_kinds(
     asking = Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE)
+    # A kubeconfig in the config is a secret, and its server came with it.
+    secret = is_kubeconfig_text(spec.kubeconfig)
     return [
-        _finding(path, kind, server)
+        _finding(path, kind, SECRET if secret else server)
         for server, unknown in found
         for path, kind in made
         if kind in unknown

@@ -1,17 +1,17 @@
 """Read a stack file of a project without Pulumi, for what its servings need of a cluster."""
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kthena_components.backends.compiler import Compiled, compile_serving
 from kthena_components.backends.queues import judge_queues
+from kthena_components.cluster.kubeconfig import anchored, programs_of
 from kthena_components.cluster.need import Need, need_of_stack
-from kthena_components.core.findings import Finding, Level, SpecError, suggest
+from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.stack import (
     OutputMode,
     StackConfig,
@@ -21,6 +21,9 @@ from kthena_components.core.stack import (
     parse_stack,
     read_values,
 )
+from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.maps import parse_map
+from kthena_components.reading.project import ProjectError, read_project, stack_config
 
 _SECURE = "secure"
 
@@ -35,6 +38,8 @@ class ReadStack:
 
     need: Need
     spec: StackSpec
+    file: str
+    """Its path, from the project's folder."""
     refusals: tuple[Finding, ...]
     """Why an update would be refused, in the coordinates of the file."""
 
@@ -47,7 +52,7 @@ class ReadStack:
     def kubeconfig(self) -> Path | None:
         """The kubeconfig that the stack names, where it is a file."""
         stated = self.spec.kubeconfig
-        return None if stated is None or is_kubeconfig_text(stated) else Path(stated)
+        return None if stated is None or is_kubeconfig_text(stated) else _path(stated)
 
 
 def read_stack_file(folder: Path, stack: str) -> ReadStack:
@@ -57,7 +62,10 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
         StackFileError: There is no such project, stack or YAML.
     """
     config = _config(folder, stack)
-    spec, findings = parse_stack(read_values(config))
+    try:
+        spec, findings = parse_stack(read_values(config))
+    except RecursionError:  # a text in it, which is JSON
+        raise StackFileError(f"{config.file} is nested too deeply to be read") from None
     findings += [*check_stack(spec, config), *judge_queues(spec.queues)]
     compiled: list[Compiled] = []
     for index, serving in enumerate(spec.servings):
@@ -67,41 +75,75 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
             findings += [finding.under(f"servings[{index}]") for finding in error.findings]
     refusals = [config.located(f) for f in findings if f.level is Level.MANDATORY]
     need = need_of_stack(stack, spec, compiled)
-    return ReadStack(need=need, spec=spec, refusals=tuple(refusals))
+    return ReadStack(need=need, spec=spec, refusals=tuple(refusals), file=config.file)
+
+
+def usable_kubeconfig(
+    stack: ReadStack, context: str | None, *, allow_exec: bool
+) -> Path | Mapping[str, Any] | None:
+    """Give the kubeconfig that a stack names, if nothing that it names is run or sent.
+
+    It is given as it was read, so that what is used is what was looked through; as its path if
+    the user named it as well, or allows everything.
+
+    Raises:
+        StackFileError: It cannot be read, or would run or send something.
+    """
+    path = stack.kubeconfig
+    if path is None or _is_own(path):
+        return path
+    stated = f"{stack.file}: kubeconfig names {path}"
+    text = read_text(str(path), named=False)
+    content = text if isinstance(text, Unreadable) else parse_map(text, str(path))
+    if isinstance(content, Unreadable):
+        raise StackFileError(f"{stated}, which {content.because}. Name another with --kubeconfig")
+    if allow_exec:
+        return path
+    found = programs_of(content, context or _current(content))
+    if found:
+        bound = "of what a stack file names nothing is run, and no file is sent"
+        instead = "Look at it, then name it yourself with --kubeconfig, or add --allow-exec"
+        raise StackFileError(f"{stated}, and {', '.join(found)}, but {bound}. {instead}")
+    return anchored(content, str(path.absolute().parent))
+
+
+def _current(content: Mapping[str, Any]) -> str | None:
+    stated = content.get("current-context")
+    return None if stated is None else str(stated)
+
+
+def _path(stated: str) -> Path:
+    try:
+        return Path(stated).expanduser()
+    except RuntimeError:  # the home folder of nobody
+        return Path(stated)
+
+
+def _is_own(path: Path) -> bool:
+    """Tell whether a kubeconfig is one that the user's environment names as well."""
+    return any(own.exists() and path.exists() and own.samefile(path) for own in _own())
+
+
+def _own() -> Iterator[Path]:
+    stated = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    yield from (_path(path) for path in stated.split(os.pathsep) if path)
 
 
 def _config(folder: Path, stack: str) -> StackConfig:
-    project = _yaml(folder / "Pulumi.yaml", f"{folder.absolute()} holds no project of Pulumi")
-    where = str(project.get("stackConfigDir") or ".")
-    path = folder / where / f"Pulumi.{stack}.yaml"
-    known = [p.name.removeprefix("Pulumi.").removesuffix(".yaml")
-             for p in sorted(path.parent.glob("Pulumi.*.yaml"))]  # fmt: skip
-    stated = _yaml(path, f"there is no stack '{stack}': {suggest(stack, known)}").get("config")
-    own = f"{project.get('name')}:"
-    values = {
-        str(key).removeprefix(own): value
-        for key, value in (stated if isinstance(stated, Mapping) else {}).items()
-        if str(key).startswith(own)
-    }
+    try:
+        project = read_project(folder)
+        stated = stack_config(folder, project, stack)
+    except ProjectError as error:
+        raise StackFileError(str(error)) from None
+    own = f"{project.name}:"
+    values = {key.removeprefix(own): stated[key] for key in stated if key.startswith(own)}
     return StackConfig(
-        project=str(project.get("name")),
+        project=project.name,
         stack=stack,
-        file=f"{where}/Pulumi.{stack}.yaml".removeprefix("./"),
+        file=project.stack_file(stack),
         values={key: _text(value) for key, value in values.items() if not _encrypted(value)},
         secret_keys=frozenset(key for key, value in values.items() if _encrypted(value)),
     )
-
-
-def _yaml(path: Path, missing: str) -> Mapping[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text())
-    except FileNotFoundError:
-        raise StackFileError(missing) from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise StackFileError(f"{path} cannot be read: {error}") from None
-    if not isinstance(content, Mapping):
-        raise StackFileError(f"{path} holds no map of settings")
-    return content
 
 
 def _encrypted(value: object) -> bool:

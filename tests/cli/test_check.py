@@ -12,6 +12,9 @@ import yaml
 
 import kthena_components
 from kthena_components.backends.readers import judge_manifest
+from kthena_components.cli import check
+from kthena_components.cli.main import FORMATS
+from kthena_components.core import checks
 from tests.cli.conftest import Command
 from tests.support.manifests import (
     ADVISED,
@@ -141,17 +144,49 @@ def test_kinds_without_rules_are_counted_apart(run: Command, write: Write) -> No
     assert "0 objects checked in 1 file (2 more without rules):" in run("a.yaml").out
 
 
-def test_a_rule_that_fails_hides_nothing_else(
+def broken(*_: object, **__: object) -> None:
+    raise KeyError("a piece of input")
+
+
+@pytest.mark.usefixtures("faults_told")
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_rule_that_fails_hides_nothing_else_and_is_no_clean_end(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    write("a.yaml", WRONG)
+    assert run("a.yaml", "--format", form).status == 1
+    monkeypatch.setattr(checks.CHECKS[-1], "__code__", broken.__code__)
+    done = run("a.yaml", "--format", form)
+    name = checks.rule_name(checks.CHECKS[-1])
+    assert done.status == 2
+    assert f"the rule {name} failed with KeyError at " in done.out
+    assert "world-size-equals-gpus" in done.out
+    assert "a piece of input" not in done.out + done.err
+
+
+@pytest.mark.usefixtures("faults_told")
+def test_an_object_that_cannot_be_read_is_told_and_the_others_are_judged(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def judge(body: dict[str, dict[str, str]], **_: object) -> list[object]:
-        raise KeyError(body["metadata"]["name"])
-
-    monkeypatch.setattr("kthena_components.cli.check.judge_and_count", judge)
     write("a.yaml", pod("a"))
+    write("b.yaml", pod("b"))
+    monkeypatch.setattr(check, "judge_and_count", broken)
+    done = run(".")
+    assert [line.split(":")[0] for line in done.lines[:-1]] == ["a.yaml", "b.yaml"]
+    assert "because reading the object failed with KeyError at kthena_" in done.lines[0]
+    assert done.lines[-1].endswith("0 mandatory, 0 advisory, 2 not checked, 2 rule faults")
+    assert done.status == 2
+
+
+@pytest.mark.usefixtures("faults_told")
+def test_an_object_that_cannot_be_held_is_told(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("a.yaml", pod("a"))
+    monkeypatch.setattr("kthena_components.cli.together.reduced", broken)
     done = run("a.yaml")
-    assert "a rule failed with KeyError: 'a'. [rule-fault]" in done.lines[0]
-    assert done.status == 0
+    assert "because reading the object failed with KeyError at kthena_" in done.out
+    assert done.status == 2
 
 
 def test_texts_of_manifests_cannot_begin_a_line_of_their_own(run: Command, write: Write) -> None:

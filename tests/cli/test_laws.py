@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kthena_components.cli.check import Given, Summary, check
-from kthena_components.cli.documents import Document, _pieces, read_documents
-from kthena_components.cli.files import Unreadable
 from kthena_components.cli.objects import KubeObject
+from kthena_components.reading.documents import Document, _pieces, read_documents
+from kthena_components.reading.files import Unreadable
 from tests.support.manifests import RIGHT, WRONG, pod
 
 ROOT = Path(__file__).parent.parent.parent

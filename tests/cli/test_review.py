@@ -31,7 +31,7 @@ def test_a_shape_is_shown_before_and_after(review: Review) -> None:
     wider = row(pods=3, pipeline=3, world_size=24, gpus=24)
     ran = review(prod=events(serving([row()], [wider])))
     assert ran.status == 0
-    assert ran.lines[0] == MARK
+    assert ran.lines[-1] == MARK
     assert "1 stack touched: **nothing refused**. GPUs: 16 → 24 (+8)." in ran.lines
     assert "### Stack prod: **passes**" in ran.lines
     assert cells(ran.out, "serving/llama") == [
@@ -156,7 +156,7 @@ def test_a_file_that_is_no_preview_is_named(review: Review) -> None:
     ran = review(prod="token: hf_x", dev=events(serving(None, [row()])))
     assert ran.status == 2
     assert ran.err.startswith("prod.jsonl: is no preview of Pulumi's: ")
-    assert "Stack prod: its preview could not be read." in ran.lines
+    assert ran.lines[0] == "**Not judged:** the preview of stack prod could not be read."
     assert "### Stack dev: **passes**" in ran.lines
     assert review("prod=nowhere").err.startswith("nowhere: cannot be read: ")
     assert review("prod").status == 2
@@ -165,4 +165,5 @@ def test_a_file_that_is_no_preview_is_named(review: Review) -> None:
 def test_nothing_touched_is_said(review: Review) -> None:
     ran = review("--note", "Stack old: its file is deleted.")
     assert ran.status == 0
-    assert ran.lines[-3:] == ["No stack is touched.", "", "Stack old: its file is deleted."]
+    told = ["No stack is touched.", "", "Stack old: its file is deleted.", "", MARK]
+    assert ran.lines[-5:] == told

@@ -219,7 +219,8 @@ def test_a_comment_is_never_longer_than_is_taken(review: Review) -> None:
     many = [row(serving=f"llama-{number}" * 9) for number in range(2000)]
     ran = review(prod=events(serving(None, many)))
     assert len(ran.out) < MOST_CHARACTERS + 200
-    assert ran.lines[-1].startswith("The rest is left out")
+    assert ran.lines[-3].startswith("The rest is left out")
+    assert ran.lines[-1] == MARK
 
 
 @pytest.mark.property
@@ -242,7 +243,7 @@ def test_any_step_is_written(item: dict[str, Any], other: Any) -> None:
     told = json.dumps({"steps": [item, other], "diagnostics": [other]}, default=str)
     preview = parse_preview("prod", told)
     stack = reviewed(preview, judge_updates(preview, Levels(), date(2026, 6, 30)))
-    assert write_comment([stack]).startswith(MARK)
+    assert write_comment([stack]).endswith(f"{MARK}\n")
 
 
 def test_a_value_that_is_not_known_is_a_question_mark(review: Review) -> None:

@@ -12,6 +12,7 @@ import yaml
 
 from kthena_components.backends.compiler import compile_serving
 from kthena_components.cli.check import Given, Summary, check
+from kthena_components.core.checks.stack_queues import queue_exists
 from tests.cli.conftest import Command
 from tests.core.checks.stack_samples import SECRET, SERVICE, STACK
 from tests.core.checks.volcano_samples import POD_GROUP, exact, hyper_node, pods, secret_env
@@ -157,17 +158,24 @@ def test_levels_weigh_what_is_found_together(run: Command, write: Write) -> None
     assert run("a.yaml", "--level", "levels.json").status == 0
 
 
-def test_a_fault_of_a_rule_for_all_objects_stops_nothing(
-    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("faults_told")
+@pytest.mark.parametrize("what", ["judge_stack", "join_parts", "rule"])
+def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr("kthena_components.cli.together.judge_stack", broken)
-    write("a.yaml", text(SERVICE))
+    if what == "rule":
+        monkeypatch.setattr(queue_exists, "__code__", broken.__code__)
+    else:
+        monkeypatch.setattr(f"kthena_components.cli.together.{what}", broken)
+    write("a.yaml", text(SERVICE, SERVICE))
     done = run("a.yaml")
-    assert "a rule failed with KeyError: 'x'. [rule-fault]" in done.lines[0]
-    assert done.status == 0
+    failed = "the rule queue-exists" if what == "rule" else "reading the objects"
+    assert f"because {failed} failed with KeyError at kthena_components" in done.out
+    assert ("object-twice" in done.out) == (what != "judge_stack")
+    assert done.status == 2
 
 
 def test_little_is_held_of_each_object(write: Write) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli import files, guards
+from kthena_components.reading import files, guards
 from tests.cli.conftest import Command
 from tests.support.manifests import SUBJECT, WRONG, pod
 

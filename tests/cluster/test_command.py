@@ -49,6 +49,18 @@ def test_a_cluster_that_does_not_answer_is_named(
 
 
 @COMMANDS
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "127.0.0.1:port", "[::x", "nowhere.invalid"])
+def test_a_password_in_the_address_of_a_server_is_never_shown(
+    command: str, host: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(kubeconfig(tmp_path, {"token": "t"}))
+    path.write_text(path.read_text().replace("127.0.0.1:9", f"me:pe@rl@{host}"))
+    said = refusal(capsys, command, "--kubeconfig", str(path))
+    assert "pe@rl" not in said
+    assert "rl@" not in said
+
+
+@COMMANDS
 def test_a_missing_program_for_credentials_is_named(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,14 +52,19 @@ def test_a_cluster_with_everything_is_not_mentioned() -> None:
         assert not told(config, "kthena", "native", queues=[{"name": "q"}])
 
 
-def test_a_cluster_without_kthena_says_what_to_install() -> None:
+def test_a_cluster_without_kthena_says_what_to_install(tmp_path: Path) -> None:
+    file = tmp_path / "config"
     with discovery(KTHENA) as config:
         server = yaml.safe_load(config)["clusters"][0]["cluster"]["server"]
-        [found] = told(config, "native", "kthena")
+        file.write_text(config)
+        [found] = told(str(file), "native", "kthena")
+        [hidden] = told(config, "native", "kthena")
     assert found == (
         f"servings[1]: makes a ModelServing of {KTHENA}, which {server} does not know. "
         "Install Kthena 1.0 with its CRDs, or write backend: native. [kind-unserved]"
     )
+    # A whole kubeconfig is a secret config value.
+    assert hidden == found.replace(server, "[secret]")
 
 
 def test_a_cluster_without_volcano_says_it_of_everything_that_needs_it() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from kthena_components.cli.comment import MARK
 from tests.support.engine import ROOT, Stack
 
 pytestmark = pytest.mark.engine
-COPIED = ("ci", "policies")
+COPIED = ("ci", "policies", "kthena_components")
 DEV = "stacks/Pulumi.dev.yaml"
 OWN = """\
 config:
@@ -81,10 +82,10 @@ class Repository:
         file.write_text(text.replace(old, new))
         self.commit()
 
-    def review(self, **variables: str) -> Ran:
+    def review(self, *flags: str, **variables: str) -> Ran:
         """Run the script as a workflow does."""
         ran = subprocess.run(
-            [self.root / "ci" / "review", "main"],
+            [self.root / "ci" / "review", "main", *flags],
             cwd=self.root,
             env={**self.stack.variables, **variables},
             capture_output=True,
@@ -116,7 +117,8 @@ def test_a_longer_pipeline_is_reviewed(repository: Repository) -> None:
     ran = repository.review()
     assert ran.status == 1, ran.log
     assert "### Stack dev: **refused**, 1 mandatory finding" in ran.lines
-    assert ran.comment.rstrip().endswith(SENTENCE)
+    assert ran.lines[-1] == MARK
+    assert ran.lines[-3].endswith(SENTENCE)
     assert cells(ran)[4:9] == ["2", "1", "1 × 2 × 1", "2", "2"]
 
     repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 2")
@@ -162,12 +164,14 @@ def test_what_touches_no_stack_previews_none(repository: Repository) -> None:
     assert "No stack is touched." in ran.lines
 
 
-def test_the_program_touches_every_stack_and_levels_their_own(repository: Repository) -> None:
-    repository.edit("policies/levels/dev.json", "\n", "\n\n")
-    assert "--- stack dev" in repository.review().log
-    repository.edit("policies/levels/dev.json", "\n\n", "\n")
+def test_the_program_touches_every_stack_and_needs_a_person(repository: Repository) -> None:
     repository.edit("__main__.py", "main()\n", "main()  # again\n")
     ran = repository.review()
+    assert ran.status == 3, ran.log
+    assert ran.lines[0].startswith(
+        "**A person must approve this branch.** It changes what its previews run "
+        "(\\_\\_main\\_\\_.py). It is judged by its base, "
+    )
     assert "--- stack dev" in ran.log
     assert "No shape changes: 1 role, 2 GPUs." in ran.lines
 

@@ -38,6 +38,8 @@ from kthena_components.core.checks.vllm_stack import RULES as VLLM_STACK_RULES
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import TOPOLOGY_RULES
 from kthena_components.core.checks.waivers import waiver
+from kthena_components.core.checks.weakening import LEVEL_RULES
+from kthena_components.core.checks.weakening import STACK_RULES as BRANCH_RULES
 from kthena_components.core.checks.whole_stack import ASKED_RULES, STACK_RULES
 from kthena_components.core.findings import Level
 from kthena_components.core.role_rules import ROLE_RULES
@@ -58,6 +60,7 @@ LWS, KSERVE, VOLCANO, WHOLE, WAIVERS = (
     "waivers",
 )
 CHANGES, EDGES = "an update, before and after", "stacks, topologies and policies"
+BRANCH = "a branch and its judge"
 KAITO = "KAITO"
 RAY, BOOSTER, VLLM_STACK = "KubeRay", "Kthena ModelBooster", "releases of vllm-stack"
 RBG, GROVE, DYNAMO = ("RoleBasedGroup", "Grove PodCliqueSet", "NVIDIA Dynamo")
@@ -117,6 +120,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented(TREE_RULES, WHOLE),
         *_documented((*alone, *ASKED_RULES), WHOLE),
         *_documented(chain(*CHANGE_RULES.values()), CHANGES),
+        *_documented((*LEVEL_RULES, *BRANCH_RULES), BRANCH),
         *_documented((waiver,), WAIVERS),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
         *_written(INPUT_DOCS, INPUT),

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cli.files import Unreadable
-from kthena_components.cli.guards import check_aliases, check_depth, check_json_depth
-from kthena_components.cli.loader import Loader
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.guards import check_aliases, check_depth, check_json_depth
+from kthena_components.reading.loader import Loader
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|\Z)", re.MULTILINE)
 _DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
@@ -89,7 +89,7 @@ def _read_yaml(
             finally:
                 loader.dispose()
         except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-            yield _unreadable(error, piece, before, file)
+            yield unreadable(error, piece, before, file)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
@@ -126,7 +126,8 @@ def identity(node: yaml.Node) -> tuple[object, object]:
     return found.get("apiVersion"), found.get("kind")
 
 
-def _unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadable:
+def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadable:
+    """Say where and why a piece of a file, with some lines before it, cannot be read."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is not None:
         line, column = before + mark.line + 1, mark.column + 1

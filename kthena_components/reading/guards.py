@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cli.loader import Loader
+from kthena_components.reading.loader import Loader
 
 MOST_DEPTH = 250
 """Levels of maps and lists in a document."""

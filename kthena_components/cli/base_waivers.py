@@ -1,0 +1,42 @@
+"""Waivers that the base of a branch has. One that only the branch has does not excuse it."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from kthena_components.cli.preview import Said, Weight
+
+_WAIVED = re.compile(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[[a-z0-9-]+\]$")
+_SUFFIXES = {".py", ".yaml", ".yml", ".json", ".ts", ".js", ".go", ".cs", ".java", ".tf", ".toml"}
+_MOST = 2**20
+
+
+class BaseWaivers:
+    """The texts of waivers in the files of a base."""
+
+    def __init__(self, base: Path) -> None:
+        """Take the folder of the base."""
+        self._base = base
+
+    def apply(self, said: Iterable[Said]) -> Iterator[Said]:
+        """Refuse again what a waiver lets stand that is nowhere in the base."""
+        for item in said:
+            stated = _WAIVED.search(item.text) if item.weight is Weight.WAIVED else None
+            if item.weight is Weight.WAIVED and not (stated and self._has(stated)):
+                yield replace(item, weight=Weight.MANDATORY)
+            else:
+                yield item
+
+    def _has(self, stated: re.Match[str]) -> bool:
+        return any(f"{stated[1]} {stated[2]}" in text for text in self._texts)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """Each file's words with one space between them, as waivers are read."""
+        return [
+            " ".join(path.read_text(errors="replace").split())
+            for path in sorted(self._base.rglob("*"))
+            if path.suffix in _SUFFIXES and path.is_file() and path.stat().st_size <= _MOST
+        ]

@@ -1,0 +1,213 @@
+"""From a branch to the previews of its stacks, and to what a person has to be told of it.
+
+The judge is the base: its policies, its levels and the waivers in its files. This module runs in
+the base's package too, where ci/review starts it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from kthena_components.cli.branch import Branch, Layout, named, sort_branch
+from kthena_components.cli.git import Checkout, GitError
+from kthena_components.cli.levels import read_policies
+from kthena_components.cli.preview import Said, Weight
+from kthena_components.cli.previewing import NoPulumiError, Previewer
+from kthena_components.cli.stack_config import StackValues, read_stack_values
+from kthena_components.cluster.kubeconfig import programs_of
+from kthena_components.core.checks.catalogue import all_rules
+from kthena_components.core.checks.weakening import (
+    LEVEL_RULES,
+    STACK_RULES,
+    LevelsChange,
+    StackChange,
+)
+from kthena_components.core.findings import Finding
+from kthena_components.core.weights import SettingError
+from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.project import Project, ProjectError, read_project
+
+_LEVELS = re.compile(r"policies/levels/[^/]+\.json")
+_POLICIES = "policies"
+
+
+@dataclass(slots=True, kw_only=True)
+class BranchReview:
+    """What was learned of a branch."""
+
+    base: str
+    """The commit whose judge it is."""
+    reasons: list[str] = field(default_factory=list)
+    """Why a person must look at it: each completes "it changes"."""
+    said: list[Said] = field(default_factory=list)
+    """Findings of no single stack."""
+    notes: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    """What keeps it, or a stack of it, from being judged."""
+    previews: list[tuple[str, str]] = field(default_factory=list)
+    """Stacks, and the files with the events of their previews."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the review of a branch goes by."""
+
+    tree: Path
+    """The branch, checked out."""
+    base: str
+    judge: Path
+    """The files of the base."""
+    work: Path
+    allow_exec: bool = False
+    approved: bool = False
+    previews: bool = True
+    """Whether to preview its stacks, which runs its program."""
+    today: date
+
+
+def review_branch(asked: Asked) -> BranchReview:
+    """Sort what a branch changes, compare what judges it, and preview its stacks."""
+    made = BranchReview(base=asked.base)
+    try:
+        checkout = Checkout(asked.tree)
+        changes = list(checkout.changes(checkout.fork_of(asked.base)))
+        project = read_project(asked.tree)
+    except (GitError, ProjectError) as error:
+        made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
+        return made
+    layout = _layout(project)
+    known = sorted(_stacks(asked.tree, layout))
+    branch = sort_branch(changes, [*_base_layout(asked.judge), layout], known)
+    if not (known or branch.odd) and branch != Branch():
+        made.failed.append(f"no stack file is called {layout.file_of('<stack>')}")
+    made.failed += [f"{path} is no regular file with the name of a stack" for path in branch.odd]
+    made.notes += [
+        f"Stack {stack}: its file is deleted. What it deployed stays until "
+        f"'pulumi destroy --stack {stack}'."
+        for stack in branch.deleted
+    ]
+    _tell(made, asked, branch, project)
+    if asked.previews:
+        _preview(made, asked, branch, layout, {change.path for change in changes})
+    return made
+
+
+def _layout(project: Project) -> Layout:
+    folder = f"{project.stacks}/" if project.stacks else ""
+    return Layout(prefix=f"{folder}Pulumi.", suffix=project.suffix)
+
+
+def _base_layout(judge: Path) -> Iterator[Layout]:
+    try:
+        yield _layout(read_project(judge))
+    except ProjectError:  # the project is new, or the branch mends it
+        return
+
+
+def _stacks(tree: Path, layout: Layout) -> Iterator[str]:
+    folder = (tree / f"{layout.prefix}x").parent
+    for path in folder.iterdir() if folder.is_dir() else ():
+        stack = layout.stack_of(path.relative_to(tree).as_posix())
+        if stack is not None and path.is_file() and not path.is_symlink():
+            yield stack
+
+
+def _tell(made: BranchReview, asked: Asked, branch: Branch, project: Project) -> None:
+    """Say what of a branch needs a person, and what it would weaken."""
+    where: list[str] = []
+    for file in branch.files:
+        try:
+            after = read_stack_values(asked.tree, file, project)
+        except ProjectError as error:
+            made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
+            continue
+        try:
+            before = read_stack_values(asked.judge, file, read_project(asked.judge))
+        except ProjectError:
+            before = StackValues()
+        where += [f"{file}: {key}" for key in after.moved(before)]
+        _weigh(made, asked, _stack_findings(file, before, after, asked.today))
+    for file in branch.judge:
+        if _LEVELS.fullmatch(file):
+            _weigh(made, asked, _level_findings(file, asked))
+    if branch.judge:
+        made.reasons.append(f"what judges it ({named(branch.judge)})")
+    if branch.code:
+        made.reasons.append(f"what its previews run ({named(branch.code)})")
+    if where:
+        made.reasons.append(f"where its previews go ({named(where)})")
+
+
+def _stack_findings(
+    file: str, before: StackValues, after: StackValues, today: date
+) -> Iterator[Finding]:
+    change = StackChange(file=file, before=before.own, after=after.own, today=today)
+    for rule in STACK_RULES:
+        yield from rule(change)
+
+
+def _level_findings(file: str, asked: Asked) -> Iterator[Finding]:
+    try:
+        before = read_policies(asked.judge / file)
+    except SettingError:  # what the base says is no judge either
+        return
+    try:
+        after = read_policies(asked.tree / file)
+    except SettingError:
+        after = None
+    rules = {rule.name: rule.level.value for rule in all_rules()}
+    change = LevelsChange(file=file, before=before, after=after, rules=rules)
+    for rule in LEVEL_RULES:
+        yield from rule(change)
+
+
+def _weigh(made: BranchReview, asked: Asked, findings: Iterator[Finding]) -> None:
+    weight = Weight.ADVISORY if asked.approved else Weight.MANDATORY
+    for finding in findings:
+        made.said.append(Said(weight=weight, rule=finding.rule, text=str(finding)))
+
+
+def _preview(
+    made: BranchReview, asked: Asked, branch: Branch, layout: Layout, changed: set[str]
+) -> None:
+    policies = asked.judge / _POLICIES
+    previewer = Previewer(
+        tree=asked.tree, policies=policies if policies.is_dir() else None, work=asked.work
+    )
+    for number, stack in enumerate(branch.stacks):
+        file = layout.file_of(stack)
+        programs = () if asked.allow_exec else _programs(asked, file, changed)
+        if programs:
+            told = f"its kubeconfig runs or sends what the branch names: {'; '.join(programs)}"
+            made.failed.append(f"stack {stack} is not previewed, because {told} (--allow-exec)")
+            continue
+        log = asked.work / f"{number}.jsonl"
+        try:
+            note = previewer.preview(stack, asked.tree / file, log)
+        except NoPulumiError as error:
+            made.failed.append(str(error))
+            return
+        made.notes += [f"Stack {stack}: {note}"] if note else []
+        made.previews.append((stack, str(log)))
+
+
+def _programs(asked: Asked, file: str, changed: set[str]) -> tuple[str, ...]:
+    """Say what the kubeconfigs of a stack would run or send that the branch itself names."""
+    try:
+        values = read_stack_values(asked.tree, file, read_project(asked.tree))
+    except ProjectError:
+        return ()  # which Pulumi cannot read either
+    found: list[str] = []
+    tree = asked.tree.resolve()
+    for stated in values.kubeconfigs():
+        if "\n" in stated:
+            found += programs_of(stated) if file in changed else ()
+            continue
+        path = (tree / stated).resolve()
+        # One that lies elsewhere is the machine's own.
+        if path.is_relative_to(tree) and {file, path.relative_to(tree).as_posix()} & changed:
+            text = read_text(str(path), named=False)
+            found += () if isinstance(text, Unreadable) else programs_of(text)
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,121 @@
+"""How the bytes of a file become text. One file is in memory at a time."""
+
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+STDIN, STDIN_NAME = "-", "<stdin>"
+MOST_BYTES = 64 * 2**20
+"""The largest file that is read."""
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+"""How a file is opened that somebody may have replaced by a pipe or a terminal meanwhile."""
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISDIR, "a folder"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """Something that could not be read, and why. The rest is checked all the same."""
+
+    file: str
+    because: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        """Write it as compilers do: `file:line:column: why`."""
+        place = [str(part) for part in (self.line, self.column) if part is not None]
+        return f"{':'.join([self.file, *place])}: {self.because}"
+
+
+class _OddError(OSError):
+    """What was opened is no regular file."""
+
+
+def read_text(path: str, *, named: bool = True) -> str | Unreadable:
+    """Read one file, or say why it cannot be read.
+
+    Args:
+        path: The file.
+        named: Whether the user named it, who may as well name a pipe. What is only found, in a
+            folder or by a fixed name in a tree of files, has to be a regular file: anything else
+            could keep the reader waiting, or be a device.
+    """
+    name = shown_name(path)
+    try:
+        data = _bytes(path, named=named)
+    except _OddError as error:
+        return Unreadable(file=name, because=str(error))
+    except OSError as error:
+        return Unreadable(file=name, because=f"cannot be read: {error.strerror or error}")
+    except ValueError as error:
+        return Unreadable(file=name, because=f"cannot be read: {error}")
+    if len(data) > MOST_BYTES:
+        limit = MOST_BYTES // 2**20
+        return Unreadable(file=name, because=f"is larger than the limit of {limit} MiB a file")
+    encoding = "utf-16" if data.startswith(_UTF16) else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        return Unreadable(
+            file=name,
+            because=f"is not {encoding.removesuffix('-sig').upper()}: "
+            f"byte 0x{data[error.start]:02x} cannot be decoded",
+            line=before.count(b"\n") + 1,
+            column=error.start - (before.rfind(b"\n") + 1) + 1,
+        )
+
+
+def _bytes(path: str, *, named: bool) -> bytes:
+    if path == STDIN and named:
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    if not named:
+        # Before it is opened, because opening alone may do something to a device.
+        _require_regular(Path(path).stat())
+    with open(path, "rb", opener=None if named else _open_at_once) as file:
+        seen = os.fstat(file.fileno())
+        if not named:
+            _require_regular(seen)
+        # A buffer as large as what is asked for is made at once, so no more is asked for than is
+        # there; what has no size, such as a pipe, is read up to the limit.
+        size = seen.st_size
+        return file.read(min(size, MOST_BYTES) + 1 if size else MOST_BYTES + 1)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | _AT_ONCE)
+
+
+def _require_regular(seen: os.stat_result) -> None:
+    odd = odd_kind(seen)
+    if odd:
+        raise _OddError(
+            f"is {odd}, and only regular files are read where nobody named the file itself: "
+            "remove it, or give it as an argument of its own"
+        )
+
+
+def odd_kind(seen: os.stat_result) -> str:
+    """Say what stands where a file was expected; empty for a regular file."""
+    if stat.S_ISREG(seen.st_mode):
+        return ""
+    return next((kind for is_kind, kind in _KINDS if is_kind(seen.st_mode)), "no regular file")
+
+
+def reads_again(path: str) -> bool:
+    """Tell whether a file can be read twice: standard input cannot, and no pipe."""
+    return path != STDIN and Path(path).is_file()
+
+
+def shown_name(path: str) -> str:
+    """Give the name under which a file is spoken of."""
+    return STDIN_NAME if path == STDIN else path

@@ -1,0 +1,110 @@
+"""Files of settings: one document, which is a map, and no key in it twice.
+
+What reads the same file after us may take the first of two keys where Python takes the last. Go's
+encoding/json even merges lists of objects that are stated twice.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kthena_components.reading.documents import unreadable
+from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.guards import (
+    LimitError,
+    check_aliases,
+    check_depth,
+    check_json_depth,
+)
+from kthena_components.reading.loader import Loader
+
+_SHOWN = 60
+
+
+def read_below(path: Path, root: Path) -> str | Unreadable:
+    """Read a file that was found below a folder: no link leads out of it, and nothing waits."""
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+        told = f"leads out of {root.absolute()}, and is not read: put the file itself there"
+        return Unreadable(file=str(path), because=told)
+    return read_text(str(path), named=False)
+
+
+def parse_map(text: str, file: str) -> Mapping[str, Any] | Unreadable:
+    """Read a text of settings, in JSON if the file's name says so, and else in YAML."""
+    try:
+        content = _json(text) if file.endswith(".json") else _yaml(text)
+    except json.JSONDecodeError as error:
+        because = f"is not JSON: {error.msg}"
+        return Unreadable(file=file, because=because, line=error.lineno, column=error.colno)
+    except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
+        return unreadable(error, text, 0, file)
+    if not isinstance(content, Mapping):
+        return Unreadable(file=file, because="holds no map of settings")
+    return content
+
+
+def _json(text: str) -> Any:
+    body = json.loads(text, object_pairs_hook=_once)
+    check_json_depth(text, body)
+    return body
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise _twice(key)
+        made[key] = value
+    return made
+
+
+def _yaml(text: str) -> Any:
+    check_depth(text)
+    loader: Any = Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        check_aliases(text, node)
+        _check_keys(node)
+        return loader.build(node)
+    finally:
+        loader.dispose()
+
+
+def _check_keys(root: yaml.Node) -> None:
+    """Refuse a map that states a key twice, wherever in a document it is."""
+    waiting, seen = [root], {id(root)}
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            _check_map(node)
+        for part in _parts(node):
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+
+
+def _check_map(node: yaml.MappingNode) -> None:
+    stated: set[tuple[str, str]] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            if (key.tag, key.value) in stated:
+                raise _twice(key.value, key.start_mark)
+            stated.add((key.tag, key.value))
+
+
+def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for pair in node.value:
+            yield from pair
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+
+
+def _twice(key: str, mark: Any = None) -> LimitError:
+    return LimitError(f"states '{key[:_SHOWN]}' twice in one map: remove one of the two", mark)

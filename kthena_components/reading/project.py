@@ -1,0 +1,212 @@
+"""What a project of Pulumi says of itself, read without Pulumi.
+
+What is not understood is refused: whoever asks decides by the answer what is looked at.
+Source: Pulumi v3.259.0, sdk/go/common/workspace: paths.go, loaders.go and project.go; and
+pkg/workspace/config.go.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kthena_components.core.findings import suggest
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.maps import parse_map, read_below
+
+SUFFIXES = (".json", ".yaml", ".yml")
+"""How the files of a project may end. Those of its stacks end as Pulumi.* does."""
+_KEYS = ("name", "main", "config", "stackConfigDir")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_VALUES = ("value", "default")
+_SHOWN = 80
+
+
+class ProjectError(ValueError):
+    """A project, or a stack of it, that is not understood. Its text is for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project as far as it says where its parts are, and what its stacks have in common."""
+
+    name: str
+    stacks: str = ""
+    """Where the files of its stacks are, below the project's own folder, with `/` in between."""
+    suffix: str = ".yaml"
+    main: str = ""
+    """Where its program is, below the project's own folder."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Config of stacks that do not state it, by `namespace:key`."""
+
+    def stack_file(self, stack: str) -> str:
+        """Give the path of a stack's file, from the project's own folder."""
+        return posixpath.normpath(posixpath.join(self.stacks, f"Pulumi.{stack}{self.suffix}"))
+
+
+def read_project(folder: Path) -> Project:
+    """Read the project in a folder.
+
+    Raises:
+        ProjectError: There is none, there are several, or it is not understood.
+    """
+    names = [f"Pulumi{suffix}" for suffix in SUFFIXES if _is_there(folder / f"Pulumi{suffix}")]
+    if not names:
+        raise ProjectError(f"{folder.absolute()} holds no project of Pulumi")
+    if len(names) > 1:
+        listed = " and ".join(names)
+        told = f"{folder.absolute()} holds {listed}, of which Pulumi reads the first"
+        raise ProjectError(f"{told}: remove the others")
+    content = read_mapping(folder / names[0])
+    return parse_project(content, str(folder / names[0]))
+
+
+def parse_project(content: Mapping[str, Any], file: str) -> Project:
+    """Read what a project's file holds.
+
+    Raises:
+        ProjectError: It is not understood.
+    """
+    _require_spelling(content, _KEYS, file)
+    name, config = content.get("name"), content.get("config")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        seen = f"name is {_show(name)}, but must be letters, digits, '-', '_' and '.'"
+        raise ProjectError(f"{file}: {seen}, at most 100: write one")
+    if isinstance(config, str):
+        if "stackConfigDir" in content:
+            seen = "config and stackConfigDir both say where the files of stacks are"
+            raise ProjectError(f"{file}: {seen}: remove config")
+        content, config = {**content, "stackConfigDir": config}, None
+    if not isinstance(config, Mapping | None):
+        raise ProjectError(f"{file}: config is {_show(config)}, but must be a map of config keys")
+    return Project(
+        name=name,
+        stacks=_inside(content.get("stackConfigDir"), "stackConfigDir", file),
+        suffix=Path(file).suffix,
+        main=_inside(content.get("main"), "main", file),
+        defaults=_defaults(config or {}, name, file),
+    )
+
+
+def stack_config(folder: Path, project: Project, stack: str) -> dict[str, Any]:
+    """Read the config of a stack, by `namespace:key`: its own, and what its project adds to it.
+
+    Values are as they are written. What is encrypted is a map `{"secure": …}`.
+
+    Raises:
+        ProjectError: There is no such stack, or it is not understood.
+    """
+    path = folder / project.stack_file(stack)
+    if not _is_there(path):
+        meant = suggest(stack, _stacks(folder, project))
+        raise ProjectError(f"there is no stack '{stack}': {meant}")
+    return {**project.defaults, **config_of(read_mapping(path, folder), project.name, str(path))}
+
+
+def config_of(content: Mapping[str, Any], project: str, file: str) -> dict[str, Any]:
+    """Give the config that a stack's file holds, by `namespace:key`, however a key is written.
+
+    Raises:
+        ProjectError: It is not understood.
+    """
+    _require_spelling(content, ("config",), file)
+    stated = content.get("config")
+    if not isinstance(stated, Mapping | None):
+        told = f"config is {_show(stated)}, but must be a map of config keys"
+        raise ProjectError(f"{file}: {told}")
+    return _by_key((stated or {}).items(), project, file)
+
+
+def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
+    """Read a file of settings that was found: a regular file, below a root that no link leaves.
+
+    Args:
+        path: The file.
+        root: The folder's own if left out.
+
+    Raises:
+        ProjectError: It cannot be read, or holds no map.
+    """
+    text = read_below(path, root or path.parent)
+    content = text if isinstance(text, Unreadable) else parse_map(text, str(path))
+    if isinstance(content, Unreadable):
+        raise ProjectError(str(content))
+    return content
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether there is something that Pulumi takes for a file, a link to nothing included."""
+    return (path.exists() or path.is_symlink()) and not path.is_dir()
+
+
+def _stacks(folder: Path, project: Project) -> list[str]:
+    found = (folder / project.stacks).glob(f"Pulumi.*{project.suffix}")
+    return sorted(path.name.removeprefix("Pulumi.").removesuffix(project.suffix) for path in found)
+
+
+def _require_spelling(content: Mapping[str, Any], known: Iterable[str], file: str) -> None:
+    """Refuse a key that differs in case only: Go reads it where the file is JSON, and we do not."""
+    by_fold = {key.casefold(): key for key in known}
+    for key in content:
+        meant = by_fold.get(str(key).casefold())
+        if meant is not None and key != meant:
+            raise ProjectError(f"{file}: holds the key {_show(key)}: write '{meant}'")
+
+
+def _inside(stated: object, key: str, file: str) -> str:
+    """Give a path as Go joins it to the project's folder, which no path may lead out of."""
+    if stated is None or stated == "":
+        return ""
+    if not isinstance(stated, str):
+        raise ProjectError(f"{file}: {key} is {_show(stated)}, but must be a path: write one")
+    # To Pulumi a stackConfigDir of /x is the folder x of the project, but a main of /x is /x.
+    path = posixpath.normpath(stated if key == "main" else stated.lstrip("/"))
+    if path.startswith("/") or path.split("/")[0] == "..":
+        seen = f"{key} is {_show(stated)}, which leads out of the project's folder"
+        raise ProjectError(f"{file}: {seen}: write a path inside of it")
+    return "" if path == "." else path
+
+
+def _defaults(config: Mapping[Any, Any], name: str, file: str) -> dict[str, Any]:
+    return {
+        key: value
+        for key, stated in _by_key(config.items(), name, file).items()
+        if (value := _default(stated, file)) is not None
+    }
+
+
+def _default(stated: object, file: str) -> Any:
+    """Give the value that a project states for a key, in one of Pulumi's forms for it."""
+    if not isinstance(stated, Mapping):
+        return stated
+    _require_spelling(stated, _VALUES, file)
+    return next((stated[key] for key in _VALUES if stated.get(key) is not None), None)
+
+
+def _by_key(items: Iterable[tuple[Any, Any]], project: str, file: str) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for stated, value in items:
+        key = ":".join(_parts(stated, project, file))
+        if key in made:
+            raise ProjectError(f"{file}: states {_show(key)} twice: remove one of the two")
+        made[key] = value
+    return made
+
+
+def _parts(key: object, project: str, file: str) -> Iterator[str]:
+    """Give namespace and name of a key, which Pulumi takes in three forms."""
+    match key.split(":") if isinstance(key, str) else ():
+        case [name]:
+            yield from (project, name)
+        case [namespace, name] | [namespace, "config", name]:
+            yield from (namespace, name)
+        case _:
+            seen = f"holds the config key {_show(key)}"
+            raise ProjectError(f"{file}: {seen}: write it as {project}:name")
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -1,0 +1,179 @@
+"""Branches that try to get past their review, each carried out: the judge is their base."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.engine.test_review import DEV, OWN, ROOT, SENTENCE, Repository
+
+pytestmark = pytest.mark.engine
+LEVELS = "policies/levels/dev.json"
+OFF = json.dumps({"serving-rules": {"levels": {"*": "disabled"}}, "serving-groups": "disabled"})
+DECODE = "engine 'decode' starts tensor 8 × pipeline 2 = 16 ranks, but its 3 pods × 8 GPUs hold 24."
+LOGIN = """\
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:9"}}]
+users:
+  - name: u
+    user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [PWNED]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    return Repository(tmp_path_factory.mktemp("attacks"))
+
+
+@pytest.fixture
+def repository(deployed: Repository) -> Repository:
+    deployed.branch()
+    return deployed
+
+
+def write(repository: Repository, path: str, text: str) -> None:
+    (repository.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (repository.root / path).write_text(text)
+    repository.commit()
+
+
+@pytest.mark.parametrize(
+    "written", ['"stacks"', "stacks # where they are", "./stacks/", "'stacks'"]
+)
+def test_the_folder_of_the_stacks_may_be_written_in_any_way(
+    repository: Repository, written: str
+) -> None:
+    repository.edit("Pulumi.yaml", "stackConfigDir: stacks", f"stackConfigDir: {written}")
+    repository.edit(DEV, "pipeline: 2", "pipeline: 3")
+    ran = repository.review()
+    assert ran.status == 1, ran.log
+    assert ran.lines[0].startswith(
+        "**A person must approve this branch.** It changes what its prev"
+    )
+    assert SENTENCE in ran.comment
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("stackConfigDir: stacks", "stackConfigDir: nowhere"),
+        ("stackConfigDir: stacks", "stackConfigDir: [stacks]"),
+        ("stackConfigDir: stacks", "stackConfigDir: ../stacks"),
+        ("name: kthena", "name: &a [*a]\nx: kthena"),
+        ("stackConfigDir: stacks", "stackConfigDir: stacks\n---\na: b"),
+    ],
+)
+def test_a_project_that_is_not_understood_is_not_judged(
+    repository: Repository, old: str, new: str
+) -> None:
+    repository.edit(DEV, "pipeline: 2", "pipeline: 3")
+    repository.edit("Pulumi.yaml", old, new)
+    ran = repository.review()
+    assert ran.status == 2, ran.log
+    assert ran.lines[0].startswith("**Not judged:** "), ran.lines[0]
+    assert "No stack is touched" not in ran.comment
+
+
+def test_levels_that_a_branch_switches_off_judge_it_all_the_same(repository: Repository) -> None:
+    shutil.copy(ROOT / "tests" / "policies" / "program" / "__main__.py", repository.root)
+    (repository.root / DEV).unlink()
+    write(repository, "stacks/Pulumi.own.yaml", OWN)
+    write(repository, "policies/levels/own.json", OFF)
+    write(repository, LEVELS, OFF)
+    ran = repository.review()
+    assert ran.status == 1, ran.log
+    first = (
+        "**A person must approve this branch.** It changes what judges it (policies/levels/dev.js"
+    )
+    assert ran.lines[0].startswith(first)
+    assert DECODE in ran.comment
+    assert "would be disabled, and the base has mandatory" in ran.comment
+    assert "\\[levels-weakened\\]" in ran.comment or "[levels-weakened]" in ran.comment
+
+
+def test_policies_and_a_package_that_find_nothing_do_not_judge(repository: Repository) -> None:
+    repository.edit("policies/pack.py", "POLICIES: list[Policy] = [", "POLICIES = []\n_ = [")
+    checks = "kthena_components/core/checks/__init__.py"
+    text = (repository.root / checks).read_text()
+    write(repository, checks, text + "\nCHECKS = ()\nrun_checks = lambda *_, **__: []\n")
+    repository.edit(DEV, "pipeline: 2", "pipeline: 3")
+    ran = repository.review()
+    assert ran.status == 1, ran.log
+    assert "kthena\\_components/core/checks/\\_\\_init\\_\\_.py" in ran.lines[0]
+    assert SENTENCE.partition(". ")[0] in ran.comment
+
+
+def test_a_waiver_of_the_branch_does_not_excuse_it(repository: Repository) -> None:
+    repository.edit(DEV, "pipeline: 2", "pipeline: 3")
+    repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 2")
+    waiver = 'waivers: {pp-within-layers: "2099-12-31 nobody minds"}'
+    repository.edit(DEV, "- name: llama-8b\n", f"- name: llama-8b\n      {waiver}\n")
+    ran = repository.review()
+    assert ran.status == 1, ran.log
+    assert "is new in this branch and does not count in it: waived until 2099-12-31" in ran.comment
+    assert "\nWaived:" not in ran.comment
+    approved = repository.review("--approved")
+    assert approved.status == 0, approved.log
+    assert "\nWaived:" in approved.comment
+
+
+def test_a_link_is_not_taken_for_a_stack_file(repository: Repository) -> None:
+    (repository.root / DEV).unlink()
+    (repository.root / DEV).symlink_to("/etc/hostname")
+    repository.commit()
+    ran = repository.review()
+    assert ran.status == 2, ran.log
+    told = f"**Not judged:** {DEV} is no regular file with the name of a stack."
+    assert ran.lines[0] == told
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_no_program_of_a_branch_logs_in(repository: Repository, inline: bool) -> None:
+    stated = json.dumps(LOGIN) if inline else "./login.yaml"
+    if not inline:
+        write(repository, "login.yaml", LOGIN)
+    repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
+    ran = repository.review()
+    assert ran.status == 2, ran.log
+    assert ran.lines[0].startswith(
+        "**Not judged:** stack dev is not previewed, because its kubecon"
+    )
+    assert "runs 'touch PWNED' (exec)" in ran.lines[0]
+    assert not list(repository.root.rglob("PWNED"))
+
+
+def test_what_a_program_prints_is_no_command_of_the_pipeline(repository: Repository) -> None:
+    said = "print('::error::x'); print('a ##[error]b'); print(chr(27) + '[31mred')\n"
+    write(repository, "__main__.py", said + (repository.root / "__main__.py").read_text())
+    ran = repository.review()
+    assert ran.status == 3, ran.log
+    assert "::error::x" in ran.log
+    for line in ran.log.splitlines():
+        assert line.isprintable(), line
+        assert "##[" not in line
+        assert not line.lstrip().startswith("::"), line
+
+
+def test_the_script_of_the_base_judges_a_branch_that_replaces_it(
+    repository: Repository, tmp_path: Path
+) -> None:
+    write(repository, "ci/review", "#!/bin/sh\nexit 0\n")
+    repository.edit(DEV, "pipeline: 2", "pipeline: 3")
+    base = tmp_path / "base"
+    repository.git("worktree", "add", "--quiet", "--detach", str(base), "main")
+    (base / ".venv").symlink_to((repository.root / ".venv").resolve())
+    ran = subprocess.run(
+        [base / "ci" / "review", "main", "--tree", repository.root],
+        cwd=tmp_path, env=repository.stack.variables, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    repository.git("worktree", "remove", "--force", str(base))
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout.splitlines()[0].startswith(
+        "**A person must approve this branch.** It changes"
+    )
+    assert SENTENCE in ran.stdout
