@@ -7,12 +7,12 @@ the whole operation, whatever the level.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
 from threading import local
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pulumi_policy import (
     EnforcementLevel,
@@ -30,8 +30,9 @@ from kthena_components.backends.readers import has_rules, is_compared, judge_man
 from kthena_components.backends.together import Bodies, judge_together, owner_of
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.waivers import FIELD, listed, waive
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, fault
 from kthena_components.core.report import read_shape
+from kthena_components.core.secrecy import judge_sealed
 from kthena_components.core.weights import (
     LIMITS,
     NEWEST,
@@ -40,6 +41,11 @@ from kthena_components.core.weights import (
     Settings,
     parse_settings,
 )
+
+if TYPE_CHECKING or __package__:
+    from policies.marks import NO_MARKS, has_marks, keep_marks, plain, read_props
+else:  # started by Pulumi, from a folder of any name
+    from marks import NO_MARKS, has_marks, keep_marks, plain, read_props
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
@@ -58,43 +64,32 @@ LED_BY = {"serving-advice": "serving-rules", "serving-groups-advice": "serving-g
 """Policies that tell what another one does not, and that one."""
 
 Body = dict[str, Any]
+keep_marks()  # whoever takes POLICIES into a pack of their own needs them as well
 _last = local()
 _told: set[tuple[str, str]] = set()
-
-
-def plain(value: Any) -> Any:
-    """Take the policy SDK's proxies off a value, leaving the texts that stand for unknowns.
-
-    A proxy raises as soon as an unknown value is touched, so its content is taken whole.
-    """
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in _content(value).items()}
-    if isinstance(value, Sequence):
-        return [plain(item) for item in _content(value)]
-    return value
-
-
-def _content(value: Any) -> Any:
-    return value if isinstance(value, dict | list | tuple) else value["__target"]
 
 
 def judge_resource(
     resource_type: str, props: Any, version: str = NEWEST, today: date | None = None
 ) -> list[Finding]:
-    """Judge one resource by every rule that applies to its type, and waive what it waives."""
+    """Judge one resource by every rule that applies to its type, and waive what it waives.
+
+    What is sealed in the properties is judged, and never shown.
+    """
+    if not is_judged(resource_type):
+        return []
     if resource_type in COMPONENTS:
-        fields = plain(props)
-        found = run_checks(read_shape(fields))
-        if today is not None:
-            # What is wrong with the waivers, the component itself said.
-            found = waive(found, listed(fields.get(FIELD)), today)[: len(found)]
+        return judge_sealed(partial(_judge_component, today=today), plain(props))
+    judge = partial(judge_manifest, today=today, kthena_version=version)
+    return judge_sealed(judge, {**plain(props), **_identity(resource_type)})
+
+
+def _judge_component(fields: Body, today: date | None) -> list[Finding]:
+    found = run_checks(read_shape(fields))
+    if today is None:
         return found
-    if is_judged(resource_type):
-        body = {**plain(props), **_identity(resource_type)}
-        return judge_manifest(body, today=today, kthena_version=version)
-    return []
+    # What is wrong with the waivers, the component itself said.
+    return waive(found, listed(fields.get(FIELD)), today)[: len(found)]
 
 
 @cache
@@ -119,6 +114,8 @@ def validate_resource(
 ) -> None:
     """Report what was found in one resource and weighs so much."""
     settings = _settings(policy, args.urn, args.get_config(), report)
+    if policy in LED_BY and is_judged(args.resource_type) and not has_marks(args.props):
+        _tell_once(policy, NO_MARKS, report)
     judge = partial(_judge_once, args, settings.kthena_version)
     for finding in settings.levels.apply(_safely(judge)):
         if finding.level in levels:
@@ -144,10 +141,15 @@ def _settings(
         if config and led != settings and not problem:
             problem = f"that of {leader} holds for both policies"
         settings = led
-    if problem and (policy, problem) not in _told:
-        _told.add((policy, problem))
-        report(f"the config of {policy} is not used: {problem}. [{CONFIG}]", None)
+    if problem:
+        _tell_once(policy, f"the config of {policy} is not used: {problem}", report)
     return settings
+
+
+def _tell_once(policy: str, problem: str, report: ReportViolation) -> None:
+    if (policy, problem) not in _told:
+        _told.add((policy, problem))
+        report(f"{problem}. [{CONFIG}]", None)
 
 
 def _text(finding: Finding) -> str:
@@ -164,7 +166,7 @@ def _judge_once(args: ResourceValidationArgs, version: str) -> list[Finding]:
     """Judge a resource, or give what was found when the other policy asked for the same one."""
     if not is_judged(args.resource_type):
         return []
-    asked = (args.resource_type, plain(args.props), version, today())
+    asked = (args.resource_type, read_props(args.props), version, today())
     if getattr(_last, "asked", None) != asked:
         _last.found = judge_resource(*asked)
         _last.asked = asked
@@ -177,8 +179,7 @@ def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
     try:
         return list(judge())
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not end an operation
-        seen = f"was not checked, because a rule failed with {type(error).__name__}: {error}"
-        return [Finding(path="", seen=seen, rule="rule-fault", level=Level.UNKNOWN)]
+        return [fault("judging", error)]
 
 
 def validate_groups(
@@ -212,7 +213,8 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
 
 def _judge_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
-    return judge_together(bodies, today(), budget=by.gpu_budget, gpu_types=by.gpu_types)
+    limits: Mapping[str, Any] = {"budget": by.gpu_budget, "gpu_types": by.gpu_types}
+    return judge_sealed(partial(judge_together, today=today(), **limits), bodies)
 
 
 def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
@@ -223,7 +225,7 @@ def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
         kubernetes = resource.resource_type.startswith(f"{KUBERNETES}:")
         if kubernetes and (is_compared(identity) or identity["kind"] == "ConfigMap"):
             cluster = resource.provider.urn if resource.provider else ""
-            body = {**plain(resource.props), **identity}
+            body = {**read_props(resource.props), **identity}
             clusters.setdefault(cluster, {})[resource.urn] = body
     return list(clusters.values())
 

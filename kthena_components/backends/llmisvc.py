@@ -31,7 +31,6 @@ _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
 _UNSPREAD = Unknown("without a worker it is not known what data is worth")
-_LONGEST = 10_000
 
 
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
@@ -124,5 +123,5 @@ def _additional(engine: Mapping[str, Any]) -> list[str]:
         entry = as_map(item)
         value = entry.get("value")
         if entry.get("name") == _ADDED and isinstance(value, str):
-            return value[:_LONGEST].split()
+            return value.split()
     return []

@@ -7,7 +7,7 @@ one model together. That is read from what the pods are told, and is unknown whe
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kthena_components.backends.workloads import is_serving, pods_of
+from kthena_components.backends.workloads import group_size, is_serving, pods_of
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts import EngineFacts, PodFacts, as_map
 from kthena_components.core.known import MaybeInt, Unknown
@@ -41,7 +41,9 @@ def engines_of(parts: Iterable[Part], replicas: MaybeInt = 1) -> tuple[EngineFac
     followers = [part for part, follows in zip(serving, joins, strict=True) if follows]
     leaders = [part for part, follows in zip(serving, joins, strict=True) if not follows]
     if not followers and (len(leaders) == 1 or all(part.pod.command for part in leaders)):
-        return tuple(_alone(part, replicas) for part in leaders)
+        templates = {id(part.template): part.template for part in leaders}
+        sizes = {key: group_size(as_map(template)) for key, template in templates.items()}
+        return tuple(_alone(part, replicas, sizes[id(part.template)]) for part in leaders)
     if len(leaders) == 1:
         return (_together(leaders[0], followers, replicas),)
     return tuple(_unknown(part, replicas) for part in leaders)
@@ -77,9 +79,9 @@ def _unknown(part: Part, replicas: MaybeInt) -> EngineFacts:
     )
 
 
-def _alone(part: Part, replicas: MaybeInt) -> EngineFacts:
+def _alone(part: Part, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts:
     """Give the engine of a template that no other one joins: as many pods as it is told."""
-    pods: MaybeInt = pods_of(as_map(part.template), part.pod.command)
+    pods: MaybeInt = pods_of(size, part.pod.command)
     if pods == 1:
         replicas = _times(replicas, part.count)
     return replace(_unknown(part, replicas), pods=pods)

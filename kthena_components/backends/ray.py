@@ -22,7 +22,7 @@ from kthena_components.core.facts import (
     ServingFacts,
     as_map,
 )
-from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.findings import Finding, join_path, judged
 from kthena_components.core.known import MaybeInt, Unknown, is_late
 
 GROUP = "ray.io"
@@ -72,10 +72,10 @@ def judge(body: Mapping[str, Any], path: str = "") -> list[Finding]:
     if isinstance(served, Unknown):
         found.append(not_checked(f"spec.{_SERVE}", served, "ray-serve-gpus"))
     elif served:
-        found += ray_serve_gpus(cluster, served, f"spec.{_SERVE}")
+        found += judged(ray_serve_gpus, cluster, served, f"spec.{_SERVE}")
     elif body.get("kind") == "RayService" and cluster.with_gpus:
         found.append(not_checked(f"spec.{_SERVE}", _PROGRAM, "ray-serve-gpus"))
-    found += gpu_requests_equal_limits(_apart(cluster, read(body)))
+    found += judged(gpu_requests_equal_limits, _apart(cluster, read(body)))
     return [finding.under(path) for finding in found]
 
 

@@ -43,10 +43,11 @@ from kthena_components.core.checks.rbg import judge_role_based_group
 from kthena_components.core.checks.stack_pods import MAKERS, Held
 from kthena_components.core.checks.volcano_objects import RULES as VOLCANO_RULES
 from kthena_components.core.checks.volcano_objects import judge_volcano_object
+from kthena_components.core.checks.waivers import RULE as WAIVER
 from kthena_components.core.checks.waivers import annotated, waive
 from kthena_components.core.checks.whole_stack import COMPARED
 from kthena_components.core.facts import EngineFacts, ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import READING, RULE_FAULT, Finding, fault, judged
 from kthena_components.core.known import Unknown
 from kthena_components.core.models import ModelShape
 from kthena_components.core.surroundings import NOWHERE, Surroundings, place, stated_shape
@@ -172,18 +173,35 @@ def judge_and_count(
     system = _BY_KIND.get(kind)
     if system is None:
         return [], None
-    facts = read_manifest(body, path, around=around)
-    findings = [] if facts is None else run_checks(facts)
+    findings, held = list[Finding](), None
+    try:
+        facts = read_manifest(body, path, around=around)
+        if facts is not None:
+            findings = run_checks(facts)
+            counted = kind not in MAKERS and kind not in _RUNTIMES
+            held = held_by(facts) if counted else None
+    except Exception as error:  # noqa: BLE001 - the rules of its kind may read it all the same
+        findings.append(fault(READING, error))
     if system.judge is not None:
-        findings += system.judge(body, path)
+        findings += judged(system.judge, body, path, name=READING)
     if system.judge_version is not None:
-        findings += system.judge_version(body, path, kthena_version)
-    findings += [finding.under(path) for finding in pod_schema(body, kind)]
-    stated = () if today is None else annotated(body, path)
-    if today is not None and stated:
-        findings = waive(findings, stated, today, elsewhere=judged_elsewhere(body))
-    counted = facts is not None and kind not in MAKERS and kind not in _RUNTIMES
-    return findings, held_by(facts) if facts is not None and counted else None
+        findings += judged(system.judge_version, body, path, kthena_version, name=READING)
+    findings += [finding.under(path) for finding in judged(pod_schema, body, kind)]
+    return _waived(findings, body, path, today), held
+
+
+def _waived(findings: list[Finding], body: Body, path: str, today: date | None) -> list[Finding]:
+    """Heed an object's waivers, and tell each fault once, in the object where it came up."""
+    try:
+        stated = () if today is None else annotated(body, path)
+        if today is not None and stated:
+            findings = waive(findings, stated, today, elsewhere=judged_elsewhere(body))
+    except Exception as error:  # noqa: BLE001 - what was found stands without them
+        findings.append(fault(f"the rule {WAIVER}", error))
+    if any(finding.rule == RULE_FAULT for finding in findings):
+        placed = (f if f.path or f.rule != RULE_FAULT else f.under(path) for f in findings)
+        findings = list(dict.fromkeys(placed))
+    return findings
 
 
 def judged_elsewhere(body: Body) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -16,13 +16,15 @@ from kthena_components.backends.serving_groups import read_group
 from kthena_components.core.checks import run_checks
 from kthena_components.core.checks.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.core.checks.whole_stack import judge_stack
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.surroundings import Surroundings, gather, place
 
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the name that the caller gives them, which begins every path."""
 _REFERS = re.compile(r'"configMap|"inference"')
 """What an object says that may take something from a ConfigMap."""
+_LONGEST_NAME = 4096
+"""Characters of the longest name by which a caller knows an object."""
 
 
 def judge_together(
@@ -44,17 +46,22 @@ def judge_together(
         gpu_types: Resources and products of accelerators that they may ask for; any if left out.
     """
     around = Surroundings(config_maps=gather(bodies.values()))
-    known = {name: place(body, around) for name, body in bodies.items()}
-    groups = read_group(known.values(), list(known))
-    findings = [finding for facts in groups for finding in run_checks(facts)]
-    findings += _compared(bodies, budget, gpu_types)
-    findings += _with_config_maps(bodies, around)
+    findings = list(judged(_grouped, bodies, around, name=READING_ALL))
+    findings += judged(_compared, bodies, budget, gpu_types, name=READING_ALL)
+    findings += judged(_with_config_maps, bodies, around, name=READING_ALL)
     if findings:
         alone = (finding for body in bodies.values() for finding in judge_manifest(body))
         said = {(finding.rule, finding.seen) for finding in alone}
         findings = [f for f in findings if (f.rule, f.seen) not in said]
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
+
+
+def _grouped(bodies: Bodies, around: Surroundings) -> Iterator[Finding]:
+    """Judge engines of several objects."""
+    known = {name: place(body, around) for name, body in bodies.items()}
+    for facts in read_group(known.values(), list(known)):
+        yield from run_checks(facts)
 
 
 def _compared(bodies: Bodies, budget: int | None, gpu_types: Sequence[str]) -> list[Finding]:
@@ -76,11 +83,15 @@ def _with_config_maps(bodies: Bodies, around: Surroundings) -> Iterator[Finding]
             yield from judge_manifest(body, name, around=around)
 
 
-def owner_of(finding: Finding, names: Iterable[str]) -> str:
-    """Find the name that a path begins with; none when it is about no object."""
-    path = finding.path
-    owners = (name for name in names if path == name or path.startswith(f"{name}."))
-    return max(owners, key=len, default="")
+def owner_of(finding: Finding, names: Container[str]) -> str:
+    """Find the longest name that a path begins with; none when it is about no object.
+
+    A name ends where the path does, or at a dot.
+    """
+    path, end = finding.path, len(finding.path)
+    while end > 0 and (end > _LONGEST_NAME or path[:end] not in names):
+        end = path.rfind(".", 0, min(end, _LONGEST_NAME))
+    return path[: max(end, 0)]
 
 
 def _waived(
@@ -92,9 +103,12 @@ def _waived(
     """Waive each finding by the object that it is about, and tell what waives nothing."""
     waived: list[Finding] = []
     used: set[tuple[str, str]] = set()
-    owners = [owner_of(finding, stated) for finding in findings]
-    for finding, owner in zip(findings, owners, strict=True):
-        heeded = [entry for entry in stated.get(owner, ()) if entry.rule == finding.rule]
+    by_rule: dict[tuple[str, str], list[Stated]] = {}
+    for name, entries in stated.items():
+        for entry in entries:
+            by_rule.setdefault((name, entry.rule), []).append(entry)
+    for finding in findings:
+        heeded = by_rule.get((owner_of(finding, stated), finding.rule), [])
         used.update(map(_key, heeded))
         # Judging a waiver is the part of the policy that sees the object alone.
         waived += [f for f in waive([finding], heeded, today) if f.rule == finding.rule]

@@ -71,7 +71,9 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
 def read_template(template: object, path: str, name: str, spec: object) -> list[EngineFacts]:
     """Read the engines of a pod template, of which something makes as many pods as spec says."""
     pods = filter(is_serving, pods_of_template(template, path))
-    return [_engine(name, pod, template, path, as_map(spec)) for pod in pods]
+    size = group_size(as_map(template))
+    made = as_map(spec)
+    return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
 
 
 def _job_of(spec: object, path: str) -> tuple[object, str]:
@@ -127,10 +129,16 @@ def is_serving(pod: PodFacts) -> bool:
 
 
 def _engine(
-    name: str, pod: PodFacts, template: object, path: str, spec: Mapping[str, Any]
+    name: str,
+    pod: PodFacts,
+    template: object,
+    *,
+    size: MaybeInt | None,
+    path: str,
+    spec: Mapping[str, Any],
 ) -> EngineFacts:
     joins = _joins(pod.command, _labels(template))
-    pods = ELSEWHERE if joins else pods_of(as_map(template), pod.command)
+    pods = ELSEWHERE if joins else pods_of(size, pod.command)
     return EngineFacts(
         path=path,
         name=name,
@@ -165,9 +173,8 @@ def _joining(command: CommandFacts | None) -> CommandFacts:
     return CommandFacts(ray_role="worker", headless=not by_ray, ray_script=command.ray_script)
 
 
-def pods_of(template: Mapping[str, Any], command: CommandFacts | None) -> MaybeInt:
-    """Say how many pods make one engine, as far as they are told."""
-    size = group_size(template)
+def pods_of(size: MaybeInt | None, command: CommandFacts | None) -> MaybeInt:
+    """Say how many pods make one engine, as far as they are told; size is GROUP_SIZE."""
     if command is None or isinstance(size, int):
         return 1 if size is None else size
     for stated in (command.ray_cluster_size, command.nnodes, size):

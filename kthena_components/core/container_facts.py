@@ -71,8 +71,30 @@ class ContainerFacts:
     """Why there may be a token that cannot be seen now."""
 
 
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """The volumes of a pod by name: each of its containers asks for some."""
+
+    named: Mapping[str, Mapping[str, Any]]
+    """The first of each name."""
+    late: bool
+    """Whether there may be others, because a name is not known yet."""
+
+
+def read_volumes(spec: Mapping[str, Any]) -> Volumes:
+    """Read the volumes of a pod's spec, whatever is in them."""
+    named: dict[str, Mapping[str, Any]] = {}
+    late = is_late(spec.get("volumes"))
+    for item in as_list(spec.get("volumes")):
+        name = as_map(item).get("name")
+        late = late or is_late(item) or is_late(name)
+        if isinstance(name, str):
+            named.setdefault(name, as_map(item))
+    return Volumes(named, late)
+
+
 def read_container(
-    container: Mapping[str, Any], spec: Mapping[str, Any], path: str
+    container: Mapping[str, Any], spec: Mapping[str, Any], path: str, volumes: Volumes
 ) -> ContainerFacts:
     """Read one container of a pod's spec, whatever is in them."""
     image, name = container.get("image"), container.get("name")
@@ -84,7 +106,7 @@ def read_container(
         image_path=f"{path}.image",
         name=named,
         image=late if is_late(image) else known,
-        shm=_shared_memory(container, spec),
+        shm=_shared_memory(container, spec, volumes),
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),
     )
@@ -111,7 +133,9 @@ def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> 
     )
 
 
-def _shared_memory(container: Mapping[str, Any], spec: Mapping[str, Any]) -> SharedMemory | Unknown:
+def _shared_memory(
+    container: Mapping[str, Any], spec: Mapping[str, Any], volumes: Volumes
+) -> SharedMemory | Unknown:
     if spec.get("hostIPC") is True:
         return SharedMemory.MEMORY
     mounts = container.get("volumeMounts")
@@ -124,19 +148,17 @@ def _shared_memory(container: Mapping[str, Any], spec: Mapping[str, Any]) -> Sha
     if name is None:
         late = any(is_late(as_map(mount).get("mountPath")) for mount in as_list(mounts))
         return Unknown("a mount path is not known yet") if late else SharedMemory.NOTHING
-    return _volume(name, spec.get("volumes"))
+    return _volume(name, volumes)
 
 
 def _is_shm(path: str) -> bool:
     return path.rstrip("/") == SHM_PATH
 
 
-def _volume(name: object, volumes: object) -> SharedMemory | Unknown:
-    if is_late(name) or is_late(volumes):
-        return Unknown("the volumes are not known yet")
-    found = next((as_map(v) for v in as_list(volumes) if as_map(v).get("name") == name), None)
+def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
+    found = volumes.named.get(name) if isinstance(name, str) and not is_late(name) else None
     if found is None:
-        late = any(is_late(v) or is_late(as_map(v).get("name")) for v in as_list(volumes))
+        late = is_late(name) or volumes.late
         return Unknown("the volumes are not known yet") if late else SharedMemory.MISSING
     empty, host = found.get("emptyDir"), as_map(found.get("hostPath")).get("path")
     medium = as_map(empty).get("medium")

@@ -3,34 +3,31 @@
 Whatever is not known stays so, with the reason. A Secret is never read.
 """
 
-import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.container_facts import as_list, as_map
-from kthena_components.core.engines import Files, Hidden, Mount, image_entrypoint
+from kthena_components.core.container_files import (
+    MissingKey,
+    PodVolumes,
+    read_files,
+    why_missing,
+)
+from kthena_components.core.engines import Files, Hidden, image_entrypoint
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeText, Unknown, is_late
-from kthena_components.core.surroundings import ConfigMap, Surroundings, around_of
+from kthena_components.core.surroundings import ConfigMap, Surroundings
 
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ from pod to pod: facts are about all pods of a template."""
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
 _MOST = 100
-"""Sources of variables, and mounts of ConfigMaps, that are read in one container."""
+"""Sources of variables that are read in one container."""
 _LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
 _LONG_INT = 10_000
 """Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingKey:
-    """A key that a container takes from a ConfigMap which is known and does not have it."""
-
-    path: str = field(compare=False)
-    because: str
 
 
 @dataclass(slots=True)
@@ -42,7 +39,7 @@ class Inputs:
     hidden: Hidden = ()
     """Where further variables may come from."""
     files: Files = ()
-    missing: tuple[MissingKey, ...] = ()
+    missing: list[MissingKey] = field(default_factory=list)
 
     def set(self, name: str, value: MaybeText) -> None:
         """Set a variable; one that was there before is set anew, behind the others."""
@@ -59,13 +56,11 @@ class Inputs:
     def miss(self, path: str, found: ConfigMap, key: object) -> None:
         """Note a key that is not there, so that the container does not start."""
         if isinstance(key, str) and not is_late(key):
-            unknown = found.text(key)
-            because = unknown.because if isinstance(unknown, Unknown) else ""
-            self.missing = (*self.missing, MissingKey(path=path, because=because))
+            self.missing.append(MissingKey(path=path, because=why_missing(found, key)))
 
 
 def read_inputs(
-    container: Mapping[str, Any], spec: Mapping[str, Any], path: str, injected: Mapping[str, str]
+    container: Mapping[str, Any], pod: PodVolumes, path: str, injected: Mapping[str, str]
 ) -> Inputs:
     """Read what a container is given, whatever is in its fields.
 
@@ -74,13 +69,13 @@ def read_inputs(
 
     Args:
         container: The container.
-        spec: The pod's spec, which may carry ConfigMaps (surroundings.py).
+        pod: What the containers of its pod share.
         path: Where the container stands.
         injected: Variables that a controller adds, seen by all.
 
     Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
     """
-    around, given = around_of(spec), Inputs()
+    around, given = pod.around, Inputs()
     for name, value in injected.items():
         given.env[name] = value
     sources, items = as_list(container.get("envFrom")), as_list(container.get("env"))
@@ -99,7 +94,8 @@ def read_inputs(
         _env(given, as_map(item), around, f"{path}.env[{index}]")
     given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
     if container.get("volumeMounts"):
-        _mounts(given, container, spec, path)
+        given.files, missing = read_files(container, pod, path)
+        given.missing += missing
     return given
 
 
@@ -151,106 +147,6 @@ def _env(given: Inputs, item: Mapping[str, Any], around: Surroundings, path: str
 def _literal(text: MaybeText) -> MaybeText:
     """Write a text so that Kubernetes' expansion, which it does not get, leaves it as it is."""
     return text.replace("$", "$$") if isinstance(text, str) else text
-
-
-def _mounts(
-    given: Inputs, container: Mapping[str, Any], spec: Mapping[str, Any], path: str
-) -> None:
-    """Read what the container's mounts hold, where it comes from ConfigMaps."""
-    volumes = {
-        volume["name"]: volume
-        for volume in map(as_map, as_list(spec.get("volumes")))
-        if isinstance(volume.get("name"), str) and ("configMap" in volume or "projected" in volume)
-    }
-    if not volumes:
-        return
-    found: list[Mount] = []
-    whole: dict[str, Mount] = {}
-    for index, mount in enumerate(map(as_map, as_list(container.get("volumeMounts")))):
-        name, at = mount.get("name"), mount.get("mountPath")
-        if not isinstance(name, str) or name not in volumes:
-            continue
-        if not isinstance(at, str) or is_late(at) or not at.startswith("/"):
-            continue
-        if name not in whole:
-            where = f"{path}.volumeMounts[{index}]"
-            whole[name] = _volume(given, volumes[name], around_of(spec), where)
-        where = f"{path}.volumeMounts[{index}].subPath"
-        found.append(_part(given, whole[name], mount, posixpath.normpath(at), where))
-        if len(found) == _MOST:
-            break
-    given.files = tuple(found)
-
-
-def _part(given: Inputs, whole: Mount, mount: Mapping[str, Any], at: str, where: str) -> Mount:
-    """Give what a mount shows of its volume: all of it, or what stands at its subPath."""
-    inside = mount.get("subPath")
-    expression = mount.get("subPathExpr")
-    if is_late(inside) or (inside is not None and not isinstance(inside, str)) or expression:
-        gap = Unknown("the path inside its volume is not known")
-        return Mount(at, gap=gap, source=whole.source)
-    if not inside:
-        return Mount(at, whole.files, whole.gap, whole.source)
-    below = posixpath.normpath(inside).lstrip("/")
-    files = tuple(
-        (name[len(below) :].lstrip("/"), text)
-        for name, text in whole.files
-        if name == below or name.startswith(f"{below}/")
-    )
-    if not files and whole.gap is None:
-        because = f"{whole.source} has no key that becomes '{below[:63]}'"
-        given.missing = (*given.missing, MissingKey(path=where, because=because))
-    return Mount(at, files, whole.gap, whole.source)
-
-
-def _volume(given: Inputs, volume: Mapping[str, Any], around: Surroundings, path: str) -> Mount:
-    """Give what a volume of ConfigMaps holds, at the path "" for now."""
-    if "configMap" in volume:
-        sources: list[Any] = [volume["configMap"]]
-    else:
-        projected = volume["projected"]
-        listed = as_map(projected).get("sources")
-        sources = list(as_list(listed)) if not is_late(listed) else [projected]
-        sources = [as_map(source).get("configMap", _OTHER) for source in sources]
-    parts = [_source_files(given, source, around, path) for source in sources]
-    files = tuple(file for part in parts for file in part.files)
-    gap = next((part.gap for part in parts if part.gap), None)
-    source = " and ".join(dict.fromkeys(part.source for part in parts if part.source))
-    return Mount("", tuple(dict(files).items()), gap, source)
-
-
-_OTHER = "another source"
-
-
-def _source_files(given: Inputs, source: Any, around: Surroundings, path: str) -> Mount:
-    """Give the files that one ConfigMap becomes: each key one, or those that `items` names."""
-    if source is _OTHER or not isinstance(source, Mapping):
-        return Mount("", gap=Unknown("it may come from something that is not read"))
-    # The name of a volume's ConfigMap has the same field as that of a reference.
-    found = around.find(source)
-    if isinstance(found, Unknown):
-        return Mount("", gap=found)
-    listed = source.get("items")
-    if is_late(listed):
-        return Mount("", gap=Unknown("the items of its volume are not known yet"))
-    if not as_list(listed):
-        keys = [key for key in (*found.data, *found.binary) if isinstance(key, str)]
-        files = tuple((key, found.text(key)) for key in keys)
-        return Mount("", files, found.gap, found.title)
-    chosen = tuple(_items(given, source, found, path))
-    return Mount("", chosen, None, found.title)
-
-
-def _items(
-    given: Inputs, source: Mapping[str, Any], found: ConfigMap, path: str
-) -> Iterator[tuple[str, MaybeText]]:
-    for item in map(as_map, as_list(source.get("items"))):
-        key, at = item.get("key"), item.get("path")
-        if not isinstance(key, str) or not isinstance(at, str) or is_late(key) or is_late(at):
-            continue
-        if not found.has(key) and source.get("optional") is not True:
-            given.miss(path, found, key)
-        yield posixpath.normpath(at), found.text(key)
 
 
 def read_argv(container: Mapping[str, Any]) -> list[str]:

@@ -5,15 +5,22 @@ and the rule's name. Everything that refuses input in this package goes through 
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
-from typing import TypeVar
+from types import FrameType
+from typing import Any, TypeVar
 
 from kthena_components.core.known import LATE_TOKEN
+from kthena_components.core.visible import visible
 
 T = TypeVar("T")
+RULE_FAULT = "rule-fault"
+"""The rule of a finding that says that another rule failed."""
+READING, READING_ALL = "reading the object", "reading the objects"
+"""What else than a rule may fail."""
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Level(StrEnum):
@@ -57,7 +64,7 @@ class Finding:
     """Why it is let stand; None where the level is not `waived`."""
 
     def __str__(self) -> str:
-        """Render as one line: `path: seen. Remedy. [rule]`. A late value is `<output>`."""
+        """Render as one visible line: `path: seen. Remedy. [rule]`. A late value is `<output>`."""
         waived = "" if self.waiver is None else str(self.waiver)
         sentences = [
             part[:1].upper() + part[1:] if i else part
@@ -65,7 +72,8 @@ class Finding:
             if part
         ]
         where = f"{self.path}: " if self.path else ""
-        return LATE_TOKEN.sub("<output>", f"{where}{'. '.join(sentences)}. [{self.rule}]")
+        text = LATE_TOKEN.sub("<output>", f"{where}{'. '.join(sentences)}. [{self.rule}]")
+        return visible(text)
 
     def under(self, prefix: str) -> "Finding":
         """Give the same finding in the coordinates of a caller one level up."""
@@ -101,8 +109,62 @@ def judge_by(
         view: What they read.
         path: Where it stands in the caller's input; a prefix of every path.
     """
-    found = dict.fromkeys(finding for rule in rules for finding in rule(view))
+    found = dict.fromkeys(finding for rule in rules for finding in judged(rule, view))
     return [finding.under(path) for finding in found]
+
+
+def judged(
+    rule: Callable[..., Iterable[Finding]], *view: Any, name: str = "", **asked: Any
+) -> Iterator[Finding]:
+    """Give what one rule finds. Where it fails, that is a finding too, and hides no other.
+
+    Args:
+        rule: A function that gives findings.
+        view: What it reads.
+        name: What fails with it, where that is not the rule of the function's name.
+        asked: What else it is told.
+    """
+    try:
+        yield from rule(*view, **asked)
+    except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
+        yield fault(name or f"the rule {rule_name(rule)}", error)
+
+
+def rule_name(rule: Callable[..., Any]) -> str:
+    """Give the name that findings of a rule carry: its function's name in kebab case."""
+    return rule.__name__.replace("_", "-")
+
+
+def fault(what: str, error: Exception) -> Finding:
+    """Say that a part of this package failed. The error's own text may hold pieces of input."""
+    return Finding(
+        path="",
+        seen=f"was not checked, because {what} failed with {type(error).__name__}{_raised(error)}",
+        remedy="please report it; what other rules find is told all the same",
+        rule=RULE_FAULT,
+        level=Level.UNKNOWN,
+    )
+
+
+def _raised(error: Exception) -> str:
+    """Write where in this package an error came up."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        frame: FrameType = trace.tb_frame
+        module = str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == _PACKAGE:
+            place = f" at {module}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def once_each(findings: Iterable[Finding]) -> list[Finding]:
+    """Keep each finding once, and of what could not be judged one for each rule and place."""
+    found: dict[object, Finding] = {}
+    for finding in findings:
+        is_open = finding.level is Level.UNKNOWN and finding.rule != RULE_FAULT
+        found.setdefault((finding.rule, finding.path) if is_open else finding, finding)
+    return list(found.values())
 
 
 def join_path(prefix: str, path: str) -> str:

@@ -10,7 +10,6 @@ _LIMIT = 1000
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}", re.ASCII)
 _NAMED = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
 _FLAGS = re.compile(r"\(\?(?:[imsU]*|[imsU]*-[imsU]+)[:)]")
-_POSIX = re.compile(r"\[:([^\]]*?):\]")
 _POSIX_NAMES = re.compile(
     r"alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit"
 )
@@ -49,6 +48,8 @@ class _Reader:
         self.atom: int | None = None
         """The repetitions in what stands before a repetition, if something does."""
         self.repeated = False
+        self.bracket = -1
+        """The next ] behind the reader, as far as it was looked for."""
 
     def read(self) -> None:
         while self.at < len(self.text):
@@ -143,10 +144,10 @@ class _Reader:
             raise _Unreadable(f"the '[' at {start} is not closed")
 
     def _member(self) -> None:
-        if posix := _POSIX.match(self.text, self.at):
-            if not _POSIX_NAMES.fullmatch(posix[1].removeprefix("^")):
-                raise _Unreadable(f"'{posix[0]}' is no class of characters")
-            self.at += len(posix[0])
+        if posix := self._posix():
+            if not _POSIX_NAMES.fullmatch(posix[2:-2].removeprefix("^")):
+                raise _Unreadable(f"'{posix}' is no class of characters")
+            self.at += len(posix)
             return
         if re.compile(r"\\[dDsSwWpP]").match(self.text, self.at):
             written = self._character() if self.text[self.at + 1] in "pP" else "\\d"
@@ -163,6 +164,16 @@ class _Reader:
             self.at += len(high)
             if _value(high) < _value(low):
                 raise _Unreadable(f"'{low}-{high}' is no range")
+
+    def _posix(self) -> str:
+        """Give the `[:name:]` at which the reader stands, if it does."""
+        if not self.text.startswith("[:", self.at):
+            return ""
+        if self.bracket < self.at:
+            found = self.text.find("]", self.at)
+            self.bracket = len(self.text) if found < 0 else found
+        whole = self.text.startswith(":]", max(self.bracket - 1, self.at + 2))
+        return self.text[self.at : self.bracket + 1] if whole else ""
 
     def _character(self, *, perl: bool = True) -> str:
         """Give the character, or the escape for one, at which the reader stands."""

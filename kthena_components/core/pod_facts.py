@@ -13,9 +13,11 @@ from kthena_components.core.container_facts import (
     as_list,
     as_map,
     read_container,
+    read_volumes,
     written_for_role,
 )
-from kthena_components.core.container_inputs import MissingKey, read_argv, read_inputs
+from kthena_components.core.container_files import MissingKey, PodVolumes
+from kthena_components.core.container_inputs import read_argv, read_inputs
 from kthena_components.core.engines import (
     CommandFacts,
     Files,
@@ -142,17 +144,18 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     if any(map(is_late, (template, spec, items, *as_list(items)))):
         return [_hidden(at)]
     spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
+    pod = PodVolumes(read_volumes(spec), around_of(spec))
     found = [
-        _shaped(_container(as_map(c), spec, f"{at}[{i}]", env or {}), spec, stated)
+        _shaped(_container(as_map(c), spec, pod, f"{at}[{i}]", env or {}), spec, stated)
         for i, c in enumerate(as_list(items))
     ]
-    starts = [c for c in found if c.command and c.command.engine]
+    starts = [c for c in found if c.command and (c.command.engine or c.gap)]
     starts = starts or [c for c in found if c.command][:1]
     others = {id(container) for container in starts[1:]}
     devices = tuple(d for c in found if id(c) not in others for d in c.devices)
     engines = {id(container) for container in starts}
     beside = tuple(c.own for c in found if c.own and id(c) not in engines)
-    beside += tuple(_init_containers(spec, join_path(path, "spec.initContainers")))
+    beside += tuple(_init_containers(spec, pod, join_path(path, "spec.initContainers")))
     gpu = stated_gpu(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
@@ -161,13 +164,15 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
         return [first, *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
-    pod = PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at)
-    return [replace(pod, gap=gap, others=beside, gpu=gpu, missing=missing)]
+    none = PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at)
+    return [replace(none, gap=gap, others=beside, gpu=gpu, missing=missing)]
 
 
-def _init_containers(spec: Mapping[str, Any], path: str) -> Iterator[ContainerFacts]:
+def _init_containers(
+    spec: Mapping[str, Any], pod: PodVolumes, path: str
+) -> Iterator[ContainerFacts]:
     for index, container in enumerate(as_list(spec.get("initContainers"))):
-        yield read_container(as_map(container), spec, f"{path}[{index}]")
+        yield read_container(as_map(container), spec, f"{path}[{index}]", pod.volumes)
 
 
 def _hidden(path: str) -> PodFacts:
@@ -178,15 +183,20 @@ def _hidden(path: str) -> PodFacts:
 
 
 def _container(
-    container: Mapping[str, Any], spec: Mapping[str, Any], path: str, env: Mapping[str, str]
+    container: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    pod: PodVolumes,
+    path: str,
+    env: Mapping[str, str],
 ) -> PodFacts:
     """Read one container as if it were alone in its pod."""
-    argv, given = tuple(read_argv(container)), read_inputs(container, spec, path, env)
+    argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image = container.get("image")
     runs = image if isinstance(image, str) and image and not is_late(image) else None
     command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
-    name, gap = _name(container), None
+    name = _name(container)
+    gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_late, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
     elif command is None and argv and is_late(image):
@@ -200,8 +210,8 @@ def _container(
         command_path=f"{path}.{'args' if 'args' in container else 'command'}",
         container=None if command is None else name,
         gap=gap,
-        own=read_container(container, spec, path),
-        missing=given.missing,
+        own=read_container(container, spec, path, pod.volumes),
+        missing=tuple(given.missing),
     )
 
 

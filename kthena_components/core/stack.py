@@ -7,7 +7,7 @@ values come from, and what becomes of them, is in resources/stack.py.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -49,7 +49,7 @@ class StackSpec(Spec):
 
     output: Annotated[OutputMode, Field(strict=False)] = OutputMode.RENDER
     render_directory: Text | None = None
-    kubeconfig: Text | None = None
+    kubeconfig: Text | None = Field(default=None, repr=False)
     """A path; or the whole text of a kubeconfig, as a secret config value."""
     context: Text | None = None
     servings: list[Template] = Field(default_factory=list)
@@ -87,7 +87,7 @@ class StackConfig:
     stack: str
     file: str
     """Where the values are written, for messages."""
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(repr=False)
     """Text by key, without the namespace. What has structure in the file is JSON here."""
     secret_keys: frozenset[str]
     """Keys whose values are encrypted in the file."""
@@ -158,8 +158,8 @@ def within_budget(spec: StackSpec, gpus: Sequence[int | None]) -> Iterator[Findi
 
 
 def is_kubeconfig_text(kubeconfig: str | None) -> bool:
-    """Tell whether a kubeconfig is given as its whole text instead of a path."""
-    return kubeconfig is not None and "\n" in kubeconfig
+    """Tell whether a kubeconfig is given as its whole text instead of a path: as YAML or JSON."""
+    return kubeconfig is not None and ("\n" in kubeconfig or kubeconfig.lstrip().startswith("{"))
 
 
 def parents_first(queues: Sequence[QueueSpec]) -> list[QueueSpec]:
@@ -203,10 +203,10 @@ def _says_something(spec: StackSpec) -> Iterator[Finding]:
 def _fields_for_output(spec: StackSpec) -> Iterator[Finding]:
     """A field that the chosen output does not use is refused: somebody relies on it."""
     for mode, fields in _ONLY_FOR.items():
-        for field in fields if mode is not spec.output else ():
-            if getattr(spec, field):
+        for name in fields if mode is not spec.output else ():
+            if getattr(spec, name):
                 yield Finding(
-                    path=field,
+                    path=name,
                     seen=f"is given, but output is {spec.output}, {_INSTEAD[spec.output]}",
                     remedy=f"remove it, or write output: {mode}",
                     rule="output-field",
@@ -243,13 +243,13 @@ def _names_once(spec: StackSpec) -> Iterator[Finding]:
         "queues": [queue.name for queue in spec.queues],
         "secrets": [secret.title for secret in spec.secrets],
     }
-    for field, listed in titles.items():
+    for key, listed in titles.items():
         for index, title in enumerate(listed):
             first = listed.index(title)
             if title and first != index:
                 yield Finding(
-                    path=f"{field}[{index}].name",
-                    seen=f"'{title}' is already the name of {field}[{first}]",
+                    path=f"{key}[{index}].name",
+                    seen=f"'{title}' is already the name of {key}[{first}]",
                     remedy="remove or rename one of the two",
                     rule="name-once",
                 )

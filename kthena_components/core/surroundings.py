@@ -103,10 +103,12 @@ class ConfigMaps:
         exact = spaces.get(namespace)
         if exact is not None:
             return exact
-        near = list(spaces.values()) if not namespace else [v for k, v in spaces.items() if not k]
-        if not near:
+        if namespace:
+            spaces = {"": spaces[""]} if "" in spaces else {}
+        if not spaces:
             return Unknown(f"{_title(name)} is not among the objects that are checked")
-        return near[0] if len(near) == 1 else Unknown(f"several {_title(name)} are here")
+        only = next(iter(spaces.values()))
+        return only if len(spaces) == 1 else Unknown(f"several {_title(name)} are here")
 
 
 def _title(name: object) -> str:

@@ -27,7 +27,7 @@ LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=DNS_LABEL)]
 # Go's regexp has neither, and Volcano's webhook refuses a pattern that does not compile.
 _NOT_IN_GO = re.compile(r"\(\?<?[=!]|\\[1-9]")
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?[^\]]*\]")
-_INNER_GROUP = re.compile(r"\([^()]*\)")
+_ESCAPE = re.compile(r"\\.")
 
 
 class HyperNodeSpec(Spec):
@@ -194,14 +194,29 @@ def expand_inventory(inventory: InventorySpec) -> list[HyperNodeSpec]:
 
 def _anchored(pattern: str) -> str | None:
     """Put anchors around all of a pattern, or give None when every alternative has its own."""
-    before, bare = "", _ESCAPE_OR_CLASS.sub("", pattern)
-    while bare != before:
-        before, bare = bare, _INNER_GROUP.sub("", bare)
+    bare = _outside_groups(pattern)
     if all(part.startswith("^") and part.endswith("$") for part in bare.split("|")):
         return None
     core = pattern.removeprefix("^")
     core = core.removesuffix("$") if bare.endswith("$") else core
     return f"^(?:{core})$" if "|" in bare else f"^{core}$"
+
+
+def _outside_groups(pattern: str) -> str:
+    """Take escapes, classes and groups out of a pattern."""
+    # Behind the last ] no class can close; looking for it at every [ would be quadratic.
+    end = pattern.rfind("]") + 1
+    plain = _ESCAPE_OR_CLASS.sub("", pattern[:end]) + _ESCAPE.sub("", pattern[end:])
+    bare: list[str] = []
+    opened: list[int] = []
+    for char in plain:
+        if char == ")" and opened:
+            del bare[opened.pop() :]
+            continue
+        if char == "(":
+            opened.append(len(bare))
+        bare.append(char)
+    return "".join(bare)
 
 
 def _trouble_in_python(pattern: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from kthena_components.core.checks.catalogue import rule_names
 from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS, known_version, whole
-from kthena_components.core.findings import Finding, Level, nearest, suggest
+from kthena_components.core.findings import RULE_FAULT, Finding, Level, nearest, suggest
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
@@ -76,10 +76,14 @@ class Levels:
     weights: Mapping[str, Weight] = field(default_factory=dict)
 
     def apply(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Weigh findings. Disabled rules say nothing; what is unknown or waived stays so."""
+        """Weigh findings. Disabled rules say nothing; what is unknown or waived stays so.
+
+        That a rule failed is not among all others: it is silent only where it is named.
+        """
         weighed: list[Finding] = []
         for finding in findings:
-            weight = self.weights.get(finding.rule, self.weights.get(DEFAULT))
+            other = None if finding.rule == RULE_FAULT else self.weights.get(DEFAULT)
+            weight = self.weights.get(finding.rule, other)
             if weight is Weight.DISABLED:
                 continue
             if weight is not None and finding.level not in _UNWEIGHED:

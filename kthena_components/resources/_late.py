@@ -14,7 +14,9 @@ import pulumi
 
 from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, LATE_TOKEN
+from kthena_components.core.secrecy import SECRET
 from kthena_components.core.spec_parse import show_value
+from kthena_components.resources._sealed import config_secrets, holds_secret
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -76,6 +78,7 @@ def _join(parts: Sequence[object]) -> str:
     wrong = [type(part).__name__ for part in parts if not isinstance(part, str)]
     if wrong:
         around = "<Output>".join(str(part) for part in parts[::2])
+        around = SECRET if holds_secret(around, config_secrets()) else around
         raise pulumi.RunError(
             f"an Output inside the text '{around[:200]}' gave a {wrong[0]}, but only text can "
             "stand inside a text. Make it text, for a number with .apply(str)."

@@ -14,9 +14,11 @@ from urllib.parse import urlsplit
 import yaml
 
 from kthena_components.core.findings import Finding, Level, SpecError, suggest
+from kthena_components.core.secrecy import SECRET, without_login
 from kthena_components.core.stack import OutputMode, StackSpec, is_kubeconfig_text
 
 UNREACHABLE = "cluster-unreachable"
+_IN_CONFIG = "the config value kubeconfig"
 ANSWER_SECONDS = 3
 """How long a cluster may take to accept a connection."""
 
@@ -41,11 +43,19 @@ class _Cluster:
     """Whether they come from an auth-provider, which writes new ones into the kubeconfig."""
 
 
-def check_cluster(spec: StackSpec, environ: Mapping[str, str]) -> Finding | None:
-    """Say why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell."""
+def check_cluster(
+    spec: StackSpec, environ: Mapping[str, str], *, secret: bool = False
+) -> Finding | None:
+    """Say why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell.
+
+    Args:
+        spec: The stack. What a kubeconfig in its config holds is not shown.
+        environ: Variables of this process.
+        secret: Whether the path of its kubeconfig is not to be shown either.
+    """
     render = spec.output is OutputMode.RENDER
     try:
-        files = list(_kubeconfigs(spec, environ))
+        files = list(_kubeconfigs(spec, environ, secret=secret))
         if not files and "KUBERNETES_SERVICE_HOST" in environ:
             return None  # inside a cluster the provider takes that one
         cluster = _chosen(files, spec.context)
@@ -88,7 +98,7 @@ def _answers(cluster: _Cluster, environ: Mapping[str, str]) -> Finding | None:
     try:
         socket.create_connection(address, ANSWER_SECONDS).close()
     except (OSError, UnicodeError) as error:
-        seen = f"{cluster.title} does not answer: {getattr(error, 'strerror', None) or error}"
+        seen = f"{cluster.title} does not answer: {_reason(error)}"
         remedy = "start it or connect to it, choose another one with kubeconfig and context"
         return _unreachable(seen, remedy)
     return None
@@ -105,8 +115,8 @@ def _unreachable(seen: str, remedy: str) -> Finding:
 
 def _address(cluster: _Cluster, environ: Mapping[str, str]) -> tuple[str, int] | None:
     """Find the host and port to try, or None when a proxy stands before them."""
-    server = urlsplit(cluster.server)
     try:
+        server = urlsplit(cluster.server)
         host, port = server.hostname, server.port or (80 if server.scheme == "http" else 443)
     except ValueError:
         return None
@@ -116,21 +126,30 @@ def _address(cluster: _Cluster, environ: Mapping[str, str]) -> tuple[str, int] |
     return None if host is None or proxied or cluster.proxied else (host, port)
 
 
-def _kubeconfigs(spec: StackSpec, environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _reason(error: OSError | UnicodeError) -> str:
+    """Say what has failed, without the path or the host that the error's own text may hold."""
+    return getattr(error, "strerror", None) or "it is no text that can be used"
+
+
+def _kubeconfigs(
+    spec: StackSpec, environ: Mapping[str, str], *, secret: bool = False
+) -> Iterator[tuple[str, Any]]:
     """Read the kubeconfigs that the provider will read, each with words for where it is."""
     stated = spec.kubeconfig
     if is_kubeconfig_text(stated):
-        yield "the config value kubeconfig", _mapping("the config value kubeconfig", stated)
+        yield _IN_CONFIG, _mapping(_IN_CONFIG, stated)
         return
     ambient = (environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
     for path in [stated] if stated else filter(None, ambient):
+        shown = SECRET if secret and stated else path
         try:
-            yield path, _mapping(path, Path(path).expanduser().read_text())
+            yield shown, _mapping(shown, Path(path).expanduser().read_text())
         except FileNotFoundError:
             if stated:
-                raise _refused(f"there is no file '{path}'", "write the path of one") from None
+                raise _refused(f"there is no file '{shown}'", "write the path of one") from None
         except (OSError, UnicodeDecodeError) as error:
-            raise _refused(f"'{path}' cannot be read: {error}", "make it readable") from None
+            seen = f"'{shown}' cannot be read: {_reason(error)}"
+            raise _refused(seen, "make it readable") from None
 
 
 def _mapping(source: str, text: str | None) -> Any:
@@ -149,6 +168,7 @@ def _chosen(files: list[tuple[str, Any]], stated: str | None) -> _Cluster:
         seen = "there is no kubeconfig, neither at KUBECONFIG nor at ~/.kube/config"
         raise SpecError([_unreachable(seen, "set KUBECONFIG or the config value kubeconfig")])
     sources = " and ".join(source for source, _ in files)
+    secret = sources == _IN_CONFIG
     try:
         contexts, clusters, users = (_named(files, kind) for kind in ("context", "cluster", "user"))
         name = stated or next(filter(None, (c.get("current-context") for _, c in files)), None)
@@ -160,13 +180,15 @@ def _chosen(files: list[tuple[str, Any]], stated: str | None) -> _Cluster:
     except (TypeError, KeyError, AttributeError):
         raise _no_kubeconfig(sources) from None
     if name is None:
-        known = ", ".join(sorted(map(str, contexts)))
+        known = SECRET if secret else ", ".join(sorted(map(str, contexts)))
         seen = f"{sources} has no current context"
         raise SpecError([_unreachable(seen, f"write context; known: {known}")])
-    where = f"context '{name}' of {sources}"
+    where = f"context '{SECRET if secret and not stated else name}' of {sources}"
     if name not in contexts:
-        raise _refused(f"there is no {where}", suggest(str(name), contexts), "context")
-    return _Cluster(context=str(name), title=f"{where}, {server},", server=server, proxied=proxied,
+        known = f"known: {SECRET}" if secret else suggest(str(name), contexts)
+        raise _refused(f"there is no {where}", known, "context")
+    title = f"{where}, {SECRET if secret else without_login(server)},"
+    return _Cluster(context=str(name), title=title, server=server, proxied=proxied,
                     opened=opened, refreshing=bool(user.get("auth-provider")))  # fmt: skip
 
 

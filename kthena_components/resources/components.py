@@ -28,6 +28,7 @@ from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply
 from kthena_components.resources._late import Late, hide, without_tokens
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._notes import tell, today
+from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import (
     HyperNodeTopologyArgs,
     ModelServingArgs,
@@ -80,14 +81,14 @@ class ModelServing(pulumi.ComponentResource):
         self, name: str, args: ModelServingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late = _compile(
+        compiled, late, notes = _compile(
             "ModelServing", name, args, _on_this_day(compile_serving), {"name": name}
         )
         plan, rows = compiled.plan, shape(compiled.plan)
         super().__init__(MODEL_SERVING, name, _summary(compiled, rows), opts)
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         resources = apply(scope, compiled.manifests, late)
-        tell(self, compiled.findings)
+        tell(self, notes)
         url = _url(plan)
         _publish(self, {**_counts(plan, rows), "name": plan.name, "endpoint": url})
         ready = awaited(compiled.manifests, resources)
@@ -112,7 +113,7 @@ class ServingGroup(pulumi.ComponentResource):
         self, name: str, args: ServingGroupArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late = _compile(
+        compiled, late, notes = _compile(
             "ServingGroup", name, args, _on_this_day(compile_group), {"name": name}
         )
         plan, rows = compiled.plan, shape(compiled.plan)
@@ -120,7 +121,7 @@ class ServingGroup(pulumi.ComponentResource):
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         scope.made[plan.first_group, None] = self
         apply(scope, compiled.manifests, late)
-        tell(self, compiled.findings)
+        tell(self, notes)
         group = group_name(plan.name, plan.first_group)
         _publish(self, {**_counts(plan, rows), "name": group})
 
@@ -145,14 +146,16 @@ class Role(pulumi.ComponentResource):
         self, name: str, args: StandaloneRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late = _compile("Role", name, args, _on_this_day(compile_role), {"name": name})
+        compiled, late, notes = _compile(
+            "Role", name, args, _on_this_day(compile_role), {"name": name}
+        )
         plan, rows = compiled.plan, shape(compiled.plan)
         super().__init__(ROLE, name, _summary(compiled, rows), opts)
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         role = plan.roles[0].name
         scope.made[plan.first_group, role] = self
         apply(scope, compiled.manifests, late)
-        tell(self, compiled.findings)
+        tell(self, notes)
         _publish(self, {**_counts(plan, rows), "name": role, "addresses": _addresses(plan)})
 
 
@@ -168,12 +171,12 @@ class HyperNodeTopology(pulumi.ComponentResource):
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        topology, late = _compile("HyperNodeTopology", name, args, compile_topology, {})
+        topology, late, notes = _compile("HyperNodeTopology", name, args, compile_topology, {})
         tiers = _tiers(topology.plan)
         super().__init__(TOPOLOGY, name, {"tiers": tiers}, opts)
         scope = Scope(root=self, name=name, timeouts=_timeouts(opts))
         apply(scope, topology.manifests, late)
-        tell(self, topology.findings)
+        tell(self, notes)
         names = [manifest.name for manifest in topology.manifests]
         _publish(self, {"names": names, "tiers": tiers})
 
@@ -188,7 +191,7 @@ class Queue(pulumi.ComponentResource):
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and its Queue, or raise RefusedError before that."""
-        manifest, late = _compile("Queue", name, args, _compile_queue, {"name": name})
+        manifest, late, _ = _compile("Queue", name, args, _compile_queue, {"name": name})
         super().__init__(QUEUE, name, {"name": manifest.name}, opts)
         scope = Scope(root=self, name=name, serving=manifest.name, timeouts=_timeouts(opts))
         made = apply(scope, [manifest], late)[manifest.key]
@@ -206,14 +209,26 @@ def _compile_queue(args: Mapping[str, Any]) -> Manifest:
 def _compile(
     kind: str, name: str, args: object, compiler: Callable[[Mapping[str, Any]], T],
     defaults: Mapping[str, Any],
-) -> tuple[T, Late]:  # fmt: skip
-    """Compile args, or raise RefusedError with every reason."""
+) -> tuple[T, Late, Sequence[Finding]]:  # fmt: skip
+    """Compile args, and give what is to be told; or raise RefusedError with every reason."""
+
+    def made(stated: object) -> tuple[T, Late, Sequence[Finding]]:
+        plain, late = hide(stated)
+        compiled = compiler({**defaults, **read_hf_configs(plain)})
+        return compiled, late, getattr(compiled, "findings", ())
+
+    def judge(stated: object) -> Sequence[Finding]:
+        try:
+            return made(stated)[-1]
+        except SpecError as error:
+            return error.findings
+
     try:
-        plain, late = hide(args)
-        plain = read_hf_configs(plain)
-        return compiler({**defaults, **plain}), late
+        compiled, late, found = made(args)
     except SpecError as error:
-        raise RefusedError(error.findings, f"{kind} '{name}'") from None
+        told = shown_of_args(error.findings, judge, args)
+        raise RefusedError(told, f"{kind} '{name}'") from None
+    return compiled, late, shown_of_args(found, judge, args)
 
 
 def _on_this_day(compiler: Callable[..., Compiled]) -> Callable[[Mapping[str, Any]], Compiled]:

@@ -17,7 +17,7 @@ import yaml
 from kthena_components.backends.base import Manifest
 from kthena_components.backends.compiler import Compiled, compile_serving
 from kthena_components.backends.queues import judge_queues
-from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.findings import Finding, Level, SpecError, fault
 from kthena_components.core.report import gpu_count, render_table, shape
 from kthena_components.core.stack import (
     OutputMode,
@@ -35,6 +35,7 @@ from kthena_components.resources._apply import provider_version
 from kthena_components.resources._late import hide
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._notes import today
+from kthena_components.resources._sealed import shown_of_stack
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
@@ -95,6 +96,23 @@ def read_config() -> StackConfig:
 
 def load_stack(config: StackConfig) -> Stack:
     """Compile all that a stack describes, or raise one SpecError with every mandatory finding."""
+    fields = config.secret_keys & set(StackSpec.model_fields)
+    try:
+        stack, found = _judge(config)
+    except Exception as error:
+        if not fields:
+            raise
+        # Whose text, and whose traceback, may hold a secret value.
+        raise refusal([fault("reading the stack", error)], config) from None
+    if found and fields:
+        found = shown_of_stack(found, lambda shadow: _judge(shadow)[1], config)
+    if found:
+        raise refusal(found, config)
+    return stack
+
+
+def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
+    """Compile all that a stack describes, as far as it can be, and give what is mandatory."""
     values = read_values(config)
     unused = unused_secrets(values, config)
     known = {key: value for key, value in values.items() if key not in {f.path for f in unused}}
@@ -115,10 +133,8 @@ def load_stack(config: StackConfig) -> Stack:
     rows = [row for one in compiled.values() for row in shape(one.plan)]
     gpus = [row["gpus"] if isinstance(row["gpus"], int) else None for row in rows]
     findings += within_budget(spec, gpus)
-    mandatory = [finding for finding in findings if finding.level is Level.MANDATORY]
-    if mandatory:
-        raise refusal(mandatory, config)
-    return Stack(spec=spec, values=values, servings=tuple(compiled.values()))
+    stack = Stack(spec=spec, values=values, servings=tuple(compiled.values()))
+    return stack, [finding for finding in findings if finding.level is Level.MANDATORY]
 
 
 def _plain(values: Mapping[str, Any]) -> list[Finding]:
@@ -178,7 +194,8 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
         properties: dict[str, Any] = {"renderYamlToDirectory": spec.directory(config.stack)}
     else:
         stated = spec.kubeconfig
-        text = pulumi.Output.secret(stated) if is_kubeconfig_text(stated) else stated
+        secret = is_kubeconfig_text(stated) or "kubeconfig" in config.secret_keys
+        text = pulumi.Output.secret(stated) if secret else stated
         properties = {"kubeconfig": text, "context": spec.context}
     # A Secret keeps its name, so a new value is written into it instead of deleting it first.
     properties["enableSecretMutable"] = "true"
@@ -232,7 +249,8 @@ def _require_cluster(stack: Stack, config: StackConfig) -> None:
 
     A preview warns: it can do without.
     """
-    found = check_cluster(stack.spec, os.environ)
+    secret = "kubeconfig" in config.secret_keys
+    found = check_cluster(stack.spec, os.environ, secret=secret)
     if found is not None and found.level is Level.UNKNOWN:
         pulumi.log.info(str(config.located(found)))
         found = None

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.core.container_facts import read_volumes
+from kthena_components.core.container_files import PodVolumes
 from kthena_components.core.container_inputs import read_inputs
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.words import Scope, expand_kubernetes
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, MaybeText, Unknown
-from kthena_components.core.surroundings import Surroundings, gather, place
+from kthena_components.core.surroundings import Surroundings, around_of, gather, place
 from tests.support.strategies import json_trees
 
 Json = dict[str, Any]
@@ -30,7 +32,8 @@ MORE = config_map("more", data={"TP": "4"}, binaryData={"weights": "AAAA"})
 def inputs(container: Json, *others: Json, volumes: object = (), **injected: str) -> Any:
     pod = {"metadata": {"namespace": "serving"}, "spec": {"containers": [], "volumes": volumes}}
     around = Surroundings(config_maps=gather([SIZES, MORE, *others]))
-    return read_inputs(container, place(pod, around)["spec"], "c", injected)
+    spec = place(pod, around)["spec"]
+    return read_inputs(container, PodVolumes(read_volumes(spec), around_of(spec)), "c", injected)
 
 
 def value(name: str, container: Json, *others: Json, **injected: str) -> MaybeText | None:

@@ -61,3 +61,24 @@ def test_a_new_token_is_written_into_the_same_secret(tmp_path: Path) -> None:
     assert second.changes["update"] == 1
     assert [(step.op, step.kind) for step in second.steps] == [("update", "Secret")]
     assert_hidden(TOKEN, stack, first, second)
+
+
+def test_a_secret_in_a_serving_is_refused_and_no_piece_of_it_is_shown(tmp_path: Path) -> None:
+    stack = Stack.make(ROOT, "dev", tmp_path)
+    role = f"{OWN}servings[0].roles[0]"
+    for path, value in {
+        f"{OWN}servings[0].name": "Pearl_quartz",
+        f"{role}.engine.image": "https://me:raven@sable/image",
+        f"{role}.engine.parallelism.tensor": "1753",
+    }.items():
+        stack.set_secret(path, value, "--path")
+    runs = stack.preview(), stack.up()
+    for run in runs:
+        assert run.code != 0
+        head, *lines = run.messages[0].splitlines()
+        assert head.startswith("stack 'dev' is refused, and nothing was changed: ")
+        told = [line.removeprefix(f"  stacks/Pulumi.dev.yaml: {OWN}servings") for line in lines]
+        assert "[0].name: is '[secret]', but must be lower-case letters" in "\n".join(told)
+        assert any(line.startswith(": holds a secret value, which would stand") for line in told)
+    for piece in ("Pearl", "quartz", "raven", "sable", "1753"):
+        assert_hidden(piece, stack, *runs)

@@ -13,16 +13,18 @@ from pulumi_policy import (
     ResourceValidationArgs,
     StackValidationArgs,
 )
-from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from kthena_components.backends.base import Manifest
+from policies.marks import read_marked
 from policies.pack import POLICIES
 from tests.support.specs import VLLM, image_of
 
 Args = dict[str, Any]
 UNKNOWN = UNKNOWN_STRING_VALUE
 """What the engine puts for a text that a preview does not know."""
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark of Pulumi's
 GPU = "nvidia.com/gpu"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 STATEFUL_SET = "kubernetes:apps/v1:StatefulSet"
@@ -87,11 +89,16 @@ def type_of(body: Mapping[str, Any]) -> str:
     return f"kubernetes:{version if '/' in version else f'core/{version}'}:{body['kind']}"
 
 
+def secret(value: Any) -> Args:
+    """Mark a value as secret, as the engine sends it."""
+    return {SIGNATURE: SECRET_SIGNATURE, "value": value}
+
+
 def seen_by_policy(props: Mapping[str, Any]) -> Any:
     """Send properties through the engine's wire format: numbers become floats, maps proxies."""
     sent = struct_pb2.Struct()
     sent.update(props)
-    return unknown_checking_proxy(deserialize_properties(json_format.MessageToDict(sent)))
+    return unknown_checking_proxy(read_marked(json_format.MessageToDict(sent)))
 
 
 def resource(

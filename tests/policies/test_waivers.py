@@ -9,6 +9,7 @@ from kthena_components.backends.compiler import compile_serving
 from kthena_components.core.checks.waivers import PREFIX
 from kthena_components.core.report import shape
 from policies import pack
+from policies.marks import read_props
 from tests.policies.broken import native
 from tests.policies.objects import (
     COMPONENT,
@@ -75,7 +76,7 @@ def test_a_component_is_waived_as_its_objects_are() -> None:
 
 def plain(props: Any) -> Args:
     """Take the proxies off."""
-    body: Args = pack.plain(props)
+    body: Args = read_props(props)
     return body
 
 

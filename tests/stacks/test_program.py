@@ -53,7 +53,7 @@ def test_a_kubeconfig_in_the_config_travels_as_a_secret(deploy: Any) -> None:
     assert list(secrets_in(provider.props["kubeconfig"])) == [KUBECONFIG]
     (severity, warning, _) = recorded.logs[0]
     assert severity == "WARNING"
-    assert "context 'here' of the config value kubeconfig, https://127.0.0.1:1, does not" in warning
+    assert "context '[secret]' of the config value kubeconfig, [secret], does not" in warning
     assert "for-the-test" not in str(recorded.logs)
 
 

@@ -143,9 +143,9 @@ class Stack:
         edit(content.setdefault("config", {}))
         self.settings.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
-    def set_secret(self, key: str, value: str) -> None:
+    def set_secret(self, key: str, value: str, *flags: str) -> None:
         """Set a config value that is encrypted in the stack file; it goes in by a pipe."""
-        arguments = ("config", "set", "--secret", key, "--stack", self.name)
+        arguments = ("config", "set", "--secret", *flags, key, "--stack", self.name)
         self.pulumi(*arguments, stdin=value).require()
 
     @property

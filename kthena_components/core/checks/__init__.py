@@ -47,7 +47,9 @@ from kthena_components.core.checks.ray_start import (
 from kthena_components.core.checks.sglang_layouts import sglang_layout
 from kthena_components.core.checks.twins import leader_worker_same_parallelism
 from kthena_components.core.facts import ServingFacts
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, judged, rule_name
+
+__all__ = ["CHECKS", "Check", "rule_name", "run_checks"]
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 
@@ -92,11 +94,6 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def rule_name(check: Check) -> str:
-    """Give the name that findings of a check carry: its function's name in kebab case."""
-    return check.__name__.replace("_", "-")
-
-
 def run_checks(facts: ServingFacts) -> list[Finding]:
     """Judge the facts by every check."""
-    return [finding for check in CHECKS for finding in check(facts)]
+    return [finding for check in CHECKS for finding in judged(check, facts)]

@@ -4,7 +4,7 @@ A value that is not known yet gives one finding that says so, and never more.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from kthena_components.core import naming
@@ -119,8 +119,8 @@ def cycle_in(edges: Mapping[str, Iterable[str]]) -> list[str]:
     return []
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Write names for a message, not too many and none too long."""
-    shown = [show(name).strip("'") for name in names]
-    more = [f"and {len(shown) - _LISTED} more"] if len(shown) > _LISTED else []
-    return ", ".join([*shown[:_LISTED], *more]) or "none"
+    shown = [show(name).strip("'") for name in names[:_LISTED]]
+    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return ", ".join([*shown, *more]) or "none"

@@ -19,7 +19,7 @@ from kthena_components.core.checks.kthena_reading import (
 )
 from kthena_components.core.checks.lws_reading import Group, read_sets
 from kthena_components.core.facts import as_list
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, judge_by
 from kthena_components.core.known import MaybeInt, Unknown, is_late
 from kthena_components.core.pod_facts import read_pod
 
@@ -29,7 +29,6 @@ _ONLY, _FIXED, _LOWERED = "gang-topology-only-change", "kthena-gang-fixed", "lws
 _DEEP = Unknown("it is nested too deeply to be compared")
 _HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
 """What of a role enters Kthena's revision hash."""
-_MOST_PARTS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ def judge_change(
     kind = _kind(after)
     change = Change(before, after)
     rules = CHANGE_RULES.get(kind, ()) if kind == _kind(before) else ()
-    return [finding.under(path) for rule in rules for finding in rule(change)]
+    return judge_by(rules, change, path)
 
 
 def _kind(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -224,10 +223,9 @@ def _differ(before: object, after: object) -> bool | Unknown:
 
 def _has_late(value: object) -> bool:
     """Look for a value that is not known anywhere inside another one."""
-    parts, seen = [value], 0
-    while parts and seen < _MOST_PARTS:
+    parts = [value]
+    while parts:
         part = parts.pop()
-        seen += 1
         if isinstance(part, Unknown) or is_late(part):
             return True
         if isinstance(part, Mapping):

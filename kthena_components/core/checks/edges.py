@@ -215,15 +215,21 @@ Level: mandatory; not checked without the extra `cluster`, or where the API serv
 Source: kthena_components/cluster/served.py.""",
     "policy-config": """The config of a policy can be used; else each finding has its own level.
 
+A release of pulumi-policy that does not tell which values are secret is told in its name too: then
+no value is shown.
+
 Pass: environment prod.
 Fail: environment prd; gpuBudget "many"; two policies of a pair with different configs.
 Level: mandatory, or that of the policy that it was given to.
 Source: kthena_components/core/weights.py.""",
-    "rule-fault": """Every rule comes to an end; a fault in one of them stops nothing.
+    "rule-fault": """Every rule comes to an end; a fault in one of them hides no other finding.
+
+It names the rule that failed, or the step, such as reading the object, and where. `check` and
+`review` then end with the exit status 2. A level for all rules (*) does not hold for it.
 
 Pass: any object.
 Fail: an object at which a rule of this package fails; please report it.
 Level: not checked.
-Source: policies/pack.py.""",
+Source: kthena_components/core/findings.py.""",
 }
 """What is said of a stack, a topology or a policy, and by what runs them."""

@@ -127,6 +127,7 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
 
 def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
+    known = f"the set holds {len(names)}: {listed(sorted(names))}"
     edges: dict[str, list[str]] = {}
     hidden = view.gap
     for clique in after:
@@ -141,7 +142,7 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
                 seen = f"is {show(name)}, the clique itself: it would wait for ever"
                 yield from refuse(f"{at}[{index}]", seen, "remove it", _STARTUP)
             elif name not in names:
-                seen = f"is {show(name)}, and the set holds {len(names)}: {listed(sorted(names))}"
+                seen = f"is {show(name)}, and {known}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _STARTUP)
         if isinstance(clique.name, str):
             edges[clique.name] = [name for name in wanted if name != clique.name]

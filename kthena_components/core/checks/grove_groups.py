@@ -79,7 +79,8 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     if view.gap:
         yield not_checked(f"{TEMPLATE}.podCliqueScalingGroups", view.gap, _GROUPS)
         return
-    names = sorted({clique.name for clique in view.cliques if isinstance(clique.name, str)})
+    names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
+    known = f"the set holds {len(names)}: {listed(sorted(names))}"
     places = [
         (f"{group.path}.cliqueNames[{index}]", name)
         for group in view.groups
@@ -87,7 +88,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     ]
     for path, name in places:
         if not isinstance(name, str) or name not in names:
-            seen = f"is {show(name)}, and the set holds {len(names)}: {listed(names)}"
+            seen = f"is {show(name)}, and {known}"
             yield from refuse(path, seen, "name one of them", _GROUPS)
     yield from unique(places, _GROUPS, "entries")
     grouped = view.grouped

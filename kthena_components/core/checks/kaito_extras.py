@@ -26,7 +26,6 @@ from kthena_components.core.known import Unknown
 
 _SECRET, _ADAPTERS = "kaito-access-secret", "kaito-adapters"
 _MOST_ADAPTERS = 10
-_LONGEST_NUMBER = 32
 
 
 def kaito_access_secret(view: View) -> Iterator[Finding]:
@@ -117,6 +116,6 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
 
 def _number(value: str) -> float:
     try:
-        return float(value[:_LONGEST_NUMBER])
+        return float(value)
     except ValueError:
         return math.nan

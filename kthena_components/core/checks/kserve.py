@@ -24,11 +24,10 @@ from kthena_components.core.checks.kthena_reading import (
     text,
     whole,
 )
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, judge_by, judged
 
 _RULE = "kserve-multinode"
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_LONGEST_NAME = 253
 _SIZES = {
     "PIPELINE_PARALLEL_SIZE": "pipelineParallelSize",
     "TENSOR_PARALLEL_SIZE": "tensorParallelSize",
@@ -45,10 +44,10 @@ def judge_inference_service(manifest: Mapping[str, Any], path: str = "") -> list
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
+    found = list(judged(_general, manifest, name=f"the rule {_RULE}"))
     view = read_multi_node(manifest)
-    found = list(_general(manifest))
     if view is not None:
-        found += [finding for rule in RULES for finding in rule(view)]
+        found += judge_by(RULES, view)
     return [finding.under(path) for finding in dict.fromkeys(found)]
 
 
@@ -201,7 +200,7 @@ def _general(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     name = text(mapping(manifest.get("metadata")).get("name"))
     if gap := gap_of(name):
         yield not_checked("metadata.name", gap, _RULE)
-    elif isinstance(name, str) and not _NAME.fullmatch(name[:_LONGEST_NAME]):
+    elif isinstance(name, str) and not _NAME.fullmatch(name):
         seen = f"is {show(name)}, but must be lower-case letters, digits and dashes, a letter first"
         yield _refused("metadata.name", seen, "rename it")
     predictor = mapping(mapping(manifest.get("spec")).get("predictor"))

@@ -38,7 +38,7 @@ from kthena_components.core.checks.kthena_rollout import (
 from kthena_components.core.checks.kthena_schema import MODEL_SERVING
 from kthena_components.core.checks.kthena_shape import SCHEMA, VERSION, judge_shape
 from kthena_components.core.checks.object_metadata import judge_metadata
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, judged, once_each, rule_name
 
 __all__ = ["KTHENA_VERSIONS", "RULES", "judge_model_serving"]
 
@@ -54,12 +54,9 @@ def judge_model_serving(
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
     view = read_serving(manifest, version)
-    found: dict[object, Finding] = {}
-    for rule in RULES:
-        for finding in rule(view):
-            once = (finding.rule, finding.path) if finding.level is Level.UNKNOWN else finding
-            found.setdefault(once, finding)
-    return [finding.under(path) for finding in found.values()]
+    named = ((rule, f"the rule kthena-{rule_name(rule)}") for rule in RULES)
+    found = (finding for rule, name in named for finding in judged(rule, view, name=name))
+    return [finding.under(path) for finding in once_each(found)]
 
 
 def schema(view: Serving) -> Iterator[Finding]:

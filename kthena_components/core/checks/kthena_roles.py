@@ -49,7 +49,7 @@ def generated_name(view: Serving) -> Iterator[Finding]:
             seen = "is missing, and every name that Kthena makes begins with it"
             yield Finding(path=path, seen=seen, remedy="add metadata.name", rule=rule)
         return
-    if isinstance(view.name, str) and not naming.DNS_1035.fullmatch(view.name[:_CUT]):
+    if isinstance(view.name, str) and not naming.DNS_1035.fullmatch(view.name):
         begins = "every name that Kthena makes begins with it"
         seen = f"is {show(view.name)}, and {begins}, but it is not {_DNS_1035}"
         remedy = f"write for example '{_label(view.name, _CUT)}'"
@@ -72,7 +72,7 @@ def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]
         remedy = f"shorten metadata.name or the role's name by {over}"
         yield Finding(path=path, seen=f"{seen}, {long}", remedy=remedy, rule=rule)
     # Since 0.3 a role's name has a rule of its own, and one fault gives one finding.
-    if not view.since("0.3") and not naming.DNS_1035.fullmatch(f"r-{parts[2][:_CUT]}-0"):
+    if not view.since("0.3") and not naming.DNS_1035.fullmatch(f"r-{parts[2]}-0"):
         remedy = f"name the role for example '{_label(parts[2], _ROLE_NAME)}'"
         yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy, rule=rule)
 

@@ -13,7 +13,7 @@ from kthena_components.core.checks.kthena_reading import (
     show,
     whole,
 )
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, judge_by
 from kthena_components.core.known import MaybeInt, Unknown
 
 _RULE = "kserve-llm-parallelism"
@@ -78,7 +78,7 @@ def judge_llm_inference_service(manifest: Mapping[str, Any], path: str = "") -> 
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    found = (f for one in read_workloads(manifest) for rule in RULES for f in rule(one))
+    found = (f for one in read_workloads(manifest) for f in judge_by(RULES, one))
     return [finding.under(path) for finding in dict.fromkeys(found)]
 
 

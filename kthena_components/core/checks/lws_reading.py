@@ -128,7 +128,7 @@ def least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Find
 def is_budget(value: object) -> bool:
     """Tell whether a value is a count or a percentage up to 100%."""
     if isinstance(value, str):
-        return _PERCENT.fullmatch(value[:20]) is not None
+        return _PERCENT.fullmatch(value) is not None
     number = whole(value)
     return isinstance(number, int) and number >= 0
 

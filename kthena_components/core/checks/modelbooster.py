@@ -15,7 +15,7 @@ from kthena_components.core.checks.kthena_reading import (
     show,
     whole,
 )
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, judge_by
 
 _WORKERS, _CONFIG = "booster-workers", "booster-config"
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
@@ -72,7 +72,7 @@ def judge_model_booster(manifest: Mapping[str, Any], path: str = "") -> list[Fin
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
     backends = read_backends(manifest)
-    found = dict.fromkeys(f for backend in backends for rule in RULES for f in rule(backend))
+    found = dict.fromkeys(f for backend in backends for f in judge_by(RULES, backend))
     return [finding.under(path) for finding in found]
 
 

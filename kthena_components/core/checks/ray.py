@@ -16,7 +16,7 @@ from kthena_components.core.checks.kthena_reading import (
 )
 from kthena_components.core.checks.ray_reading import Cluster, Group, pods_text
 from kthena_components.core.facts import as_map
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, judge_by
 from kthena_components.core.known import MaybeInt, Unknown
 from kthena_components.core.quantity import parse_quantity
 
@@ -25,7 +25,7 @@ _PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-
 
 def judge_cluster(cluster: Cluster) -> list[Finding]:
     """Judge a Ray cluster by every rule, all findings at once."""
-    return list(dict.fromkeys(finding for rule in RULES for finding in rule(cluster)))
+    return judge_by(RULES, cluster)
 
 
 def ray_start_params(cluster: Cluster) -> Iterator[Finding]:

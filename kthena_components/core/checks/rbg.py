@@ -158,6 +158,7 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
     Source: sgl-project/rbg pkg/dependency/dependency.go.
     """
     names = {role.name for role in view.roles if isinstance(role.name, str)}
+    known = f"the group holds {len(names)}: {listed(sorted(names))}"
     hidden = any(isinstance(role.name, Unknown) for role in view.roles)
     edges: dict[str, list[str]] = {}
     for role in view.roles:
@@ -172,7 +173,7 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
             edges[role.name] = wanted
         for index, name in enumerate(listed_all):
             if isinstance(name, str) and name not in names and not hidden:
-                seen = f"is {show(name)}, and the group holds {len(names)}: {listed(sorted(names))}"
+                seen = f"is {show(name)}, and {known}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
     if circle := cycle_in(edges):
         seen = f"holds a circle of {count_of(len(circle) - 1, 'role')}: "

@@ -1,8 +1,9 @@
 """Whether a gang can be placed at all: its pods against the nodes of the HyperNodes it may use."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from kthena_components.core.checks.hypernode_reading import read_hyper_node
@@ -18,6 +19,9 @@ from kthena_components.core.topology_spec import HyperNodeSpec
 
 NODE: Kind = ("", "Node")
 _RULE = "gang-fits-hypernode"
+_MOST_COUNTED = 3_000_000
+"""Nodes that are counted, each as often as a HyperNode and a size of pods ask for it."""
+_TOO_MANY = Unknown("there are too many gangs and HyperNodes to compare them all")
 _NODES = Unknown("not all nodes of the HyperNodes are in this stack with what they can hold")
 
 
@@ -28,6 +32,8 @@ class _Room:
     name: str
     tier: int
     slots: int
+    sure: bool
+    """Whether the nodes there, and in the lower tiers, are known."""
 
 
 def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
@@ -43,19 +49,21 @@ def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
     """
     if not stack.of(NODE) or not stack.of(HYPER_NODE):
         return
-    tree, nodes = _tree(stack), _nodes(stack)
+    tree = _tree(stack)
+    tiers = _tiers(tree)
+    inside = _Inside(tree if isinstance(tree, dict) else {}, _nodes(stack))
     for (namespace, name), entry in stack.named(POD_GROUP).items():
         pods, member = stack.gangs.get((namespace, name), []), count(entry.spec.get("minMember"), 0)
         topology = Topology("", mapping(entry.spec.get("networkTopology")))
-        cap = _cap(topology, tree)
+        cap = _cap(topology, tiers)
         if not pods or cap is None or topology.mode != "hard" or member in {None, 0}:
             continue
         least = _smallest(pods)
         at = entry.at("spec.networkTopology")
         if gap := gap_of(least) or gap_of(member) or gap_of(cap) or gap_of(tree):
             yield not_checked(at, gap, _RULE)
-        elif isinstance(least, Mapping) and isinstance(member, int) and isinstance(cap, int):
-            yield from _judge(at, least, member, cap, _rooms(tree, nodes, least))
+        elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
+            yield from _judge(at, member, cap, inside.rooms(least))
 
 
 def _tree(stack: Stack) -> dict[str, HyperNodeSpec] | Unknown:
@@ -83,14 +91,24 @@ def _amounts(entry: Entry) -> dict[str, Decimal]:
     return {str(key): amount for key, amount in read if amount is not None}
 
 
-def _cap(topology: Topology, tree: object) -> int | Unknown | None:
+def _tiers(tree: dict[str, HyperNodeSpec] | Unknown) -> dict[str, int] | Unknown:
+    """Give the highest tier of each tier's name."""
+    if isinstance(tree, Unknown):
+        return Unknown("the tier is not known yet")
+    found: dict[str, int] = {}
+    for node in tree.values():
+        if node.tier_name:
+            found[node.tier_name] = max(found.get(node.tier_name, node.tier), node.tier)
+    return found
+
+
+def _cap(topology: Topology, tiers: dict[str, int] | Unknown) -> int | Unknown | None:
     """Give the highest tier that is allowed; None where there is no such constraint."""
     if topology.tier is not None or topology.tier_name is None:
         return topology.tier
-    if isinstance(topology.tier_name, Unknown) or not isinstance(tree, dict):
+    if isinstance(topology.tier_name, Unknown) or isinstance(tiers, Unknown):
         return Unknown("the tier is not known yet")
-    tiers = (node.tier for node in tree.values() if node.tier_name == topology.tier_name)
-    return max(tiers, default=None)
+    return tiers.get(topology.tier_name)
 
 
 def _smallest(pods: list[Pods]) -> dict[str, Decimal] | Unknown:
@@ -104,35 +122,61 @@ def _smallest(pods: list[Pods]) -> dict[str, Decimal] | Unknown:
     return {key: min(one[key] for one in known) for key in shared}
 
 
-def _rooms(
-    tree: dict[str, HyperNodeSpec] | Unknown, nodes: Mapping[str, Amounts], least: Amounts
-) -> list[_Room] | Unknown:
-    rooms: list[_Room] = []
-    for name, spec in tree.items() if isinstance(tree, dict) else ():
-        inside = _inside(name, tree if isinstance(tree, dict) else {})
-        if inside is None or not inside <= nodes.keys():
-            rooms.append(_Room(name, spec.tier, -1))
-            continue
-        slots = sum(_slots(nodes[node], least) for node in inside)
-        rooms.append(_Room(name, spec.tier, slots))
-    return rooms
+@dataclass(slots=True)
+class _Inside:
+    """The nodes in each HyperNode, counted for one size of pods after another."""
+
+    tree: Mapping[str, HyperNodeSpec]
+    nodes: Mapping[str, Amounts]
+    left: int = _MOST_COUNTED
+    """How many more nodes are counted."""
+    _found: list[tuple[str, int, set[str] | None]] = field(default_factory=list)
+    _rooms: dict[frozenset[tuple[str, Decimal]], list[_Room] | Unknown] = field(
+        default_factory=dict
+    )
+
+    def rooms(self, least: Mapping[str, Decimal]) -> list[_Room] | Unknown:
+        """Say how many pods fit into the best HyperNode of each tier and those below."""
+        key = frozenset(least.items())
+        if key not in self._rooms:
+            if not self._found:
+                self._found += [(name, spec.tier, self._nodes_of(name))
+                                for name, spec in self.tree.items()]  # fmt: skip
+            slots = {name: _slots(room, least) for name, room in self.nodes.items()}
+            counted = sum(1 + len(nodes or ()) for *_, nodes in self._found)
+            self.left -= counted + len(slots) * len(least)
+            self._rooms[key] = _TOO_MANY if self.left < 0 else _best(self._found, slots)
+        return self._rooms[key]
+
+    def _nodes_of(self, name: str) -> set[str] | None:
+        """List the nodes in a HyperNode and below it; None where names do not tell them."""
+        found: set[str] = set()
+        left, seen = [name], set[str]()
+        while left and self.left > 0:
+            at = left.pop()
+            spec = self.tree.get(at)
+            if at in seen or spec is None:
+                continue
+            seen.add(at)
+            if spec.node_regex or spec.node_labels:
+                return None
+            self.left -= 1 + len(spec.nodes) + len(spec.children)
+            found.update(spec.nodes)
+            left += spec.children
+        return found if found <= self.nodes.keys() else None
 
 
-def _inside(name: str, tree: Mapping[str, HyperNodeSpec]) -> set[str] | None:
-    """List the nodes in a HyperNode and below it; None where names do not tell them."""
-    found: set[str] = set()
-    left, seen = [name], set[str]()
-    while left:
-        at = left.pop()
-        spec = tree.get(at)
-        if at in seen or spec is None:
-            continue
-        seen.add(at)
-        if spec.node_regex or spec.node_labels:
-            return None
-        found.update(spec.nodes)
-        left += spec.children
-    return found
+def _best(
+    found: Iterable[tuple[str, int, set[str] | None]], slots: Mapping[str, int]
+) -> list[_Room]:
+    """Give the roomiest HyperNode of each tier and those below, the lowest tier first."""
+    best: list[_Room] = []
+    for name, tier, nodes in sorted(found, key=lambda one: one[1]):
+        room = _Room(name, tier, sum(slots[node] for node in nodes or ()), nodes is not None)
+        before = best[-1] if best else room
+        roomier = room if room.slots > before.slots else before
+        best.append(replace(roomier, tier=tier, sure=room.sure and before.sure))
+    return best
 
 
 def _slots(room: Amounts, least: Amounts) -> int:
@@ -143,15 +187,15 @@ def _slots(room: Amounts, least: Amounts) -> int:
     return math.floor(most) if most.is_finite() else 0
 
 
-def _judge(
-    at: str, least: Amounts, member: int, cap: int, rooms: list[_Room] | Unknown
-) -> Iterator[Finding]:
-    usable = [room for room in rooms if room.tier <= cap] if isinstance(rooms, list) else []
-    best = max(usable, key=lambda room: room.slots, default=None)
-    top = max((room.tier for room in rooms), default=0) if isinstance(rooms, list) else 0
-    if best is None or not least or best.slots >= member or cap > top:
+def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iterator[Finding]:
+    if isinstance(rooms, Unknown):
+        yield not_checked(at, rooms, _RULE)
+        return
+    usable = bisect_right(rooms, cap, key=lambda room: room.tier)
+    best = rooms[usable - 1] if usable else None
+    if best is None or best.slots >= member or cap > rooms[-1].tier:
         return  # of a cap below or above every tier, topology-tier-exists speaks
-    if any(room.slots < 0 for room in usable):
+    if not best.sure:
         yield not_checked(at, _NODES, _RULE)
         return
     yield Finding(

@@ -183,11 +183,15 @@ def gang_resources(stack: Stack) -> Iterator[Finding]:
 def _judge_resources(
     entry: Entry, member: int, known: list[tuple[int, dict[str, Decimal]]]
 ) -> Iterator[Finding]:
+    asked_by: dict[str, list[tuple[int, Decimal]]] = {}
+    for number, amounts in known:
+        for name, amount in amounts.items():
+            asked_by.setdefault(name, []).append((number, amount))
     for resource, stated in pairs(entry.spec.get("minResources")):
         asked = parse_quantity(stated)
         if asked is None or not isinstance(resource, str) or resource == "pods":
             continue
-        most = _most(member, [(n, amounts.get(resource, Decimal(0))) for n, amounts in known])
+        most = _most(member, asked_by.get(resource, []))
         if asked > most:
             yield Finding(
                 path=entry.at(join_path("spec.minResources", key_text(resource))),

@@ -1,6 +1,8 @@
 """References between the objects of a stack: names, queues and Services."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 
 from kthena_components.core.checks.kthena_reading import (
     first_gap,
@@ -22,7 +24,8 @@ from kthena_components.core.known import Unknown
 _ALWAYS = frozenset({"default", "root"})
 """Queues that Volcano's scheduler makes for itself."""
 _SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
-_MANY = 20
+_MOST_COMPARED = 1_000_000
+"""Pods that are compared with the selectors of Services, in one namespace."""
 
 
 def object_twice(stack: Stack) -> Iterator[Finding]:
@@ -97,9 +100,9 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     """
     if not stack.complete or stack.held or any(map(_may_make_pods, stack.entries)):
         return
-    carried: dict[object, list[Pods]] = {}
+    carried: dict[object, _Carried] = {}
     for pods in stack.pods:
-        carried.setdefault(pods.entry.namespace, []).append(pods)
+        carried.setdefault(pods.entry.namespace, _Carried()).add(pods)
     matched: dict[object, bool | Unknown] = {}
     for entry in stack.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
@@ -112,7 +115,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
             continue
         key = (entry.namespace, *sorted(wanted.items()))
         if key not in matched:
-            matched[key] = _any_matches(wanted, carried.get(entry.namespace, []))
+            matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
         found = matched[key]
         if isinstance(found, Unknown):
             yield not_checked(path, found, rule)
@@ -128,15 +131,57 @@ def _may_make_pods(entry: Entry) -> bool:
     return not own and (entry.group, entry.kind) not in MAKERS
 
 
-def _any_matches(wanted: Mapping[str, str], candidates: list[Pods]) -> bool | Unknown:
-    gap: Unknown | None = None
-    for pods in candidates:
-        held = {key: pods.labels.get(key) for key in wanted}
-        gap = gap or next((gap for gap in map(gap_of, held.values()) if gap), None)
-        added = pods.by_controller
-        if all(
-            held[key] == value or (held[key] is None and (added or key in EACH_POD))
-            for key, value in wanted.items()
-        ):
-            return True
-    return gap or False
+@dataclass(slots=True)
+class _Carried:
+    """The labels of the pods of one namespace."""
+
+    known: list[Pods] = field(default_factory=list)
+    hidden: list[Pods] = field(default_factory=list)
+    """Pods of which a label is not known yet."""
+    left: int = _MOST_COMPARED
+    """How many more pods are compared with selectors."""
+    _holding: dict[tuple[object, object], list[Pods]] = field(default_factory=dict)
+    _lacking: dict[str, list[Pods]] = field(default_factory=dict)
+
+    def add(self, pods: Pods) -> None:
+        """Take in pods."""
+        # Of labels that are not known at all, any label is not.
+        if any(map(gap_of, (pods.labels.get(""), *pods.labels.values()))):
+            self.hidden.append(pods)
+            return
+        self.known.append(pods)
+        for key, value in pairs(pods.labels):
+            if isinstance(key, str) and isinstance(value, str):
+                self._holding.setdefault((key, value), []).append(pods)
+
+    def matches(self, wanted: Mapping[str, str]) -> bool | Unknown:
+        """Tell whether a selector matches some of the pods."""
+        gap: Unknown | None = None
+        for pods in chain(self._candidates(wanted), self.hidden):
+            self.left -= 1
+            if self.left < 0:
+                return Unknown("there are too many pods and Services to compare them all")
+            held = {key: pods.labels.get(key) for key in wanted}
+            gap = gap or next((gap for gap in map(gap_of, held.values()) if gap), None)
+            added = pods.by_controller
+            if all(
+                held[key] == value or (held[key] is None and (added or key in EACH_POD))
+                for key, value in wanted.items()
+            ):
+                return True
+        return gap or False
+
+    def _candidates(self, wanted: Mapping[str, str]) -> Iterable[Pods]:
+        """Give the pods that may match: those that do by the rarest of the labels."""
+        own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]
+        found = [(self._holding.get(pair, []), self._without(pair[0])) for pair in own]
+        rarest = min(found, key=lambda both: len(both[0]) + len(both[1]), default=(self.known,))
+        return chain(*rarest)
+
+    def _without(self, key: str) -> list[Pods]:
+        """Give the pods to which a controller may add a label."""
+        if key not in self._lacking:
+            self.left -= len(self.known)
+            own = (pods for pods in self.known if pods.by_controller)
+            self._lacking[key] = [pods for pods in own if pods.labels.get(key) is None]
+        return self._lacking[key]

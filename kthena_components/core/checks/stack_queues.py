@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.checks.kthena_reading import (
@@ -161,8 +162,11 @@ def _together(children: list[Entry], parent: Entry, name: str, where: str) -> It
     if gap := first_gap(limits, *lists):
         yield not_checked(path, gap, _WITHIN)
         return
-    for resource in dict.fromkeys(key for each in lists for key in mapping(each)):
-        stated = [mapping(each)[resource] for each in lists if resource in mapping(each)]
+    amounts: dict[Any, list[object]] = {}
+    for each in lists:
+        for key, amount in mapping(each).items():
+            amounts.setdefault(key, []).append(amount)
+    for resource, stated in amounts.items():
         limit, word = mapping(limits).get(resource), key_text(resource)
         if gap := first_gap(limit, *stated):
             yield not_checked(join_path(path, word), gap, _WITHIN)

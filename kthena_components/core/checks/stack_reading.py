@@ -48,18 +48,23 @@ class Stack:
     """Why it is not known of some pods which PodGroup they ask for."""
     complete: bool = True
     """Whether what is not here is nowhere in the cluster."""
+    _named: dict[Key, dict[Key, Entry]] = field(default_factory=dict)
 
     def of(self, kind: tuple[str, str]) -> list[Entry]:
         """List the objects of a group and kind."""
         return self.by_kind.get(kind, [])
 
     def named(self, kind: tuple[str, str]) -> dict[Key, Entry]:
-        """Find the objects of a kind by namespace and name; the first of each name."""
-        found: dict[Key, Entry] = {}
-        for entry in self.of(kind):
-            if isinstance(entry.name, str) and isinstance(entry.namespace, str):
-                found.setdefault((entry.namespace, entry.name), entry)
-        return found
+        """Find the objects of a kind by namespace and name; the first of each name.
+
+        That is for rules, when all objects are read: it is found once.
+        """
+        if kind not in self._named:
+            found = self._named[kind] = {}
+            for entry in self.of(kind):
+                if isinstance(entry.name, str) and isinstance(entry.namespace, str):
+                    found.setdefault((entry.namespace, entry.name), entry)
+        return self._named[kind]
 
     def names_gap(self, kind: tuple[str, str]) -> Unknown | None:
         """Say why it is not known what all objects of a kind are called, if it is not."""

@@ -14,9 +14,11 @@ from kthena_components.core.checks.stack_pods import MAKERS, Kind
 from kthena_components.core.checks.stack_scaling import INFERENCE_SERVICE
 from kthena_components.core.checks.stack_secrets import SECRET
 from kthena_components.core.checks.volcano_reading import identity
+from kthena_components.core.known import Unknown
 
 _LONGEST = 256
-"""Characters of a label or an annotation. None that is read is longer."""
+"""Characters of a label or an annotation that is kept. None that is sound is longer."""
+_LONG = Unknown(f"it has more than {_LONGEST} characters")
 _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotations"})
 _POD = frozenset(
     {
@@ -139,13 +141,12 @@ def _only(value: Any, words: frozenset[str]) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Leave out texts that are longer than a name, such as a whole manifest in an annotation."""
+    """Forget texts that are longer than a name, such as a whole manifest in an annotation."""
     if not isinstance(value, Mapping):
         return _kept(value)
     return {
-        _kept(key): _kept(item)
+        _kept(key): _LONG if isinstance(item, str) and len(item) > _LONGEST else _kept(item)
         for key, item in value.items()
-        if not isinstance(item, str) or len(item) <= _LONGEST
     }
 
 

@@ -7,7 +7,7 @@ from kthena_components.core.checks.kthena_reading import gap_of, mapping
 from kthena_components.core.checks.stack_pods import Pods
 from kthena_components.core.checks.volcano_reading import items, pairs
 from kthena_components.core.known import Unknown
-from kthena_components.core.quantity import add_resources, is_accelerator, parse_quantity
+from kthena_components.core.quantity import is_accelerator, parse_quantity
 
 Amounts = Mapping[str, Decimal]
 
@@ -28,12 +28,11 @@ def requests_of(pods: Pods) -> dict[str, Decimal] | Unknown:
             if isinstance(amounts, Unknown):
                 return amounts
             if name == "containers" or mapping(item).get("restartPolicy") == "Always":
-                asked = add_resources(asked, amounts)
+                for key, amount in amounts.items():
+                    asked[key] = asked.get(key, Decimal(0)) + amount
             else:
-                first = {
-                    key: max(first.get(key, Decimal(0)), amounts.get(key, Decimal(0)))
-                    for key in {**first, **amounts}
-                }
+                for key, amount in amounts.items():
+                    first[key] = max(first.get(key, Decimal(0)), amount)
     return {
         key: max(asked.get(key, Decimal(0)), first.get(key, Decimal(0)))
         for key in {**asked, **first}

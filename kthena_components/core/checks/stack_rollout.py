@@ -64,11 +64,13 @@ def surge_needs_spare_gpus(stack: Stack, budget: int) -> Iterator[Finding]:
     used, _ = gpus_asked(stack)
     if used > budget:
         return
-    pods: dict[int, list[Pods]] = {}
+    pods: dict[tuple[int, str], list[Pods]] = {}
     for item in stack.pods:
-        pods.setdefault(item.entry.index, []).append(item)
+        group, inside, _ = item.path.partition(".leaderWorkerTemplate.")
+        for path in {"", f"{group}." if inside else ""}:
+            pods.setdefault((item.entry.index, path), []).append(item)
     for rollout in _rollouts(stack):
-        mine = [p for p in pods.get(rollout.entry.index, []) if p.path.startswith(rollout.path)]
+        mine = pods.get((rollout.entry.index, rollout.path), [])
         yield from _judge(rollout, mine, used, budget)
     yield from _multi_node(stack, used, budget)
 

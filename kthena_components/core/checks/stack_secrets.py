@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from kthena_components.core.checks.kthena_reading import (
@@ -24,6 +25,7 @@ _LOGINS = {
     "kubernetes.io/dockercfg": ".dockercfg",
 }
 _RULE = "secret-key-exists"
+_OPAQUE = "Opaque"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,17 @@ class _Reference:
     optional: object
     user: str
     """What does not start without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Secret:
+    """What is compared of a Secret, read once for all that refer to it."""
+
+    kind: object
+    keys: Mapping[str, None]
+    """In their order."""
+    gap: Unknown | None
+    """Why it may have other keys."""
 
 
 def secret_key_exists(stack: Stack) -> Iterator[Finding]:
@@ -53,7 +66,7 @@ def secret_key_exists(stack: Stack) -> Iterator[Finding]:
     Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
     makeEnvironmentVariables; pkg/volume/secret/secret.go; pkg/credentialprovider/secrets.
     """
-    secrets = stack.named(SECRET)
+    secrets = {key: _secret(entry) for key, entry in stack.named(SECRET).items()}
     for pods in stack.pods if secrets else ():
         for reference in (*_variables(pods), *_files(pods)):
             yield from _judge_key(pods, reference, secrets)
@@ -93,7 +106,7 @@ def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Ref
         yield _Reference(f"{at}.items[{k}].key", name, key, source.get("optional"), "pod")
 
 
-def _judge_key(pods: Pods, taken: _Reference, secrets: Mapping[Key, Entry]) -> Iterator[Finding]:
+def _judge_key(pods: Pods, taken: _Reference, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     at, name, key = pods.entry.at(join_path(pods.path, taken.path)), taken.name, taken.key
     if gap := first_gap(name, key, pods.entry.namespace, taken.optional):
         yield not_checked(at, gap, _RULE)
@@ -101,13 +114,12 @@ def _judge_key(pods: Pods, taken: _Reference, secrets: Mapping[Key, Entry]) -> I
     secret = _find(pods, name, secrets)
     if secret is None or not isinstance(key, str) or taken.optional is True:
         return
-    keys = _keys(secret)
-    if key in keys:
+    if key in secret.keys:
         return
-    if gap := _gap(secret):
-        yield not_checked(at, gap, _RULE)
+    if secret.gap:
+        yield not_checked(at, secret.gap, _RULE)
         return
-    near = [word for word in keys[:_MANY] if not gap_of(word)]
+    near = [word for word in islice(secret.keys, _MANY) if not gap_of(word)]
     yield Finding(
         path=at,
         seen=f"is {show(key)}, but the Secret {show(name)} of this stack has no such key, and the "
@@ -117,43 +129,41 @@ def _judge_key(pods: Pods, taken: _Reference, secrets: Mapping[Key, Entry]) -> I
     )
 
 
-def _find(pods: Pods, name: object, secrets: Mapping[Key, Entry]) -> Entry | None:
+def _find(pods: Pods, name: object, secrets: Mapping[Key, _Secret]) -> _Secret | None:
     known = isinstance(name, str) and isinstance(pods.entry.namespace, str)
     return secrets.get((str(pods.entry.namespace), str(name))) if known else None
 
 
-def _keys(secret: Entry) -> list[str]:
-    lists = (secret.manifest.get(field) for field in ("data", "stringData"))
-    return [word for held in lists for word, _ in pairs(held) if isinstance(word, str)]
+def _secret(entry: Entry) -> _Secret:
+    lists = [entry.manifest.get(field) for field in ("data", "stringData")]
+    words = (word for held in lists for word, _ in pairs(held) if isinstance(word, str))
+    kind = entry.manifest.get("type", _OPAQUE)
+    return _Secret(kind=kind, keys=dict.fromkeys(words), gap=first_gap(*lists))
 
 
-def _gap(secret: Entry) -> Unknown | None:
-    return first_gap(secret.manifest.get("data"), secret.manifest.get("stringData"))
-
-
-def _whole_secrets(pods: Pods, secrets: Mapping[Key, Entry]) -> Iterator[Finding]:
+def _whole_secrets(pods: Pods, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     for at, container in _containers(pods):
         for k, item in enumerate(items(container.get("envFrom"))):
             taken = mapping(mapping(item).get("secretRef"))
             path = pods.entry.at(join_path(pods.path, f"{at}.envFrom[{k}].secretRef.name"))
             secret = _find(pods, taken.get("name"), secrets)
-            if gap := first_gap(taken.get("name"), secret and _gap(secret)):
+            if gap := first_gap(taken.get("name"), secret and secret.gap):
                 yield not_checked(path, gap, _RULE)
-            elif secret is not None and not _keys(secret):
+            elif secret is not None and not secret.keys:
                 seen = f"is {show(taken.get('name'))}, a Secret of this stack without any key, so "
                 seen += "the container gets no variable from it"
                 yield advise(path, seen, "give the Secret its keys, or name another one", _RULE)
 
 
-def _logins(pods: Pods, secrets: Mapping[Key, Entry]) -> Iterator[Finding]:
+def _logins(pods: Pods, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     for i, item in enumerate(items(pods.spec.get("imagePullSecrets"))):
         name = mapping(item).get("name")
         path = pods.entry.at(join_path(pods.path, f"spec.imagePullSecrets[{i}].name"))
         secret = _find(pods, name, secrets)
-        kind = "Opaque" if secret is None else secret.manifest.get("type", "Opaque")
-        if gap := first_gap(item, name, kind, secret and _gap(secret)):
+        kind = _OPAQUE if secret is None else secret.kind
+        if gap := first_gap(item, name, kind, secret and secret.gap):
             yield not_checked(path, gap, _RULE)
-        elif secret is not None and _LOGINS.get(str(kind)) not in _keys(secret):
+        elif secret is not None and _LOGINS.get(str(kind)) not in secret.keys:
             login = _LOGINS.get(str(kind))
             lacks = f"without the key {login}" if login else "which is no login"
             seen = f"is {show(name)}, a Secret of type {show(kind)} {lacks}, so images are pulled "

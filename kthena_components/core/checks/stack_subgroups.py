@@ -12,6 +12,9 @@ from kthena_components.core.checks.volcano_reading import POD_GROUP, gap_in, ite
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.known import MaybeInt, Unknown
 
+_MOST_COMPARED = 1_000_000
+_TOO_MANY = Unknown("there are too many pods and policies to compare them all")
+
 
 @dataclass(slots=True)
 class _Sub:
@@ -69,18 +72,29 @@ def _judge(stack: Stack, entry: Entry, pods: list[Pods]) -> Iterator[Finding]:
 
 def _gather(policies: list[Mapping[str, Any]], pods: list[Pods]) -> list[_Sub]:
     subs = [_Sub() for _ in policies]
-    for item in pods:
+    gap = _TOO_MANY if len(pods) * sum(map(_size, policies)) > _MOST_COMPARED else None
+    for item in pods if gap is None else ():
         for policy, sub in zip(policies, subs, strict=True):
             values = _values(policy, item)
             if isinstance(values, Unknown):
-                for later in subs:
-                    later.gap = later.gap or values
+                gap = gap or values
                 break
             if values is not None:
                 if item.count != 0:
                     sub.groups.setdefault(values, []).append(item.count)
                 break
+    for sub in subs:
+        sub.gap = gap
     return subs
+
+
+def _size(policy: Mapping[str, Any]) -> int:
+    """Count what is compared with each pod."""
+    selector = mapping(policy.get("labelSelector"))
+    expressions = items(selector.get("matchExpressions"))
+    values = sum(len(items(mapping(one).get("values"))) for one in expressions)
+    keys = items(policy.get("matchLabelKeys"))
+    return 1 + len(mapping(selector.get("matchLabels"))) + len(expressions) + values + len(keys)
 
 
 def _values(policy: Mapping[str, Any], pods: Pods) -> tuple[str, ...] | Unknown | None:

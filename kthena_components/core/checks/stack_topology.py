@@ -1,8 +1,9 @@
 """The HyperNodes of a stack as one tree, and the network topologies that refer to it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from kthena_components.core.checks.hypernode_reading import read_hyper_node
 from kthena_components.core.checks.kthena_reading import LATE, not_checked, show
@@ -37,10 +38,26 @@ class _Tree:
     gap: Unknown | None
     """Why some of them could not be read."""
 
-    @property
-    def tiers(self) -> list[int]:
-        """List the tiers, each as often as it is used."""
-        return [node.tier for node in self.nodes]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tiers:
+    """The tiers of a tree, looked up once for all topologies."""
+
+    gap: Unknown | None
+    lowest: int
+    top: int
+    names: Mapping[str, None]
+    """In alphabetical order."""
+
+
+def _tiers(tree: _Tree) -> _Tiers:
+    tiers = [node.tier for node in tree.nodes]
+    return _Tiers(
+        gap=tree.gap or (None if tiers else LATE),
+        lowest=min(tiers, default=0),
+        top=max(tiers, default=-1),
+        names=dict.fromkeys(sorted({node.tier_name for node in tree.nodes if node.tier_name})),
+    )
 
 
 def _read(stack: Stack) -> _Tree:
@@ -62,13 +79,13 @@ def hypernode_tree(stack: Stack) -> Iterator[Finding]:
 
     The rules are those of core/topology_tree.py.
     """
-    tree = _read(stack)
+    tree, places = _read(stack), dict[tuple[int, str], list[str]]()
     for finding in check_tree(tree.nodes):
         match = _PLACE.match(finding.path)
         if match is None:
             yield finding
             continue
-        entry, path = tree.owners[int(match[1])], _place(tree, match)
+        entry, path = tree.owners[int(match[1])], _place(tree, match, places)
         if finding.rule in _ELSEWHERE:
             because = (
                 LATE
@@ -83,23 +100,30 @@ def hypernode_tree(stack: Stack) -> Iterator[Finding]:
             yield replace(finding, path=entry.at(path))
 
 
-def _place(tree: _Tree, match: re.Match[str]) -> str:
+def _place(tree: _Tree, match: re.Match[str], places: dict[tuple[int, str], list[str]]) -> str:
     """Find in the manifest what check_tree calls `hyper_nodes[0].children[1]`."""
     index, part, number = int(match[1]), match[2], match[3]
     kind = _KINDS.get(part)
     if kind is None or number is None:
         return _FIELDS.get(part, "spec.members")
-    wanted = getattr(tree.nodes[index], part)[int(number)]
-    same = getattr(tree.nodes[index], part)[: int(number)].count(wanted)
-    for i, member in enumerate(items(tree.owners[index].spec.get("members"))):
+    if (index, part) not in places:
+        names = getattr(tree.nodes[index], part)
+        places[index, part] = list(_places(names, kind, tree.owners[index]))
+    return places[index, part][int(number)]
+
+
+def _places(names: list[str], kind: str, owner: Entry) -> Iterator[str]:
+    """Find where an object lists each of some names: the second of two equal ones behind it."""
+    found: dict[str, list[int]] = {}
+    for i, member in enumerate(items(owner.spec.get("members"))):
         match member:
-            case {"type": str(of), "selector": {"exactMatch": {"name": str(name)}}} if (
-                of == kind and name == wanted
-            ):
-                if not same:
-                    return f"spec.members[{i}].selector.exactMatch.name"
-                same -= 1
-    return "spec.members"
+            case {"type": str(of), "selector": {"exactMatch": {"name": str(name)}}} if of == kind:
+                found.setdefault(name, []).append(i)
+    left = {name: iter(numbers) for name, numbers in found.items()}
+    for name in names:
+        number = next(left.get(name, iter(())), None)
+        where = "spec.members"
+        yield where if number is None else f"{where}[{number}].selector.exactMatch.name"
 
 
 def topology_tier_exists(stack: Stack) -> Iterator[Finding]:
@@ -114,18 +138,18 @@ def topology_tier_exists(stack: Stack) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go; run on 1.14.1.
     """
-    tree = _read(stack)
     if not stack.of(HYPER_NODE):
         return
+    tiers = _tiers(_read(stack))
     for kind in (POD_GROUP, JOB, MODEL_SERVING):
         for entry in stack.of(kind):
             for topology in topologies(entry.manifest):
                 if topology.mode != "soft":
-                    found = _judge(topology, tree)
+                    found = _judge(topology, tiers)
                     yield from (f.under(entry.path) for f in found)
 
 
-def _judge(topology: Topology, tree: _Tree) -> Iterator[Finding]:
+def _judge(topology: Topology, tiers: _Tiers) -> Iterator[Finding]:
     tier, name, rule = topology.tier, topology.tier_name, "topology-tier-exists"
     if isinstance(topology.mode, Unknown):
         yield not_checked(topology.path, topology.mode, rule)
@@ -134,25 +158,21 @@ def _judge(topology: Topology, tree: _Tree) -> Iterator[Finding]:
         if isinstance(tier, Unknown):
             yield not_checked(path, tier, rule)
         else:
-            yield from _judge_number(tier, path, tree)
+            yield from _judge_number(tier, path, tiers)
     elif name is not None:
         path = f"{topology.path}.highestTierName"
         if isinstance(name, Unknown):
             yield not_checked(path, name, rule)
         else:
-            yield from _judge_name(name, path, tree)
+            yield from _judge_name(name, path, tiers)
 
 
-def _judge_number(tier: int, path: str, tree: _Tree) -> Iterator[Finding]:
-    rule, lowest, top = (
-        "topology-tier-exists",
-        min(tree.tiers, default=0),
-        max(tree.tiers, default=0),
-    )
-    if lowest <= tier <= top and tree.tiers:
+def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
+    rule, lowest, top = "topology-tier-exists", tiers.lowest, tiers.top
+    if lowest <= tier <= top:
         return
-    if tree.gap or not tree.tiers:
-        yield not_checked(path, tree.gap or LATE, rule)
+    if tiers.gap:
+        yield not_checked(path, tiers.gap, rule)
     elif tier > top:
         yield Finding(
             path=path,
@@ -171,15 +191,15 @@ def _judge_number(tier: int, path: str, tree: _Tree) -> Iterator[Finding]:
         )
 
 
-def _judge_name(name: str, path: str, tree: _Tree) -> Iterator[Finding]:
-    names = {node.tier_name for node in tree.nodes if node.tier_name}
-    if name in names:
+def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
+    if name in tiers.names:
         return
-    if tree.gap:
-        yield not_checked(path, tree.gap, "topology-tier-exists")
+    if tiers.gap:
+        yield not_checked(path, tiers.gap, "topology-tier-exists")
         return
-    close = nearest(name[:253], sorted(names)[:100])
-    listed = ", ".join(sorted(names)[:10]) or "none"
+    first = list(islice(tiers.names, 100))
+    close = nearest(name[:253], first)
+    listed = ", ".join(first[:10]) or "none"
     yield Finding(
         path=path,
         seen=f"is {show(name)}, but no HyperNode in this stack has that tierName, and Volcano then "

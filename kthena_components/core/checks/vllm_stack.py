@@ -15,7 +15,7 @@ from kthena_components.core.checks.kthena_reading import (
     show,
     whole,
 )
-from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.findings import Finding, Level, count_of, judge_by
 from kthena_components.core.known import MaybeInt, Unknown
 
 CHART = "vllm-stack"
@@ -66,8 +66,7 @@ def read_models(values: object, path: str) -> tuple[Model, ...] | Unknown:
 
 def judge_models(models: tuple[Model, ...]) -> list[Finding]:
     """Judge the models by every rule, all findings at once."""
-    found = (finding for model in models for rule in RULES for finding in rule(model))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(f for model in models for f in judge_by(RULES, model)))
 
 
 def size_of(value: object) -> MaybeInt | None:

@@ -28,7 +28,7 @@ from kthena_components.core.checks.volcano_reading import (
 )
 from kthena_components.core.checks.volcano_schema import volcano_schema
 from kthena_components.core.checks.volcano_topology import TOPOLOGY_RULES
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, judged, once_each
 
 __all__ = ["RULES", "TOPOLOGY_RULES", "judge_volcano_object"]
 
@@ -70,17 +70,13 @@ def judge_volcano_object(manifest: Mapping[str, Any], path: str = "") -> list[Fi
         manifest: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
-    found: dict[object, Finding] = {}
-    for finding in _found(manifest):
-        once = (finding.rule, finding.path) if finding.level is Level.UNKNOWN else finding
-        found.setdefault(once, finding)
-    return [tidy(finding).under(path) for finding in found.values()]
+    return [tidy(finding).under(path) for finding in once_each(_found(manifest))]
 
 
 def _found(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     for rule in RULES.get(identity(manifest), ()):
-        yield from rule(manifest)
+        yield from judged(rule, manifest)
     for topology in topologies(manifest):
         judges: tuple[TopologyRule, ...] = TOPOLOGY_RULES
         for judge in judges:
-            yield from judge(topology)
+            yield from judged(judge, topology)

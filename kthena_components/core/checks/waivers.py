@@ -15,7 +15,7 @@ from datetime import date
 from typing import Any
 
 from kthena_components.core.container_facts import as_map
-from kthena_components.core.findings import Finding, Level, Waiver, join_path, nearest
+from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver, join_path, nearest
 from kthena_components.core.known import Unknown, is_late
 
 PREFIX = "waive.kthena-components/"
@@ -96,7 +96,7 @@ def waive(
         read = read_waiver(entry, today)
         if isinstance(read, Finding):
             told.append(read)
-        elif entry.rule in found:
+        elif entry.rule in found or RULE_FAULT in found:  # what the rule that failed would find?
             waivers[entry.rule] = read
         else:
             told.append(unused(entry))

@@ -5,6 +5,7 @@ all are read. The caller hands over the objects of one cluster at a time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from kthena_components.core.checks.stack_capacity import NODE, gang_fits_hypernode
@@ -41,7 +42,7 @@ from kthena_components.core.checks.stack_subgroups import subgroup_has_pods
 from kthena_components.core.checks.stack_topology import hypernode_tree, topology_tier_exists
 from kthena_components.core.checks.stack_volumes import CLAIM, rwx_for_shared_model
 from kthena_components.core.checks.volcano_reading import HYPER_NODE, POD_GROUP, QUEUE, tidy
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, judged, once_each
 
 COMPARED: frozenset[Kind] = frozenset(
     {
@@ -100,14 +101,9 @@ def judge_stack(
             and all Services. If not, what is missing is told as not checked, or not at all.
     """
     stack = read_stack(manifests, paths, held, complete=complete)
-    found: dict[object, Finding] = {}
-    rules = [rule(stack) for rule in STACK_RULES]
+    rules = [judged(rule, stack) for rule in STACK_RULES]
     if budget is not None:
-        rules += [gpu_budget(stack, budget), surge_needs_spare_gpus(stack, budget)]
+        rules += [judged(rule, stack, budget) for rule in (gpu_budget, surge_needs_spare_gpus)]
     if gpu_types:
-        rules.append(gpu_type_allowed(stack, gpu_types))
-    for findings in rules:
-        for finding in findings:
-            once = (finding.rule, finding.path) if finding.level is Level.UNKNOWN else finding
-            found.setdefault(once, finding)
-    return [tidy(finding) for finding in found.values()]
+        rules.append(judged(gpu_type_allowed, stack, gpu_types))
+    return [tidy(finding) for finding in once_each(chain.from_iterable(rules))]

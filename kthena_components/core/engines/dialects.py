@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
 from kthena_components.core.engines.releases import TITLES, Release
-from kthena_components.core.engines.table import Row, load, release_for
+from kthena_components.core.engines.table import Row, load, release_for, rows_of
 
 
 def _size(field: str, least: int = 1, *, counted: bool = True) -> Use:
@@ -175,7 +175,7 @@ def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
     if release is None or not dialect.complete:
         return None
     spelling = flag.replace("_", "-") if dialect.underscores else flag
-    rows = [row for row in load(release.engine).rows if spelling in (*row.names, *row.off)]
+    rows = rows_of(release.engine, spelling)
     if not rows:
         return None
     row = max(rows, key=lambda row: row.until)

@@ -4,7 +4,7 @@ Nothing here reads or writes a command, and nothing here judges one: a rule that
 numbers with GPUs lives in `core/checks`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,21 @@ class Problem:
     """Whether the engine (or the shell) refuses to start. False: it starts, but reads badly."""
     option: bool = False
     """Whether it is about an option of the engine, as its own parser sees it."""
+
+
+MAX_PROBLEMS = 50
+"""Problems of one kind that one command line can have. Nobody would read the rest."""
+
+
+def capped(problems: Iterable[Problem]) -> list[Problem]:
+    """Leave out what nobody would read; those that let the engine start hide none that do not."""
+    kept: list[Problem] = []
+    room = {True: MAX_PROBLEMS, False: MAX_PROBLEMS}
+    for problem in problems:
+        if room[problem.hard]:
+            room[problem.hard] -= 1
+            kept.append(problem)
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from kthena_components.core.known import MaybeText, Unknown
@@ -15,7 +15,8 @@ from kthena_components.core.known import MaybeText, Unknown
 _LONGEST = 1 << 20
 """Characters of the longest file: no ConfigMap holds more than 1 MiB."""
 _DEEPEST = 20
-_MOST_WORDS = 2000
+_MOST_VALUES = 10_000
+"""Keys and values of the longest file, each of which may become a word of a command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,22 @@ class Absent:
     """A file that is surely not there."""
 
     because: str
+
+
+class Contents(tuple[tuple[str, MaybeText], ...]):  # noqa: SLOT001 - it remembers
+    """Files by path, each with its text. Many containers of a pod may have the same ones."""
+
+    @cached_property
+    def by_path(self) -> Mapping[str, MaybeText]:
+        """The first of each path."""
+        return dict(reversed(self))
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +57,9 @@ class Mount:
 
     def read(self, path: str) -> MaybeText | Absent:
         """Give the text of a file of this mount."""
-        inside = path[len(self.path) :].lstrip("/")
-        for name, text in self.files:
-            if name == inside:
-                return text
-        return self.gap or Absent(f"{self.source} has no key that becomes {path}")
+        files = self.files if isinstance(self.files, Contents) else Contents(self.files)
+        absent = self.gap or Absent(f"{self.source} has no key that becomes {path}")
+        return files.by_path.get(path[len(self.path) :].lstrip("/"), absent)
 
 
 Files = tuple[Mount, ...]
@@ -83,10 +98,13 @@ def read_yaml(text: str) -> Mapping[Any, Any] | Unknown:
 
 def _beyond(yaml: Any, events: Iterable[Any]) -> str | None:
     """Say which limit a file goes beyond, if any."""
-    depth = 0
+    depth = values = 0
     for event in events:
         if isinstance(event, yaml.AliasEvent):
             return "it has aliases, which are not followed here"
+        values += isinstance(event, yaml.ScalarEvent)
+        if values > _MOST_VALUES:
+            return f"it has more than {_MOST_VALUES} keys and values"
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
@@ -97,8 +115,7 @@ def _beyond(yaml: Any, events: Iterable[Any]) -> str | None:
 def as_flags(config: Mapping[Any, Any], write: Callable[[str, object], list[str]]) -> list[str]:
     """Write the map of a config file as the words of a command line, as the engines do."""
     named = ((key, value) for key, value in config.items() if isinstance(key, str))
-    words = [word for key, value in named for word in write(key, value)]
-    return words[:_MOST_WORDS]
+    return [word for key, value in named for word in write(key, value)]
 
 
 def vllm_flag(key: str, value: object) -> list[str]:

@@ -65,6 +65,14 @@ def repeated(option: Option, given: Sequence[str]) -> Mistake:
     return Mistake(text, "keep one", hard=False)
 
 
+def not_taken(shown: str, dialect: Dialect, *, positional: bool) -> Mistake:
+    """Speak of words that belong to no option."""
+    takes = "only one bare word, the model" if positional else "no bare word"
+    text = f"{dialect.engine} takes {takes}: '{shown}' belongs to no option"
+    remedy = "remove it, or write the option that it belongs to in front of it"
+    return Mistake(text, remedy, by_release=True)
+
+
 def not_accepted(
     head: str, shown: str, meaning: Meaning, dialect: Dialect
 ) -> tuple[Mistake | None, Sequence[str]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from kthena_components.core.images import read_image
 
@@ -72,6 +73,12 @@ _HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "infe
 def may_start_one(text: str) -> bool:
     """Tell quickly whether a text can start a program that is known here."""
     return RAY_SCRIPT_NAME in text or any(hint in text for hint in _HINTS)
+
+
+@lru_cache(maxsize=8)
+def files_may_start_one(files: tuple[tuple[str, object], ...]) -> bool:
+    """Tell the same of the texts of mounted files, which many containers may share."""
+    return any(may_start_one(text) for _, text in files if isinstance(text, str))
 
 
 def find_program(words: Sequence[str]) -> Start | None:

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kthena_components.core.engines.facts import Problem
+from kthena_components.core.engines.facts import MAX_PROBLEMS, Problem, capped
 from kthena_components.core.engines.options import Option, Use
 from kthena_components.core.engines.programs import RAY_SCRIPT_NAME
 from kthena_components.core.engines.table import load
@@ -30,7 +30,7 @@ class Ray:
         """Put together what two commands of one script say: the head's side wins."""
         head = other if other.role == "head" or self.role is None else self
         size = other if other.size is not None else self
-        problems = self.problems + other.problems
+        problems = tuple(capped(self.problems + other.problems))
         return Ray(head.role, size.size, size.where, problems)
 
 
@@ -73,7 +73,8 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
     if words[0] == "start":
         flags = [word.partition("=")[0] for word in words if word.startswith("--")]
         joins = "worker" if "--address" in flags else None
-        problems = tuple(_no_option(flag) for flag in flags if not _is_known(flag))
+        unknown = [flag for flag in flags if not _is_known(flag)]
+        problems = tuple(map(_no_option, unknown[:MAX_PROBLEMS]))
         return Ray("head" if "--head" in flags else joins, problems=problems)
     own = words[: words.index("--")] if "--" in words else words
     found = flag_value(own, ("--min-nodes",))

@@ -17,6 +17,7 @@ from kthena_components.core.engines.programs import (
     Program,
     Start,
     base_name,
+    files_may_start_one,
     find_program,
     may_start_one,
     shell_operand,
@@ -90,10 +91,11 @@ def read_command(
         None when neither an engine nor a Ray helper is started, for all that can be seen.
     """
     texts = [text for text in (*argv, *env.values()) if isinstance(text, str)]
-    mounted = (text for mount in files for _, text in mount.files if isinstance(text, str))
-    if not (any(map(may_start_one, texts)) or any(map(may_start_one, mounted))):
+    if not (
+        any(map(may_start_one, texts)) or any(files_may_start_one(mount.files) for mount in files)
+    ):
         return None
-    longest = max(map(len, texts))
+    longest = max(map(len, texts), default=0)
     if longest > MAX_ITEM:
         text = f"one item has {longest} characters, and no Linux takes more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
@@ -146,6 +148,7 @@ class _Search:
         start = find_program(words)
         before = len(self.engines)
         if self.level > _MAX_LEVEL:
+            self.scope.unread = Unknown(f"its shells are nested more than {_MAX_LEVEL} deep")
             return 0
         if start is None:
             self.mounted(words[1 if words[:1] == ["exec"] else 0 :])
@@ -190,10 +193,14 @@ class _Search:
 
     def mounted(self, words: Sequence[str]) -> None:
         """Read a script that is mounted in the container, if the first word is one."""
-        text = self.scope.file(words[0]) if words and self.files < _MAX_FILES else None
-        if isinstance(text, str) and _is_shell_script(text):
-            self.files += 1
-            self.inside(text, words)
+        text = self.scope.file(words[0]) if words else None
+        if not isinstance(text, str) or not _is_shell_script(text):
+            return
+        self.files += 1
+        if self.files > _MAX_FILES:
+            self.scope.unread = Unknown(f"it runs more than {_MAX_FILES} scripts")
+            return
+        self.inside(text, words)
 
     def inside(self, text: str, positional: Sequence[str]) -> None:
         """Read a script with parameters of its own."""
@@ -235,11 +242,14 @@ class _Search:
 
     def result(self) -> CommandFacts | None:
         """Put together what was found; None when that is nothing."""
-        if not (self.engines or self.helpers):
+        unread = self.scope.unread
+        if not (self.engines or self.helpers or unread):
             return None
         facts = self.engines[0] if self.engines else CommandFacts()
         if self.broken is not None:
             facts = _unreadable(self.broken, facts)
+        elif unread is not None:
+            facts = replace(_blank(facts, unread.because), hidden=unread)
         elif self.beside:
             facts = _blank(facts, "the script starts several engines side by side")
         elif len(self.engines) > 1:

@@ -11,9 +11,9 @@ from typing import Any
 
 from kthena_components.core.engines.argv import following, is_flag, is_line, pieces, words_of
 from kthena_components.core.engines.dialects import option_elsewhere
-from kthena_components.core.engines.facts import CommandFacts, Problem
+from kthena_components.core.engines.facts import CommandFacts, Problem, capped
 from kthena_components.core.engines.files import read_yaml
-from kthena_components.core.engines.mistakes import Mistake, not_accepted, repeated
+from kthena_components.core.engines.mistakes import Mistake, not_accepted, not_taken, repeated
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.values import Refused, convert, stated, too_small
 from kthena_components.core.engines.words import Scope, has_gap
@@ -24,8 +24,8 @@ _FIELDS = fields(CommandFacts)
 _ANYTHING = Option("", type="any-json")
 _REFUSED = "refused"
 """The type of an option that is known and ends the start (SGLang's DeprecatedAction)."""
-MAX_PROBLEMS = 50
-"""Problems that one command line can have. Nobody would read the rest."""
+_MAX_GUESSES = 200
+"""Flags of one command line that are compared with all options, which takes a millisecond each."""
 
 
 @dataclass(slots=True)
@@ -48,6 +48,7 @@ class Reading:
     """Why a value that is not stated may be stated all the same, out of sight."""
     doubts: dict[str, Unknown] = field(default_factory=dict)
     _given: dict[str, dict[str, str]] = field(default_factory=dict)
+    _guesses: int = 0
 
     def read(self, words: Sequence[str]) -> "Reading":
         """Read all arguments."""
@@ -135,7 +136,7 @@ class Reading:
         else:
             self.values, self.where = {**file.values, **self.values}, {**where, **self.where}
         told = (replace(problem, text=f"in {path}, {problem.text}") for problem in file.problems)
-        self.problems += list(told)[: MAX_PROBLEMS - len(self.problems)]
+        self.problems = capped([*self.problems, *told])
 
     def take_model(self, *, positional: bool) -> None:
         """Take the model from the bare words, and note those that may hold flags."""
@@ -150,15 +151,8 @@ class Reading:
         # Behind a word that is not known, a bare word may be a value.
         sure = self.hidden is None and not any(map(has_gap, self.bare))
         if rest and sure and self.dialect.complete:
-            self._extra(rest, positional=positional)
-
-    def _extra(self, rest: Sequence[str], *, positional: bool) -> None:
-        shown = " ".join(self.scope.show(word) for word in rest)
-        engine = self.dialect.engine
-        takes = "only one bare word, the model" if positional else "no bare word"
-        text = f"{engine} takes {takes}: '{self.scope.show(shown)}' belongs to no option"
-        remedy = "remove it, or write the option that it belongs to in front of it"
-        self.problem(rest[0], Mistake(text, remedy, by_release=True))
+            shown = self.scope.show(" ".join(map(self.scope.show, rest)))
+            self.problem(rest[0], not_taken(shown, self.dialect, positional=positional))
 
     def facts(self, engine: str) -> CommandFacts:
         """Give what the flags of this dialect can state; the rest has its default."""
@@ -214,9 +208,10 @@ class Reading:
         if given is None:
             given, at = (items[at] if at < len(items) else ""), at + 1
         inner = convert(_ANYTHING, "", self.scope.read(given), in_shell=True)
-        before = self.options.get(option.name)
-        whole = {**before, key: inner} if isinstance(before, dict) else {key: inner}
-        self.options[option.name] = whole
+        whole = self.options.get(option.name)
+        if not isinstance(whole, dict):
+            whole = self.options[option.name] = {}
+        whole[key] = inner
         if option.use and option.use.key == key:
             value = stated(option.use, {key: inner})
             self._state(option, written, value, f"{written} {given}", self.scope.show(given))
@@ -274,20 +269,22 @@ class Reading:
         release = self.dialect.release
         doubt = mistake.by_release and (release is None or not release.sure)
         text = mistake.text + (release.note if doubt and release else "")
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(
-                Problem(
-                    flag=self.scope.show(flag),
-                    text=text,
-                    remedy=mistake.remedy,
-                    hard=mistake.hard and not doubt,
-                    option=True,
-                )
-            )
+        noted = Problem(
+            flag=self.scope.show(flag),
+            text=text,
+            remedy=mistake.remedy,
+            hard=mistake.hard and not doubt,
+            option=True,
+        )
+        self.problems = capped([*self.problems, noted])
         return Unknown(text)
 
     def _not_accepted(self, head: str, meaning: Meaning) -> None:
         """Note a flag that the engine refuses or cannot tell from others."""
+        self._guesses += 1
+        if self._guesses > _MAX_GUESSES:
+            self.hide(f"more than {_MAX_GUESSES} options are not known here")
+            return
         shown = self.scope.show(head)
         mistake, meant = not_accepted(head, shown, meaning, self.dialect)
         if mistake is None:

@@ -113,11 +113,16 @@ def _run(lexer: Lexer, scope: Scope) -> Iterator[Command]:
 
 def _sourced(command: list[str], scope: Scope) -> str | None:
     """Give the text of a mounted file that a script takes in with `.` or `source`."""
-    if command[0] not in {".", "source"} or len(command) == 1 or scope.sourced == _MAX_SOURCED:
+    if command[0] not in {".", "source"} or len(command) == 1:
         return None
     text = scope.file(command[1])
+    if not isinstance(text, str):
+        return None
     scope.sourced += 1
-    return text if isinstance(text, str) else None
+    if scope.sourced > _MAX_SOURCED:
+        scope.unread = Unknown(f"its script takes in more than {_MAX_SOURCED} files")
+        return None
+    return text
 
 
 def _assign(words: list[str], scope: Scope, *, certain: bool) -> None:

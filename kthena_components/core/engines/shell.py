@@ -255,16 +255,15 @@ class Lexer:
 
     def _positional(self, name: str, *, quoted: bool) -> None:
         """Expand `$0`, `$1`, `$@`. The shell's own parameters are gaps."""
-        given = self.scope.positional
-        if name in "@*":
-            for index, text in enumerate(given[1:]):
-                if index:
-                    self._end_word()
-                self._insert(text, quoted=quoted)
-        elif name.isdigit() and len(name) < _MAX_DEPTH:
-            self._insert("".join(given[int(name) : int(name) + 1]), quoted=quoted)
-        else:
+        given, number = self.scope.positional, name.isdigit() and len(name) < _MAX_DEPTH
+        texts = given[int(name) : int(name) + 1] or ("",) if number else given[1:]
+        if not (number or name in "@*") or not self.scope.fits(*texts):
             self._computed(f"${name}")
+            return
+        for index, text in enumerate(texts):
+            if index:
+                self._end_word()
+            self._insert(text, quoted=quoted)
 
     def _insert(self, value: str, *, quoted: bool) -> None:
         # In quotes a variable is one word, else as many as its blanks make.

@@ -65,7 +65,7 @@ class Table:
 
     def history(self, spelling: str) -> list[tuple[int, int]]:
         """Give the spans of releases that have a spelling, oldest first, as places."""
-        spans = ((row.since, row.until) for row in self.rows if spelling in (*row.names, *row.off))
+        spans = ((row.since, row.until) for row in rows_of(self.engine, spelling))
         joined: list[tuple[int, int]] = []
         for since, until in sorted(spans):
             if joined and since <= joined[-1][1] + 1:
@@ -84,6 +84,20 @@ def load(engine: str) -> Table:
     place = {text: at for at, text in enumerate(texts)}
     rows = tuple(_row(row, place) for row in table["options"])
     return Table(engine, tuple(map(_version, texts)), texts, rows, table["reader"])
+
+
+def rows_of(engine: str, spelling: str) -> tuple[Row, ...]:
+    """Give every form that an option has had, by one of its spellings."""
+    return _by_spelling(engine).get(spelling, ())
+
+
+@cache
+def _by_spelling(engine: str) -> Mapping[str, tuple[Row, ...]]:
+    found: dict[str, tuple[Row, ...]] = {}
+    for row in load(engine).rows:
+        for name in dict.fromkeys((*row.names, *row.off)):
+            found[name] = (*found.get(name, ()), row)
+    return found
 
 
 def _version(text: str) -> Version:

@@ -74,6 +74,8 @@ class Scope:
     """What the container runs. None: it is not known."""
     sourced: int = 0
     """Files that scripts have taken in."""
+    unread: Unknown | None = None
+    """Why more may be run than was read."""
     absent: list[str] = field(default_factory=list)
     """What is said of files that are named and surely not there."""
     _gaps: list[tuple[str, str]] = field(default_factory=list)
@@ -139,10 +141,15 @@ class Scope:
             return self.gap(written, f"{name} has no literal value in this container's env")
         if isinstance(value, Unknown):
             return self.gap(written, value.because)
-        self._inserted += len(value)
-        if self._inserted > _MAX_INSERTED:
+        if not self.fits(value):
             return self.gap(written, f"variables insert more than {_MAX_INSERTED} characters")
         return value
+
+    def fits(self, *values: str) -> bool:
+        """Count what replaces a variable, and tell whether there is room for it."""
+        if self._inserted <= _MAX_INSERTED:
+            self._inserted += sum(map(len, values)) + len(values)
+        return self._inserted <= _MAX_INSERTED
 
     def read(self, word: str) -> MaybeText:
         """Give a word's text, or why it is not known."""

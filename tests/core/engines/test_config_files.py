@@ -195,7 +195,8 @@ def test_a_script_may_take_in_another_one() -> None:
 def test_a_script_that_takes_in_itself_comes_to_an_end() -> None:
     text = "vllm serve M -tp 8\n" + ". /s/a.sh\n" * 1000
 
-    assert read("sh /s/a.sh", mount(text, "/s/a.sh")).tensor == 8
+    read_so_far = read("sh /s/a.sh", mount(text, "/s/a.sh")).tensor
+    assert read_so_far == Unknown("its script takes in more than 16 files")
 
 
 def test_what_is_no_script_of_a_shell_is_not_read() -> None:
@@ -208,8 +209,69 @@ def test_scripts_that_start_themselves_come_to_an_end() -> None:
     text = "vllm serve M -tp 8\n" + "sh /s/a.sh\n" * 1000
     began = time.process_time()  # work, which a busy machine does not make more
 
-    assert read("sh /s/a.sh", mount(text, "/s/a.sh")).tensor == 8
+    read_so_far = read("sh /s/a.sh", mount(text, "/s/a.sh")).tensor
+    assert isinstance(read_so_far, Unknown)
     assert time.process_time() - began < 2
+
+
+def test_a_file_of_more_values_than_are_read_hides_what_the_command_line_leaves_open() -> None:
+    text = "".join(f"x{n}: 1\n" for n in range(6000)) + "tensor-parallel-size: 8\n"
+    facts = read(f"vllm serve M -pp 2 --config {AT}", mount(text))
+    assert facts.pipeline == 2
+    assert facts.tensor == Unknown(
+        f"the file of --config {AT} cannot be read: it has more than 10000 keys and values"
+    )
+
+
+def test_what_stands_behind_a_thousand_options_of_a_file_is_read() -> None:
+    text = "".join(f"x{n}: 1\n" for n in range(1500)) + "tensor-parallel-size: 8\n"
+    assert read(f"vllm serve M --config {AT}", mount(text)).tensor == 8
+
+
+def test_files_that_are_taken_in_are_read_up_to_a_limit_that_is_told() -> None:
+    def facts(count: int) -> CommandFacts:
+        names = [f"s{n}.sh" for n in range(count)]
+        files = tuple((name, "export TP=8") for name in names)
+        text = "".join(f". /s/{name}\n" for name in names) + "vllm serve M -tp $TP"
+        found = read_command(["sh", "-c", text], {}, files=(Mount("/s", files),))
+        assert found is not None
+        return found
+
+    assert facts(16).tensor == 8
+    assert facts(17).tensor == Unknown("its script takes in more than 16 files")
+
+
+def test_scripts_are_followed_up_to_a_limit_that_is_told() -> None:
+    def facts(count: int) -> CommandFacts:
+        last = f"s{count - 1}.sh"
+        files = [(f"s{n}.sh", "true") for n in range(count - 1)] + [(last, "vllm serve M -tp 8")]
+        text = "".join(f"/s/{name}\n" for name, _ in files)
+        found = read_command(["sh", "-c", text], {}, files=(Mount("/s", tuple(files)),))
+        assert found is not None
+        return found
+
+    assert facts(16).tensor == 8
+    told = facts(17)
+    assert told.tensor == told.model == Unknown("it runs more than 16 scripts")
+
+
+def test_shells_are_followed_up_to_a_depth_that_is_told() -> None:
+    def facts(depth: int) -> CommandFacts:
+        files = [(f"s{n}.sh", f"sh /s/s{n + 1}.sh") for n in range(depth - 1)]
+        files.append((f"s{depth - 1}.sh", "vllm serve M -tp 8"))
+        found = read_command(["sh", "/s/s0.sh"], {}, files=(Mount("/s", tuple(files)),))
+        assert found is not None
+        return found
+
+    assert facts(8).tensor == 8
+    assert facts(9).tensor == Unknown("its shells are nested more than 8 deep")
+
+
+def test_a_container_without_a_word_of_its_own_may_mount_a_script() -> None:
+    files = (mount("vllm serve M\n", "/scripts/start.sh"),)
+
+    assert read_command([], {}, files=files) is None
+    assert read_command([], {"LATE": Unknown("it is not known yet")}, files=files) is None
 
 
 def test_the_nearest_mount_is_read() -> None:

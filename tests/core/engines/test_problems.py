@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kthena_components.core.engines import Problem, read_command
-from kthena_components.core.engines.reading import MAX_PROBLEMS
+from kthena_components.core.engines.facts import MAX_PROBLEMS
 from kthena_components.core.known import Unknown
 
 CASES: dict[str, tuple[str, Problem]] = {
@@ -288,6 +288,18 @@ def test_an_item_that_no_linux_takes_is_not_read() -> None:
 
 def test_problems_end_somewhere() -> None:
     assert len(problems_of("vllm", "serve", *["-tp8"] * 1000)) == MAX_PROBLEMS
+
+
+def test_problems_that_end_no_start_hide_none_that_does() -> None:
+    short = ["--tensor-parallel-s", "8"] * 1000
+    found = problems_of("vllm", "serve", "M", *short, "-tp8")
+    assert [problem.hard for problem in found].count(False) == MAX_PROBLEMS
+    assert found[-1].flag == "-tp8"
+    assert found[-1].hard
+    started = ["ray", "start", *["--none"] * 1000]
+    facts = read_command(["sh", "-c", f"{' '.join(started)}; multi-node-serving.sh leader x"], {})
+    assert facts is not None
+    assert facts.problems[-1].hard
 
 
 def test_a_flag_that_is_not_known_is_passed_over_with_its_value() -> None:

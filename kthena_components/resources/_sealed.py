@@ -1,0 +1,92 @@
+"""Secret values of a program's config in places that refusals quote. None of them is shown.
+
+An Output is never looked at, so it needs nothing here (_late.py).
+"""
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pulumi
+
+from kthena_components.core.findings import Finding
+from kthena_components.core.secrecy import SECRET, conceal, hide
+from kthena_components.core.stack import StackConfig, read_values
+
+_SHORT = 4
+"""Characters below which a secret text is looked for as a whole value only, not in longer ones."""
+
+
+def shown_of_stack(
+    findings: Sequence[Finding],
+    judge: Callable[[StackConfig], Iterable[Finding]],
+    config: StackConfig,
+) -> list[Finding]:
+    """Show what was found in a stack without its secret config values."""
+    values = {key: _hidden(text) if key in config.secret_keys else text
+              for key, text in config.values.items()}  # fmt: skip
+    shadow = replace(config, values=values)
+    return conceal(findings, judge, shadow, read_values(shadow))
+
+
+def _hidden(text: str) -> str:
+    """Hide a config value, but not whether there is one."""
+    value = _structure(text)
+    return json.dumps(hide(value)) if isinstance(value, list | dict) else SECRET if text else ""
+
+
+def _structure(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def shown_of_args(
+    findings: Sequence[Finding], judge: Callable[[Any], Iterable[Finding]], args: Any
+) -> Sequence[Finding]:
+    """Show what was found in a component's args without what a program has read in plain text.
+
+    `config.get` gives the value of a secret key as any other text.
+    """
+    shadow = _without(args, config_secrets()) if findings else args
+    return findings if shadow is args else conceal(findings, judge, shadow)
+
+
+def config_secrets() -> frozenset[str]:
+    """Give every text and number among the secret config values of the program that runs."""
+    values = pulumi.runtime.get_config_env()
+    keys = pulumi.runtime.get_config_secret_keys_env()
+    stated = [values[key] for key in keys if key in values]
+    return frozenset(leaf for text in stated for leaf in (text, *_leaves(_structure(text)))) - {""}
+
+
+def holds_secret(text: str, secrets: Iterable[str]) -> bool:
+    """Tell whether a text is, or holds, one of some secret texts."""
+    return any(text == secret or (len(secret) >= _SHORT and secret in text) for secret in secrets)
+
+
+def _leaves(value: Any) -> list[str]:
+    if isinstance(value, list | dict):
+        items = value.values() if isinstance(value, dict) else value
+        return [leaf for item in items for leaf in _leaves(item)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]
+
+
+def _without(value: Any, secrets: frozenset[str]) -> Any:
+    """Hide texts and numbers that hold a secret, keys as well; give itself what holds none."""
+    if isinstance(value, Mapping):
+        fields = {_shown(key, secrets): _without(item, secrets) for key, item in value.items()}
+        same = fields.keys() == value.keys() and all(fields[key] is value[key] for key in fields)
+        return value if same else fields
+    if isinstance(value, list | tuple):
+        items = [_without(item, secrets) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    return _shown(value, secrets)
+
+
+def _shown(value: Any, secrets: frozenset[str]) -> Any:
+    known = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return SECRET if known and holds_secret(str(value), secrets) else value
