@@ -281,7 +281,7 @@ def _unseen(stack: Reviewed) -> Iterator[str]:
         yield "- The policies: the preview ran without a policy pack, or does not tell"
     missing = stack.gpus.not_known
     if missing:
-        yield f"- The GPUs of {count_of(missing, 'role')}: a number is known only after the update"
+        yield f"- The GPUs of {count_of(missing, 'role')}: known after the update, or a secret"
 
 
 def _finding(item: Said) -> str:

@@ -30,6 +30,9 @@ _NAMES = ("serving", "namespace", "role", "backend")
 _LONGEST_NAME = 253
 _COUNTS = ("groups", "engines", "pods", "gpus_per_pod", "world_size", "gpus")
 
+_SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+"""What marks a secret in an event. Source: pulumi sdk/go/common/resource/sig."""
+
 Row = Mapping[str, Any]
 Key = tuple[str, str, str, int]
 
@@ -124,9 +127,12 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
         return []
     body = {**inputs, **identity(step.type)}
     facts = read_manifest(body)
+    spec, metadata = as_map(body.get("spec")), as_map(body.get("metadata"))
+    if facts is not None and _is_sealed(spec):
+        return [_whole({"serving": metadata.get("name"), "namespace": metadata.get("namespace"),
+                        "backend": step.kind, **dict.fromkeys((*_COUNTS, *_SIZES))})]  # fmt: skip
     if facts is None or not _serves(facts):
         return []
-    spec, metadata = as_map(body.get("spec")), as_map(body.get("metadata"))
     field = _GROUPS.get(step.kind)
     groups: MaybeInt = 1 if field is None else as_count(spec.get(field), field, 1)
     namespace = metadata.get("namespace")
@@ -141,6 +147,20 @@ def identity(resource_type: str) -> dict[str, str]:
     """Read apiVersion and kind from a type such as `kubernetes:apps/v1:StatefulSet`."""
     _, version, kind = (*resource_type.split(":"), "", "")[:3]
     return {"apiVersion": version.removeprefix("core/"), "kind": kind}
+
+
+def _is_sealed(part: Any) -> bool:
+    """Tell whether a secret hides a part: for one in a list, the provider hides the whole list."""
+    parts = [part]
+    while parts:
+        item = parts.pop()
+        if isinstance(item, Mapping):
+            if item.get(_SIGNATURE) == _SECRET:
+                return True
+            parts += item.values()
+        elif isinstance(item, list):
+            parts += item
+    return False
 
 
 def _serves(facts: ServingFacts) -> bool:

@@ -16,6 +16,7 @@ from tests.cli.previews import (
     row,
     serving,
     step,
+    urn,
     violation,
 )
 
@@ -80,7 +81,7 @@ def test_several_stacks_are_summed(review: Review) -> None:
 def test_gpus_that_are_not_known_are_told_and_not_counted(review: Review) -> None:
     ran = review(prod=events(serving([row()], [row(gpus="?", gpus_per_pod="?")])))
     assert cells(ran.out, "serving/llama")[-2] == "16 → ?"
-    assert "- The GPUs of 1 role: a number is known only after the update" in ran.lines
+    assert "- The GPUs of 1 role: known after the update, or a secret" in ran.lines
 
 
 def test_a_mandatory_finding_refuses(review: Review) -> None:
@@ -167,3 +168,17 @@ def test_nothing_touched_is_said(review: Review) -> None:
     assert ran.status == 0
     told = ["No stack is touched.", "", "Stack old: its file is deleted.", "", MARK]
     assert ran.lines[-5:] == told
+
+
+def test_a_serving_that_a_secret_hides_is_told_and_not_left_out(review: Review) -> None:
+    mark = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+    hidden = {**mark, "ciphertext": "[secret]"}
+    body = {
+        "metadata": {"name": "llama", "namespace": "serving"},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": hidden}}},
+    }
+    made = step("create", urn("kubernetes:apps/v1:Deployment", "llama"), None, body)
+    ran = review(prod=events(made))
+    assert cells(ran.out, "serving/llama (new)")[4:6] == ["?", "?"]
+    assert "those of 1 more are not known" in ran.out
+    assert "- The GPUs of 1 role: known after the update, or a secret" in ran.lines
