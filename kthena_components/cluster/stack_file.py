@@ -101,7 +101,7 @@ def usable_kubeconfig(
         return path
     found = programs_of(content, context or _current(content))
     if found:
-        bound = "of what a stack file names nothing is run, and no file is sent"
+        bound = "no program is run and no file is sent that a stack file names"
         instead = "Look at it, then name it yourself with --kubeconfig, or add --allow-exec"
         raise StackFileError(f"{stated}, and {', '.join(found)}, but {bound}. {instead}")
     return anchored(content, str(path.absolute().parent))

@@ -99,8 +99,7 @@ def _require_regular(seen: os.stat_result) -> None:
     odd = odd_kind(seen)
     if odd:
         raise _OddError(
-            f"is {odd}, and only regular files are read where nobody named the file itself: "
-            "remove it, or give it as an argument of its own"
+            f"is {odd}, and only a regular file is read here: put one in its place, or remove it"
         )
 
 

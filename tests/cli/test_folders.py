@@ -163,7 +163,7 @@ def test_what_takes_the_place_of_a_file_is_not_waited_for(
 
     monkeypatch.setattr(check, "find_files", swapped)
     done = run(".")
-    assert done.err.startswith("a.yaml: is a pipe, and only regular files are read")
+    assert done.err.startswith("a.yaml: is a pipe, and only a regular file is read")
     assert done.status == 2
 
 
@@ -178,7 +178,7 @@ def test_what_is_swapped_at_the_last_moment_is_not_waited_for(
         patched.setattr(Path, "stat", lambda *_, **__: regular)
         told = read_text(str(pipe), named=False)
     assert isinstance(told, Unreadable)
-    assert told.because.startswith("is a pipe, and only regular files are read")
+    assert told.because.startswith("is a pipe, and only a regular file is read")
 
 
 def test_pipes_that_are_named_are_read_each_once(run: Command) -> None:
@@ -209,7 +209,7 @@ def test_the_config_in_a_folder_of_a_model_is_not_waited_for(run: Command, write
     os.mkfifo("model/config.json")
     done = run("--model-config", "m=model", "a.yaml")
     assert done.err.startswith(
-        "kthena-components check: --model-config m: model/config.json is a pipe, and only regular"
+        "kthena-components check: --model-config m: model/config.json is a pipe, and only a regular"
     )
     assert done.status == 2
 

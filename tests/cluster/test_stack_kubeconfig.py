@@ -77,7 +77,7 @@ def test_a_program_that_the_tree_names_is_not_run(doctor: Doctor) -> None:
     written(touching())
     assert doctor() == (
         "Pulumi.s.yaml: kubeconfig names tree/kubeconfig, and its user 'u' runs 'sh -c touch ran' "
-        "(exec), but of what a stack file names nothing is run, and no file is sent. Look at it, "
+        "(exec), but no program is run and no file is sent that a stack file names. Look at it, "
         "then name it yourself with --kubeconfig, or add --allow-exec"
     )
     assert not list(Path().rglob("ran"))
@@ -99,7 +99,7 @@ def test_a_program_for_an_auth_provider_is_not_run(doctor: Doctor) -> None:
     stack()
     config = {"cmd-path": "sh", "cmd-args": "-c 'touch ran'"}
     written({"auth-provider": {"name": "gcp", "config": config}})
-    assert "its user 'u' runs 'sh -c 'touch ran'' (auth-provider), but of what" in doctor()
+    assert "its user 'u' runs 'sh -c 'touch ran'' (auth-provider), but no program is" in doctor()
     assert not list(Path().rglob("ran"))
     written({"auth-provider": {"name": "oidc"}})
     assert "its user 'u' logs in by 'oidc' (auth-provider), but" in doctor()
@@ -110,7 +110,7 @@ def test_a_file_that_the_tree_names_is_not_sent(doctor: Doctor) -> None:
     Path("secret").write_text("mine")
     written({"tokenFile": "../secret"})
     said = doctor()
-    assert "its user 'u' sends what stands in the file '../secret' (tokenFile), but of" in said
+    assert "its user 'u' sends what stands in the file '../secret' (tokenFile), but no" in said
     assert ANSWERS in doctor("--allow-exec")
 
 
@@ -152,9 +152,9 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: path.write_text("users: []\nusers: []\n"),
         "states 'users' twice in one map: remove one of the two",
     ),
-    "a pipe": (os.mkfifo, "is a pipe, and only regular files are read"),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, and only regular files"),
-    "a folder": (Path.mkdir, "is a folder, and only regular files are read"),
+    "a pipe": (os.mkfifo, "is a pipe, and only a regular file is read"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, and only a regular file"),
+    "a folder": (Path.mkdir, "is a folder, and only a regular file is read"),
     "nothing": (lambda _: None, "cannot be read: No such file or directory"),
     "no map": (lambda path: path.write_text("[]"), "holds no map of settings"),
     "odd users": (

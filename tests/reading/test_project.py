@@ -170,7 +170,7 @@ def doctor(
 
 
 ODD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a pipe": (os.mkfifo, "is a pipe, and only regular files are read"),
+    "a pipe": (os.mkfifo, "is a pipe, and only a regular file is read"),
     "a link out": (lambda path: path.symlink_to("/etc/hostname"), "leads out of "),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "leads out of "),
     "a link to nothing": (

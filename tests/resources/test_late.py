@@ -9,6 +9,7 @@ import pytest
 
 from kthena_components.core.findings import SpecError
 from kthena_components.core.known import LATE_CLOSE, LATE_OPEN, is_late
+from kthena_components.core.visible import escaped
 from kthena_components.resources._late import Late, hide, without_tokens
 from tests.resources.build import late, serving, unknown
 from tests.support.recorder import UNKNOWN, Recorded, attempt, record, secrets_in
@@ -170,8 +171,8 @@ def test_without_outputs_nothing_is_walked() -> None:
 def test_text_that_could_be_a_token_is_refused(character: str) -> None:
     (found,) = findings({"roles": [{"name": f"a{character}b"}]})
     assert found == (
-        f"roles[0].name: is 'a{character}b', but must be text without the characters U+E000 and "
-        "U+E001, which stand for Outputs here. Remove them. [type]"
+        f"roles[0].name: is 'a{escaped(character)}b', but must be text without the characters "
+        "U+E000 and U+E001, which stand for Outputs here. Remove them. [type]"
     )
 
 
