@@ -12,6 +12,7 @@ from bench.checking import compare_checks
 from bench.commands import measure_commands
 from bench.compiling import measure_compile
 from bench.engine import BenchError
+from bench.growth import SIZES, measure_growth
 from bench.imports import costly_modules, measure_imports
 from bench.packs import compare_packs
 from bench.programs import Case, compare
@@ -37,12 +38,17 @@ class Effort:
     """Runs of each command before those."""
     imports: int
     """Runs of each import, and of the compilation."""
+    grown: tuple[int, int]
+    """Sizes of what grows, the second ten times the first."""
 
 
 FULL: Final = Effort(
-    sizes=(1, 100, 300), up=100, judged=1000, checked=10_000, repeats=5, warm=1, imports=11
+    sizes=(1, 100, 300), up=100, judged=1000, checked=10_000, repeats=5, warm=1, imports=11,
+    grown=SIZES,
+)  # fmt: skip
+QUICK: Final = Effort(
+    sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1, grown=(20, 200)
 )
-QUICK: Final = Effort(sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1)
 TOP: Final = 5
 
 
@@ -70,6 +76,7 @@ def measure(effort: Effort) -> Report:
     _say("commands of the dev stack")
     commands = measure_commands(effort.repeats, effort.warm)
     checks = list(compare_checks(effort.checked, effort.repeats, _say))
+    shapes = list(measure_growth(effort.grown, _say))
     return Report(
         programs=[compare(case, _say) for case in _cases(effort)],
         imports=imports,
@@ -77,6 +84,7 @@ def measure(effort: Effort) -> Report:
         compile=compiled,
         commands=commands,
         checks=checks,
+        shapes=shapes,
         packs=compare_packs(effort.judged, effort.repeats, effort.warm, _say),
     )
 

@@ -163,13 +163,18 @@ def checked(write: Callable[[int], str]) -> Shape:
     """Check a file as the command does."""
 
     def shape(size: int) -> Work:
-        folder = TemporaryDirectory()
-        path = Path(folder.name, "objects.yaml")
-        path.write_text(write(size))
-        # The folder is there as long as the work is.
-        return lambda: (list(check([str(path)], Given(), Summary())), folder)
+        text = write(size)
+        return lambda: _check(text)
 
     return shape
+
+
+def _check(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "objects.yaml")
+        path.write_text(text)
+        for _ in check([str(path)], Given(), Summary()):
+            pass
 
 
 def _documents(n: int) -> str:
@@ -191,7 +196,7 @@ def _in_one_map(n: int) -> str:
 
 
 def _pods_in_one(n: int) -> str:
-    body = workload(*(container(f"e{i}", *"vllm serve m -tp 3".split()) for i in range(n)))
+    body = workload(*(container(f"e{i}", *["vllm", "serve", "m", "-tp", "3"]) for i in range(n)))
     plain = json.loads(json.dumps(body))
     return yaml.dump(plain, Dumper=yaml.CSafeDumper)
 

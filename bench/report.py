@@ -9,6 +9,7 @@ from typing import Any, Final
 from tabulate import tabulate
 
 from bench.checking import CheckCost
+from bench.growth import GROWTH_BUDGET, Growth, growth_rows
 from bench.packs import PackCost
 from bench.programs import Comparison, growth
 
@@ -34,6 +35,7 @@ class Report:
     commands: dict[str, dict[str, float]]
     packs: PackCost
     checks: Sequence[CheckCost]
+    shapes: Sequence[Growth]
 
     def data(self) -> dict[str, Any]:
         """Give the raw numbers."""
@@ -50,6 +52,7 @@ class Report:
             "commands": self.commands,
             "packs": asdict(self.packs) | {"ratio": self.packs.ratio()},
             "checks": [asdict(item) | {"ratio": item.ratio()} for item in self.checks],
+            "shapes": {item.name: asdict(item) | {"ratio": item.ratio} for item in self.shapes},
         }
 
     def text(self) -> str:
@@ -74,6 +77,9 @@ class Report:
             "Commands of the dev stack, seconds": _table(
                 ("command", "start-up", "program", "engine after it", "whole command"),
                 [(command, *parts.values()) for command, parts in self.commands.items()],
+            ),
+            "Growth: processor time in milliseconds for ten times as much": _table(
+                ("what grows", "small", "large", "×"), growth_rows(list(self.shapes))
             ),
             "Budgets": _table(("budget", "measured", ""), self._budgets()),
         }
@@ -112,6 +118,9 @@ class Report:
         for cost in self.checks:
             budget = f"check ≤ {CHECK_BUDGET} × parsing, {cost.objects} objects, {cost.title}"
             yield budget, f"{cost.ratio():.2f} ×", _verdict(cost.ratio(), CHECK_BUDGET)
+        worst = max(self.shapes, key=lambda item: item.ratio)
+        budget = f"ten times as much ≤ {GROWTH_BUDGET:.0f} ×, the worst: {worst.name}"
+        yield budget, f"{worst.ratio:.1f} ×", _verdict(worst.ratio, GROWTH_BUDGET)
         above = self.imports["kthena_components"] - self.imports["pulumi"]
         budget = f"import ≤ {IMPORT_BUDGET:.0f} ms above pulumi"
         yield budget, f"{above:.0f} ms", _verdict(above, IMPORT_BUDGET)

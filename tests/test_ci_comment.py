@@ -52,7 +52,8 @@ def test_whatever_a_program_wrote_leads_nowhere(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["[a](https://x)", "[a][b]\n\n[b]: https://x", "<a href=x>", "![i](x)", "&#64;team",
-     "&commat;team", "\\@team", "@\u202eteam", f"{MARK} {MARK}", "<!-- x -->", "<details open><summary>"],
+     "&commat;team", "\\@team", "@\u202eteam", f"{MARK} {MARK}", "<!-- x -->",
+     "<details open><summary>"],
 )  # fmt: skip
 def test_a_text_is_sealed(text: str) -> None:
     page = Page(script.sealed(text))

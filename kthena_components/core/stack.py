@@ -114,7 +114,9 @@ def parse_stack(values: Mapping[str, Any]) -> tuple[StackSpec, list[Finding]]:
         return spec, list(_says_something(spec))
     except SpecError as error:
         broken = {re.split(r"[.\[]", finding.path)[0] for finding in error.findings}
-        rest = {key: value for key, value in values.items() if key not in broken}
+        # A key that is no field may have dots in it, and is refused in any case.
+        known = StackSpec.model_fields.keys() - broken
+        rest = {key: value for key, value in values.items() if key in known}
         return parse_spec(StackSpec, rest), list(error.findings)
 
 

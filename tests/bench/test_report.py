@@ -2,6 +2,7 @@
 
 from bench.checking import CheckCost
 from bench.engine import Run
+from bench.growth import Growth
 from bench.packs import PackCost
 from bench.programs import Case, Comparison
 from bench.report import Report
@@ -23,7 +24,11 @@ def comparison(servings: int, raw: list[float], package: list[float]) -> Compari
 
 
 def report(
-    *programs: Comparison, package_import: float = 250, pack: float = 1.2, check: float = 2.0
+    *programs: Comparison,
+    package_import: float = 250,
+    pack: float = 1.2,
+    check: float = 2.0,
+    grown: float = 20,
 ) -> Report:
     return Report(
         programs=programs,
@@ -33,6 +38,7 @@ def report(
         commands={"up": {"start": 1, "program": 2, "rest": 3, "seconds": 6}},
         packs=PackCost(servings=1000, empty=[2.0, 4.0], ours=[pack * 2, pack * 4]),
         checks=[CheckCost(title="good", objects=9, parse=[1.0, 2.0], check=[check, check * 2])],
+        shapes=[Growth(name=name, small=1, large=g) for name, g in (("a", 9), ("b", grown))],
     )
 
 
@@ -60,8 +66,8 @@ def test_budgets_are_judged_at_the_largest_size() -> None:
 
 
 def test_a_missed_budget_is_said() -> None:
-    missed = report(comparison(300, [10], [12]), package_import=260, pack=1.3, check=2.1).text()
-    assert missed.count("missed") == 5
+    missed = report(comparison(300, [10], [12]), package_import=260, pack=1.3, check=2.1, grown=21)
+    assert missed.text().count("missed") == 6
 
 
 def test_every_measurement_has_its_row() -> None:
@@ -70,6 +76,7 @@ def test_every_measurement_has_its_row() -> None:
     assert {("preview", "native", "1"), ("preview", "native", "300")} <= starts
     assert ("kthena_components", "250", "100") in starts
     assert ("up", "1", "2") in starts
+    assert ("b", "1000", "20000") in starts
 
 
 def lines(made: Report) -> list[str]:

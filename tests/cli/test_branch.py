@@ -24,7 +24,7 @@ KNOWN = ("dev", "prod")
 TODAY = date(2026, 1, 1)
 WAIVER = "2026-12-31 the new runtime gives 8 GiB"
 RULES = {"shm-present": "advisory", "world-size-equals-gpus": "mandatory"}
-PROD = {
+PROD: dict[str, dict[str, object]] = {
     "serving-rules": {"enforcementLevel": "mandatory", "environment": "prod"},
     "serving-groups": {"enforcementLevel": "mandatory", "gpuBudget": 32, "gpuTypes": ["H100"]},
 }
@@ -182,8 +182,8 @@ def test_a_waiver_that_is_new_or_lasts_longer_is_told() -> None:
     (finding,) = waiver_new(stack(servings(), servings(shm_present=WAIVER)))
     assert str(finding) == (
         "Pulumi.prod.yaml: servings[llama].waivers.shm-present: is new in this branch and does not "
-        "count in it: waived until 2026-12-31: the new runtime gives 8 GiB. Mend what 'shm-present' "
-        "finds, or let a person who may decide it approve the branch. [waiver-new]"
+        "count in it: waived until 2026-12-31: the new runtime gives 8 GiB. Mend what "
+        "'shm-present' finds, or let a person who may decide it approve the branch. [waiver-new]"
     )
     longer = servings(shm_present=WAIVER.replace("2026-12", "2027-12"))
     assert list(waiver_new(stack(servings(shm_present=WAIVER), longer)))

@@ -150,6 +150,11 @@ def test_refusals_of_a_stack_have_the_coordinates_of_its_file(tmp_path: Path) ->
     assert all(str(found).startswith("Pulumi.s.yaml: p:servings[0].") for found in read.refusals)
 
 
+def test_a_key_that_is_no_field_may_have_dots_in_it(tmp_path: Path) -> None:
+    read = read_stack_file(project(tmp_path, {"p:a.b": 1, "p:queues[0]": 1}), "s")
+    assert {finding.rule for finding in read.refusals} >= {"unknown-field"}
+
+
 def test_a_kubeconfig_that_is_encrypted_is_not_looked_at(tmp_path: Path) -> None:
     config = {"p:output": "cluster", "p:kubeconfig": {"secure": "v1:abc"}, "p:context": "c"}
     read = read_stack_file(project(tmp_path, config), "s")

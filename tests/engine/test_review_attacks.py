@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_review import DEV, OWN, ROOT, SENTENCE, Repository
+from tests.engine.test_review import DEV, OWN, SENTENCE, Repository
+from tests.support.engine import ROOT
 
 pytestmark = pytest.mark.engine
 LEVELS = "policies/levels/dev.json"
