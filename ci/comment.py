@@ -6,19 +6,19 @@
 
 It runs where the token is, and takes nothing from the pull request but the text of comment.md. A
 program of the pull request may have written that text. So what judge.md says, which was written
-where no such program runs, comes first if the text leaves it out; and whatever could ping somebody,
-lead anywhere or hide is taken out once more. It needs nothing but Python.
+where no such program runs, comes first, and whatever could ping somebody, lead anywhere or hide is
+taken out once more. It needs nothing but Python.
 """
 
 import json
 import os
 import re
+import stat
 import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 MARK = "<!-- kthena-components review -->"
@@ -29,10 +29,13 @@ SECONDS = 60
 APART = "&#8203;"
 """A space without a width. Behind a backslash or a character reference a mention still is one."""
 LINKS = re.compile(
-    r"@(?=\S)(?!&#8203;)|:(?=//)|www(?=\.)|\](?=[(:\[])|(?<!&)[#!$%~](?=\d)|GH-(?=\d)",
+    r"@(?=\S)(?!&#8203;)|:(?=//)|www(?=\.)|\](?=[(:\[])|(?<!&)[#!$%~^](?=[\w\"])|GH-(?=\d)"
+    r"|\[(?=\w+:)|(?<!\w)(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{4}(?=[0-9a-f]{3,36}(?!\w))",
     re.IGNORECASE,
 )
 """What begins a link, a mention or a reference, before what makes it one."""
+ACTION = re.compile(r"^(?=[ \t]*/)", re.MULTILINE)
+"""Where GitLab would take a line for a quick action, such as `/label`."""
 REFERENCE = re.compile(r"&(?!(?:amp|lt|gt|#8203);)")
 TAG = re.compile(r"<(?!/?(?:details|summary)>)")
 Note = Mapping[str, Any]
@@ -43,15 +46,16 @@ def sealed(text: str) -> str:
     text = text.replace(MARK, "")[:MOST_CHARACTERS]
     shown = "".join(char for char in text if char.isprintable() or char == "\n")
     shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
-    shown = LINKS.sub(rf"\g<0>{APART}", shown.replace("\\@", "@"))
+    shown = LINKS.sub(rf"\g<0>{APART}", ACTION.sub(APART, shown.replace("\\@", "@")))
     return f"{shown.rstrip()}\n\n{MARK}\n"
 
 
 def put_together(judge: str, comment: str) -> str:
-    """Give the comment, below the lines of the judge that it leaves out."""
-    known = set(comment.splitlines())
-    missing = [line for line in judge.splitlines() if line.startswith("**") and line not in known]
-    return "\n\n".join([*missing, comment])
+    """Give all that the judge says, and below it what the comment says beside that."""
+    said = judge.replace(MARK, "").strip()
+    known = set(said.splitlines()) - {""}
+    more = "\n".join(line for line in comment.splitlines() if line not in known)
+    return f"{said}\n\n{more.strip()}" if said else comment
 
 
 @dataclass(frozen=True)
@@ -121,12 +125,19 @@ def ask(header: tuple[str, str], method: str, url: str, body: object = None) -> 
 
 
 def read(path: str) -> str:
-    """Read a file; one that is missing or no file is empty, and then only the other speaks."""
+    """Read a regular file; anything else is empty, and then only the other speaks.
+
+    A link could lead to where this process keeps its token, and a pipe would never end.
+    """
     try:
-        with Path(path).open(encoding="utf-8", errors="replace") as file:
-            return file.read(4 * MOST_CHARACTERS)
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        return ""
+    with os.fdopen(opened, encoding="utf-8", errors="replace") as file:
+        return file.read(4 * MOST_CHARACTERS)
 
 
 def main(arguments: list[str]) -> int:

@@ -53,7 +53,7 @@ def test_whatever_a_program_wrote_leads_nowhere(text: str) -> None:
     "text",
     ["[a](https://x)", "[a][b]\n\n[b]: https://x", "<a href=x>", "![i](x)", "&#64;team",
      "&commat;team", "\\@team", "@\u202eteam", f"{MARK} {MARK}", "<!-- x -->",
-     "<details open><summary>"],
+     "<details open><summary>", "/label ~bug", " /approve"],
 )  # fmt: skip
 def test_a_text_is_sealed(text: str) -> None:
     page = Page(script.sealed(text))
@@ -71,12 +71,23 @@ def test_our_own_comment_stays_what_it_is() -> None:
 
 
 def test_what_the_judge_says_cannot_be_left_out() -> None:
-    judge = (
-        f"**A person must approve this branch.** It changes ci/review.\n\n## Servings\n\n{MARK}\n"
-    )
-    assert script.put_together(judge, "all is well").startswith("**A person must approve")
-    assert script.put_together(judge, judge) == judge
-    assert script.put_together(judge, "").startswith("**A person must approve")
+    said = "**A person must approve this branch.** It changes ci/review."
+    judge = f"{said}\n\n- gpuBudget would be 64\n\n{MARK}\n"
+    folded = f"<details>\n{said}\n</details>"
+    for forged in ("", "all is well", folded, f"{'x ' * 40_000}\n{said}", judge):
+        sealed = script.sealed(script.put_together(judge, forged))
+        assert sealed.startswith(f"{said}\n\n- gpuBudget would be 64\n"), forged
+        assert sealed.count(said) == 1
+        assert sealed.endswith(f"{MARK}\n")
+
+
+def test_only_a_regular_file_is_read(tmp_path: Path) -> None:
+    """A link could lead to the environment, where the token is, and a pipe would never end."""
+    (tmp_path / "link.md").symlink_to("/proc/self/environ")
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "folder.md").mkdir()
+    for name in ("link.md", "pipe.md", "folder.md", "nothing.md"):
+        assert script.read(str(tmp_path / name)) == ""
 
 
 class Host(BaseHTTPRequestHandler):

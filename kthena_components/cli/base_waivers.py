@@ -6,9 +6,10 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from kthena_components.cli.branch import is_harmless
 from kthena_components.cli.preview import Said, Weight
 
-_WAIVED = re.compile(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[[a-z0-9-]+\]$")
+_WAIVED = re.compile(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$")
 _SUFFIXES = {".py", ".yaml", ".yml", ".json", ".ts", ".js", ".go", ".cs", ".java", ".tf", ".toml"}
 _MOST = 2**20
 
@@ -30,13 +31,18 @@ class BaseWaivers:
                 yield item
 
     def _has(self, stated: re.Match[str]) -> bool:
-        return any(f"{stated[1]} {stated[2]}" in text for text in self._texts)
+        """Tell whether one file of the base names the rule, and holds the waiver's whole text."""
+        text = re.escape(f"{stated[1]} {stated[2]}")
+        whole = re.compile(rf"{text}\.?\s*(?:[\"',}}\]#]|$)", re.MULTILINE)
+        return any(stated[3] in content and whole.search(content) for content in self._texts)
 
     @cached_property
     def _texts(self) -> list[str]:
-        """Each file's words with one space between them, as waivers are read."""
         return [
-            " ".join(path.read_text(errors="replace").split())
+            path.read_text(errors="replace")
             for path in sorted(self._base.rglob("*"))
-            if path.suffix in _SUFFIXES and path.is_file() and path.stat().st_size <= _MOST
+            if path.suffix in _SUFFIXES
+            and not is_harmless(path.relative_to(self._base).as_posix())
+            and path.is_file()
+            and path.stat().st_size <= _MOST
         ]

@@ -131,6 +131,11 @@ class _Sorted:
             self.everything = True
 
 
+def is_harmless(path: str) -> bool:
+    """Tell whether nothing runs a path, and nothing is judged by it."""
+    return _HARMLESS.fullmatch(path) is not None and _JUDGE.fullmatch(path) is None
+
+
 def named(paths: Sequence[str]) -> str:
     """Name a few paths, and count the rest."""
     shown = ", ".join(paths[:_SHOWN])

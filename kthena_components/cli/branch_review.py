@@ -4,6 +4,7 @@ The judge is the base: its policies, its levels and the waivers in its files. Th
 the base's package too, where ci/review starts it.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,8 +26,10 @@ from kthena_components.core.checks.weakening import (
     StackChange,
 )
 from kthena_components.core.findings import Finding
+from kthena_components.core.stack import is_kubeconfig_text
 from kthena_components.core.weights import SettingError
 from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import Project, ProjectError, read_project
 
 _LEVELS = re.compile(r"policies/levels/[^/]+\.json")
@@ -72,7 +75,7 @@ def review_branch(asked: Asked) -> BranchReview:
     made = BranchReview(base=asked.base)
     try:
         checkout = Checkout(asked.tree)
-        changes = list(checkout.changes(checkout.fork_of(asked.base)))
+        changes = checkout.changes(asked.base)
         project = read_project(asked.tree)
     except (GitError, ProjectError) as error:
         made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
@@ -90,7 +93,7 @@ def review_branch(asked: Asked) -> BranchReview:
     ]
     _tell(made, asked, branch, project)
     if asked.previews:
-        _preview(made, asked, branch, layout, {change.path for change in changes})
+        _preview(made, asked, branch, project)
     return made
 
 
@@ -123,12 +126,12 @@ def _tell(made: BranchReview, asked: Asked, branch: Branch, project: Project) ->
         except ProjectError as error:
             made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
             continue
-        try:
-            before = read_stack_values(asked.judge, file, read_project(asked.judge))
-        except ProjectError:
-            before = StackValues()
+        before = _before(asked, file)
         where += [f"{file}: {key}" for key in after.moved(before)]
         _weigh(made, asked, _stack_findings(file, before, after, asked.today))
+    for stack in branch.deleted:
+        file = _layout(project).file_of(stack)
+        _weigh(made, asked, _stack_findings(file, _before(asked, file), StackValues(), asked.today))
     for file in branch.judge:
         if _LEVELS.fullmatch(file):
             _weigh(made, asked, _level_findings(file, asked))
@@ -136,8 +139,19 @@ def _tell(made: BranchReview, asked: Asked, branch: Branch, project: Project) ->
         made.reasons.append(f"what judges it ({named(branch.judge)})")
     if branch.code:
         made.reasons.append(f"what its previews run ({named(branch.code)})")
+    if new := sorted(_without_levels(asked, branch)):
+        made.reasons.append(f"which stacks there are, and no levels judge {named(new)}")
     if where:
         made.reasons.append(f"where its previews go ({named(where)})")
+
+
+def _without_levels(asked: Asked, branch: Branch) -> Iterator[str]:
+    """Give the new stack files whose stacks have no levels in a base that has levels."""
+    levels = asked.judge / _POLICIES / "levels"
+    for file in branch.files if levels.is_dir() else ():
+        stack = file.rpartition("Pulumi.")[2].rpartition(".")[0]
+        if not (asked.judge / file).exists() and not (levels / f"{stack}.json").is_file():
+            yield file
 
 
 def _stack_findings(
@@ -150,11 +164,11 @@ def _stack_findings(
 
 def _level_findings(file: str, asked: Asked) -> Iterator[Finding]:
     try:
-        before = read_policies(asked.judge / file)
+        before = read_policies(asked.judge / file, asked.judge)
     except SettingError:  # what the base says is no judge either
         return
     try:
-        after = read_policies(asked.tree / file)
+        after = read_policies(asked.tree / file, asked.tree)
     except SettingError:
         after = None
     rules = {rule.name: rule.level.value for rule in all_rules()}
@@ -169,16 +183,14 @@ def _weigh(made: BranchReview, asked: Asked, findings: Iterator[Finding]) -> Non
         made.said.append(Said(weight=weight, rule=finding.rule, text=str(finding)))
 
 
-def _preview(
-    made: BranchReview, asked: Asked, branch: Branch, layout: Layout, changed: set[str]
-) -> None:
+def _preview(made: BranchReview, asked: Asked, branch: Branch, project: Project) -> None:
     policies = asked.judge / _POLICIES
     previewer = Previewer(
         tree=asked.tree, policies=policies if policies.is_dir() else None, work=asked.work
     )
     for number, stack in enumerate(branch.stacks):
-        file = layout.file_of(stack)
-        programs = () if asked.allow_exec else _programs(asked, file, changed)
+        file = _layout(project).file_of(stack)
+        programs = () if asked.allow_exec else _programs(asked, file, project)
         if programs:
             told = f"its kubeconfig runs or sends what the branch names: {'; '.join(programs)}"
             made.failed.append(f"stack {stack} is not previewed, because {told} (--allow-exec)")
@@ -193,21 +205,39 @@ def _preview(
         made.previews.append((stack, str(log)))
 
 
-def _programs(asked: Asked, file: str, changed: set[str]) -> tuple[str, ...]:
-    """Say what the kubeconfigs of a stack would run or send that the branch itself names."""
+def _programs(asked: Asked, file: str, project: Project) -> tuple[str, ...]:
+    """Say what the kubeconfigs of a stack would run or send, as far as the base does not say so."""
     try:
-        values = read_stack_values(asked.tree, file, read_project(asked.tree))
+        after = read_stack_values(asked.tree, file, project)
     except ProjectError:
-        return ()  # which Pulumi cannot read either
-    found: list[str] = []
-    tree = asked.tree.resolve()
+        return ()  # which has been told
+    known = set(_kubeconfigs(asked.judge, _before(asked, file)))
+    found = [content for content in _kubeconfigs(asked.tree, after) if content not in known]
+    return tuple(dict.fromkeys(clause for content in found for clause in _clauses(content)))
+
+
+def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:
+    """Give the text of each kubeconfig, wherever it lies."""
     for stated in values.kubeconfigs():
-        if "\n" in stated:
-            found += programs_of(stated) if file in changed else ()
+        if is_kubeconfig_text(stated) or stated.lstrip().startswith("{"):
+            yield stated
             continue
-        path = (tree / stated).resolve()
-        # One that lies elsewhere is the machine's own.
-        if path.is_relative_to(tree) and {file, path.relative_to(tree).as_posix()} & changed:
-            text = read_text(str(path), named=False)
-            found += () if isinstance(text, Unreadable) else programs_of(text)
-    return tuple(dict.fromkeys(found))
+        path = Path(os.path.normpath(folder / Path(stated).expanduser()))
+        if path.is_relative_to(folder):
+            yield read_below(path, folder)
+        elif path.parts[1:2] in {("proc",), ("dev",)}:  # which mean another file to each process
+            yield Unreadable(file=stated, because="is no place for a kubeconfig")
+        else:
+            yield read_text(str(path), named=False)
+
+
+def _clauses(content: str | Unreadable) -> tuple[str, ...]:
+    return (str(content),) if isinstance(content, Unreadable) else programs_of(content)
+
+
+def _before(asked: Asked, file: str) -> StackValues:
+    """Give what the base says of a stack; nothing where it does not know it."""
+    try:
+        return read_stack_values(asked.judge, file, read_project(asked.judge))
+    except ProjectError:
+        return StackValues()

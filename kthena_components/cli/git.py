@@ -25,36 +25,43 @@ class Checkout:
     root: Path
 
     def commit(self, name: str) -> str:
-        """Give the commit that a name stands for.
+        """Give the commit that a name stands for: a branch before a tag that is called the same.
 
         Raises:
             GitError: there is none.
         """
-        try:
-            return self._git(
-                "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}"
-            ).strip()
-        except GitError:
-            raise GitError(
-                f"there is no commit '{visible(name)}' here; fetch it, or name another base"
-            ) from None
+        for full in (f"refs/remotes/{name}", f"refs/heads/{name}", name):
+            try:
+                told = self._git("rev-parse", "--verify", "--end-of-options", f"{full}^{{commit}}")
+            except GitError:
+                continue
+            return told.strip()
+        raise GitError(f"there is no commit '{visible(name)}' here; fetch it, or name another base")
 
-    def fork_of(self, base: str) -> str:
-        """Give the commit at which the branch left its base.
+    def changes(self, base: str) -> list[Changed]:
+        """Give every path that differs from where the branch left its base.
+
+        Branches that were merged into each other have left in several places. Then a path counts
+        that differs from any of them. What is not committed yet is included.
 
         Raises:
-            GitError: the two have none in common, as in a shallow clone.
+            GitError: the two have no commit in common, as in a shallow clone.
         """
+        found: dict[str, Changed] = {}
+        for since in self._forks_of(base):
+            found |= {change.path: change for change in self._changed(since)}
+        return list(found.values())
+
+    def _forks_of(self, base: str) -> list[str]:
         try:
-            return self._git("merge-base", base, "HEAD").strip()
+            return self._git("merge-base", "--all", base, "HEAD").split()
         except GitError:
             raise GitError(
                 "the branch and its base have no commit in common; fetch the whole history "
                 "(fetch-depth: 0, GIT_DEPTH: 0)"
             ) from None
 
-    def changes(self, since: str) -> Iterator[Changed]:
-        """Give every path that differs, what is not committed yet included."""
+    def _changed(self, since: str) -> Iterator[Changed]:
         raw = self._git(
             "diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--no-abbrev", since
         )

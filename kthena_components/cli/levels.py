@@ -18,6 +18,7 @@ from kthena_components.core.weights import (
     parse_version,
 )
 from kthena_components.reading.files import Unreadable, read_text
+from kthena_components.reading.maps import parse_map, read_below
 
 POLICY = "serving-rules"
 """The policy whose config the command line reads too, of a file that is Pulumi's."""
@@ -54,19 +55,16 @@ def _read(level: str) -> Settings:
         raise SettingError(f"{level}: is not JSON: {error}") from error
 
 
-def read_policies(path: Path) -> dict[str, PolicyLevels]:
-    """Read a config of the policy pack, policy by policy.
+def read_policies(path: Path, root: Path) -> dict[str, PolicyLevels]:
+    """Read a config of the policy pack that was found below a folder, policy by policy.
 
     Raises:
         SettingError: it is missing, or cannot be used.
     """
-    text = _text(str(path))
-    try:
-        stated = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SettingError(f"{path}: is not JSON: {error}") from error
-    if not isinstance(stated, Mapping):
-        raise SettingError(f"{path}: must be a map from policies to their config")
+    text = read_below(path, root)
+    stated = text if isinstance(text, Unreadable) else parse_map(text, str(path))
+    if isinstance(stated, Unreadable):
+        raise SettingError(str(stated))
     return {str(name): _policy(config) for name, config in stated.items()}
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from kthena_components.cli.base_waivers import BaseWaivers
 from kthena_components.cli.branch_review import Asked, BranchReview, review_branch
-from kthena_components.cli.comment import Reviewed, reviewed, write_comment
+from kthena_components.cli.comment import write_comment, write_judge
 from kthena_components.cli.git import Checkout, GitError
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.preview import (
@@ -19,6 +19,7 @@ from kthena_components.cli.preview import (
     Weight,
     read_preview,
 )
+from kthena_components.cli.reviewed import Reviewed, reviewed
 from kthena_components.cli.shapes import identity
 from kthena_components.core.checks.changes import judge_change
 from kthena_components.core.checks.waivers import annotated, waive
@@ -153,9 +154,11 @@ def _write(found: BranchReview, levels: Levels, by: Asked | None = None) -> int:
     for reason in found.failed:
         sys.stderr.write(f"not judged: {visible(reason)}\n")
     approved = by is not None and by.approved
-    text = write_comment(
-        stacks, found.notes, first=_first(found, approved=approved), said=found.said
-    )
+    first = _first(found, approved=approved)
+    if by is not None and not by.previews:
+        text = write_judge(first, found.said)
+    else:
+        text = write_comment(stacks, found.notes, first=first, said=found.said)
     sys.stdout.write(text)
     sys.stdout.flush()
     return _status(stacks, found, approved=approved)

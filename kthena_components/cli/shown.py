@@ -12,15 +12,17 @@ from kthena_components.core.visible import visible
 
 _APART = "&#8203;"
 _LINKS = re.compile(
-    r"(@)(?=[^\s])|(:)(?=//)|(www)(?=\.)|([#!$%~&])(?=\d)|(GH-)(?=\d)", re.IGNORECASE
+    r"@(?=\S)|:(?=//)|www(?=\.)|[#!$%~&^](?=[\w\"])|GH-(?=\d)|\[(?=\w+:)"
+    r"|(?<!\w)(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{4}(?=[0-9a-f]{3,36}(?!\w))",
+    re.IGNORECASE,
 )
 """The first part of what becomes a link, and the part that follows.
 
 Source: docs.github.com, Autolinked references and URLs; docs.gitlab.com, GitLab Flavored Markdown,
 GitLab-specific references; github/cmark-gfm extensions/autolink.c.
 """
-_BLOCK = re.compile(r"^(?=[-+=]|\d+[.)])")
-"""Where a text would begin a list, a heading or a line across the page."""
+_BLOCK = re.compile(r"^(?=[-+=/]|\d+[.)])")
+"""Where a text would begin a list, a heading, a rule, or a quick action of GitLab."""
 
 
 def cell_text(text: str) -> str:

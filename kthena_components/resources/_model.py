@@ -7,9 +7,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, SpecError, join_path
 from kthena_components.core.known import is_late
-
-_MOST_BYTES = 1 << 24
-"""The largest config.json that is read; known ones have some kilobytes."""
+from kthena_components.reading.files import Unreadable, read_text
 
 
 def read_hf_configs(args: dict[str, Any]) -> dict[str, Any]:
@@ -53,13 +51,11 @@ def _role(role: Any, path: str, findings: list[Finding]) -> Any:
 
 def _config(path: str) -> dict[str, Any]:
     place = Path(path, "config.json") if Path(path).is_dir() else Path(path)
-    with place.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        message = f"is larger than {_MOST_BYTES // 2**20} MiB"
-        raise ValueError(message)
+    text = read_text(str(place), named=False)
+    if isinstance(text, Unreadable):
+        raise ValueError(text.because)  # noqa: TRY004 - of the file, not of an argument
     try:
-        config = json.loads(data)
+        config = json.loads(text)
     except (ValueError, RecursionError):
         message = "is not JSON"
         raise ValueError(message) from None

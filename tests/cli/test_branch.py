@@ -116,7 +116,7 @@ def weaker(tmp_path: Path, after: object) -> list[str]:
     for name, content in (("before", PROD), ("after", after)):
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(content))
-        texts.append(read_policies(path))
+        texts.append(read_policies(path, tmp_path))
     change = LevelsChange(file="prod.json", before=texts[0], after=texts[1], rules=RULES)
     return [str(finding) for finding in levels_weakened(change)]
 
@@ -156,7 +156,9 @@ def test_a_weaker_level_is_told(tmp_path: Path, policy: str, config: object, tol
 def test_a_file_of_levels_that_goes_is_told(tmp_path: Path) -> None:
     path = tmp_path / "before.json"
     path.write_text(json.dumps(PROD))
-    change = LevelsChange(file="prod.json", before=read_policies(path), after=None, rules=RULES)
+    change = LevelsChange(
+        file="prod.json", before=read_policies(path, tmp_path), after=None, rules=RULES
+    )
     (finding,) = levels_weakened(change)
     assert finding.seen.startswith("is deleted or cannot be used")
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.cli.comment import MARK, MOST_CHARACTERS, reviewed, write_comment
+from kthena_components.cli.comment import MARK, MOST_CHARACTERS, write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
+from kthena_components.cli.reviewed import reviewed
 from kthena_components.core.weights import Levels
 from tests.cli.conftest import Review
 from tests.cli.previews import (

@@ -82,10 +82,11 @@ class Repository:
         file.write_text(text.replace(old, new))
         self.commit()
 
-    def review(self, *flags: str, **variables: str) -> Ran:
-        """Run the script as a workflow does."""
+    def review(self, *arguments: str, **variables: str) -> Ran:
+        """Run the script as a workflow does, against main if nothing else is named."""
+        named = any(not word.startswith("-") for word in arguments)
         ran = subprocess.run(
-            [self.root / "ci" / "review", "main", *flags],
+            [self.root / "ci" / "review", *(() if named else ("main",)), *arguments],
             cwd=self.root,
             env={**self.stack.variables, **variables},
             capture_output=True,

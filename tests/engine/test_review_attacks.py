@@ -131,11 +131,14 @@ def test_a_link_is_not_taken_for_a_stack_file(repository: Repository) -> None:
     assert ran.lines[0] == told
 
 
-@pytest.mark.parametrize("inline", [True, False])
-def test_no_program_of_a_branch_logs_in(repository: Repository, inline: bool) -> None:
-    stated = json.dumps(LOGIN) if inline else "./login.yaml"
-    if not inline:
-        write(repository, "login.yaml", LOGIN)
+@pytest.mark.parametrize(
+    "stated", [json.dumps(LOGIN), "./login.yaml", "docs/link.yaml", "PATH/login.yaml"]
+)
+def test_no_program_of_a_branch_logs_in(repository: Repository, stated: str) -> None:
+    write(repository, "login.yaml", LOGIN)
+    (repository.root / "docs").mkdir(exist_ok=True)
+    (repository.root / "docs" / "link.yaml").symlink_to("../login.yaml")
+    stated = stated.replace("PATH", str(repository.root))
     repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
     ran = repository.review()
     assert ran.status == 2, ran.log
@@ -176,3 +179,62 @@ def test_the_script_of_the_base_judges_a_branch_that_replaces_it(
         "**A person must approve this branch.** It changes"
     )
     assert SENTENCE in ran.stdout
+
+
+@pytest.mark.parametrize("stated", ["/proc/self/cwd/docs/login.yaml", "~/docs/login.yaml", "a:b"])
+def test_a_kubeconfig_that_the_branch_chooses_is_looked_through_wherever_it_lies(
+    repository: Repository, stated: str
+) -> None:
+    write(repository, "docs/login.yaml", LOGIN)
+    repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
+    ran = repository.review(HOME=str(repository.root))
+    assert ran.status == 2, ran.log
+    assert ran.lines[0].startswith("**Not judged:** stack dev is not previewed"), ran.lines[0]
+
+
+def test_a_tag_cannot_stand_in_for_the_base(repository: Repository) -> None:
+    repository.git("update-ref", "refs/remotes/origin/main", "main")
+    write(repository, "ci/review", (repository.root / "ci" / "review").read_text() + "# more\n")
+    repository.git("tag", "--force", "origin/main")
+    ran = repository.review("origin/main", "--no-preview")
+    repository.git("tag", "--delete", "origin/main")
+    assert ran.status == 3, ran.log
+    assert "(ci/review)" in ran.lines[0]
+
+
+def test_branches_that_were_merged_into_each_other_hide_nothing(repository: Repository) -> None:
+    """Two commits are the best common ancestors, and only one of them differs."""
+    repository.git("switch", "--quiet", "--force-create", "base", "main")
+    repository.edit(LEVELS, "\n", "\n\n")
+    levels = repository.git("rev-parse", "HEAD").strip()
+    repository.git("switch", "--quiet", "--force-create", "change", "main")
+    write(repository, "README.md", "a note\n")
+    note = repository.git("rev-parse", "HEAD").strip()
+    repository.git("switch", "--quiet", "base")
+    repository.git("merge", "--quiet", "--no-edit", note)
+    repository.git("switch", "--quiet", "change")
+    repository.git("merge", "--quiet", "--no-commit", levels)
+    repository.git("checkout", note, "--", "policies")
+    repository.commit()
+    ran = repository.review("base", "--no-preview")
+    assert ran.status == 3, ran.log
+    assert LEVELS in ran.lines[0]
+
+
+def test_a_limit_does_not_go_with_its_stack_file(repository: Repository) -> None:
+    repository.edit(DEV, "config:\n", "config:\n  kthena-components:gpu_budget: 2\n")
+    repository.git("branch", "--force", "limited")
+    repository.git("mv", DEV, "stacks/Pulumi.dev2.yaml")
+    repository.edit("stacks/Pulumi.dev2.yaml", "gpu_budget: 2", "gpu_budget: 999")
+    ran = repository.review("limited", "--no-preview")
+    assert ran.status == 1, ran.log
+    assert "gpu\\_budget: would be gone, and the base has 2" in ran.comment
+    assert "no levels judge stacks/Pulumi.dev2.yaml" in ran.lines[0]
+
+
+@pytest.mark.parametrize("path", [LEVELS, DEV])
+def test_a_link_to_what_never_ends_is_not_waited_for(repository: Repository, path: str) -> None:
+    (repository.root / path).unlink()
+    (repository.root / path).symlink_to("/dev/stdin")
+    repository.commit()
+    assert repository.review("--no-preview").status in {1, 2}
