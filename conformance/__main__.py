@@ -29,11 +29,12 @@ PARTS = (
     "emission",
     "validation",
     "sandbox",
+    "fuzz",
     "load",
 )
 """Modules here with a function `run(context)`, those that wait the most first."""
-ALONE = frozenset({"load"})
-"""Parts that measure, and run when the others are done."""
+ALONE = frozenset({"fuzz", "load"})
+"""Parts that take every processor, or measure, and run when the others are done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

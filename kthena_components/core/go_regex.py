@@ -1,5 +1,7 @@
 """Whether Go can read a regular expression: Volcano's webhook refuses a pattern that it cannot.
 
+And whether the pattern reaches from end to end, since Volcano finds it anywhere.
+
 Source: Go's regexp/syntax/parse.go, with the flags of regexp.Compile.
 """
 
@@ -23,6 +25,8 @@ _ESCAPE = re.compile(
     r"\\(?:[1-7][0-7][0-7]?|0[0-7]{0,2}|x\{0*[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[afnrtv]"
     r"|[^0-9A-Za-z\x80-\U0010ffff])"
 )
+_ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?[^\]]*\]")
+_ESCAPED = re.compile(r"\\.")
 
 
 class _Unreadable(Exception):  # noqa: N818 - not an error of anybody's here
@@ -36,6 +40,33 @@ def trouble_in_go(pattern: str) -> str:
     except _Unreadable as trouble:
         return str(trouble)
     return ""
+
+
+def anchored(pattern: str) -> str | None:
+    """Put anchors around all of a pattern, or give None when every alternative has its own."""
+    bare = _outside_groups(pattern)
+    if all(part.startswith("^") and part.endswith("$") for part in bare.split("|")):
+        return None
+    core = pattern.removeprefix("^")
+    core = core.removesuffix("$") if bare.endswith("$") else core
+    return f"^(?:{core})$" if "|" in bare else f"^{core}$"
+
+
+def _outside_groups(pattern: str) -> str:
+    """Take escapes, classes and groups out of a pattern."""
+    # Behind the last ] no class can close; looking for it at every [ would be quadratic.
+    end = pattern.rfind("]") + 1
+    plain = _ESCAPE_OR_CLASS.sub("", pattern[:end]) + _ESCAPED.sub("", pattern[end:])
+    bare: list[str] = []
+    opened: list[int] = []
+    for char in plain:
+        if char == ")" and opened:
+            del bare[opened.pop() :]
+            continue
+        if char == "(":
+            opened.append(len(bare))
+        bare.append(char)
+    return "".join(bare)
 
 
 class _Reader:

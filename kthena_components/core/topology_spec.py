@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.go_regex import trouble_in_go
+from kthena_components.core.go_regex import anchored, trouble_in_go
 from kthena_components.core.known import LATE_OPEN, is_late
 from kthena_components.core.naming import DNS_1123_LABEL, DNS_LABEL
 from kthena_components.core.spec import PATTERNS, Count, Spec, Text
@@ -26,8 +26,6 @@ LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=DNS_LABEL)]
 
 # Go's regexp has neither, and Volcano's webhook refuses a pattern that does not compile.
 _NOT_IN_GO = re.compile(r"\(\?<?[=!]|\\[1-9]")
-_ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?[^\]]*\]")
-_ESCAPE = re.compile(r"\\.")
 
 
 class HyperNodeSpec(Spec):
@@ -147,7 +145,7 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
     elif trouble:
         seen = f"Go cannot read '{pattern}' ({trouble}), and Volcano's webhook refuses it"
         remedy = "write it otherwise, or list the nodes"
-    elif whole := _anchored(pattern):
+    elif whole := anchored(pattern):
         seen = f"'{pattern}' does not reach from ^ to $ in every alternative, but Volcano finds "
         seen += "a pattern anywhere in a node's name"
         remedy = f"write '{whole}', with .* where any text may stand"
@@ -190,33 +188,6 @@ def expand_inventory(inventory: InventorySpec) -> list[HyperNodeSpec]:
         for index, (tier, level) in enumerate(zip(inventory.tiers, levels, strict=True))
         for domain, members in level.items()
     ]
-
-
-def _anchored(pattern: str) -> str | None:
-    """Put anchors around all of a pattern, or give None when every alternative has its own."""
-    bare = _outside_groups(pattern)
-    if all(part.startswith("^") and part.endswith("$") for part in bare.split("|")):
-        return None
-    core = pattern.removeprefix("^")
-    core = core.removesuffix("$") if bare.endswith("$") else core
-    return f"^(?:{core})$" if "|" in bare else f"^{core}$"
-
-
-def _outside_groups(pattern: str) -> str:
-    """Take escapes, classes and groups out of a pattern."""
-    # Behind the last ] no class can close; looking for it at every [ would be quadratic.
-    end = pattern.rfind("]") + 1
-    plain = _ESCAPE_OR_CLASS.sub("", pattern[:end]) + _ESCAPE.sub("", pattern[end:])
-    bare: list[str] = []
-    opened: list[int] = []
-    for char in plain:
-        if char == ")" and opened:
-            del bare[opened.pop() :]
-            continue
-        if char == "(":
-            opened.append(len(bare))
-        bare.append(char)
-    return "".join(bare)
 
 
 def _trouble_in_python(pattern: str) -> str:

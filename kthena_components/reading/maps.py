@@ -23,6 +23,8 @@ from kthena_components.reading.guards import (
 from kthena_components.reading.loader import Loader
 
 _SHOWN = 60
+_KEYS = frozenset({"str", "int", "float", "bool", "null", "merge"})
+"""What a key may be tagged as, so that a value has the text in JSON that Pulumi gives it."""
 
 
 def read_below(path: Path, root: Path) -> str | Unreadable:
@@ -93,6 +95,9 @@ def _check_map(node: yaml.MappingNode) -> None:
     stated: set[tuple[str, str]] = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode):
+            if key.tag.rpartition(":")[2] not in _KEYS:
+                told = f"has a key, '{key.value[:_SHOWN]}', that JSON could not hold: write a text"
+                raise LimitError(told, key.start_mark)
             if (key.tag, key.value) in stated:
                 raise _twice(key.value, key.start_mark)
             stated.add((key.tag, key.value))

@@ -161,7 +161,7 @@ def test_a_kubeconfig_that_is_encrypted_is_not_looked_at(tmp_path: Path) -> None
     assert (read.kubeconfig, read.spec.context) == (None, "c")
 
 
-@pytest.mark.parametrize("text", ["[", "- a", ""])
+@pytest.mark.parametrize("text", ["[", "- a", "", "config: {p:a: {!!binary YQ==: 1}}"])
 def test_a_broken_stack_file_is_told(text: str, tmp_path: Path) -> None:
     project(tmp_path, {})
     (tmp_path / "Pulumi.s.yaml").write_text(text)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.cli.comment import reviewed, write_comment
+from kthena_components.cli.comment import write_comment
+from kthena_components.cli.reviewed import reviewed
 from kthena_components.cli.main import main
 from kthena_components.cli.preview import parse_preview
 from tests.cli.previews import events, message, urn, violation

@@ -9,7 +9,8 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.surroundings import Surroundings, gather
 from tests.rules.cases import documents
 from tests.toughness.corpus import LATE, ODD, put
-from tests.toughness.test_fuzz import check, fields
+from tests.toughness.guard import check
+from tests.toughness.test_fuzz import fields
 
 DEPLOYMENT, CONFIG_MAP = documents("config-map")
 pytestmark = pytest.mark.property

@@ -128,7 +128,7 @@ class _Inside:
 
     tree: Mapping[str, HyperNodeSpec]
     nodes: Mapping[str, Amounts]
-    left: int = _MOST_COUNTED
+    left: int = field(default_factory=lambda: _MOST_COUNTED)
     """How many more nodes are counted."""
     _found: list[tuple[str, int, set[str] | None]] = field(default_factory=list)
     _rooms: dict[frozenset[tuple[str, Decimal]], list[_Room] | Unknown] = field(

@@ -138,7 +138,7 @@ class _Carried:
     known: list[Pods] = field(default_factory=list)
     hidden: list[Pods] = field(default_factory=list)
     """Pods of which a label is not known yet."""
-    left: int = _MOST_COMPARED
+    left: int = field(default_factory=lambda: _MOST_COMPARED)
     """How many more pods are compared with selectors."""
     _holding: dict[tuple[object, object], list[Pods]] = field(default_factory=dict)
     _lacking: dict[str, list[Pods]] = field(default_factory=dict)

@@ -302,6 +302,14 @@ def test_problems_that_end_no_start_hide_none_that_does() -> None:
     assert facts.problems[-1].hard
 
 
+def test_options_that_nobody_could_guess_hide_what_is_not_stated() -> None:
+    many = [f"--no-such-{number}" for number in range(201)]
+    facts = read_command(["vllm", "serve", "M", "-tp", "8", *many], {})
+    assert facts is not None
+    assert facts.tensor == 8
+    assert facts.pipeline == Unknown("more than 200 options are not known here")
+
+
 def test_a_flag_that_is_not_known_is_passed_over_with_its_value() -> None:
     command = "vllm serve --new-thing 4 M -x 5 --no-cake -zz9 -tp 8"
     facts = read_command(command.split(), {})
