@@ -13,8 +13,8 @@ from kthena_components.backends.readers import judge_manifest
 from kthena_components.backends.together import judge_together
 from kthena_components.cli.check import Given, Summary, check
 from kthena_components.cli.comment import write_comment
-from kthena_components.cli.reviewed import reviewed
 from kthena_components.cli.preview import parse_preview
+from kthena_components.cli.reviewed import reviewed
 from kthena_components.cluster.places import read_domains
 from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.surroundings import Surroundings, gather

@@ -9,6 +9,7 @@ from pathlib import Path
 from kthena_components.cli.branch import is_harmless
 from kthena_components.cli.preview import Said, Weight
 
+_CLAUSE = "Waived until "
 _WAIVED = re.compile(r"Waived until (\d{4}-\d\d-\d\d): (.*)\. \[([a-z0-9-]+)\]$")
 _SUFFIXES = {".py", ".yaml", ".yml", ".json", ".ts", ".js", ".go", ".cs", ".java", ".tf", ".toml"}
 _MOST = 2**20
@@ -24,7 +25,9 @@ class BaseWaivers:
     def apply(self, said: Iterable[Said]) -> Iterator[Said]:
         """Refuse again what a waiver lets stand that is nowhere in the base."""
         for item in said:
-            stated = _WAIVED.search(item.text) if item.weight is Weight.WAIVED else None
+            # The clause is the last one, whatever the finding quotes before it.
+            at = item.text.rfind(_CLAUSE) if item.weight is Weight.WAIVED else -1
+            stated = _WAIVED.match(item.text, at) if at >= 0 else None
             if item.weight is Weight.WAIVED and not (stated and self._has(stated)):
                 yield replace(item, weight=Weight.MANDATORY)
             else:

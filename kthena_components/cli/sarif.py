@@ -70,7 +70,7 @@ class SarifReport:
             self.notifications.append(told)
         driver = {"name": "kthena-components", "rules": [_rule(rule) for rule in all_rules()]}
         invocation = {
-            "executionSuccessful": not summary.unreadable,
+            "executionSuccessful": not (summary.unreadable or summary.faults),
             "toolExecutionNotifications": self.notifications,
         }
         run = {"tool": {"driver": driver}, "invocations": [invocation], "results": self.results}

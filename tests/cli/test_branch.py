@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kthena_components.cli.base_waivers import BaseWaivers
 from kthena_components.cli.branch import Branch, Changed, Layout, named, sort_branch
 from kthena_components.cli.levels import read_policies
+from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.stack_config import StackValues
 from kthena_components.core.checks.weakening import (
     LevelsChange,
@@ -222,3 +224,23 @@ def test_settings_that_send_a_preview_elsewhere_are_named() -> None:
         "environment", "kubeconfig", "context", "aws:region", "kubernetes:kubeconfig",
     ]  # fmt: skip
     assert before.moved(before) == []
+
+
+def test_a_waiver_counts_that_the_base_has_word_for_word(tmp_path: Path) -> None:
+    text = f'waivers: {{shm-present: "{WAIVER}"}}\n'
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a.yaml").write_text(text.replace("shm-present", "gang-covers-engine"))
+    (tmp_path / "stack.yaml").write_text(text)
+    waivers = BaseWaivers(tmp_path)
+
+    def weight(rule: str, waiver: str) -> Weight:
+        told = f"spec: has no /dev/shm. Mount one. Waived until {waiver}. [{rule}]"
+        said = Said(weight=Weight.WAIVED, rule=rule, text=told)
+        return next(waivers.apply([said])).weight
+
+    assert weight("shm-present", WAIVER.replace(" ", ": ", 1)) is Weight.WAIVED
+    assert weight("shm-present", "2026-12-31: the new runtime") is Weight.MANDATORY
+    assert weight("shm-present", "2027-12-31: the new runtime gives 8 GiB") is Weight.MANDATORY
+    assert weight("gang-covers-engine", WAIVER.replace(" ", ": ", 1)) is Weight.MANDATORY
+    twice = "Waived until 2026-12-31: x. Waived until 2030-01-01: y"
+    assert weight("shm-present", twice) is Weight.MANDATORY

@@ -18,10 +18,10 @@ from kthena_components.backends.readers import judge_manifest
 from kthena_components.backends.together import judge_together
 from kthena_components.cli.check import Given, Summary, check
 from kthena_components.cli.comment import write_comment
-from kthena_components.cli.reviewed import reviewed
 from kthena_components.cli.main import FORMATS
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
+from kthena_components.cli.reviewed import reviewed
 from kthena_components.cli.together import Asked
 from kthena_components.cluster.doctor import judge_stack_file
 from kthena_components.cluster.stack_file import StackFileError, read_stack_file

@@ -12,7 +12,8 @@ LIMITS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
         stack_capacity, "_MOST_COUNTED", "racks", {"chat-0.spec.minMember": 3},
     ),
     "service-selects-pods": (
-        stack_objects, "_MOST_COMPARED", "shared", {"front.spec.selector": {"app": "wide", "x": "y"}},
+        stack_objects, "_MOST_COMPARED", "shared",
+        {"front.spec.selector": {"app": "wide", "x": "y"}},
     ),
     "subgroup-has-pods": (
         stack_subgroups, "_MOST_COMPARED", "stack",
