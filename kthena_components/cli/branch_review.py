@@ -119,19 +119,8 @@ def _stacks(tree: Path, layout: Layout) -> Iterator[str]:
 
 def _tell(made: BranchReview, asked: Asked, branch: Branch, project: Project) -> None:
     """Say what of a branch needs a person, and what it would weaken."""
-    where: list[str] = []
-    for file in branch.files:
-        try:
-            after = read_stack_values(asked.tree, file, project)
-        except ProjectError as error:
-            made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
-            continue
-        before = _before(asked, file)
-        where += [f"{file}: {key}" for key in after.moved(before)]
-        _weigh(made, asked, _stack_findings(file, before, after, asked.today))
-    for stack in branch.deleted:
-        file = _layout(project).file_of(stack)
-        _weigh(made, asked, _stack_findings(file, _before(asked, file), StackValues(), asked.today))
+    layout = _layout(project)
+    where = list(_tell_stacks(made, asked, branch, project))
     for file in branch.judge:
         if _LEVELS.fullmatch(file):
             _weigh(made, asked, _level_findings(file, asked))
@@ -139,18 +128,40 @@ def _tell(made: BranchReview, asked: Asked, branch: Branch, project: Project) ->
         made.reasons.append(f"what judges it ({named(branch.judge)})")
     if branch.code:
         made.reasons.append(f"what its previews run ({named(branch.code)})")
-    if new := sorted(_without_levels(asked, branch)):
+    if new := sorted(_without_levels(asked, branch, layout)):
         made.reasons.append(f"which stacks there are, and no levels judge {named(new)}")
     if where:
         made.reasons.append(f"where its previews go ({named(where)})")
 
 
-def _without_levels(asked: Asked, branch: Branch) -> Iterator[str]:
+def _tell_stacks(
+    made: BranchReview, asked: Asked, branch: Branch, project: Project
+) -> Iterator[str]:
+    """Weigh what stack files would weaken, and give the settings that send a preview elsewhere."""
+    layout = _layout(project)
+    for file in branch.files:
+        stack = layout.stack_of(file)
+        if stack is None:  # it lies where the base has its stacks, and the branch has not
+            continue
+        try:
+            after = read_stack_values(asked.tree, file, project)
+        except ProjectError as error:
+            made.failed.append(str(error).removeprefix(f"{asked.tree}/"))
+            continue
+        before = _before(asked, stack)
+        yield from (f"{file}: {key}" for key in after.moved(before))
+        _weigh(made, asked, _stack_findings(file, before, after, asked.today))
+    for stack in branch.deleted:
+        before, file = _before(asked, stack), layout.file_of(stack)
+        _weigh(made, asked, _stack_findings(file, before, StackValues(), asked.today))
+
+
+def _without_levels(asked: Asked, branch: Branch, layout: Layout) -> Iterator[str]:
     """Give the new stack files whose stacks have no levels in a base that has levels."""
     levels = asked.judge / _POLICIES / "levels"
     for file in branch.files if levels.is_dir() else ():
-        stack = file.rpartition("Pulumi.")[2].rpartition(".")[0]
-        if not (asked.judge / file).exists() and not (levels / f"{stack}.json").is_file():
+        is_new = not (asked.judge / file).exists()
+        if is_new and not (levels / f"{layout.stack_of(file)}.json").is_file():
             yield file
 
 
@@ -190,10 +201,9 @@ def _preview(made: BranchReview, asked: Asked, branch: Branch, project: Project)
     )
     for number, stack in enumerate(branch.stacks):
         file = _layout(project).file_of(stack)
-        programs = () if asked.allow_exec else _programs(asked, file, project)
-        if programs:
-            told = f"its kubeconfig runs or sends what the branch names: {'; '.join(programs)}"
-            made.failed.append(f"stack {stack} is not previewed, because {told} (--allow-exec)")
+        problem = _problem(asked, stack, file, project)
+        if problem:
+            made.failed.append(f"stack {stack} is not previewed, because {problem}")
             continue
         log = asked.work / f"{number}.jsonl"
         try:
@@ -205,15 +215,19 @@ def _preview(made: BranchReview, asked: Asked, branch: Branch, project: Project)
         made.previews.append((stack, str(log)))
 
 
-def _programs(asked: Asked, file: str, project: Project) -> tuple[str, ...]:
-    """Say what the kubeconfigs of a stack would run or send, as far as the base does not say so."""
+def _problem(asked: Asked, stack: str, file: str, project: Project) -> str:
+    """Say why a stack must not be previewed: what the branch, not the base, has it run or send."""
     try:
         after = read_stack_values(asked.tree, file, project)
-    except ProjectError:
-        return ()  # which has been told
-    known = set(_kubeconfigs(asked.judge, _before(asked, file)))
+    except ProjectError:  # Pulumi may understand what nobody here has looked through
+        return f"{file} is not understood"
+    if asked.allow_exec:
+        return ""
+    known = set(_kubeconfigs(asked.judge, _before(asked, stack)))
     found = [content for content in _kubeconfigs(asked.tree, after) if content not in known]
-    return tuple(dict.fromkeys(clause for content in found for clause in _clauses(content)))
+    programs = dict.fromkeys(clause for content in found for clause in _clauses(content))
+    told = f"its kubeconfig runs or sends what the branch names: {'; '.join(programs)}"
+    return f"{told} (--allow-exec)" if programs else ""
 
 
 def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:
@@ -235,9 +249,10 @@ def _clauses(content: str | Unreadable) -> tuple[str, ...]:
     return (str(content),) if isinstance(content, Unreadable) else programs_of(content)
 
 
-def _before(asked: Asked, file: str) -> StackValues:
-    """Give what the base says of a stack; nothing where it does not know it."""
+def _before(asked: Asked, stack: str) -> StackValues:
+    """Give what the base says of a stack, wherever its file is; nothing where it has none."""
     try:
-        return read_stack_values(asked.judge, file, read_project(asked.judge))
+        project = read_project(asked.judge)
+        return read_stack_values(asked.judge, _layout(project).file_of(stack), project)
     except ProjectError:
         return StackValues()

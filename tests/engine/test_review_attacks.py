@@ -238,3 +238,26 @@ def test_a_link_to_what_never_ends_is_not_waited_for(repository: Repository, pat
     (repository.root / path).symlink_to("/dev/stdin")
     repository.commit()
     assert repository.review("--no-preview").status in {1, 2}
+
+
+def test_a_stack_file_that_is_not_understood_is_not_previewed(repository: Repository) -> None:
+    """Pulumi may take another value of two than the one that was looked through."""
+    twice = f"config:\n  kubernetes:kubeconfig: {json.dumps(LOGIN)}\n  kubernetes:kubeconfig: x\n"
+    repository.edit(DEV, "config:\n", twice)
+    ran = repository.review()
+    assert ran.status == 2, ran.log
+    assert "**Not judged:** stack dev is not previewed, because stacks/Pulumi.dev.yaml is" in (
+        ran.comment
+    )
+    assert "--- stack dev" not in ran.log
+
+
+def test_a_limit_does_not_go_with_the_folder_of_the_stacks(repository: Repository) -> None:
+    repository.edit(DEV, "config:\n", "config:\n  kthena-components:gpu_budget: 2\n")
+    repository.git("branch", "--force", "limited")
+    repository.git("mv", "stacks", "moved")
+    repository.edit("Pulumi.yaml", "stackConfigDir: stacks", "stackConfigDir: moved")
+    repository.edit("moved/Pulumi.dev.yaml", "gpu_budget: 2", "gpu_budget: 999")
+    ran = repository.review("limited", "--no-preview")
+    assert ran.status == 1, ran.log
+    assert "gpu\\_budget: would be 999, and the base has 2" in ran.comment
