@@ -12,11 +12,8 @@ from typing import Any
 
 from pulumi_policy import policy as sdk
 
-from kthena_components.core.secrecy import Sealed
+from kthena_components.core.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
 
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark, nobody's secret
-"""How secrets are marked. Source: sdk/go/common/resource/properties.go in the Pulumi repository."""
 _READ = "\ue011marked"
 NO_MARKS = (
     f"no value is shown, because pulumi-policy {version('pulumi-policy')} does not tell which ones "
@@ -43,8 +40,8 @@ def _sealed(sent: Any) -> Any:
         return [_sealed(item) for item in sent]
     if not isinstance(sent, dict):
         return sent
-    signature = sent.get(_SIGNATURE)
-    if signature == _SECRET:
+    signature = sent.get(SIGNATURE)
+    if signature == SECRET_SIGNATURE:
         return Sealed(_sealed(sent.get("value")))
     if signature is not None:  # an asset or an archive
         return _UNMARKED({"": sent})[""]

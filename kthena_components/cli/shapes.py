@@ -13,6 +13,7 @@ from kthena_components.core.checks.kthena_reading import show
 from kthena_components.core.facts import ServingFacts, as_count, as_list, as_map
 from kthena_components.core.known import MaybeInt, is_late
 from kthena_components.core.report import shape_of
+from kthena_components.core.secrecy import SECRET_SIGNATURE, SIGNATURE
 
 UNKNOWN = "?"
 ARROW = " → "
@@ -29,9 +30,6 @@ _SIZES = ("tensor", "pipeline", "data", "context")
 _NAMES = ("serving", "namespace", "role", "backend")
 _LONGEST_NAME = 253
 _COUNTS = ("groups", "engines", "pods", "gpus_per_pod", "world_size", "gpus")
-
-_SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
-"""What marks a secret in an event. Source: pulumi sdk/go/common/resource/sig."""
 
 Row = Mapping[str, Any]
 Key = tuple[str, str, str, int]
@@ -155,7 +153,7 @@ def _is_sealed(part: Any) -> bool:
     while parts:
         item = parts.pop()
         if isinstance(item, Mapping):
-            if item.get(_SIGNATURE) == _SECRET:
+            if item.get(SIGNATURE) == SECRET_SIGNATURE:
                 return True
             parts += item.values()
         elif isinstance(item, list):

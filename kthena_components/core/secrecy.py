@@ -14,6 +14,9 @@ from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
 from kthena_components.core.known import LATE_OPEN, is_late
 
 SECRET = "[secret]"  # noqa: S105 - what stands in place of one, as in Pulumi's own messages
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark, nobody's secret
+"""How Pulumi marks a secret. Source: pulumi sdk/go/common/resource/sig/sig.go."""
 T = TypeVar("T")
 _LOGIN = re.compile(r"(?<=//)[^/\s]+@")
 _INDEX = re.compile(r"\[(\d+)\]")
