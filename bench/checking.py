@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from bench.workload import BACKENDS, servings
-from kthena_components.backends.compiler import compile_serving
+from kthena_components.compiler.compile import compile_serving
 
 _PARSE: Final = """\
 import pathlib, sys, yaml

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from bench.workload import servings
-from kthena_components.backends.compiler import compile_serving
+from kthena_components.compiler.compile import compile_serving
 
 
 def measure_compile(backend: str, count: int, repeats: int) -> float:

@@ -13,7 +13,7 @@ from bench.engine import environment
 
 OURS: Final = "import kthena_components; from kthena_components import ModelServing"
 FIRST: Final = (
-    "from kthena_components.backends.compiler import compile_serving\n"
+    "from kthena_components.compiler.compile import compile_serving\n"
     "from bench.workload import servings\n"
     "compile_serving(servings('native', 1)[0])"
 )

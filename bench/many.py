@@ -9,15 +9,15 @@ from typing import Any, Final
 import yaml
 
 from bench.shapes import Body, Shape, Work, config_map, container, custom, workload
-from kthena_components.backends.readers import judge_manifest
-from kthena_components.backends.together import judge_together
 from kthena_components.cli.check import Given, Summary, check
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.reviewed import reviewed
-from kthena_components.cluster.places import read_domains
-from kthena_components.core.checks.whole_stack import judge_stack
-from kthena_components.core.surroundings import Surroundings, gather
+from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.topology.domains import read_domains
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.judge.stack import judge_together
+from kthena_components.judge.stack_rules import judge_stack
 
 _SCHEDULING, _TOPOLOGY = "scheduling.volcano.sh/v1beta1", "topology.volcano.sh/v1alpha1"
 _DAY = "2030-12-31 the new image is not there yet"

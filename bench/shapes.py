@@ -6,8 +6,8 @@ Here are pods and command lines; `kinds` has the lists of other kinds, `many` ma
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kthena_components.backends.readers import judge_manifest
-from kthena_components.core.surroundings import Surroundings, gather
+from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.judge.manifest import judge_manifest
 
 Body = dict[str, Any]
 Work = Callable[[], object]

@@ -8,9 +8,9 @@ from typing import Any
 
 from conformance import breaks, damage, servings, volcano
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.core.checks.kthena_admission import judge_model_serving
-from kthena_components.core.checks.volcano_objects import judge_volcano_object
 from kthena_components.core.findings import Finding, Level
+from kthena_components.systems.kthena.rules import judge_model_serving
+from kthena_components.systems.volcano.rules import judge_volcano_object
 
 Body = dict[str, Any]
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)

@@ -11,8 +11,8 @@ from typing import Any
 
 from conformance import drawn
 from kthena_components.core import naming
-from kthena_components.core.plan import ServingPlan
-from kthena_components.core.quantity import parse_quantity
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.values.quantity import parse_quantity
 
 Objects = dict[str, dict[str, Any]]
 """Flat objects: value by path, by `kind key`."""

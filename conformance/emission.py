@@ -16,11 +16,11 @@ from conformance import drawn
 from conformance.__main__ import Context
 from conformance.differences import DOCUMENTED, Difference, compare, level, unused
 from conformance.waiting import wait
-from kthena_components.backends.base import Manifest
-from kthena_components.backends.compiler import Compiled, compile_serving
-from kthena_components.backends.volcano import SCHEDULING
 from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import SpecError
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.systems.volcano.emit import SCHEDULING
 from sandbox.cluster import Size, create
 
 SPECIFICATIONS = 60

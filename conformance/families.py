@@ -14,8 +14,8 @@ import yaml
 from conformance import volcano
 from conformance.report import Part
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.core.checks.stack_queues import queue_within_parent
-from kthena_components.core.checks.stack_reading import read_stack
+from kthena_components.judge.objects import read_objects
+from kthena_components.systems.volcano.stack_queues import queue_within_parent
 
 NUMBER, LEAST = 500, 100
 _PATIENCE = 120.0
@@ -54,7 +54,7 @@ def _try(
 ) -> None:
     """Try the next child of a family. The first one stays, where it is taken."""
     known = family if dry_run else family[:2]
-    refused = bool(list(queue_within_parent(read_stack(known, ()))))
+    refused = bool(list(queue_within_parent(read_objects(known, ()))))
     until = time.monotonic() + _PATIENCE
     while True:
         said = _create(api, known[-1], dry_run=dry_run)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from conformance.scene import NAMESPACE, Scene, rack
-from kthena_components.backends.compiler import compile_serving
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from sandbox.cluster import Size
 from sandbox.nodes import node

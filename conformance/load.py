@@ -19,7 +19,7 @@ from conformance.deployer import Asked, Deployer
 from conformance.report import Part
 from conformance.scene import MADE, NAMESPACE, PODGROUP, SERVING, Scene
 from kthena_components.core import naming
-from kthena_components.core.rights import rights
+from kthena_components.core.plan.rights import rights
 from sandbox.cluster import Size, up
 from tests.support.engine import Run, Stack
 

@@ -17,7 +17,7 @@ from conformance.gangs import (
     serving,
 )
 from conformance.scene import NAMESPACE, Scene, rack
-from kthena_components.cluster.look import look_at_servings
+from kthena_components.cluster.fetch_servings import look_at_servings
 from kthena_components.cluster.status import waits
 from sandbox.nodes import node
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.scene import NAMESPACE, Scene
-from kthena_components.cluster.eligible import obstacles
-from kthena_components.cluster.observed import condition_of, name_of
+from kthena_components.cluster.node_fit import obstacles
+from kthena_components.cluster.objects import condition_of, name_of
 
 NUMBER = 40
 """Pods, each tried on every node."""

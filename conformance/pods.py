@@ -1,6 +1,6 @@
 """Pod templates drawn at random from the fields that an API server publishes.
 
-The table is the one that core/checks/pod_shape.py judges by, so every field of it is tried: as it
+The table is the one that core/schema/pod.py judges by, so every field of it is tried: as it
 should be here, and damaged in damage.py.
 """
 
@@ -9,7 +9,7 @@ import random
 from functools import cache
 from typing import Any
 
-from kthena_components.core.checks.pod_shape import TABLE
+from kthena_components.core.schema.pod import TABLE
 
 Body = dict[str, Any]
 _DEPTH = 7

@@ -12,7 +12,7 @@ from conformance.deployer import Deployer, Rules, lifecycle
 from conformance.report import Part
 from conformance.scene import NAMESPACE, Scene
 from conformance.waiting import PATIENCE
-from kthena_components.core.rights import EXTRAS, NEEDED, READ, Right, rights
+from kthena_components.core.plan.rights import EXTRAS, NEEDED, READ, Right, rights
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 

@@ -17,11 +17,11 @@ from conformance.report import Part
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
 from kthena_components.cluster.doctor import judge_cluster
-from kthena_components.cluster.examine import examine
-from kthena_components.cluster.look import look_at_servings
-from kthena_components.cluster.need import MODEL_SERVING, POD_GROUP, SERVICE, STATEFUL_SET
-from kthena_components.cluster.observed import name_of
-from kthena_components.cluster.seen import Mark
+from kthena_components.cluster.fetch import examine
+from kthena_components.cluster.fetch_servings import look_at_servings
+from kthena_components.cluster.objects import name_of
+from kthena_components.cluster.requirements import MODEL_SERVING, POD_GROUP, SERVICE, STATEFUL_SET
+from kthena_components.cluster.snapshot import Mark
 from kthena_components.cluster.stack_file import read_stack_file
 from kthena_components.cluster.status import Servings, render_status, state_of, waits
 from sandbox.cluster import Sandbox, Size, down, up

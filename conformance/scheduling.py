@@ -19,11 +19,11 @@ from conformance.gangs import (
 )
 from conformance.lost_nodes import hung_node, lost_node, spare_node
 from conformance.scene import Scene, group_selector, rack
-from kthena_components.backends.compiler import BACKENDS
-from kthena_components.backends.queues import emit_queue
+from kthena_components.compiler.compile import BACKENDS
 from kthena_components.core import naming
-from kthena_components.core.spec import QueueSpec
-from kthena_components.core.spec_parse import parse_spec
+from kthena_components.core.spec.model import QueueSpec
+from kthena_components.core.spec.parse import parse_spec
+from kthena_components.systems.volcano.emit_queues import emit_queue
 
 
 def run(context: Context) -> None:

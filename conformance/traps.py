@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.scene import NAMESPACE, PODGROUP, Scene
-from kthena_components.backends.readers import judge_manifest
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
-from kthena_components.core.checks.whole_stack import judge_stack
 from kthena_components.core.findings import Level
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.judge.stack_rules import judge_stack
 from sandbox.cluster import Size
 from sandbox.nodes import hyper_nodes, node, nodes
 

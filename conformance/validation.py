@@ -21,10 +21,11 @@ from conformance.shrink import shrink
 from conformance.volcano import PARENT
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
-from kthena_components.core.checks import kthena_admission, volcano_objects
-from kthena_components.core.checks.pod_shape import TABLE
-from kthena_components.core.checks.volcano_reading import HYPER_NODE, POD_GROUP, QUEUE
 from kthena_components.core.findings import Finding
+from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP, QUEUE
+from kthena_components.core.schema.pod import TABLE
+from kthena_components.systems.kthena import rules as kthena_admission
+from kthena_components.systems.volcano import rules as volcano_objects
 from sandbox.pod_fields import read_fields
 
 _THREADS = 3

@@ -5,10 +5,11 @@ from collections import Counter
 from types import TracebackType
 from typing import Any, Self
 
-from kthena_components.backends.kthena import API_VERSION, KIND
-from kthena_components.backends.volcano import SCHEDULING
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core import naming
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.systems.kthena.emit import API_VERSION
+from kthena_components.systems.volcano.emit import SCHEDULING
 
 INTERVAL = 0.1
 """Seconds between two looks at the pods."""
@@ -52,7 +53,9 @@ def identities(found: list[Pod]) -> set[str]:
 
 def available(api: Cluster, namespace: str) -> list[tuple[bool, int]]:
     """Say of each ModelServing whether it is Available, and how many groups are."""
-    states = [body.get("status") or {} for body in api.list(API_VERSION, KIND, namespace)]
+    states = [
+        body.get("status") or {} for body in api.list(API_VERSION, MODEL_SERVING[1], namespace)
+    ]
     return [
         (
             any(

@@ -1,14 +1,14 @@
 """Pulumi components for multi-node LLM serving on Kubernetes.
 
 Public names are loaded on first use: `import kthena_components` costs nearly nothing, and
-`kthena_components.core` and `.backends` work without Pulumi.
+everything below `kthena_components.resources` works without Pulumi.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kthena_components.core.spec import (
+    from kthena_components.core.spec.model import (
         EngineKind,
         KthenaVersion,
         Launcher,
@@ -17,26 +17,22 @@ if TYPE_CHECKING:
         TopologyMode,
     )
     from kthena_components.resources.args import (
-        EngineArgs,
         ExposeArgs,
         GangPolicyArgs,
+        ModelServingArgs,
+        NetworkTopologyArgs,
+        RollingUpdateArgs,
+        RolloutStrategyArgs,
+        ServingGroupArgs,
+        TopologyArgs,
+    )
+    from kthena_components.resources.cluster_args import (
         HyperNodeArgs,
         HyperNodeTopologyArgs,
         InventoryArgs,
         InventoryNodeArgs,
         InventoryTierArgs,
-        ModelServingArgs,
-        NetworkTopologyArgs,
-        ParallelismArgs,
         QueueArgs,
-        ResourcesArgs,
-        RoleArgs,
-        RollingUpdateArgs,
-        RolloutStrategyArgs,
-        SecretKeyArgs,
-        ServingGroupArgs,
-        StandaloneRoleArgs,
-        TopologyArgs,
     )
     from kthena_components.resources.components import (
         HyperNodeTopology,
@@ -45,6 +41,14 @@ if TYPE_CHECKING:
         RefusedError,
         Role,
         ServingGroup,
+    )
+    from kthena_components.resources.role_args import (
+        EngineArgs,
+        ParallelismArgs,
+        ResourcesArgs,
+        RoleArgs,
+        SecretKeyArgs,
+        StandaloneRoleArgs,
     )
 
 __all__ = [
@@ -91,7 +95,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     if name in _ENUMS:
-        home = "core.spec"
+        home = "core.spec.model"
     else:
         home = "resources.args" if name.endswith("Args") else "resources.components"
     value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pulumi_policy import policy as sdk
 
-from kthena_components.core.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
+from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
 
 _READ = "\ue011marked"
 NO_MARKS = (

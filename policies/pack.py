@@ -1,4 +1,4 @@
-"""The policies: how Pulumi hands resources over. The rules are in kthena_components.core.checks.
+"""The policies: how Pulumi hands resources over. The rules are in the package.
 
 Each policy makes Pulumi decode every resource once more, so all rules stand behind one dispatcher.
 Two policies of each kind call it, because a policy has one level: one refuses, one advises, and
@@ -26,14 +26,10 @@ from pulumi_policy import (
     proxy,
 )
 
-from kthena_components.backends.readers import has_rules, is_compared, judge_manifest
-from kthena_components.backends.together import Bodies, judge_together, owner_of
-from kthena_components.core.checks import run_checks
-from kthena_components.core.checks.waivers import FIELD, listed, waive
 from kthena_components.core.findings import Finding, Level, fault
-from kthena_components.core.report import read_shape
-from kthena_components.core.secrecy import judge_sealed
-from kthena_components.core.weights import (
+from kthena_components.core.plan.report import read_shape
+from kthena_components.core.rules.serving import run_checks
+from kthena_components.judge.levels import (
     LIMITS,
     NEWEST,
     SETTINGS,
@@ -41,6 +37,10 @@ from kthena_components.core.weights import (
     Settings,
     parse_settings,
 )
+from kthena_components.judge.manifest import has_rules, is_compared, judge_manifest
+from kthena_components.judge.secrecy import judge_sealed
+from kthena_components.judge.stack import Bodies, judge_together, owner_of
+from kthena_components.judge.waivers import FIELD, listed, waive
 
 if TYPE_CHECKING or __package__:
     from policies.marks import NO_MARKS, has_marks, keep_marks, plain, read_props
@@ -49,7 +49,7 @@ else:  # started by Pulumi, from a folder of any name
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
-"""Components that register what they deploy as rows (core/report.py)."""
+"""Components that register what they deploy as rows (core/plan/report.py)."""
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 REFUSED = frozenset({Level.MANDATORY})

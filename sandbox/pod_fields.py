@@ -1,6 +1,6 @@
 """Which fields a pod template has, and of what type, as a running API server says it.
 
-`python -m sandbox.pod_fields FOLDER` writes the table that core/checks/pod_shape.py reads.
+`python -m sandbox.pod_fields FOLDER` writes the table that core/schema/pod.py reads.
 """
 
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.cluster.client import Cluster
-from kthena_components.core.checks.pod_shape import ROOT_TYPE, TABLE
+from kthena_components.core.schema.pod import ROOT_TYPE, TABLE
 from sandbox.cluster import opened
 
 _KEYS = "x-kubernetes-list-map-keys"

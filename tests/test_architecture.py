@@ -17,8 +17,8 @@ SOURCES = sorted(
 )
 PURE = [
     "kthena_components.core",
-    "kthena_components.core.report",
-    "kthena_components.backends.readers",
+    "kthena_components.core.plan.report",
+    "kthena_components.judge.manifest",
     "kthena_components.cli.main",
 ]
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kthena_components.backends.compiler import (
+from kthena_components.compiler.compile import (
     Compiled,
     compile_group,
     compile_role,

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.backends.compiler import compile_serving
-from kthena_components.backends.readers import judge_manifest
-from kthena_components.core.checks.waivers import annotated, read_waiver
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError, Waiver
-from kthena_components.core.report import render_table
-from kthena_components.core.weights import Weight, parse_settings
+from kthena_components.core.plan.report import render_table
+from kthena_components.judge.levels import Weight, parse_settings
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.judge.waivers import annotated, read_waiver
 from sandbox.cluster import Size
 from tests.support.specs import GUIDE
 

@@ -33,7 +33,7 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(unpacked: Path) -
     assert held == {"gpus.json", "instances.json"}
     made = {path.relative_to(unpacked) for path in unpacked.rglob("kthena_components/**/*.py")}
     assert made == {p.relative_to(ROOT) for p in ROOT.glob("kthena_components/**/*.py")}
-    assert (unpacked / "kthena_components" / "core" / "levels.json").exists()
+    assert (unpacked / "kthena_components" / "judge" / "levels.json").exists()
 
 
 def test_every_module_of_the_wheel_imports_without_the_checkout(

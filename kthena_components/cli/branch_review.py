@@ -18,16 +18,11 @@ from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.previewing import NoPulumiError, Previewer
 from kthena_components.cli.stack_config import StackValues, read_stack_values
 from kthena_components.cluster.kubeconfig import programs_of
-from kthena_components.core.checks.catalogue import all_rules
-from kthena_components.core.checks.weakening import (
-    LEVEL_RULES,
-    STACK_RULES,
-    LevelsChange,
-    StackChange,
-)
 from kthena_components.core.findings import Finding
-from kthena_components.core.stack import is_kubeconfig_text
-from kthena_components.core.weights import SettingError
+from kthena_components.core.plan.stack import is_kubeconfig_text
+from kthena_components.judge.catalogue import all_rules
+from kthena_components.judge.levels import SettingError
+from kthena_components.judge.weakening import LEVEL_RULES, STACK_RULES, LevelsChange, StackChange
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import read_below
 from kthena_components.reading.project import Project, ProjectError, read_project

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from kthena_components.backends.readers import judge_and_count
+from kthena_components.cli.context import Texts, find_config_maps
 from kthena_components.cli.objects import is_judged, is_wanted, objects_of
-from kthena_components.cli.surroundings import Texts, find_config_maps
-from kthena_components.cli.together import Asked, Together, Told
-from kthena_components.core.checks.stack_pods import Held
-from kthena_components.core.container_facts import as_map
+from kthena_components.cli.stack import Asked, Together, Told
+from kthena_components.core.facts.context import NOWHERE, Surroundings
+from kthena_components.core.facts.totals import Held
 from kthena_components.core.findings import READING, RULE_FAULT, Finding, count_of, fault
 from kthena_components.core.models import ModelShape
-from kthena_components.core.surroundings import NOWHERE, Surroundings
-from kthena_components.core.weights import Settings
+from kthena_components.core.values.read import as_map
+from kthena_components.judge.levels import Settings
+from kthena_components.judge.manifest import judge_and_count
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable, shown_name
 from kthena_components.reading.folders import Found, find_files

@@ -7,10 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tabulate import tabulate
 
-from kthena_components.cli.effects import Effect, Happening, happenings, natural, shown_paths
+from kthena_components.cli.gpu_table import Gpus, Pair, Row, between, deployed, gpus_of
+from kthena_components.cli.planned_changes import (
+    Effect,
+    Happening,
+    happenings,
+    natural,
+    shown_paths,
+)
 from kthena_components.cli.preview import Said, Weight, title_of
 from kthena_components.cli.reviewed import Reviewed
-from kthena_components.cli.shapes import Gpus, Pair, Row, between, deployed, gpus_of
 from kthena_components.cli.shown import cell_text
 from kthena_components.core.findings import count_of
 

@@ -4,23 +4,16 @@ import sys
 from itertools import groupby
 
 from kthena_components.cli.rules import shown_level
-from kthena_components.core.checks.catalogue import (
-    ANY_MANIFEST,
-    EDGES,
-    INPUT,
-    WAIVERS,
-    WHOLE,
-    RuleDoc,
-    all_rules,
-)
 from kthena_components.core.findings import Level
+from kthena_components.core.rules.documentation import RuleDoc
+from kthena_components.judge.catalogue import ANY_MANIFEST, EDGES, INPUT, WAIVERS, WHOLE, all_rules
 
 _HEAD = """# Rules
 
 Every finding ends with the name of its rule in brackets. `kthena-components check --explain RULE`
 prints the same text, and `--level` changes how much a rule weighs. The levels of dev, staging and
-prod are in `kthena_components/core/levels.json`. What is wrong with the input of a component, or of
-a stack, is refused whatever a level says.
+prod are in `kthena_components/judge/levels.json`. What is wrong with the input of a component, or
+of a stack, is refused whatever a level says.
 
 <!-- Written by `make policies-docs` from the rules' docstrings. Change it there. -->
 """

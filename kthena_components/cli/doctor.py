@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kthena_components.cli.opening import WRONG, add_cluster, opened
-from kthena_components.core.visible import visible, visible_lines
+from kthena_components.cli.connect import WRONG, add_cluster, opened
+from kthena_components.core.values.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from kthena_components.cluster.stack_file import ReadStack
@@ -45,7 +45,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write one line for each thing that was looked at, and give the exit status."""
     # Imported here because most commands need none of it.
-    from kthena_components.cluster.need import DEFAULT, need_of_backends  # noqa: PLC0415
+    from kthena_components.cluster.requirements import DEFAULT, need_of_backends  # noqa: PLC0415
     from kthena_components.cluster.stack_file import (  # noqa: PLC0415
         StackFileError,
         read_stack_file,
@@ -66,8 +66,8 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         need = stack.need
     with opened(asked, parser) as (cluster, version):
         from kthena_components.cluster.doctor import judge_cluster, judge_stack_file  # noqa: PLC0415
-        from kthena_components.cluster.examine import examine  # noqa: PLC0415
-        from kthena_components.cluster.seen import exit_status, render_lines  # noqa: PLC0415
+        from kthena_components.cluster.fetch import examine  # noqa: PLC0415
+        from kthena_components.cluster.snapshot import exit_status, render_lines  # noqa: PLC0415
 
         lines = [*judge_stack_file(stack), *judge_cluster(examine(cluster, version, need), need)]
         sys.stdout.write(f"{visible_lines(render_lines(lines))}\n")

@@ -4,8 +4,9 @@ import re
 import sys
 from collections.abc import Iterator
 
-from kthena_components.core.checks.catalogue import RuleDoc, all_rules
 from kthena_components.core.engines.table import Table, load
+from kthena_components.core.rules.documentation import RuleDoc
+from kthena_components.judge.catalogue import all_rules
 
 _HEAD = """# Engines and their releases
 

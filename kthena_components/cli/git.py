@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kthena_components.cli.branch import Changed
-from kthena_components.core.visible import visible
+from kthena_components.core.values.visible import visible
 
 _REGULAR = ("100644", "100755", "000000")
 """Modes of regular files, and of what is not there."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kthena_components.core.checks.weakening import PolicyLevels
 from kthena_components.core.findings import suggest
-from kthena_components.core.weights import (
+from kthena_components.judge.levels import (
     ENVIRONMENTS,
     SettingError,
     Settings,
@@ -17,6 +16,7 @@ from kthena_components.core.weights import (
     parse_settings,
     parse_version,
 )
+from kthena_components.judge.weakening import PolicyLevels
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map, read_below
 

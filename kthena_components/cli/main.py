@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.context import ModelConfigError, read_shapes
 from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
@@ -22,11 +23,10 @@ from kthena_components.cli.review import add_parser as add_review
 from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
+from kthena_components.cli.stack import Asked
 from kthena_components.cli.status import add_parser as add_status
-from kthena_components.cli.surroundings import ModelConfigError, read_shapes
-from kthena_components.cli.together import Asked
-from kthena_components.core.visible import visible
-from kthena_components.core.weights import NEWEST, SettingError
+from kthena_components.core.values.visible import visible
+from kthena_components.judge.levels import NEWEST, SettingError
 from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2

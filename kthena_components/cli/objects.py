@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.backends.readers import has_rules, is_compared
+from kthena_components.judge.manifest import has_rules, is_compared
 from kthena_components.reading.documents import Document
 
 _LIST = "List"

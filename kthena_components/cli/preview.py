@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.checks.catalogue import rule_names
-from kthena_components.core.container_facts import as_list, as_map
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.judge.catalogue import rule_names
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 _URN_PARTS = 4

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kthena_components.core.visible import visible
+from kthena_components.core.values.visible import visible
 
 ALONE = (
     "this job has no state of it, because it is new or out of reach here. All of it shows as new."

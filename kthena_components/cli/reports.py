@@ -7,7 +7,7 @@ from typing import Protocol
 from kthena_components.cli.check import Result, Summary
 from kthena_components.cli.shown import cell_text, visible_json
 from kthena_components.core.findings import Level
-from kthena_components.core.visible import visible
+from kthena_components.core.values.visible import visible
 from kthena_components.reading.files import Unreadable
 
 Write = Callable[[str], object]

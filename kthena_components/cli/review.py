@@ -11,21 +11,15 @@ from kthena_components.cli.base_waivers import BaseWaivers
 from kthena_components.cli.branch_review import Asked, BranchReview, review_branch
 from kthena_components.cli.comment import write_comment, write_judge
 from kthena_components.cli.git import Checkout, GitError
+from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.levels import read_settings
-from kthena_components.cli.preview import (
-    Preview,
-    PreviewError,
-    Said,
-    Weight,
-    read_preview,
-)
+from kthena_components.cli.preview import Preview, PreviewError, Said, Weight, read_preview
 from kthena_components.cli.reviewed import Reviewed, reviewed
-from kthena_components.cli.shapes import identity
-from kthena_components.core.checks.changes import judge_change
-from kthena_components.core.checks.waivers import annotated, waive
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.visible import visible
-from kthena_components.core.weights import Levels
+from kthena_components.core.values.visible import visible
+from kthena_components.judge.levels import Levels
+from kthena_components.judge.update import judge_change
+from kthena_components.judge.waivers import annotated, waive
 
 CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
 _EXITS = """exit status:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from kthena_components.cli.gpu_table import Gpus, Pair, gpus_of, pairs_of
 from kthena_components.cli.preview import Preview, Said, Weight
-from kthena_components.cli.shapes import Gpus, Pair, gpus_of, pairs_of
 from kthena_components.core.findings import RULE_FAULT, count_of
 
 

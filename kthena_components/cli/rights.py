@@ -6,7 +6,7 @@ import sys
 
 import yaml
 
-from kthena_components.core.rights import EXTRAS, NEEDED, rights, roles
+from kthena_components.core.plan.rights import EXTRAS, NEEDED, rights, roles
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 

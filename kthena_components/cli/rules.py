@@ -2,9 +2,10 @@
 
 from tabulate import tabulate
 
-from kthena_components.core.checks.catalogue import RuleDoc, all_rules
 from kthena_components.core.findings import Level, suggest
-from kthena_components.core.weights import ENVIRONMENTS, environment_levels
+from kthena_components.core.rules.documentation import RuleDoc
+from kthena_components.judge.catalogue import all_rules
+from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
 
 
 class UnknownRuleError(LookupError):

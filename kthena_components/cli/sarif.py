@@ -12,8 +12,9 @@ from urllib.parse import quote
 from kthena_components.cli.check import Result, Summary
 from kthena_components.cli.rules import explain
 from kthena_components.cli.shown import visible_json
-from kthena_components.core.checks.catalogue import RuleDoc, all_rules
 from kthena_components.core.findings import Level
+from kthena_components.core.rules.documentation import RuleDoc
+from kthena_components.judge.catalogue import all_rules
 from kthena_components.reading.files import Unreadable
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -8,7 +8,7 @@ a width, between the mark and what follows, does.
 import json
 import re
 
-from kthena_components.core.visible import visible
+from kthena_components.core.values.visible import visible
 
 _APART = "&#8203;"
 _LINKS = re.compile(

@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from kthena_components.cli.opening import add_cluster, opened
+from kthena_components.cli.connect import add_cluster, opened
 from kthena_components.core.findings import suggest
-from kthena_components.core.visible import visible_lines
+from kthena_components.core.values.visible import visible_lines
 
 CLEAN, FOUND = 0, 1
 _EXITS = """exit status:
@@ -35,7 +35,7 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write the table to standard output and give the exit status."""
     with opened(asked, parser) as (cluster, _version):
         # Imported here because it needs the optional extra.
-        from kthena_components.cluster.look import look_at_servings  # noqa: PLC0415
+        from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
         from kthena_components.cluster.status import render_status, waits  # noqa: PLC0415
 
         everything = look_at_servings(cluster, asked.namespace)

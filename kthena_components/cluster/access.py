@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kthena_components.cluster.need import POD_GROUP, READ, Need, Right, SecretKey
-from kthena_components.cluster.observed import known, name_of, status_of
-from kthena_components.cluster.seen import Line, Mark, Seen, serves
-from kthena_components.core.facts import as_list, as_map
+from kthena_components.cluster.objects import known, name_of, status_of
+from kthena_components.cluster.requirements import POD_GROUP, READ, Need, Right, SecretKey
+from kthena_components.cluster.snapshot import Line, Mark, Seen, serves
 from kthena_components.core.findings import nearest
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.unknown import Unknown
 
 _ANY = "*"
 _OPEN = "Open"

@@ -6,10 +6,10 @@ from kthena_components.cluster.access import (
     judge_rights,
     judge_secrets,
 )
-from kthena_components.cluster.need import Need
+from kthena_components.cluster.capacity import judge_gpus, judge_nodes, judge_room
 from kthena_components.cluster.network import judge_network, judge_tiers
-from kthena_components.cluster.room import judge_gpus, judge_nodes, judge_room
-from kthena_components.cluster.seen import Line, Mark, Seen
+from kthena_components.cluster.requirements import Need
+from kthena_components.cluster.snapshot import Line, Mark, Seen
 from kthena_components.cluster.stack_file import ReadStack
 from kthena_components.cluster.systems import (
     judge_controllers,

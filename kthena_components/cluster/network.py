@@ -3,16 +3,16 @@
 import re
 from collections.abc import Iterator
 
-from kthena_components.cluster.need import HYPER_NODE, Need
-from kthena_components.cluster.observed import accelerators, allocatable, known, name_of
-from kthena_components.cluster.places import Domain
-from kthena_components.cluster.room import cap_of, gangs
-from kthena_components.cluster.seen import Line, Mark, Seen, serves
-from kthena_components.core.checks.hypernode_reading import read_hyper_nodes
+from kthena_components.cluster.capacity import cap_of, gangs
+from kthena_components.cluster.objects import accelerators, allocatable, known, name_of
+from kthena_components.cluster.requirements import HYPER_NODE, Need
+from kthena_components.cluster.snapshot import Line, Mark, Seen, serves
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.known import Unknown
-from kthena_components.core.spec import TopologyMode, TopologySpec
-from kthena_components.core.topology_tree import check_tree
+from kthena_components.core.spec.model import TopologyMode, TopologySpec
+from kthena_components.core.topology.domains import Domain
+from kthena_components.core.topology.tree import check_tree
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.view_hyper_node import read_hyper_nodes
 
 SUBJECT = "HyperNodes"
 _PLACE = re.compile(r"(?:hyper_nodes|manifests)\[([0-9]+)\]")
@@ -21,7 +21,7 @@ _SHOWN = 3
 
 
 def judge_network(seen: Seen, need: Need) -> Iterator[Line]:
-    """Judge the tree by the rules of core/topology_tree.py, then which nodes are in it."""
+    """Judge the tree by the rules of core/topology/tree.py, then which nodes are in it."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return
     domains = seen.domains(need.hyper_nodes)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kthena_components.backends.compiler import Compiled, compile_serving
-from kthena_components.backends.queues import judge_queues
 from kthena_components.cluster.kubeconfig import anchored, programs_of
-from kthena_components.cluster.need import Need, need_of_stack
+from kthena_components.cluster.requirements import Need, need_of_stack
+from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.stack import (
+from kthena_components.core.plan.stack import (
     OutputMode,
     StackConfig,
     StackSpec,
@@ -24,6 +23,7 @@ from kthena_components.core.stack import (
 from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map
 from kthena_components.reading.project import ProjectError, read_project, stack_config
+from kthena_components.systems.volcano.emit_queues import judge_queues
 
 _SECURE = "secure"
 

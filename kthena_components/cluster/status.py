@@ -6,7 +6,7 @@ from functools import cached_property
 
 from tabulate import tabulate
 
-from kthena_components.cluster.observed import (
+from kthena_components.cluster.objects import (
     Body,
     Listed,
     annotations_of,
@@ -20,8 +20,7 @@ from kthena_components.cluster.observed import (
     status_of,
     title_of,
 )
-from kthena_components.cluster.places import Domain, lowest, read_domains
-from kthena_components.cluster.reasons import (
+from kthena_components.cluster.pending import (
     is_ending,
     missing_group,
     node_of,
@@ -30,9 +29,10 @@ from kthena_components.cluster.reasons import (
     why_pod_waits,
 )
 from kthena_components.core import naming
-from kthena_components.core.facts import as_list, as_map
 from kthena_components.core.findings import count_of
-from kthena_components.core.known import Unknown
+from kthena_components.core.topology.domains import Domain, lowest, read_domains
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.unknown import Unknown
 
 HEADERS = ["serving", "group", "role", "pod", "state", "node", "rack", "tier", "PodGroup"]
 RUNNING = "Running"

@@ -13,20 +13,20 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cluster.need import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE, Kind, Need
-from kthena_components.cluster.observed import (
-    Body,
-    known,
-    labels_of,
-    name_of,
-    status_of,
-    title_of,
+from kthena_components.cluster.objects import Body, known, labels_of, name_of, status_of, title_of
+from kthena_components.cluster.requirements import (
+    HYPER_NODE,
+    MODEL_SERVING,
+    POD_GROUP,
+    QUEUE,
+    Kind,
+    Need,
 )
-from kthena_components.cluster.seen import Line, Mark, Seen, serves
-from kthena_components.core.facts import as_list, as_map
+from kthena_components.cluster.snapshot import Line, Mark, Seen, serves
 from kthena_components.core.findings import count_of
-from kthena_components.core.known import Unknown
-from kthena_components.core.spec import KthenaVersion
+from kthena_components.core.spec.model import KthenaVersion
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.unknown import Unknown
 
 OLDEST_KUBERNETES = (1, 28)
 """The label of a pod's index came with it, and native workers read theirs from there."""

@@ -5,6 +5,7 @@ and the rule's name. Everything that refuses input in this package goes through 
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,8 +13,8 @@ from enum import StrEnum
 from types import FrameType
 from typing import Any, TypeVar
 
-from kthena_components.core.known import LATE_TOKEN
-from kthena_components.core.visible import visible
+from kthena_components.core.values.unknown import LATE_TOKEN, Unknown
+from kthena_components.core.values.visible import visible
 
 T = TypeVar("T")
 RULE_FAULT = "rule-fault"
@@ -204,3 +205,34 @@ def count_of(number: object, word: str) -> str:
 
 def _plain(word: str) -> str:
     return word.replace("-", "").replace("_", "").casefold()
+
+
+def not_checked(path: str, gap: Unknown, rule: str) -> Finding:
+    """Say that a rule could not judge a place, and why."""
+    seen = f"not checked, because {gap.because}"
+    return Finding(path=path, seen=seen, rule=rule, level=Level.UNKNOWN)
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_LONGEST = 1600
+
+
+def tidy(finding: Finding) -> Finding:
+    """Put a finding into one line of bearable length, whatever names it repeats."""
+    path, seen, remedy = (
+        _CONTROL.sub("?", part) for part in (finding.path, finding.seen, finding.remedy)
+    )
+    same = (path, seen, remedy) == (finding.path, finding.seen, finding.remedy)
+    if same and len(seen) + len(remedy) <= _LONGEST:
+        return finding
+    return replace(finding, path=path, seen=_cut(seen), remedy=_cut(remedy))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST // 2 else f"{text[: _LONGEST // 2]}…"
+
+
+def advise(path: str, seen: str, remedy: str, rule: str) -> Finding:
+    """Say what is worth a look."""
+    return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=Level.ADVISORY)

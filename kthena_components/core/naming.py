@@ -83,3 +83,17 @@ def instance_labels(serving: str, group: int, role: str, instance: int) -> dict[
         ROLE: role,
         ROLE_ID: role_id(role, instance),
     }
+
+
+NAME_LIMIT = 253
+
+
+def dns_name(text: str) -> str:
+    """Make a DNS-1123 name of a text: lower case, and a dash for each other character."""
+    return re.sub(r"[^a-z0-9]", "-", text.lower()).strip("-")
+
+
+def is_dns_name(text: str) -> bool:
+    """Tell whether a text is a DNS-1123 subdomain."""
+    parts = text.split(".")
+    return len(text) <= NAME_LIMIT and all(DNS_1123_LABEL.fullmatch(part) for part in parts)

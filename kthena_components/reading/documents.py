@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.guards import check_aliases, check_depth, check_json_depth
+from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
 from kthena_components.reading.loader import Loader
 
 _MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|\Z)", re.MULTILINE)

@@ -14,7 +14,7 @@ import yaml
 
 from kthena_components.reading.documents import unreadable
 from kthena_components.reading.files import Unreadable, read_text
-from kthena_components.reading.guards import (
+from kthena_components.reading.limits import (
     LimitError,
     check_aliases,
     check_depth,

@@ -11,9 +11,9 @@ from importlib.metadata import version
 
 import pulumi
 
-from kthena_components.backends.base import Manifest
 from kthena_components.core.naming import group_name, resource_name
-from kthena_components.resources._late import Late
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.resources._outputs import Late
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"

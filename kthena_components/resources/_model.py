@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.findings import Finding, SpecError, join_path
-from kthena_components.core.known import is_late
+from kthena_components.core.values.unknown import is_late
 from kthena_components.reading.files import Unreadable, read_text
 
 

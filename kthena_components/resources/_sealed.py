@@ -12,8 +12,8 @@ from typing import Any
 import pulumi
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.secrecy import SECRET, conceal, hide
-from kthena_components.core.stack import StackConfig, read_values
+from kthena_components.core.plan.stack import StackConfig, read_values
+from kthena_components.judge.secrecy import SECRET, conceal, hide
 
 _SHORT = 4
 """Characters below which a secret text is looked for as a whole value only, not in longer ones."""

@@ -1,7 +1,7 @@
 """What a serving and a group of it may be given, and every other args type by import.
 
-Field for field the specs of core/spec.py, in types that Pulumi's analyzer can read: it refuses
-unions and Literal, so those are for type checkers only.
+Field for field the specs of core/spec/model.py, in types that Pulumi's analyzer can read: it
+refuses unions and Literal, so those are for type checkers only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec import KthenaVersion, RecoveryPolicy, RolloutType, TopologyMode
+from kthena_components.core.spec.model import (
+    KthenaVersion,
+    RecoveryPolicy,
+    RolloutType,
+    TopologyMode,
+)
 from kthena_components.resources.cluster_args import (
     HyperNodeArgs,
     HyperNodeTopologyArgs,

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from kthena_components.core.findings import Finding, Level, SpecError, suggest
-from kthena_components.core.secrecy import SECRET, without_login
-from kthena_components.core.stack import OutputMode, StackSpec, is_kubeconfig_text
+from kthena_components.core.plan.stack import OutputMode, StackSpec, is_kubeconfig_text
+from kthena_components.judge.secrecy import SECRET, without_login
 
 UNREACHABLE = "cluster-unreachable"
 _IN_CONFIG = "the config value kubeconfig"

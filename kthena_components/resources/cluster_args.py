@@ -1,6 +1,6 @@
 """What the components for a whole cluster take: HyperNodes and Queues.
 
-Field for field the specs of core/topology_spec.py and core/spec.py, in types that Pulumi's
+Field for field the specs of core/topology/spec.py and core/spec/model.py, in types that Pulumi's
 analyzer can read. Counts and names are plain values, label values may be Outputs.
 """
 

@@ -10,32 +10,28 @@ from typing import Any, TypeVar
 
 import pulumi
 
-from kthena_components.backends.base import Manifest
-from kthena_components.backends.compiler import (
+from kthena_components.compiler.compile import (
     Compiled,
     compile_group,
     compile_role,
     compile_serving,
 )
-from kthena_components.backends.hypernode import compile_topology
-from kthena_components.core.checks.waivers import FIELD
 from kthena_components.core.findings import Finding, SpecError, render_findings
 from kthena_components.core.naming import entry_address, group_name
-from kthena_components.core.plan import ServingPlan
-from kthena_components.core.report import gpu_count, shape
-from kthena_components.core.topology import TopologyPlan
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.report import gpu_count, shape
+from kthena_components.core.topology.plan import TopologyPlan
+from kthena_components.judge.waivers import FIELD
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
-from kthena_components.resources._late import Late, hide, without_tokens
+from kthena_components.resources._log import tell, today
 from kthena_components.resources._model import read_hf_configs
-from kthena_components.resources._notes import tell, today
+from kthena_components.resources._outputs import Late, hide, without_tokens
 from kthena_components.resources._sealed import shown_of_args
-from kthena_components.resources.args import (
-    HyperNodeTopologyArgs,
-    ModelServingArgs,
-    QueueArgs,
-    ServingGroupArgs,
-    StandaloneRoleArgs,
-)
+from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
+from kthena_components.resources.cluster_args import HyperNodeTopologyArgs, QueueArgs
+from kthena_components.resources.role_args import StandaloneRoleArgs
+from kthena_components.systems.volcano.emit_hyper_nodes import compile_topology
 
 MODEL_SERVING = "kthena:index:ModelServing"
 TOPOLOGY = "kthena:index:HyperNodeTopology"
@@ -201,7 +197,7 @@ class Queue(pulumi.ComponentResource):
 
 def _compile_queue(args: Mapping[str, Any]) -> Manifest:
     # Most programs make no Queue, and what judges one takes time to load.
-    from kthena_components.backends.queues import compile_queue  # noqa: PLC0415
+    from kthena_components.systems.volcano.emit_queues import compile_queue  # noqa: PLC0415
 
     return compile_queue(args)
 

@@ -1,8 +1,8 @@
 """What a role may be given: the engine, its resources, or pod templates.
 
-Field for field the specs of core/spec.py, in types that Pulumi's analyzer can read: it refuses
-unions and Literal, so those are for type checkers only. Counts and names are plain values, free
-text may be an Output.
+Field for field the specs of core/spec/model.py, in types that Pulumi's analyzer can read: it
+refuses unions and Literal, so those are for type checkers only. Counts and names are plain values,
+free text may be an Output.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec import EngineKind, Launcher
+from kthena_components.core.spec.model import EngineKind, Launcher
 
 if TYPE_CHECKING:
     Budget = int | str

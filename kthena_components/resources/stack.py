@@ -1,6 +1,6 @@
 """The stack program: from config to resources, with every refusal before the first of them.
 
-What a stack file may say is in core/stack.py; its Secrets are in secrets.py, the
+What a stack file may say is in core/plan/stack.py; its Secrets are in secrets.py, the
 way into its cluster in cluster.py.
 """
 
@@ -14,12 +14,11 @@ from typing import Any, cast
 import pulumi
 import yaml
 
-from kthena_components.backends.base import Manifest
-from kthena_components.backends.compiler import Compiled, compile_serving
-from kthena_components.backends.queues import judge_queues
+from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError, fault
-from kthena_components.core.report import gpu_count, render_table, shape
-from kthena_components.core.stack import (
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.report import gpu_count, render_table, shape
+from kthena_components.core.plan.stack import (
     OutputMode,
     StackConfig,
     StackSpec,
@@ -32,13 +31,14 @@ from kthena_components.core.stack import (
     within_budget,
 )
 from kthena_components.resources._apply import provider_version
-from kthena_components.resources._late import hide
+from kthena_components.resources._log import today
 from kthena_components.resources._model import read_hf_configs
-from kthena_components.resources._notes import today
+from kthena_components.resources._outputs import hide
 from kthena_components.resources._sealed import shown_of_stack
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
+from kthena_components.systems.volcano.emit_queues import judge_queues
 
 SHOWN = 32
 """Exit status by which a program tells Pulumi's language host that its error has been shown.
@@ -271,7 +271,7 @@ def _unserved(stack: Stack) -> list[Finding]:
     if stack.spec.output is OutputMode.RENDER or context is None:
         return []
     try:
-        from kthena_components.cluster.served import check_kinds  # noqa: PLC0415
+        from kthena_components.cluster.api_kinds import check_kinds  # noqa: PLC0415
     except ImportError:  # no such package, or one of that name that is something else
         return []
     return check_kinds(stack.spec, stack.servings, context)

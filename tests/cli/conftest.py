@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kthena_components.cli.main import main
-from kthena_components.core import checks
+from kthena_components.core.findings import rule_name
+from kthena_components.core.rules import serving as checks
 
 FEW = {
     "world-size-equals-gpus",
@@ -91,5 +92,5 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 @pytest.fixture(autouse=True)
 def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge by the rules that these manifests are about: the others have tests of their own."""
-    few = tuple(check for check in checks.CHECKS if checks.rule_name(check) in FEW)
+    few = tuple(check for check in checks.CHECKS if rule_name(check) in FEW)
     monkeypatch.setattr(checks, "CHECKS", few)

@@ -13,7 +13,7 @@ from kthena_components.cli.branch import Branch, Changed, Layout, named, sort_br
 from kthena_components.cli.levels import read_policies
 from kthena_components.cli.preview import Said, Weight
 from kthena_components.cli.stack_config import StackValues
-from kthena_components.core.checks.weakening import (
+from kthena_components.judge.weakening import (
     LevelsChange,
     StackChange,
     levels_weakened,

@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 import kthena_components
-from kthena_components.backends.readers import judge_manifest
 from kthena_components.cli import check
 from kthena_components.cli.main import FORMATS
-from kthena_components.core import checks
+from kthena_components.core.findings import rule_name
+from kthena_components.core.rules import serving as checks
+from kthena_components.judge.manifest import judge_manifest
 from tests.cli.conftest import Command
 from tests.support.manifests import (
     ADVISED,
@@ -157,7 +158,7 @@ def test_a_rule_that_fails_hides_nothing_else_and_is_no_clean_end(
     assert run("a.yaml", "--format", form).status == 1
     monkeypatch.setattr(checks.CHECKS[-1], "__code__", broken.__code__)
     done = run("a.yaml", "--format", form)
-    name = checks.rule_name(checks.CHECKS[-1])
+    name = rule_name(checks.CHECKS[-1])
     assert done.status == 2
     assert f"the rule {name} failed with KeyError at " in done.out
     assert "world-size-equals-gpus" in done.out
@@ -183,7 +184,7 @@ def test_an_object_that_cannot_be_held_is_told(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.yaml", pod("a"))
-    monkeypatch.setattr("kthena_components.cli.together.reduced", broken)
+    monkeypatch.setattr("kthena_components.cli.stack.reduced", broken)
     done = run("a.yaml")
     assert "because reading the object failed with KeyError at kthena_" in done.out
     assert done.status == 2

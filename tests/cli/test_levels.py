@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kthena_components.cli.levels import read_settings
-from kthena_components.core.weights import ENVIRONMENTS, environment_levels
+from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
 from tests.cli.conftest import Command, Ran
 from tests.support.manifests import ADVISED, RIGHT, UNKNOWN, WRONG
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.backends.llmisvc import read
-from kthena_components.cli.effects import Effect, happenings
+from kthena_components.cli.planned_changes import Effect, happenings
 from kthena_components.cli.preview import Step
-from kthena_components.core.checks.changes import judge_change
-from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.judge.update import judge_change
+from kthena_components.systems.kserve.facts_llm import read
 from tests.cli.conftest import Command
 from tests.rules.cases import judge
 

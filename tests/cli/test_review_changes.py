@@ -13,7 +13,7 @@ from kthena_components.cli.comment import MARK, MOST_CHARACTERS, write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
 from kthena_components.cli.reviewed import reviewed
-from kthena_components.core.weights import Levels
+from kthena_components.judge.levels import Levels
 from tests.cli.conftest import Review
 from tests.cli.previews import (
     SERVING,

@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.cli.docs import render
 from kthena_components.cli.rules import find_rule
-from kthena_components.core.checks.catalogue import all_rules
+from kthena_components.judge.catalogue import all_rules
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kthena_components.cli.main import FORMATS
 from kthena_components.cli.shown import cell_text, visible_json
-from kthena_components.core.visible import visible, visible_lines
+from kthena_components.core.values.visible import visible, visible_lines
 from tests.cli.conftest import Command
 from tests.support.manifests import pod
 

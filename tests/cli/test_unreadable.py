@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kthena_components.reading import files, guards
+from kthena_components.reading import files
+from kthena_components.reading import limits as guards
 from tests.cli.conftest import Command
 from tests.support.manifests import SUBJECT, WRONG, pod
 

@@ -3,16 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.backends.compiler import compile_serving
 from kthena_components.cluster.doctor import judge_cluster
-from kthena_components.cluster.need import (
-    Need,
-    need_of_backends,
-    need_of_stack,
-)
-from kthena_components.cluster.seen import Mark, Seen
-from kthena_components.core.known import Unknown
-from kthena_components.core.stack import StackSpec
+from kthena_components.cluster.requirements import Need, need_of_backends, need_of_stack
+from kthena_components.cluster.snapshot import Mark, Seen
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.plan.stack import StackSpec
+from kthena_components.core.values.unknown import Unknown
 
 GENERAL = need_of_backends("default")
 HIDDEN = Unknown("you may not read it")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kthena_components.cluster.need import HYPER_NODE, MODEL_SERVING, POD_GROUP
-from kthena_components.cluster.seen import Seen
+from kthena_components.cluster.requirements import HYPER_NODE, MODEL_SERVING, POD_GROUP
+from kthena_components.cluster.snapshot import Seen
 from kthena_components.core import naming
 
 NOW = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)

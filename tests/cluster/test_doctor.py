@@ -5,12 +5,8 @@ from typing import Any
 import pytest
 
 from kthena_components.cluster.doctor import judge_cluster
-from kthena_components.cluster.need import (
-    MODEL_SERVING,
-    POD_GROUP,
-    need_of_backends,
-)
-from kthena_components.cluster.seen import Line, Mark, exit_status, render_lines
+from kthena_components.cluster.requirements import MODEL_SERVING, POD_GROUP, need_of_backends
+from kthena_components.cluster.snapshot import Line, Mark, exit_status, render_lines
 from tests.cluster.doctored import GENERAL, HIDDEN, said, stack, with_rights
 from tests.cluster.objects import (
     JUST_NOW,

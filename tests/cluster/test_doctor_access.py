@@ -7,11 +7,8 @@ import pytest
 
 from kthena_components.cluster.access import allows
 from kthena_components.cluster.doctor import judge_cluster
-from kthena_components.cluster.need import (
-    Right,
-    SecretKey,
-)
-from kthena_components.cluster.seen import Mark
+from kthena_components.cluster.requirements import Right, SecretKey
+from kthena_components.cluster.snapshot import Mark
 from tests.cluster.doctored import HIDDEN, said, stack, with_rights
 from tests.cluster.objects import (
     healthy,

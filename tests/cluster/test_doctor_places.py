@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cluster.seen import Mark
+from kthena_components.cluster.snapshot import Mark
 from tests.cluster.doctored import HIDDEN, said, stack
 from tests.cluster.objects import (
     by_name,

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from kthena_components.cluster.reasons import plain
+from kthena_components.cluster.pending import plain
 from kthena_components.cluster.status import Servings, render_status, waits
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 from tests.cluster.objects import pod, pod_group, racks, refused, tree
 
 HARD = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}

@@ -18,7 +18,7 @@ from conformance.differences import (
     unused,
 )
 from conformance.emission import draw
-from kthena_components.backends.compiler import compile_serving
+from kthena_components.compiler.compile import compile_serving
 from tests.support.specs import ENGINE_RAY, changed
 
 PLAN = compile_serving(changed(ENGINE_RAY, {"replicas": 1})).plan

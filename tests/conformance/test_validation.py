@@ -9,9 +9,9 @@ from conformance.cases import KINDS, as_sent
 from conformance.deliberate import admission
 from conformance.shrink import shrink
 from conformance.validation import _rules, _verdict
-from kthena_components.core.checks.kthena_admission import judge_model_serving
-from kthena_components.core.checks.volcano_objects import judge_volcano_object
 from kthena_components.core.findings import Finding, Level
+from kthena_components.systems.kthena.rules import judge_model_serving
+from kthena_components.systems.volcano.rules import judge_volcano_object
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 GROUP = {"apiVersion": SCHEDULING, "kind": "PodGroup"}

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from kthena_components.backends.compiler import BACKENDS
-from kthena_components.core.planning import build_plan
-from kthena_components.core.spec import ModelServingSpec
-from kthena_components.core.spec_parse import parse_spec
+from kthena_components.compiler.compile import BACKENDS
+from kthena_components.core.plan.build import build_plan
+from kthena_components.core.spec.model import ModelServingSpec
+from kthena_components.core.spec.parse import parse_spec
 from tests.policies.objects import Args
 from tests.support.specs import ENGINE_RAY, changed
 

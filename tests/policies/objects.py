@@ -15,7 +15,7 @@ from pulumi_policy import (
 )
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
-from kthena_components.backends.base import Manifest
+from kthena_components.core.plan.manifest import Manifest
 from policies.marks import read_marked
 from policies.pack import POLICIES
 from tests.support.specs import VLLM, image_of

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.backends.compiler import compile_serving
-from kthena_components.core.report import shape
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.plan.report import shape
 from tests.policies.objects import COMPONENT, UNKNOWN, Args, advice, container, refusals, silent
 from tests.support.specs import ALL, ENGINE_RAY, changed
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pulumi_policy import ResourceValidationArgs
 
-from kthena_components.backends.readers import judge_manifest
 from kthena_components.core.findings import Finding
+from kthena_components.judge.manifest import judge_manifest
 from policies import pack
 from tests.policies.objects import DEPLOYMENT, policy, resource, vllm, workload
 

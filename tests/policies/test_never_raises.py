@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pulumi_policy.proxy import unknown_checking_proxy
 
-from kthena_components.backends.compiler import compile_serving
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Level
-from kthena_components.core.report import shape
+from kthena_components.core.plan.report import shape
 from policies import pack
 from tests.policies.broken import emitted
 from tests.policies.objects import (
@@ -199,7 +199,7 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
     wrong = model_serving(pod(vllm("-tp", "17")))
     assert refusals(MODEL_SERVING, wrong) == ""
     fault = (
-        "was not checked, because judging failed with KeyError at kthena_components.core.secrecy:"
+        "was not checked, because judging failed with KeyError at kthena_components.judge.secrecy:"
         "<line>. Please report it; what other rules find is told all the same. [rule-fault]"
     )
     assert re.sub(r":\d+\.", ":<line>.", advice(MODEL_SERVING, wrong)) == fault

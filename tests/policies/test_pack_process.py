@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kthena_components.core.weights import ENVIRONMENTS
+from kthena_components.judge.levels import ENVIRONMENTS
 from policies.pack import POLICIES
 from tests.policies.broken import native
 from tests.policies.objects import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.core.checks.models import MODEL_RULES
+from kthena_components.core.rules.models import MODEL_RULES
 from tests.policies.objects import (
     DEPLOYMENT,
     GPU,

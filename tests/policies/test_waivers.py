@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kthena_components.backends.compiler import compile_serving
-from kthena_components.core.checks.waivers import PREFIX
-from kthena_components.core.report import shape
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.plan.report import shape
+from kthena_components.judge.waivers import PREFIX
 from policies import pack
 from policies.marks import read_props
 from tests.policies.broken import native

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.backends.compiler import compile_serving
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from tests.policies.broken import emitted
 from tests.policies.objects import GPU, Args, refusals, type_of

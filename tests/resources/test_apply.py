@@ -2,9 +2,9 @@
 
 import pulumi
 
-from kthena_components.backends.base import Manifest
+from kthena_components.core.plan.manifest import Manifest
 from kthena_components.resources._apply import Scope, apply
-from kthena_components.resources._late import Late
+from kthena_components.resources._outputs import Late
 from tests.support.recorder import Recorded, record
 
 

@@ -11,7 +11,8 @@ from pulumi.provider.experimental.analyzer import Analyzer, AnalyzeResult
 from pydantic import BaseModel
 
 import kthena_components as public
-from kthena_components.core import spec, topology_spec
+from kthena_components.core.spec import model as spec
+from kthena_components.core.topology import spec as topology_spec
 from kthena_components.resources import args, cluster_args, role_args
 
 COMPONENTS = ("ModelServing", "ServingGroup", "Role", "HyperNodeTopology", "Queue")

@@ -9,7 +9,7 @@ from kthena_components import ModelServing
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.resources import components
-from kthena_components.resources._notes import tell
+from kthena_components.resources._log import tell
 from tests.resources.build import group, queue, role, serving, topology
 from tests.resources.test_standalone import INVENTORY
 from tests.support.recorder import UNKNOWN, Recorded, record

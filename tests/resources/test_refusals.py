@@ -10,7 +10,7 @@ import pytest
 
 from kthena_components import RefusedError
 from kthena_components.core.findings import Finding
-from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
 from tests.resources.build import group, late, queue, role, serving, topology
 from tests.support.recorder import attempt
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed

@@ -8,8 +8,8 @@ import pulumi
 import pytest
 
 from kthena_components import RefusedError
-from kthena_components.core.secrecy import SECRET
-from kthena_components.resources._late import hide
+from kthena_components.judge.secrecy import SECRET
+from kthena_components.resources._outputs import hide
 from tests.resources.build import group, queue, role, serving, topology
 from tests.support.recorder import attempt, record, secrets_in
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed

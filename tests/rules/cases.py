@@ -9,13 +9,13 @@ from typing import Any
 
 import yaml
 
-from kthena_components.backends.compiler import compile_serving
-from kthena_components.backends.readers import judge_manifest, read_held
-from kthena_components.core.checks.changes import judge_change
-from kthena_components.core.checks.whole_stack import judge_stack
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.facts.context import Surroundings, gather
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
-from kthena_components.core.surroundings import Surroundings, gather
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.judge.manifest import judge_manifest, read_held
+from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.update import judge_change
 from tests.support.specs import REMOVED, changed
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from kthena_components.core.checks.catalogue import BRANCH, EDGES, all_rules
+from kthena_components.judge.catalogue import BRANCH, EDGES, all_rules
 from tests.rules.cases import HERE, KINDS, Case, documents, read_cases
 
 RULES = sorted(rule.name for rule in all_rules() if rule.judges not in {EDGES, BRANCH})

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.secrecy import SECRET
-from kthena_components.core.stack import OutputMode, StackSpec
+from kthena_components.core.plan.stack import OutputMode, StackSpec
+from kthena_components.judge.secrecy import SECRET
 from kthena_components.resources.cluster import check_cluster
 from tests.stacks.handed import config_of, handed, refusal, written
 from tests.support.specs import changed

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from kthena_components.backends.compiler import compile_serving
+from kthena_components.compiler.compile import compile_serving
 from tests.support.specs import (
     ENGINE_NATIVE,
     ENGINE_RAY,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kthena_components.core.container_facts import SHM_PATH
+from kthena_components.core.facts.container import SHM_PATH
 from tests.support.peers import GPU, Manifest, gpus
 from tests.support.specs import image_of
 

@@ -1,15 +1,16 @@
 """Engines by their command lines alone, and what the rules about models' shapes say of them."""
 
-from kthena_components.core.checks.fp8_blocks import fp8_block_multiple
-from kthena_components.core.checks.models import (
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.fp8_blocks import fp8_block_multiple
+from kthena_components.core.rules.models import (
     ffn_divisible,
     moe_expert_shape,
     pp_within_layers,
     tp_divides_heads,
     tp_divides_kv_heads,
 )
-from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
-from kthena_components.core.findings import Finding
 from tests.support.specs import gpu_template
 
 RULES = (

@@ -3,9 +3,9 @@
 import copy
 from typing import Any
 
-from kthena_components.backends.readers import judge_manifest
-from kthena_components.core.checks.models import MODEL_RULES
 from kthena_components.core.findings import Level
+from kthena_components.core.rules.models import MODEL_RULES
+from kthena_components.judge.manifest import judge_manifest
 
 Manifest = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -1,9 +1,10 @@
 """Engines by their command line and the release of their image, for rules about how they start."""
 
-from kthena_components.core.checks import Check
-from kthena_components.core.facts import EngineFacts, ServingFacts, read_pod
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
-from kthena_components.core.known import MaybeInt, Unknown
+from kthena_components.core.rules.serving import Check
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 from tests.support.specs import Args, changed, gpu_template
 
 NOBODY = Unknown("nobody says")

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
 from kthena_components.core.naming import STATEFUL_SET_NAME
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
 from tests.support.specs import Args, gpu_template, template
 
 law = settings(max_examples=15, deadline=None)

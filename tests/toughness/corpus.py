@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from kthena_components.backends.readers import has_rules
-from kthena_components.core.known import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.judge.manifest import has_rules
 from tests.rules.cases import documents
 
 TESTS = Path(__file__).parents[1]

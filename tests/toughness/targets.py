@@ -14,22 +14,22 @@ from typing import Any
 
 import yaml
 
-from kthena_components.backends.readers import judge_manifest
-from kthena_components.backends.together import judge_together
 from kthena_components.cli.check import Given, Summary, check
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.main import FORMATS
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
 from kthena_components.cli.reviewed import reviewed
-from kthena_components.cli.together import Asked
+from kthena_components.cli.stack import Asked
 from kthena_components.cluster.doctor import judge_stack_file
 from kthena_components.cluster.stack_file import StackFileError, read_stack_file
-from kthena_components.core.checks.changes import judge_change
-from kthena_components.core.checks.kthena_reading import KTHENA_VERSIONS
-from kthena_components.core.checks.whole_stack import judge_stack
-from kthena_components.core.surroundings import Surroundings, gather
-from kthena_components.core.weights import Levels
+from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.schema.versions import KTHENA_VERSIONS
+from kthena_components.judge.levels import Levels
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.judge.stack import judge_together
+from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.update import judge_change
 from kthena_components.reading.files import Unreadable
 from tests.toughness.guard import check as judged
 from tests.toughness.mutate import Body, change, manifest, text

@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
-from kthena_components.backends.readers import judge_manifest
+from kthena_components.core.facts.context import Surroundings, gather
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.surroundings import Surroundings, gather
+from kthena_components.judge.manifest import judge_manifest
 from tests.rules.cases import documents
 from tests.toughness.corpus import LATE, ODD, put
 from tests.toughness.guard import check

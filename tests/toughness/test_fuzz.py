@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pulumi_policy.proxy import unknown_checking_proxy
 
-from kthena_components.backends.compiler import compile_serving
-from kthena_components.backends.readers import judge_manifest
-from kthena_components.backends.serving_groups import read_group
-from kthena_components.core.checks.whole_stack import judge_stack
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.systems.native.facts import read_group
 from policies import pack
 from tests.support.engine import ROOT
 from tests.support.specs import ENGINE_RAY, GUIDE, PREFILL_DECODE

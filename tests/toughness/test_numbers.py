@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.backends.readers import judge_manifest, read_manifest
 from kthena_components.core.findings import Finding, Level
+from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.toughness.corpus import Place, at, bases, places, put
 
 COUNTS = re.compile(

@@ -1,15 +1,15 @@
 """Engine command lines: read from any container, written for the package's own.
 
-Pure text and numbers. What the numbers mean for the GPUs of a pod is in core/checks.
+Pure text and numbers. What the numbers mean for the GPUs of a pod is in core/rules.
 """
 
+from kthena_components.core.engines.command import read_command, unread_script
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
 from kthena_components.core.engines.launchers import default_launcher, stated_release
+from kthena_components.core.engines.placeholders import Hidden
 from kthena_components.core.engines.programs import image_entrypoint
-from kthena_components.core.engines.reader import read_command, unread_script
-from kthena_components.core.engines.words import Hidden
 from kthena_components.core.engines.writer import counted_flags, unsupported, write_commands
 
 __all__ = [

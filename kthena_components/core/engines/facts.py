@@ -1,7 +1,7 @@
 """What a command line says about an engine, as plain numbers.
 
 Nothing here reads or writes a command, and nothing here judges one: a rule that compares these
-numbers with GPUs lives in `core/checks`.
+numbers with GPUs lives in `core/rules`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.releases import Release
-from kthena_components.core.known import MaybeBool, MaybeInt, MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, MaybeText, Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

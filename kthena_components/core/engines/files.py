@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from kthena_components.core.known import MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _LONGEST = 1 << 20
 """Characters of the longest file: no ConfigMap holds more than 1 MiB."""

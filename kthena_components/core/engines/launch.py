@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kthena_components.core.images import Version, write_version
+from kthena_components.core.values.images import Version, write_version
 
 _WITH_POST = 4
 _FOUR_NUMBERS_SINCE: Mapping[str, Version] = {"vllm": (0, 9)}

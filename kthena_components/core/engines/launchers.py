@@ -1,8 +1,8 @@
 """Who joins the pods of an engine when nobody says so: decided by what its release can do."""
 
 from kthena_components.core.engines.vllm_launch import NNODES_SINCE
-from kthena_components.core.images import Version, read_image
-from kthena_components.core.known import is_late
+from kthena_components.core.values.images import Version, read_image
+from kthena_components.core.values.unknown import is_late
 
 
 def stated_release(kind: str, image: str) -> Version | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from kthena_components.core.images import read_image
+from kthena_components.core.values.images import read_image
 
 SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from kthena_components.core.engines.facts import MAX_PROBLEMS, Problem, capped
 from kthena_components.core.engines.options import Option, Use
+from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import RAY_SCRIPT_NAME
 from kthena_components.core.engines.table import load
 from kthena_components.core.engines.values import Refused, convert, too_small
-from kthena_components.core.engines.words import Scope, has_gap
-from kthena_components.core.known import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
 @dataclass(frozen=True, slots=True)

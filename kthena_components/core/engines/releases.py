@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kthena_components.core.images import Version, write_version
+from kthena_components.core.values.images import Version, write_version
 
 TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
 

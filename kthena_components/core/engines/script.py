@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.shell import Lexer, UnbalancedError
-from kthena_components.core.engines.words import Scope
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, sglang_flag
-from kthena_components.core.engines.reading import Reading
+from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.table import release_for
 from kthena_components.core.engines.vllm import ignores_config, is_set, offloads
-from kthena_components.core.engines.words import Scope
-from kthena_components.core.known import MaybeBool, MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
 _NO_EXCHANGE = frozenset({"none", "ascend_tp"})
 """Values of --moe-a2a-backend that leave the experts as --ep-size says."""

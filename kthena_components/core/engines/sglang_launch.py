@@ -10,7 +10,7 @@ from kthena_components.core.engines.launch import (
     missing_options,
     port_clash,
 )
-from kthena_components.core.images import Version
+from kthena_components.core.values.images import Version
 
 IMAGE = "lmsysorg/sglang"
 INIT_PORT = 20000

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kthena_components.core.engines.words import Scope, arithmetic
-from kthena_components.core.known import Unknown
+from kthena_components.core.engines.placeholders import Scope, arithmetic
+from kthena_components.core.values.unknown import Unknown
 
 _PLAIN = re.compile(r"[^ \t\n;&|()<>'\"\\$`#]+")
 _PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")

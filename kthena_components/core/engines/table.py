@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from kthena_components.core.engines.releases import TITLES, Release
-from kthena_components.core.images import Image, Version, parse_version, write_version
+from kthena_components.core.values.images import Image, Version, parse_version, write_version
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ by release: the names are those of tests/unittest/api_stability/references/trtll
 
 from collections.abc import Sequence
 
+from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import engine_options
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
-from kthena_components.core.engines.reading import Reading
-from kthena_components.core.engines.words import Scope
+from kthena_components.core.engines.placeholders import Scope
 
 
 def _size(name: str, field: str, *others: str) -> tuple[Option, tuple[str, ...], tuple[str, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.engines.options import Option, Use
-from kthena_components.core.known import MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9](?:_?[0-9]){0,17}\s*")
 _UNIT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)([kKmMgGtT])\s*")

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, kaito_flag, vllm_flag
 from kthena_components.core.engines.mistakes import Mistake
-from kthena_components.core.engines.reading import Reading
+from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.releases import Release
 from kthena_components.core.engines.table import release_for
-from kthena_components.core.engines.words import Scope, has_gap
-from kthena_components.core.known import MaybeBool, MaybeText, Unknown
+from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown
 
 MODEL_IN_FRONT = (0, 11, 1)
 """The first release in which `vllm serve --model B` means `vllm serve B`."""

@@ -12,7 +12,7 @@ from kthena_components.core.engines.launch import (
     release_name,
     script,
 )
-from kthena_components.core.images import Version, write_version
+from kthena_components.core.values.images import Version, write_version
 
 IMAGE = "vllm/vllm-openai"
 RAY_SCRIPT = "/vllm-workspace/examples/ray_serving/multi-node-serving.sh"

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from kthena_components.core.engines import sglang_launch, vllm_launch
+from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
-from kthena_components.core.engines.reading import Reading
+from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.releases import TITLES
 from kthena_components.core.engines.table import release_for
-from kthena_components.core.engines.words import Scope
 
 
 def unsupported(launch: Launch) -> list[Refusal]:

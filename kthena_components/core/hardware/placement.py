@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.hardware.table import Gpu, find_gpu, find_instance, gpu_of
-from kthena_components.core.known import Unknown, is_late
+from kthena_components.core.values.unknown import Unknown, is_late
 
 _MIB = 1024
 _HALF = 0.5

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
 """Characters of a name that a message shows."""

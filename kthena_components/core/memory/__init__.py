@@ -1,7 +1,6 @@
 """How much GPU memory an engine needs. Estimates of what it needs at least, and nothing judged."""
 
 from kthena_components.core.memory.cache_types import CacheType, cache_type
-from kthena_components.core.memory.kaito import Deployment, TooSmall, derive, minimum_gpus
 from kthena_components.core.memory.sizes import (
     GIB,
     Split,
@@ -15,15 +14,11 @@ from kthena_components.core.memory.sizes import (
 __all__ = [
     "GIB",
     "CacheType",
-    "Deployment",
     "Split",
-    "TooSmall",
     "cache_per_token",
     "cache_per_token_on_gpu",
     "cache_type",
-    "derive",
     "fullest_weights",
-    "minimum_gpus",
     "overhead",
     "weights_on_gpu",
 ]

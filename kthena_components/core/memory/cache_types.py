@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 40
 """Characters of a name that a message shows."""

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kthena_components.core.known import Unknown
 from kthena_components.core.memory.cache_types import NATIVE, CacheType
 from kthena_components.core.models import ModelShape
+from kthena_components.core.values.unknown import Unknown
 
 GIB = 2**30
 _BITS = {

@@ -6,8 +6,8 @@ A reader never raises: whatever the file holds, the answer is a shape, or unknow
 from collections.abc import Mapping
 from typing import Any
 
-from kthena_components.core.known import Unknown
 from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.values.unknown import Unknown
 
 _MOST = 2**31 - 1
 _DIGITS = 4

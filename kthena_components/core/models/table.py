@@ -11,8 +11,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from kthena_components.core.known import Unknown
 from kthena_components.core.models.shape import ModelShape
+from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
 """Characters of a name that a message shows."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 
 def read(command: str, **env: str) -> CommandFacts:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kthena_components.core.engines import CommandFacts, Mount, read_command
 from kthena_components.core.engines.files import Absent, read_file, read_yaml
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 VLLM = """
 model: meta-llama/Llama-3.3-70B-Instruct

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 from tests.core.engines.reference import (
     RefusedError,
     dest_of,

@@ -14,7 +14,7 @@ from kthena_components.core.engines import (
     unsupported,
     write_commands,
 )
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 pytestmark = pytest.mark.property
 

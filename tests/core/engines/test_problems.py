@@ -6,7 +6,7 @@ import pytest
 
 from kthena_components.core.engines import Problem, read_command
 from kthena_components.core.engines.facts import MAX_PROBLEMS
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 CASES: dict[str, tuple[str, Problem]] = {
     "a value that hangs on a long short": (

@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.core.engines import image_entrypoint, read_command
-from kthena_components.core.known import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
 @pytest.mark.parametrize(

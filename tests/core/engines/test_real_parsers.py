@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 Row = tuple[str, str, list[str], Mapping[str, Any] | None]
 LINES: Mapping[str, Mapping[str, Any]] = json.loads(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.known import Unknown
+from kthena_components.core.values.unknown import Unknown
 
 KTHENA_EXAMPLE = (
     "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh leader"

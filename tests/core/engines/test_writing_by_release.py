@@ -12,7 +12,7 @@ from kthena_components.core.engines import (
     unsupported,
     write_commands,
 )
-from kthena_components.core.images import Version
+from kthena_components.core.values.images import Version
 
 SCRIPT = "/vllm-workspace/examples/ray_serving/multi-node-serving.sh"
 OLD_SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"

@@ -1,0 +1,43 @@
+"""What the commands that look at a cluster share: how it is named, opened, and given up."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kthena_components.core.values.visible import visible
+
+if TYPE_CHECKING:
+    from kthena_components.cluster.client import Cluster
+
+WRONG = 2
+NEEDS = "pip install 'kthena-components[cluster]'"
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name a cluster."""
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", type=Path, help="default: KUBECONFIG, or ~/.kube/config"
+    )
+    parser.add_argument("--context", metavar="CONTEXT", help="default: the kubeconfig's current")
+
+
+@contextmanager
+def opened(
+    asked: argparse.Namespace, parser: argparse.ArgumentParser
+) -> Iterator[tuple["Cluster", str]]:
+    """Open a cluster, give it with its version, and end with one sentence when it fails."""
+    try:
+        from kthena_components.cluster.client import ClusterError  # noqa: PLC0415
+        from kthena_components.cluster.connect import open_cluster  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in {"kubernetes", "urllib3"}:
+            raise
+        parser.exit(WRONG, f"{parser.prog}: the official client is missing: {NEEDS}\n")
+    try:
+        yield open_cluster(asked.kubeconfig, asked.context)
+    except ClusterError as error:
+        sys.stdout.flush()
+        parser.exit(WRONG, f"{parser.prog}: {visible(str(error))}\n")

@@ -1,0 +1,130 @@
+"""What stands beside the objects that are judged: ConfigMaps in the same files, model shapes."""
+
+import json
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kthena_components.cli.objects import objects_of
+from kthena_components.core.facts.context import ConfigMaps
+from kthena_components.core.models import ModelShape, shape_from_config
+from kthena_components.core.values.read import as_map
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.reading.documents import read_documents
+from kthena_components.reading.files import (
+    MOST_BYTES,
+    Unreadable,
+    read_text,
+    reads_again,
+    shown_name,
+)
+
+_HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
+_REFERS = ("configMap", "inference")
+"""What a file says that may take something from a ConfigMap."""
+_TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
+_CONFIG = "config.json"
+
+
+class ModelConfigError(ValueError):
+    """A --model-config that cannot be used, with the reason in one sentence."""
+
+
+class Texts:
+    """The texts of files. The last one is kept, and so is what ends: standard input, and pipes."""
+
+    def __init__(self, named: Container[str]) -> None:
+        """Begin with nothing read. Of what the user did not name, regular files are read."""
+        self._named = named
+        self._last: dict[str, str | Unreadable] = {}
+        self._kept: dict[str, str | Unreadable] = {}
+
+    def read(self, path: str) -> str | Unreadable:
+        """Give the text of a file, or say why it cannot be read."""
+        if path in self._kept:
+            return self._kept[path]
+        if path not in self._last:
+            ends = path in self._named and not reads_again(path)
+            text = read_text(path, named=path in self._named)
+            if ends:
+                self._kept[path] = text
+                return text
+            self._last = {path: text}
+        return self._last[path]
+
+
+def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> ConfigMaps:
+    """Collect the ConfigMaps in some files.
+
+    No file is parsed that holds none, and none at all where no file refers to one.
+    """
+    found, holding, referred = ConfigMaps(), list[str](), False
+    for path in paths:
+        text = read(path)
+        if isinstance(text, Unreadable):
+            continue
+        referred = referred or any(word in text for word in _REFERS)
+        if "ConfigMap" in text and _HOLDS.search(text):
+            holding.append(path)
+    size = 0
+    for path in holding if referred else ():
+        text = read(path)
+        documents = () if isinstance(text, Unreadable) else _documents(text, path)
+        for document in documents:
+            for item in () if isinstance(document, Unreadable) else objects_of(document):
+                if item.body.get("kind") != "ConfigMap":
+                    continue
+                data = as_map(item.body.get("data"))
+                size += sum(len(value) for value in data.values() if isinstance(value, str))
+                if size > MOST_BYTES:
+                    found.add({**item.body, "data": {}}, gap=_TOO_MUCH)
+                else:
+                    found.add(item.body)
+    return found
+
+
+def _documents(text: str, path: str) -> Iterable[Any]:
+    return read_documents(text, shown_name(path), _may_hold)
+
+
+def _may_hold(_: object, kind: object) -> bool:
+    return kind == "ConfigMap" or (isinstance(kind, str) and kind.endswith("List"))
+
+
+def read_shapes(stated: Sequence[str]) -> dict[str, ModelShape]:
+    """Read the shapes that `--model-config MODEL=PATH` states, by the model's name in lower case.
+
+    Raises:
+        ModelConfigError: A file cannot be read, is no JSON, or says too little.
+    """
+    shapes = {}
+    for each in stated:
+        model, equals, path = each.partition("=")
+        if not (model and equals and path):
+            message = f"--model-config '{each}' is not of the form MODEL=PATH"
+            raise ModelConfigError(message)
+        shapes[model.casefold()] = _shape(model, path)
+    return shapes
+
+
+def _shape(model: str, path: str) -> ModelShape:
+    inside = Path(path).is_dir()
+    place = Path(path, _CONFIG) if inside else Path(path)
+    about = f"--model-config {model}: {place}"
+    # A link is followed wherever it leads: caches of models hold links to what they downloaded.
+    text = read_text(str(place), named=not inside)
+    if isinstance(text, Unreadable):
+        message = f"{about} {text.because}"
+        raise ModelConfigError(message)
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        message = f"{about} is not JSON"
+        raise ModelConfigError(message) from None
+    shape = shape_from_config(config) if isinstance(config, dict) else None
+    if isinstance(shape, ModelShape):
+        return shape
+    message = f"{about} {'is not used' if shape else 'holds no object'}"
+    message += f": {shape.because}" if shape else ""
+    raise ModelConfigError(message)

@@ -1,0 +1,213 @@
+"""Shapes before and after: rows of components, and rows read from anybody's manifests.
+
+A row holds counts and names, and nothing else of a manifest leaves this module.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.cli.preview import STACK_TYPE, Preview, Step
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.plan.report import shape_of
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.unknown import MaybeInt, is_late
+from kthena_components.judge.manifest import read_manifest
+from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE
+
+UNKNOWN = "?"
+ARROW = " → "
+_MOST = 2**53
+_GROUPS = {
+    "ModelServing": "replicas",
+    "ModelInfer": "replicas",
+    "DisaggregatedSet": "slices",
+    "PodCliqueSet": "replicas",
+    "RoleBasedGroupSet": "replicas",
+}
+"""The field of `spec` that says how often all engines of a kind exist."""
+_SIZES = ("tensor", "pipeline", "data", "context")
+_NAMES = ("serving", "namespace", "role", "backend")
+_LONGEST_NAME = 253
+_COUNTS = ("groups", "engines", "pods", "gpus_per_pod", "world_size", "gpus")
+
+Row = Mapping[str, Any]
+Key = tuple[str, str, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One role of one serving, before and after. None: it was not, or will not be, there."""
+
+    before: Row | None
+    after: Row | None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a number of it changes."""
+        return self.before is None or self.after is None or _told(self.before) != _told(self.after)
+
+    def cell(self, key: str) -> str:
+        """Write one value, or two with an arrow."""
+        return between(*(None if row is None else _cell(row, key) for row in self._rows))
+
+    @property
+    def sizes(self) -> str:
+        """Write the parallelism as the table of `up` does."""
+        return between(*(None if row is None else _parallelism(row) for row in self._rows))
+
+    @property
+    def _rows(self) -> tuple[Row | None, Row | None]:
+        return self.before, self.after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpus:
+    """GPUs of a stack."""
+
+    before: int
+    after: int
+    not_known: int
+    """Rows, before or after, whose GPUs are not known; they are left out."""
+
+    def __add__(self, other: "Gpus") -> "Gpus":
+        return Gpus(
+            before=self.before + other.before,
+            after=self.after + other.after,
+            not_known=self.not_known + other.not_known,
+        )
+
+    def __str__(self) -> str:
+        added = self.after - self.before
+        told = between(str(self.before), str(self.after))
+        told += f" ({added:+d})" if added else ""
+        missing = f", and those of {self.not_known} more are not known" if self.not_known else ""
+        return f"{told}{missing}"
+
+
+def between(before: str | None, after: str | None) -> str:
+    """Write what was and what will be, once where that is the same."""
+    if before is None or after is None or before == after:
+        return next(text for text in (after, before, "") if text is not None)
+    return f"{before}{ARROW}{after}"
+
+
+def pairs_of(preview: Preview) -> list[Pair]:
+    """Pair the rows of a preview, by serving: the order of the engine changes from run to run."""
+    before = _numbered(row for step in preview.steps.values() for row in _rows(step, step.old))
+    after = _numbered(row for step in preview.steps.values() for row in _rows(step, step.new))
+    keys = sorted(dict.fromkeys([*after, *before]), key=lambda key: key[:2])
+    return [Pair(before=before.get(key), after=after.get(key)) for key in keys]
+
+
+def deployed(preview: Preview) -> list[Row]:
+    """Give the rows that the last update of a stack left, where the program exports them."""
+    roots = (step for step in preview.steps.values() if step.type == STACK_TYPE)
+    return [_whole(as_map(row)) for step in roots for row in as_list(step.outputs.get("servings"))]
+
+
+def gpus_of(pairs: Iterable[Pair]) -> Gpus:
+    """Sum the GPUs of pairs."""
+    total = Gpus(before=0, after=0, not_known=0)
+    for pair in pairs:
+        counts = [0 if row is None else row.get("gpus") for row in (pair.before, pair.after)]
+        known = [n if isinstance(n, int) and not isinstance(n, bool) else None for n in counts]
+        missing = int(None in known)
+        total += Gpus(before=known[0] or 0, after=known[1] or 0, not_known=missing)
+    return total
+
+
+def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
+    """Give the rows of a resource: a component states them, a manifest is read."""
+    if step.type.startswith("kthena:"):
+        return [_whole(as_map(row)) for row in as_list(inputs.get("shape"))]
+    if not inputs or not step.type.startswith("kubernetes:") or step.is_ours:
+        return []
+    body = {**inputs, **identity(step.type)}
+    facts = read_manifest(body)
+    spec, metadata = as_map(body.get("spec")), as_map(body.get("metadata"))
+    if facts is not None and _is_sealed(spec):
+        return [_whole({"serving": metadata.get("name"), "namespace": metadata.get("namespace"),
+                        "backend": step.kind, **dict.fromkeys((*_COUNTS, *_SIZES))})]  # fmt: skip
+    if facts is None or not _serves(facts):
+        return []
+    field = _GROUPS.get(step.kind)
+    groups: MaybeInt = 1 if field is None else as_count(spec.get(field), field, 1)
+    namespace = metadata.get("namespace")
+    named = isinstance(namespace, str) and not is_late(namespace)
+    rows = shape_of(
+        facts, namespace=str(namespace) if named else "", backend=step.kind, groups=groups
+    )
+    return [_whole(row) for row in rows]
+
+
+def identity(resource_type: str) -> dict[str, str]:
+    """Read apiVersion and kind from a type such as `kubernetes:apps/v1:StatefulSet`."""
+    _, version, kind = (*resource_type.split(":"), "", "")[:3]
+    return {"apiVersion": version.removeprefix("core/"), "kind": kind}
+
+
+def _is_sealed(part: Any) -> bool:
+    """Tell whether a secret hides a part: for one in a list, the provider hides the whole list."""
+    parts = [part]
+    while parts:
+        item = parts.pop()
+        if isinstance(item, Mapping):
+            if item.get(SIGNATURE) == SECRET_SIGNATURE:
+                return True
+            parts += item.values()
+        elif isinstance(item, list):
+            parts += item
+    return False
+
+
+def _serves(facts: ServingFacts) -> bool:
+    """Tell whether a manifest is about GPUs or engines at all: most of a stack is not."""
+    pods = [pod for engine in facts.engines for pod in (engine.entry, engine.worker) if pod]
+    started = (pod.command is not None and pod.command.engine is not None for pod in pods)
+    return any(started) or any(pod.asks_for_gpus for pod in pods)
+
+
+def _whole(row: Row) -> Row:
+    """Keep of a row what the table shows, as counts and names."""
+    kept = {key: row[key] for key in (*_COUNTS, *_SIZES) if key in row}
+    named = {key: _name(row.get(key)) for key in _NAMES}
+    return {**{key: _count(value) for key, value in kept.items()}, **named}
+
+
+def _name(value: object) -> str:
+    if isinstance(value, str) and not is_late(value):
+        return value[:_LONGEST_NAME]
+    return UNKNOWN
+
+
+def _count(value: object) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return UNKNOWN
+    return int(value) if -1 < value < _MOST else UNKNOWN
+
+
+def _numbered(rows: Iterable[Row]) -> dict[Key, Row]:
+    """Give rows by serving and role; of equal ones the second is another one."""
+    known: dict[Key, Row] = {}
+    counts: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        whose = row["namespace"], row["serving"], row["role"]
+        number = counts[whose] = counts.get(whose, -1) + 1
+        known[*whose, number] = row
+    return known
+
+
+def _told(row: Row) -> list[Any]:
+    return [row.get(key) for key in (*_COUNTS, *_SIZES, "backend")]
+
+
+def _cell(row: Row, key: str) -> str:
+    value = row.get(key, UNKNOWN)
+    return value if isinstance(value, str) else show(value)
+
+
+def _parallelism(row: Row) -> str:
+    sizes = [_cell(row, key) for key in _SIZES[:3]]
+    return " × ".join(sizes)

@@ -1,0 +1,270 @@
+"""What is judged when all files have been read: whether the objects fit together.
+
+Until then each object is held in a few hundred bytes, without its command lines, the values of
+Secrets or the lines of its file. Those that something is found in are looked up again.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.core.facts.totals import Held
+from kthena_components.core.findings import (
+    READING,
+    READING_ALL,
+    RULE_FAULT,
+    Finding,
+    Level,
+    fault,
+    judged,
+)
+from kthena_components.core.rules.serving import run_checks
+from kthena_components.core.values.read import as_map
+from kthena_components.judge.manifest import is_compared
+from kthena_components.judge.reduce import reduced
+from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.waivers import Stated, annotated, waive
+from kthena_components.reading.documents import Document, read_documents
+from kthena_components.reading.files import Unreadable, read_text, shown_name
+from kthena_components.systems.native.facts import Part, join_parts, read_part
+
+_OPEN, _CLOSE = "\ue002", "\ue003"
+_ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
+_OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
+"""An object's number in the paths that rules are given, which no file name can be taken for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the caller says of all objects."""
+
+    whole: bool = False
+    """They are all objects of one cluster: what is missing here is missing there."""
+    budget: int | None = None
+    gpu_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is held of an object."""
+
+    file: str
+    line: int
+    shift: int
+    number: int
+    """Its place among the objects of the documents that have this shift."""
+    body: Mapping[str, Any]
+    part: Part | None
+    held: Held | None
+    has_lines: bool
+
+    @property
+    def place(self) -> str:
+        """Name its file and line."""
+        return f"{shown_name(self.file)}:{self.line}"
+
+    def identity(self) -> tuple[object, ...] | None:
+        """Give what no two objects of a cluster share; None for one without a name."""
+        metadata = as_map(self.body.get("metadata"))
+        name, kind = metadata.get("name"), self.body.get("kind")
+        space = metadata.get("namespace")
+        if not (isinstance(name, str) and (space is None or isinstance(space, str))):
+            return None
+        return self.body.get("apiVersion"), kind, space or "default", name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A finding about one object, or about all of some files."""
+
+    kept: Kept
+    line: int
+    finding: Finding
+    of_all: bool = False
+
+
+@dataclass(slots=True)
+class Together:
+    """The objects of all files."""
+
+    asked: Asked
+    today: date | None = None
+    """The day by which waivers are judged; none is heeded if left out."""
+    kept: list[Kept] = field(default_factory=list)
+    said: set[int] = field(default_factory=set)
+    """Hashes of what was found in single objects."""
+    read: Callable[[str], str | Unreadable] = read_text
+    """How the text of a file is had once more."""
+    _foreign: set[tuple[object, object]] = field(default_factory=set)
+    _numbers: tuple[str, int, int] = ("", -1, 0)
+    _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
+
+    def keep(
+        self, path: str, shift: int, item: KubeObject, held: Held | None, found: Iterable[Finding]
+    ) -> list[Finding]:
+        """Hold what the rules for all objects read of one. Gives a finding where that fails."""
+        number = self._number(path, shift)
+        if not is_compared(item.body):
+            return []
+        try:
+            part = read_part(item.body, f"{_OPEN}{len(self.kept)}{_CLOSE}")
+            body = reduced(item.body)
+        except Exception as error:  # noqa: BLE001 - the other objects fit together or do not
+            return [fault(READING, error)]
+        self.said.update(hash((finding.rule, finding.seen)) for finding in found)
+        self.kept.append(
+            Kept(
+                file=path,
+                line=item.line,
+                shift=shift,
+                number=number,
+                body=body,
+                part=part,
+                held=held,
+                has_lines=item.node is not None,
+            )
+        )
+        return []
+
+    def pass_over(self, path: str, shift: int, item: KubeObject) -> None:
+        """Hold no more than the kind of an object without rules: it may make pods."""
+        number = self._number(path, shift)
+        kind = item.body.get("apiVersion"), item.body.get("kind")
+        if self.asked.whole and kind not in self._foreign:
+            self._foreign.add(kind)
+            body = {"apiVersion": kind[0], "kind": kind[1]}
+            kept = Kept(
+                file=path, line=item.line, shift=shift, number=number, body=body,
+                part=None, held=None, has_lines=False,
+            )  # fmt: skip
+            self.kept.append(kept)
+
+    def _number(self, path: str, shift: int) -> int:
+        """Count the objects of one document."""
+        same = self._numbers[:2] == (path, shift)
+        number = self._numbers[2] + 1 if same else 0
+        self._numbers = (path, shift, number)
+        return number
+
+    def judge(self) -> Iterator[Told]:
+        """Judge the objects of each cluster together, and give findings in the order of files."""
+        told = [one for cluster in self._clusters() for one in self._judge(cluster)]
+        by_file: dict[str, list[Told]] = {}
+        for one in sorted(told, key=lambda one: not one.of_all):
+            by_file.setdefault(one.kept.file, []).append(one)
+        for path, found in by_file.items():
+            yield from self._with_lines(path, found)
+
+    def _clusters(self) -> Iterator[list[int]]:
+        """Give the numbers of the objects that may be of one cluster.
+
+        A folder may hold several environments. Where two files hold one object, and nobody says
+        that all is one cluster, each folder is taken for one, and where even a folder holds an
+        object in two files, each file.
+        """
+        numbers = list(range(len(self.kept)))
+        if self.asked.whole or not self._clash(numbers):
+            yield numbers
+            return
+        for folder in self._by(numbers, os.path.dirname):
+            yield from self._by(folder, str) if self._clash(folder) else [folder]
+
+    def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:
+        parts: dict[object, list[int]] = {}
+        for number in numbers:
+            parts.setdefault(key(self.kept[number].file), []).append(number)
+        yield from parts.values()
+
+    def _clash(self, numbers: list[int]) -> bool:
+        files: dict[object, str] = {}
+        for number in numbers:
+            kept = self.kept[number]
+            identity = kept.identity()
+            if identity and files.setdefault(identity, kept.file) != kept.file:
+                return True
+        return False
+
+    def _judge(self, numbers: list[int]) -> Iterator[Told]:
+        if not numbers:
+            return
+        found = self._findings([self.kept[number] for number in numbers], numbers)
+        for finding in found:
+            if hash((finding.rule, finding.seen)) in self.said:
+                continue
+            match = _OWNER.match(finding.path)
+            owner = self.kept[int(match[1]) if match else numbers[0]]
+            path = finding.path[match.end() :].removeprefix(".") if match else finding.path
+            named = replace(
+                finding,
+                path=path,
+                seen=self._named(finding.seen),
+                remedy=self._named(finding.remedy),
+            )
+            waived = named if match is None else self._waived(named, owner)
+            yield Told(kept=owner, line=owner.line, finding=waived, of_all=match is None)
+
+    def _waived(self, finding: Finding, owner: Kept) -> Finding:
+        """Let a finding stand that its object waives. Judging waivers is done where it is alone."""
+        if self.today is None:
+            return finding
+        if id(owner) not in self._stated:
+            by_rule = self._stated[id(owner)] = {}
+            for entry in annotated(owner.body):
+                by_rule.setdefault(entry.rule, []).append(entry)
+        stated = self._stated[id(owner)].get(finding.rule, [])
+        return waive([finding], stated, self.today)[0]
+
+    def _findings(self, kept: Sequence[Kept], numbers: Sequence[int]) -> list[Finding]:
+        found = list(judged(_grouped, kept, name=READING_ALL))
+        return found + self._sure(judged(self._compared, kept, numbers, name=READING_ALL))
+
+    def _compared(self, kept: Sequence[Kept], numbers: Sequence[int]) -> list[Finding]:
+        return judge_stack(
+            [one.body for one in kept],
+            [f"{_OPEN}{number}{_CLOSE}" for number in numbers],
+            held={i: one.held for i, one in enumerate(kept) if one.held is not None},
+            budget=self.asked.budget,
+            gpu_types=self.asked.gpu_types,
+            complete=self.asked.whole,
+        )
+
+    def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Leave out what was not checked because it is not here, and may be in the cluster."""
+        return [
+            finding
+            for finding in findings
+            if self.asked.whole or finding.level is not Level.UNKNOWN or finding.rule in _ASKED
+        ]
+
+    def _named(self, text: str) -> str:
+        """Write for the number of an object where it stands."""
+
+        def place(match: re.Match[str]) -> str:
+            number = int(match[1])
+            return self.kept[number].place if number < len(self.kept) else match[0]
+
+        return _OWNER.sub(place, text) if _OPEN in text else text
+
+    def _with_lines(self, path: str, found: list[Told]) -> Iterator[Told]:
+        """Look up the lines of findings in one file, which is read once more for them."""
+        wanted = {one.kept.shift for one in found if one.kept.has_lines and one.finding.path}
+        text = self.read(path) if wanted else ""
+        items: dict[int, list[KubeObject]] = {}
+        if wanted and not isinstance(text, Unreadable):
+            for document in read_documents(text, shown_name(path), is_wanted, wanted):
+                if isinstance(document, Document):
+                    items.setdefault(document.shift, []).extend(objects_of(document))
+        for one in found:
+            same = [] if one.of_all else items.get(one.kept.shift, [])
+            item = same[one.kept.number] if one.kept.number < len(same) else None
+            yield replace(one, line=item.line_of(one.finding.path)) if item else one
+
+
+def _grouped(kept: Iterable[Kept]) -> Iterator[Finding]:
+    """Judge engines of several objects."""
+    for facts in join_parts(one.part for one in kept if one.part is not None):
+        yield from run_checks(facts)

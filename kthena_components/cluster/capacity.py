@@ -1,0 +1,277 @@
+"""Whether nodes have the GPUs: in all, and for one group inside the HyperNodes it may use. Pure.
+
+A node counts for the pods that it takes, by what it offers. Affinities between pods are not looked
+at.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from kthena_components.cluster.node_fit import obstacles, tolerating_devices, untolerated
+from kthena_components.cluster.objects import (
+    Body,
+    accelerators,
+    allocatable,
+    known,
+    labels_of,
+    name_of,
+    namespace_of,
+    requested,
+    takes_pods,
+)
+from kthena_components.cluster.requirements import Need
+from kthena_components.cluster.snapshot import Line, Mark, Seen
+from kthena_components.core import naming
+from kthena_components.core.findings import count_of
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.templates import requests_of
+from kthena_components.core.spec.model import TopologyMode, TopologySpec
+from kthena_components.core.templates.template import Template
+from kthena_components.core.topology.domains import Domain
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import as_map
+from kthena_components.core.values.unknown import Unknown
+
+Amounts = Mapping[str, Decimal]
+
+
+def judge_gpus(seen: Seen, need: Need) -> Iterator[Line]:
+    """Count accelerators: what nodes have, what pods hold, what is free."""
+    subject = "GPUs"
+    if isinstance(seen.nodes, Unknown):
+        yield Line(Mark.UNKNOWN, subject, f"cannot be counted, because {seen.nodes.because}")
+        return
+    holding = [node for node in seen.nodes if accelerators(allocatable(node))]
+    if not holding:
+        text = f"none of {count_of(len(seen.nodes), 'node')} offers any. Install a device plugin"
+        asked = any(accelerators(gang.least) for plan in need.plans for gang in gangs(plan))
+        yield Line(Mark.FAIL if asked else Mark.WARN, subject, text)
+        return
+    total = sum(accelerators(allocatable(node)) for node in holding)
+    text = f"{total} on {count_of(len(holding), 'node')} ({_kinds(holding)})"
+    if isinstance(seen.pods, Unknown):
+        yield Line(Mark.OK, subject, f"{text}; how many are free is not known: {seen.pods.because}")
+        return
+    free = sum(max(0, accelerators(left)) for left in free_on(seen, seen.pods).values())
+    away = sum(not takes_pods(node) for node in holding)
+    off = f"; {count_of(away, 'node')} not ready or cordoned" if away else ""
+    yield Line(Mark.OK if free else Mark.WARN, subject, f"{text}, {free} free{off}")
+
+
+def _kinds(nodes: Sequence[Body]) -> str:
+    """List how many nodes have how many of what: `16 × 8 nvidia.com/gpu`."""
+    counts: dict[str, int] = {}
+    for node in nodes:
+        for resource, amount in sorted(allocatable(node).items()):
+            if is_accelerator(resource) and amount:
+                each = f"{int(amount)} {resource}"
+                counts[each] = counts.get(each, 0) + 1
+    return ", ".join(f"{number} × {each}" for each, number in sorted(counts.items()))
+
+
+def judge_nodes(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say when none of the nodes that are large enough takes the pods of a role."""
+    roles = ((plan, role) for plan in need.plans if plan.groups for role in plan.roles)
+    found = (
+        _judge_pods(f"{plan.namespace}/{plan.name}: no node takes a pod of {role.name}", pod, seen)
+        for plan, role in roles
+        for pod in _templates(role)
+    )
+    yield from dict.fromkeys(line for line in found if line)
+
+
+def _judge_pods(title: str, template: Template, seen: Seen) -> Line | None:
+    spec, requests = as_map(template.get("spec")), requests_of(template)
+    large = [node for node in known(seen.nodes) if slots(allocatable(node), requests)]
+    why = [list(obstacles(spec, node)) for node in large]
+    if not all(why) or not large:
+        return None
+    counted = Counter(obstacle for each in why for obstacle in each).most_common()
+    reasons = ", ".join(f"{number} {obstacle}" for obstacle, number in counted)
+    text = f"{title}: of {count_of(len(large), 'node')} large enough, {reasons}"
+    keys = sorted({str(t.get("key")) for node in large for t in untolerated(spec, node)})
+    listed = ", ".join(f"{{key: {key}, operator: Exists}}" for key in keys)
+    added = f"{listed} into the role's `overlay.spec.tolerations`"
+    tolerant = tolerating_devices(spec, requests)
+    if not all(any(obstacles(tolerant, node)) for node in large):
+        plugin = "The API server's plugin ExtendedResourceToleration would add the toleration"
+        return Line(Mark.WARN, "nodes", f"{text}. {plugin}; without it write {added}")
+    selector = "Compare its nodeSelector and affinity with `kubectl get nodes --show-labels`"
+    return Line(Mark.FAIL, "nodes", f"{text}. {f'Write {added}' if keys else selector}")
+
+
+def free_on(seen: Seen, pods: Sequence[Body]) -> dict[str, dict[str, Decimal]]:
+    """Say what is left on each node that takes pods."""
+    held = requested(pods)
+    return {
+        name_of(node): {
+            resource: amount - held.get(name_of(node), {}).get(resource, Decimal(0))
+            for resource, amount in allocatable(node).items()
+        }
+        for node in known(seen.nodes)
+        if takes_pods(node)
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """Pods that start together within one HyperNode."""
+
+    title: str
+    pods: int
+    least: Amounts
+    """The least that each of them asks for."""
+    topology: TopologySpec | None
+    copies: int
+    specs: tuple[Body, ...]
+    """One for each kind of pod, with the tolerations that the API server may add."""
+
+    def may_use(self, node: Body) -> bool:
+        """Tell whether a node takes one of its pods."""
+        return any(not any(obstacles(spec, node)) for spec in self.specs)
+
+
+def gangs(plan: ServingPlan) -> Iterator[Gang]:
+    """Give what must be placeable together: each group, and each engine with its own topology."""
+    everything = [pod for role in plan.roles if role.gang_replicas for pod in _templates(role)]
+    yield Gang(
+        title=f"{plan.namespace}/{plan.name}: a group", pods=plan.min_member,
+        least=_least(everything), topology=plan.group_topology, copies=plan.groups,
+        specs=_tolerant(everything),
+    )  # fmt: skip
+    for role in plan.roles if plan.role_topology else ():
+        pods = _templates(role)
+        yield Gang(
+            title=f"{plan.namespace}/{plan.name}: an engine of {role.name}", pods=role.pods,
+            least=_least(pods), topology=plan.role_topology,
+            copies=plan.groups * role.gang_replicas, specs=_tolerant(pods),
+        )  # fmt: skip
+
+
+def _templates(role: RolePlan) -> list[Template]:
+    return [role.entry, *([role.worker] if role.worker and role.worker_replicas else [])]
+
+
+def _tolerant(templates: Sequence[Template]) -> tuple[Body, ...]:
+    return tuple(
+        tolerating_devices(as_map(template.get("spec")), requests_of(template))
+        for template in templates
+    )
+
+
+def _least(templates: Sequence[Template]) -> Amounts:
+    pods = [requests_of(template) for template in templates]
+    shared = set(pods[0]).intersection(*pods[1:]) if pods else set()
+    return {key: min(one[key] for one in pods) for key in shared}
+
+
+def judge_room(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say for each gang of a stack whether it can ever be placed, and whether it can be now."""
+    for plan in need.plans:
+        for gang in gangs(plan) if plan.gang and plan.groups else ():
+            # What no node takes is told by judge_nodes.
+            if not known(seen.nodes) or any(map(gang.may_use, known(seen.nodes))):
+                yield _judge_gang(seen, need, plan, gang)
+    if len(need.plans) > 1:
+        yield from _judge_sum(seen, need)
+
+
+def _judge_sum(seen: Seen, need: Need) -> Iterator[Line]:
+    """Say when the servings of a stack have no room beside one another."""
+    if isinstance(seen.nodes, Unknown) or isinstance(seen.pods, Unknown):
+        return
+    asked = sum(_gpus_of(plan) for plan in need.plans)
+    others = [pod for pod in seen.pods if not any(_is_of(pod, plan) for plan in need.plans)]
+    free = sum(max(0, accelerators(left)) for left in free_on(seen, others).values())
+    text = f"all servings together ask for {count_of(asked, 'GPU')}, and {free} are free of others"
+    if asked > free:
+        yield Line(Mark.WARN, "room", f"{text}. What has no room waits until GPUs are free")
+    else:
+        yield Line(Mark.OK, "room", text)
+
+
+def _gpus_of(plan: ServingPlan) -> int:
+    return plan.groups * sum(role.replicas * accelerators(role.requests) for role in plan.roles)
+
+
+def _judge_gang(seen: Seen, need: Need, plan: ServingPlan, gang: Gang) -> Line:
+    domains = _usable(seen, need, gang.topology)
+    if isinstance(domains, Unknown):
+        return Line(Mark.UNKNOWN, "room", f"{gang.title}: not judged, because {domains.because}")
+    may_use = {name_of(node) for node in known(seen.nodes) if gang.may_use(node)}
+    empty = {name_of(n): allocatable(n) for n in known(seen.nodes) if name_of(n) in may_use}
+    largest = max(domains, key=lambda domain: _slots_in(domain, empty, gang.least))
+    most = _slots_in(largest, empty, gang.least)
+    some = f", which {len(may_use)} of {count_of(len(seen.labels), 'node')} take"
+    asks = f"{gang.title} is {_asks(gang)}{some if len(may_use) < len(seen.labels) else ''}"
+    tier = max(domain.tier for domain in domains)
+    if most < gang.pods:
+        place = f"largest HyperNode of tier {tier}, {largest.name}," if largest.name else "cluster"
+        text = f"{asks}, but the {place} has room for {most} when it is empty, so it never starts"
+        return Line(Mark.FAIL, "room", f"{text}. {_remedy(largest)}")
+    if isinstance(seen.pods, Unknown):
+        text = f"{asks} and fits into an empty cluster; now is not known: {seen.pods.because}"
+        return Line(Mark.OK, "room", text)
+    others = [pod for pod in seen.pods if not _is_of(pod, plan)]
+    free = {name: left for name, left in free_on(seen, others).items() if name in may_use}
+    # HyperNodes of one tier share no node, and those of lower tiers are inside of them.
+    now = sum(_slots_in(d, free, gang.least) // gang.pods for d in domains if d.tier == tier)
+    where = f"HyperNodes of tier {tier} have" if largest.name else "the cluster has"
+    text = f"{asks}; {where} room for {now} now, and {gang.copies} asked for"
+    if now < gang.copies:
+        return Line(Mark.WARN, "room", f"{text}. What has no room waits until GPUs are free")
+    return Line(Mark.OK, "room", text)
+
+
+def _remedy(largest: Domain) -> str:
+    higher = ", or allow a higher tier" if largest.name else ", or add nodes"
+    return f"Give it fewer pods or GPUs{higher}"
+
+
+def _is_of(pod: Body, plan: ServingPlan) -> bool:
+    named = labels_of(pod).get(naming.NAME) == plan.name
+    return named and namespace_of(pod) == plan.namespace
+
+
+def _usable(seen: Seen, need: Need, topology: TopologySpec | None) -> Sequence[Domain] | Unknown:
+    """List the HyperNodes that a gang may use; the whole cluster is one where nothing binds it."""
+    if isinstance(seen.nodes, Unknown):
+        return seen.nodes
+    whole = Domain(name="", tier=0, tier_name=None, nodes=frozenset(seen.labels))
+    if topology is None or topology.mode is not TopologyMode.HARD:
+        return [whole]
+    domains = seen.domains(need.hyper_nodes)
+    if isinstance(domains, Unknown):
+        return domains
+    cap, top = cap_of(domains, topology), max((domain.tier for domain in domains), default=0)
+    if cap is None or cap > top:
+        return [whole]  # the constraint is void, as judge_tiers tells
+    within = [domain for domain in domains if domain.tier <= cap]
+    return within or Unknown(f"no HyperNode has a tier of at most {cap}")
+
+
+def cap_of(domains: Sequence[Domain], topology: TopologySpec) -> int | None:
+    """Find the highest tier that a topology allows; None when no HyperNode has its name."""
+    if topology.highest_tier_name is None:
+        return topology.highest_tier_allowed
+    named = (d.tier for d in domains if d.tier_name == topology.highest_tier_name)
+    return max(named, default=None)
+
+
+def _slots_in(domain: Domain, room: Mapping[str, Amounts], least: Amounts) -> int:
+    return sum(slots(room[node], least) for node in domain.nodes if node in room)
+
+
+def slots(room: Amounts, least: Amounts) -> int:
+    """Say how many pods fit into what a node has left."""
+    fits = [room.get(key, Decimal(0)) / amount for key, amount in least.items() if amount]
+    fits.append(room.get("pods", Decimal(110)))
+    return max(0, math.floor(min(fits)))
+
+
+def _asks(gang: Gang) -> str:
+    gpus = [f"{int(n)} {name}" for name, n in sorted(gang.least.items()) if is_accelerator(name)]
+    return f"{count_of(gang.pods, 'pod')} of {' and '.join(gpus) or 'no GPU'}"

@@ -1,0 +1,118 @@
+"""The way into a cluster for the command line: opened and answering, or one sentence why not."""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+import urllib3
+import yaml
+
+from kthena_components.cluster.client import Cluster, ClusterError, Kubeconfig
+from kthena_components.core.values.read import as_map
+
+_NO_PROGRAM = re.compile(r"No such file or directory: '([^']+)'")
+_NO_CONTEXT = re.compile(r"object with name (\S+) in \S*/(\w+?)s? list")
+_NOISE = re.compile(
+    r"\w+\([^)]*\): |Failed to establish a new connection: |\[Errno -?\d+\] |"
+    r"Failed to resolve '[^']*' "
+)
+_CHOOSE = "Name another cluster with --kubeconfig or --context"
+
+
+def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cluster, str]:
+    """Open a cluster, and give it with its version.
+
+    Raises:
+        ClusterError: It cannot be used; the text is a sentence for its user.
+    """
+    file = kubeconfig if isinstance(kubeconfig, Path) else None
+    try:
+        with _login_errors() as errors:
+            cluster = Cluster.open(kubeconfig, context)
+    except ClusterError as error:
+        raise _told(_no_kubeconfig(_flat(str(error)), file)) from None
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
+        where = file or "the kubeconfig"
+        raise _told(f"{where} cannot be read as a kubeconfig. {_CHOOSE}") from None
+    except Exception as error:  # noqa: BLE001 - each way to log in raises its own
+        why = type(error).__name__  # and its text may hold a credential
+        raise _told(f"the kubeconfig's way to log in has failed: {why}. {_CHOOSE}") from None
+    # Whoever switches verification off in a kubeconfig knows it, and kubectl is silent as well.
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    if errors:
+        raise _told(_no_login(errors[0], cluster.server))
+    try:
+        answer = cluster.ask("GET", "/version")
+        cluster.ask("GET", "/api/v1")  # which anybody who is let in may read
+    except ClusterError as error:
+        raise _told(_refused(error, cluster.server)) from None
+    return cluster, str(as_map(answer).get("gitVersion", "?"))
+
+
+@contextmanager
+def _login_errors() -> Iterator[list[str]]:
+    """Collect what the client's library only logs: that a program for credentials has failed."""
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            errors.append(record.getMessage())
+
+    errors: list[str] = []
+    handler, root = Collector(logging.ERROR), logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield errors
+    finally:
+        root.removeHandler(handler)
+
+
+def _no_kubeconfig(said: str, file: Path | None) -> str:
+    if "No configuration found" in said:
+        where = f"at {file}" if file else "at KUBECONFIG or ~/.kube/config"
+        return f"there is no kubeconfig {where}. {_CHOOSE}"
+    missing = _NO_CONTEXT.search(said)
+    if missing:
+        return f"the kubeconfig has no {missing[2]} '{missing[1]}'. {_CHOOSE}"
+    return f"{said.removeprefix('Invalid kube-config file. ')}. {_CHOOSE}"
+
+
+def _no_login(error: str, server: str) -> str:
+    missing = _NO_PROGRAM.search(error)
+    if missing:
+        return (
+            f"the kubeconfig gets the credentials for {server} from the program '{missing[1]}', "
+            "which is not installed. Install it, or put it on PATH"
+        )
+    told = _flat(error).removeprefix("exec: ")
+    return (
+        f"the program in the kubeconfig that gets the credentials for {server} has failed: {told}. "
+        "Log in again"
+    )
+
+
+def _refused(error: ClusterError, server: str) -> str:
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return (
+            f"{server} does not accept the credentials of the kubeconfig: they have expired or are "
+            "of another cluster. Log in again, or name another context with --context"
+        )
+    if error.status == HTTPStatus.FORBIDDEN:
+        return f"{server} lets nobody in without credentials. Log in, or {_CHOOSE.lower()}"
+    said = _flat(str(error))
+    if "certificate has expired" in said or "certificate expired" in said:
+        return f"{server}: a certificate has expired: {said}. Log in again, or renew it"
+    if "certificate verify failed" in said or "CERTIFICATE" in said:
+        seen = "shows a certificate that the kubeconfig's authority has not signed"
+        return f"{server} {seen}. {_CHOOSE}"
+    return f"{server} does not answer: {_NOISE.sub('', said)}. Start it or connect to it. {_CHOOSE}"
+
+
+def _told(text: str) -> ClusterError:
+    return ClusterError(0, "NotUsable", text)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).rstrip(".")[:300]

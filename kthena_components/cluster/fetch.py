@@ -1,0 +1,180 @@
+"""Read what `doctor` judges: lists, schemas and the user's rights. Nothing is changed.
+
+A review of rights is a POST that the API server answers and keeps nowhere.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from kthena_components.cluster.access import allows
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.fetch_servings import NODE, POD, listed, listed_if_served, read, why
+from kthena_components.cluster.requirements import (
+    HYPER_NODE,
+    MODEL_SERVING,
+    POD_GROUP,
+    QUEUE,
+    SECRET,
+    Body,
+    Kind,
+    Need,
+    Right,
+)
+from kthena_components.cluster.snapshot import Seen
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.unknown import Unknown
+
+_DEPLOYMENT = ("apps/v1", "Deployment")
+_LEASE = ("coordination.k8s.io/v1", "Lease")
+_SYSTEMS = ("volcano-system", "kthena-system")
+_CONFIG = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"},
+}
+_REVIEWS = "/apis/authorization.k8s.io/v1"
+_AT_ONCE = 8
+_SCHEMA = "#/components/schemas/"
+
+
+def examine(cluster: Cluster, version: str, need: Need) -> Seen:
+    """Read everything that is judged."""
+    kinds = (POD_GROUP, QUEUE, HYPER_NODE, MODEL_SERVING)
+    return Seen(
+        server=cluster.server,
+        version=version,
+        user=_user(cluster),
+        now=datetime.now(UTC),
+        served=_served(cluster, kinds),
+        schemas={kind: _schema(cluster, kind) for kind in (POD_GROUP, MODEL_SERVING)},
+        deployments=_of_systems(cluster, _DEPLOYMENT),
+        leases=_of_systems(cluster, _LEASE),
+        queues=listed_if_served(cluster, QUEUE),
+        hyper_nodes=listed_if_served(cluster, HYPER_NODE),
+        nodes=listed(cluster, NODE),
+        pods=listed(cluster, POD),
+        pod_groups=listed_if_served(cluster, POD_GROUP),
+        model_servings=listed_if_served(cluster, MODEL_SERVING),
+        scheduler_config=read(cluster, _CONFIG),
+        rights=_rights(cluster, need.rights),
+        namespaces={name: _namespace(cluster, name) for name in need.namespaces},
+        secrets=_secrets(cluster, need),
+    )
+
+
+def _user(cluster: Cluster) -> str:
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        answer = cluster.ask("POST", path, review)
+    except ClusterError as error:  # a cluster before 1.28 has no such review
+        why(error, "")
+        return "you"
+    return str(as_map(as_map(answer.get("status")).get("userInfo")).get("username") or "you")
+
+
+def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
+    """List the kinds that are served of our groups, in every version of them."""
+    found: dict[str, list[str]] = {}
+    for group in sorted({kind[0].partition("/")[0] for kind in kinds}):
+        versions = _asked(cluster, f"/apis/{group}")
+        for item in as_list(versions.get("versions")):
+            name = str(as_map(item).get("groupVersion"))
+            answer = _asked(cluster, f"/apis/{name}")
+            resources = map(as_map, as_list(answer.get("resources")))
+            found[name] = [str(r["kind"]) for r in resources if "/" not in str(r.get("name"))]
+    return found
+
+
+def _asked(cluster: Cluster, path: str) -> Body:
+    """Ask for something that may not be there."""
+    try:
+        return as_map(cluster.ask("GET", path))
+    except ClusterError as error:
+        if error.status == 0:
+            raise
+        return {}
+
+
+def _schema(cluster: Cluster, kind: Kind) -> Body | Unknown:
+    """Read what the API server publishes of a kind, which anybody may read."""
+    try:
+        answer = cluster.ask("GET", f"/openapi/v3/apis/{kind[0]}")
+    except ClusterError as error:
+        return why(error, f"schema of {kind[1]}")
+    schemas = as_map(as_map(answer.get("components")).get("schemas"))
+    found = next((s for name, s in schemas.items() if name.endswith(f".{kind[1]}")), None)
+    return Unknown(f"no schema of {kind[1]} is published") if found is None else as_map(found)
+
+
+def _of_systems(cluster: Cluster, kind: Kind) -> Any:
+    """List what is in every namespace; else in those that installations usually have."""
+    everywhere = listed(cluster, kind)
+    if not isinstance(everywhere, Unknown):
+        return everywhere
+    parts = [listed(cluster, kind, namespace) for namespace in _SYSTEMS]
+    known = [body for part in parts if not isinstance(part, Unknown) for body in part]
+    return everywhere if all(isinstance(part, Unknown) for part in parts) else known
+
+
+def _namespace(cluster: Cluster, name: str) -> bool | Unknown:
+    found = read(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return found if isinstance(found, Unknown) else found is not None
+
+
+def _secrets(
+    cluster: Cluster, need: Need
+) -> dict[tuple[str, str], frozenset[str] | Unknown | None]:
+    """Read the keys of Secrets. Their values are let go at once."""
+    found: dict[tuple[str, str], frozenset[str] | Unknown | None] = {}
+    for taken in need.secrets:
+        place = {"name": taken.name, "namespace": taken.namespace}
+        body = read(cluster, {"apiVersion": SECRET[0], "kind": SECRET[1], "metadata": place})
+        known = isinstance(body, Mapping)
+        found[taken.namespace, taken.name] = (
+            frozenset(as_map(body.get("data"))) if known else body  # type: ignore[union-attr,assignment]
+        )
+    return found
+
+
+def _rights(cluster: Cluster, rights: Iterable[Right]) -> dict[Right, bool | Unknown]:
+    """Ask for the user's rules, and one by one for what they leave open."""
+    asked = list(rights)
+    found: dict[Right, bool | Unknown] = {}
+    for namespace in sorted({right.namespace for right in asked}):
+        mine = [right for right in asked if right.namespace == namespace]
+        rules, complete = _rules(cluster, namespace or "default")
+        found |= {right: allows(rules, right) for right in mine}
+        if not complete:
+            left = [right for right in mine if not found[right]]
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                found |= dict(zip(left, pool.map(lambda r: _right(cluster, r), left), strict=True))
+    return found
+
+
+def _rules(cluster: Cluster, namespace: str) -> tuple[list[Body], bool]:
+    """Give the rules of the user; authorizers such as a cloud's list only a part."""
+    review = _review("SelfSubjectRulesReview", {"namespace": namespace})
+    try:
+        answer = cluster.ask("POST", f"{_REVIEWS}/selfsubjectrulesreviews", review)
+    except ClusterError as error:
+        why(error, "your rules")
+        return [], False
+    status = as_map(answer.get("status"))
+    return list(as_list(status.get("resourceRules"))), not status.get("incomplete")
+
+
+def _right(cluster: Cluster, right: Right) -> bool | Unknown:
+    review = _review("SelfSubjectAccessReview", {"resourceAttributes": asdict(right)})
+    try:
+        answer = cluster.ask("POST", f"{_REVIEWS}/selfsubjectaccessreviews", review)
+    except ClusterError as error:
+        return why(error, "your rights")
+    return bool(as_map(answer.get("status")).get("allowed"))
+
+
+def _review(kind: str, spec: Body) -> Body:
+    return {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}

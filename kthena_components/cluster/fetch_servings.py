@@ -1,0 +1,81 @@
+"""Read from a cluster without changing it. What may not be read is told, never an error."""
+
+from http import HTTPStatus
+from typing import Any
+
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.cluster.objects import Body, Listed
+from kthena_components.cluster.requirements import (
+    HYPER_NODE,
+    MODEL_SERVING,
+    POD_GROUP,
+    STATEFUL_SET,
+    Kind,
+)
+from kthena_components.cluster.status import Servings
+from kthena_components.core import naming
+from kthena_components.core.values.unknown import Unknown
+
+POD = ("v1", "Pod")
+NODE = ("v1", "Node")
+
+
+def why(error: ClusterError, what: str) -> Unknown:
+    """Say why something could not be read. What breaks the connection ends the command instead."""
+    if error.status == 0:
+        raise error
+    if error.status == HTTPStatus.FORBIDDEN:
+        return Unknown(f"you may not read {what}")
+    if error.status == HTTPStatus.NOT_FOUND:
+        return Unknown(f"this cluster has no {what}")
+    return Unknown(f"the API server answers {error.status} for {what}")
+
+
+def listed(
+    cluster: Cluster, kind: Kind, namespace: str | None = None, selector: str = ""
+) -> Listed:
+    """List objects, or say why not."""
+    try:
+        return list(cluster.list(*kind, namespace, selector))
+    except ClusterError as error:
+        return why(error, f"{kind[1]}s")
+
+
+def listed_if_served(
+    cluster: Cluster, kind: Kind, namespace: str | None = None, selector: str = ""
+) -> Listed:
+    """List objects; there are none of a kind that the cluster does not have."""
+    try:
+        if not cluster.serves(*kind):
+            return ()
+    except ClusterError as error:
+        return why(error, f"{kind[1]}s")
+    return listed(cluster, kind, namespace, selector)
+
+
+def read(cluster: Cluster, body: Body) -> Body | Unknown | None:
+    """Read one object; None when there is none."""
+    try:
+        answer: Any = cluster.get(body)
+    except ClusterError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return None
+        return why(error, f"{body['kind']} {body['metadata']['name']}")
+    return dict(answer)
+
+
+def look_at_servings(cluster: Cluster, namespace: str | None) -> Servings:
+    """Read what `status` shows, in one namespace or all."""
+    pods = listed(cluster, POD, namespace, naming.NAME)
+    if isinstance(pods, Unknown):
+        where = f" in namespace {namespace}" if namespace else ". Name a namespace with -n"
+        raise ClusterError(0, "Forbidden", f"{pods.because}{where}")
+    return Servings(
+        pods=pods,
+        # Not by label: the PodGroup of a Role alone has none of ours.
+        pod_groups=listed_if_served(cluster, POD_GROUP, namespace),
+        model_servings=listed_if_served(cluster, MODEL_SERVING, namespace),
+        stateful_sets=listed(cluster, STATEFUL_SET, namespace, naming.NAME),
+        hyper_nodes=listed_if_served(cluster, HYPER_NODE),
+        nodes=listed(cluster, NODE),
+    )

@@ -1,0 +1,99 @@
+"""Objects as a cluster lists them, and the few things that are read from many of them. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from kthena_components.core.plan.templates import requests_of
+from kthena_components.core.topology.domains import Labels
+from kthena_components.core.values.quantity import add_resources, is_accelerator, parse_quantity
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.unknown import Unknown
+
+Body = Mapping[str, Any]
+Listed = Sequence[Body] | Unknown
+"""Objects of one kind; or why they could not be listed."""
+_NUMBER = re.compile(r"(\d+)")
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+def name_of(body: Body) -> str:
+    """Name of an object."""
+    return str(as_map(body.get("metadata")).get("name", ""))
+
+
+def namespace_of(body: Body) -> str:
+    """Namespace of an object, empty for the whole cluster's."""
+    return str(as_map(body.get("metadata")).get("namespace", ""))
+
+
+def title_of(body: Body) -> str:
+    """Namespace and name of an object, or its name alone."""
+    return "/".join(filter(None, (namespace_of(body), name_of(body))))
+
+
+def labels_of(body: Body) -> Labels:
+    """Labels of an object."""
+    return as_map(as_map(body.get("metadata")).get("labels"))
+
+
+def annotations_of(body: Body) -> Labels:
+    """Annotations of an object."""
+    return as_map(as_map(body.get("metadata")).get("annotations"))
+
+
+def status_of(body: Body) -> Body:
+    """Status of an object, empty when nobody has written one."""
+    return as_map(body.get("status"))
+
+
+def condition_of(body: Body, kind: str) -> Body:
+    """One of an object's conditions, empty when it has none of this type."""
+    listed = (as_map(item) for item in as_list(status_of(body).get("conditions")))
+    return next((item for item in listed if item.get("type") == kind), {})
+
+
+def known(listed: Listed) -> Sequence[Body]:
+    """What is there, and nothing where it could not be listed."""
+    return () if isinstance(listed, Unknown) else listed
+
+
+def in_order(text: str) -> list[tuple[int, str]]:
+    """Key that sorts `chat-10` behind `chat-9`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(text)]
+
+
+def node_labels(nodes: Listed) -> dict[str, Labels]:
+    """Labels of each node, by its name."""
+    return {name_of(node): labels_of(node) for node in known(nodes)}
+
+
+def allocatable(node: Body) -> dict[str, Decimal]:
+    """What pods may ask for on an empty node."""
+    status = status_of(node)
+    stated = as_map(status.get("allocatable") or status.get("capacity"))
+    read = ((key, parse_quantity(amount)) for key, amount in stated.items())
+    return {key: amount for key, amount in read if amount is not None}
+
+
+def takes_pods(node: Body) -> bool:
+    """Tell whether a node is ready and not cordoned."""
+    ready = condition_of(node, "Ready").get("status") == "True"
+    return ready and not as_map(node.get("spec")).get("unschedulable")
+
+
+def requested(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
+    """What pods that have not ended hold on each node, one pod's place included."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for pod in pods:
+        node = as_map(pod.get("spec")).get("nodeName")
+        if node and status_of(pod).get("phase") not in _ENDED:
+            held = add_resources(requests_of(dict(pod)), {"pods": Decimal(1)})
+            found[str(node)] = add_resources(found.get(str(node), {}), held)
+    return found
+
+
+def accelerators(amounts: Mapping[str, Decimal]) -> int:
+    """How many accelerators are among resources."""
+    return int(sum(amount for key, amount in amounts.items() if is_accelerator(key)))

@@ -1,0 +1,132 @@
+"""Why pods do not run yet, in plain words with numbers. Pure.
+
+Source of the scheduler's sentences: Volcano v1.14 pkg/scheduler/api/job_info.go FitError and
+unschedule_info.go; seen on 1.14.1.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from kthena_components.cluster.objects import Body, condition_of, name_of, status_of
+from kthena_components.core.findings import count_of
+from kthena_components.core.values.read import as_list, as_map
+
+_SPLIT = re.compile(r"(?P<not>\d+) Unschedulable(?:, (?P<would>\d+) Schedulable)?")
+_ORIGIN = re.compile(
+    r"Origin reason is (?P<pod>[^:\s]+): (?:In hyperNode (?P<domain>\S+): )?"
+    r"(?P<free>\d+)/(?P<all>\d+) nodes are unavailable: (?P<why>.*?)\.?\s*$",
+    re.DOTALL,
+)
+_LACK = re.compile(r"(\d+) Insufficient ([\w./-]+)")
+_LONGEST = 400
+
+
+def why_gang_waits(group: Body, pods: Sequence[Body]) -> str:
+    """Say what a PodGroup needs, how much of it is there, and what the scheduler says."""
+    spec, placed = as_map(group.get("spec")), sum(1 for pod in pods if node_of(pod))
+    least = int(spec.get("minMember") or 0)
+    where = _where(as_map(spec.get("networkTopology")))
+    needs = f"needs {count_of(least, 'pod')} at once{where}"
+    if len(pods) < least:
+        return f"{needs}, and {len(pods) or 'none'} of them exist{'s' if len(pods) == 1 else ''}"
+    placed_of = f"{placed} of {count_of(len(pods), 'pod')} {'is' if placed == 1 else 'are'} placed"
+    return f"{needs}; {placed_of}. {_scheduler(group, pods)}"
+
+
+def why_pod_waits(pod: Body) -> str | None:
+    """Say why one pod does not run, or None when it does or the scheduler has yet to speak."""
+    unbound = condition_of(pod, "PodScheduled")
+    if unbound.get("status") == "False" and unbound.get("message"):
+        return plain(str(unbound["message"]))
+    for item in as_list(status_of(pod).get("containerStatuses")):
+        held = as_map(as_map(as_map(item).get("state")).get("waiting"))
+        reason, message = str(held.get("reason", "")), str(held.get("message", ""))
+        if reason not in {"", "ContainerCreating", "PodInitializing"}:
+            return _short(f"container '{as_map(item).get('name')}': {reason}. {message}".strip())
+    return None
+
+
+def why_node_holds(pod: Body, node: Body | None) -> str | None:
+    """Say that the node of a pod no longer answers, and what to do; None when it does.
+
+    Source: Kubernetes 1.34 docs, non-graceful node shutdown; held by conformance's hung node.
+    """
+    if node is None or condition_of(node, "Ready").get("status") != "Unknown":
+        return None
+    name = name_of(node)
+    if not is_ending(pod):
+        return f"runs on {name}, which does not answer"
+    taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+    return (
+        f"is being deleted, but {name} does not answer, and it alone ends its pods. If the machine "
+        f"is surely off, run `kubectl taint node {name} {taint}`"
+    )
+
+
+def is_ending(pod: Body) -> bool:
+    """Tell whether a pod is being deleted."""
+    return bool(as_map(pod.get("metadata")).get("deletionTimestamp"))
+
+
+def node_of(pod: Body) -> str:
+    """Node of a pod, empty before it has one."""
+    return str(as_map(pod.get("spec")).get("nodeName") or "")
+
+
+def plain(message: str) -> str:
+    """Write a sentence of the scheduler plainly; one that is not known stays as it is."""
+    origin, split = _ORIGIN.search(message), _SPLIT.search(message)
+    if origin is None:
+        return _short(_lacks(message.strip().rstrip(".")))
+    where = f" of {origin['domain']}" if origin["domain"] else ""
+    total = int(origin["all"])
+    nodes = f"the only node{where}" if total == 1 else f"any of the {total} nodes{where}"
+    told = f"{origin['pod']} does not fit on {nodes}: {_lacks(origin['why'])}"
+    would = int(split["would"] or 0) if split else 0
+    return _short(f"{count_of(would, 'pod')} would fit, but {told}" if would else told)
+
+
+def _scheduler(group: Body, pods: Sequence[Body]) -> str:
+    status = status_of(group)
+    said = condition_of(group, "Unschedulable")
+    if said.get("status") == "True" and said.get("message"):
+        return f"Scheduler: {plain(str(said['message']))}"
+    told = next(filter(None, (why_pod_waits(pod) for pod in pods)), None)
+    if told is not None:
+        return f"Scheduler: {told}"
+    if not status.get("phase"):
+        return "No scheduler has looked at it: is Volcano's scheduler running?"
+    return "The scheduler has given no reason yet"
+
+
+def _where(topology: Mapping[str, object]) -> str:
+    if not topology or topology.get("mode") == "soft":
+        return ""
+    tier, named = topology.get("highestTierAllowed"), topology.get("highestTierName")
+    if tier is None and named is None:
+        return ""
+    cap = f"tier {tier}" if named is None else f"tier '{named}'"
+    return f" in one HyperNode of {cap} or lower"
+
+
+def _lacks(text: str) -> str:
+    """Say `4 Insufficient nvidia.com/gpu` as people do."""
+
+    def worded(found: re.Match[str]) -> str:
+        verb = "has" if found[1] == "1" else "have"
+        return f"{found[1]} {verb} too little {found[2]} free"
+
+    return _LACK.sub(worded, text)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]}…"
+
+
+def missing_group(name: str, pods: Sequence[Body]) -> str:
+    """Say that pods name a PodGroup that is not there."""
+    return (
+        f"{count_of(len(pods), 'pod')} such as {name_of(pods[0])} name the PodGroup '{name}', "
+        "which does not exist, so Volcano never places them"
+    )

@@ -1,0 +1,178 @@
+"""What a cluster must have: for a stack, or for both backends when no stack is named. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.compiler.compile import Compiled
+from kthena_components.core.findings import SpecError
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.stack import StackSpec
+from kthena_components.core.topology.plan import build_topology
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.systems.volcano.emit_hyper_nodes import emit_hyper_nodes
+
+Body = Mapping[str, Any]
+Kind = tuple[str, str]
+"""apiVersion and kind."""
+
+STATEFUL_SET, SERVICE, SECRET = ("apps/v1", "StatefulSet"), ("v1", "Service"), ("v1", "Secret")
+POD_GROUP = ("scheduling.volcano.sh/v1beta1", "PodGroup")
+QUEUE = ("scheduling.volcano.sh/v1beta1", "Queue")
+HYPER_NODE = ("topology.volcano.sh/v1alpha1", "HyperNode")
+MODEL_SERVING = ("workload.serving.volcano.sh/v1alpha1", "ModelServing")
+RESOURCES: Mapping[Kind, str] = {
+    STATEFUL_SET: "statefulsets",
+    SERVICE: "services",
+    SECRET: "secrets",
+    POD_GROUP: "podgroups",
+    QUEUE: "queues",
+    HYPER_NODE: "hypernodes",
+    MODEL_SERVING: "modelservings",
+}
+"""Every kind that this package writes."""
+MADE_BY: Mapping[str, tuple[Kind, ...]] = {
+    "native": (STATEFUL_SET, SERVICE, POD_GROUP),
+    "kthena": (MODEL_SERVING, SERVICE),
+}
+OF_THE_CLUSTER = frozenset({QUEUE, HYPER_NODE})
+READ = ("get", "list", "watch")
+VERBS = (*READ, "create", "patch", "delete")
+"""What Pulumi's provider does to an object in its life. Waiting lists and watches it."""
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One verb on one resource in a namespace, empty for the whole cluster."""
+
+    namespace: str
+    group: str
+    resource: str
+    verb: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SecretKey:
+    """A Secret that pods take something from."""
+
+    namespace: str
+    name: str
+    key: str
+    """Empty for all of it."""
+
+    def __str__(self) -> str:
+        """Name it with its namespace."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What is asked of a cluster."""
+
+    stack: str | None = None
+    backends: frozenset[str] = frozenset(MADE_BY)
+    namespaces: tuple[str, ...] = (DEFAULT,)
+    kinds: frozenset[tuple[str, Kind]] = frozenset()
+    """Kinds to apply, each with its namespace, empty for the whole cluster."""
+    queues: tuple[str, ...] = (DEFAULT,)
+    """Queues that must be there already."""
+    secrets: tuple[SecretKey, ...] = ()
+    """Secrets that must be there already."""
+    hyper_nodes: tuple[Body, ...] = ()
+    """HyperNodes that the stack brings along."""
+    plans: tuple[ServingPlan, ...] = ()
+
+    @property
+    def topology(self) -> bool:
+        """Whether some serving asks for a network topology."""
+        return any(plan.group_topology or plan.role_topology for plan in self.plans)
+
+    @property
+    def volcano(self) -> bool:
+        """Whether anything is for Volcano."""
+        return not self.stack or any(plan.gang for plan in self.plans) or bool(self.hyper_nodes)
+
+    @property
+    def rights(self) -> list[Right]:
+        """Every right that an update and a destroy use."""
+        found = {
+            Right(namespace, kind[0].rpartition("/")[0], RESOURCES[kind], verb)
+            for namespace, kind in self.kinds
+            for verb in VERBS
+        }
+        reads = {Right(n, "", "pods", verb) for n in self.namespaces for verb in READ}
+        return sorted(found | (reads if "native" in self.backends else set()))
+
+
+def need_of_backends(namespace: str, backends: Iterable[str] = MADE_BY) -> Need:
+    """Ask what either backend needs, without a stack."""
+    kinds = {(namespace, kind) for backend in backends for kind in MADE_BY[backend]}
+    return Need(namespaces=(namespace,), kinds=frozenset(kinds), backends=frozenset(backends))
+
+
+def need_of_stack(stack: str, spec: StackSpec, servings: Iterable[Compiled]) -> Need:
+    """Ask what the servings of a stack need that the stack does not make itself."""
+    compiled = list(servings)
+    plans = tuple(one.plan for one in compiled)
+    made = {(secret.namespace, secret.name) for secret in spec.secrets}
+    taken = {key for plan in plans for key in _secrets(plan)}
+    queues = {plan.queue or DEFAULT for plan in plans if plan.gang}
+    return Need(
+        stack=stack,
+        backends=frozenset(plan.backend for plan in plans),
+        namespaces=tuple(
+            sorted({p.namespace for p in plans} | {s.namespace for s in spec.secrets})
+        ),
+        kinds=frozenset(_kinds(spec, compiled)),
+        queues=tuple(sorted(queues - {queue.name for queue in spec.queues})),
+        secrets=tuple(sorted(key for key in taken if (key.namespace, key.name) not in made)),
+        hyper_nodes=_hyper_nodes(spec),
+        plans=plans,
+    )
+
+
+def _kinds(spec: StackSpec, compiled: Iterable[Compiled]) -> Iterator[tuple[str, Kind]]:
+    for one in compiled:
+        for manifest in one.manifests:
+            yield one.plan.namespace, (str(manifest.body["apiVersion"]), manifest.kind)
+    for secret in spec.secrets:
+        yield secret.namespace, SECRET
+    if spec.queues:
+        yield "", QUEUE
+    if spec.topology:
+        yield "", HYPER_NODE
+
+
+def _hyper_nodes(spec: StackSpec) -> tuple[Body, ...]:
+    try:
+        return emit_hyper_nodes(build_topology(spec.topology)) if spec.topology else ()
+    except SpecError:  # which the stack is refused for, in its own words
+        return ()
+
+
+def _secrets(plan: ServingPlan) -> Iterator[SecretKey]:
+    for role in plan.roles:
+        for name, key in _taken(role):
+            yield SecretKey(plan.namespace, name, key)
+
+
+def _taken(role: RolePlan) -> Iterator[tuple[str, str]]:
+    """Find the Secrets without which the pods of a role do not start."""
+    for template in filter(None, (role.entry, role.worker)):
+        spec = as_map(template.get("spec"))
+        containers = (*as_list(spec.get("containers")), *as_list(spec.get("initContainers")))
+        for container in map(as_map, containers):
+            for item in as_list(container.get("env")):
+                source = as_map(as_map(item).get("valueFrom")).get("secretKeyRef")
+                yield from _needed(source, "name", str(as_map(source).get("key", "")))
+            for item in as_list(container.get("envFrom")):
+                yield from _needed(as_map(item).get("secretRef"), "name")
+        for volume in as_list(spec.get("volumes")):
+            yield from _needed(as_map(volume).get("secret"), "secretName")
+
+
+def _needed(source: object, field: str, key: str = "") -> Iterator[tuple[str, str]]:
+    stated = as_map(source)
+    if isinstance(stated.get(field), str) and stated.get("optional") is not True:
+        yield stated[field], key

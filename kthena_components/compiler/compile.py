@@ -1,0 +1,187 @@
+"""From what a user wrote to manifests, with every refusal at once. Pure.
+
+The one door for components, stacks and tests: structure first, then rules between fields, what
+the backend cannot express, and the checks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from kthena_components.core.facts.serving import NameFacts
+from kthena_components.core.findings import Finding, Level, SpecError, nearest
+from kthena_components.core.plan.build import (
+    build_group_plan,
+    build_plan,
+    build_role_plan,
+    role_serving,
+    serving_of,
+)
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.model import VOLCANO, ServingPlan
+from kthena_components.core.rules.models import MODEL_RULES
+from kthena_components.core.rules.serving import run_checks
+from kthena_components.core.spec.model import (
+    GroupSpec,
+    ModelServingSpec,
+    StandaloneGroupSpec,
+    StandaloneRoleSpec,
+)
+from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.spec.rules_role import BLOCKING
+from kthena_components.core.spec.rules_serving import check_spec
+from kthena_components.judge.waivers import fixed, listed, waive
+from kthena_components.systems.kthena import emit as kthena
+from kthena_components.systems.kthena import limits as kthena_limits
+from kthena_components.systems.native import emit as native
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A system that runs the pods."""
+
+    emit: Callable[[ServingPlan], tuple[Manifest, ...]]
+    refuse: Callable[[ServingPlan], Any]
+    """Findings for what the system cannot express: refused, never dropped."""
+    names: Callable[[ServingPlan], Any]
+    """Names that the system will generate, as NameFacts."""
+
+
+BACKENDS: Mapping[str, Backend] = {
+    "native": Backend(emit=native.emit, refuse=native.refuse, names=native.names),
+    "kthena": Backend(emit=kthena.emit, refuse=kthena_limits.refuse, names=kthena_limits.names),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A plan, its manifests, and what there is to say about them that stops nothing."""
+
+    plan: ServingPlan
+    manifests: tuple[Manifest, ...]
+    """In an order in which each one's `after` come earlier."""
+    findings: tuple[Finding, ...]
+    waivers: Mapping[str, str] = field(default_factory=dict)
+    """As they were given, by rule."""
+
+
+def compile_serving(
+    args: Mapping[str, Any], subject: str = "", *, today: date | None = None
+) -> Compiled:
+    """Compile a ModelServing, or raise one SpecError with every mandatory finding.
+
+    Args:
+        args: What the user wrote.
+        subject: What is refused, for the text of the error.
+        today: The day by which its waivers are judged; none is heeded if left out.
+    """
+    spec = parse_spec(ModelServingSpec, args, subject)
+    return _compile(spec, check_spec(spec), lambda: build_plan(spec), subject, today)
+
+
+def compile_group(
+    args: Mapping[str, Any], subject: str = "", *, today: date | None = None
+) -> Compiled:
+    """Compile a ServingGroup used by itself: always native."""
+    spec = parse_spec(StandaloneGroupSpec, args, subject)
+    findings = check_spec(serving_of(spec), alone=True)
+    return _compile(spec, findings, lambda: build_group_plan(spec), subject, today)
+
+
+def compile_role(
+    args: Mapping[str, Any], subject: str = "", *, today: date | None = None
+) -> Compiled:
+    """Compile a Role used by itself: always native, without a PodGroup of its own."""
+    spec = parse_spec(StandaloneRoleSpec, args, subject)
+    findings = check_spec(serving_of(role_serving(spec)), alone=True, role_path="")
+    if spec.pod_group is not None and spec.scheduler_name != VOLCANO:
+        findings.append(_no_pod_group(spec.scheduler_name))
+    return _compile(spec, findings, lambda: build_role_plan(spec), subject, today)
+
+
+def _compile(
+    spec: GroupSpec | StandaloneRoleSpec,
+    findings: list[Finding],
+    build: Callable[[], ServingPlan],
+    subject: str,
+    today: date | None,
+) -> Compiled:
+    name = getattr(spec, "backend", "native")
+    backend = BACKENDS.get(name)
+    if backend is None:
+        findings.append(_no_backend(name))
+    plan = None if BLOCKING.intersection(f.rule for f in findings) else build()
+    if plan is not None:
+        findings += backend.refuse(plan) if backend else ()
+    judged = [] if plan is None else judge(plan, tuple(backend.names(plan)) if backend else ())
+    manifests: tuple[Manifest, ...] = ()
+    if spec.waivers and today is not None:
+        firm = any(f.level is Level.MANDATORY for f in findings)
+        emitted = () if firm or plan is None or backend is None else backend.emit(plan)
+        judged, manifests = _waived(spec.waivers, findings, judged, emitted, today)
+    findings += judged
+    mandatory = [f for f in findings if f.level is Level.MANDATORY]
+    if mandatory or plan is None or backend is None:
+        raise SpecError(mandatory, subject)
+    told = dict.fromkeys(f for f in (*plan.notes, *findings) if not _about_a_private_model(f))
+    return Compiled(
+        plan=plan,
+        manifests=manifests or backend.emit(plan),
+        findings=tuple(told),
+        waivers=spec.waivers,
+    )
+
+
+def _about_a_private_model(finding: Finding) -> bool:
+    """Tell whether a finding only says that a model's shape could not be compared.
+
+    Whoever runs a private model would read it at every update. Policies say it, to reviewers.
+    """
+    return finding.level is Level.UNKNOWN and finding.rule in MODEL_RULES
+
+
+def _waived(
+    waivers: Mapping[str, str],
+    findings: Sequence[Finding],
+    judged: Sequence[Finding],
+    manifests: tuple[Manifest, ...],
+    today: date,
+) -> tuple[list[Finding], tuple[Manifest, ...]]:
+    """Waive what was judged, and let manifests carry the waivers of what is found in them too.
+
+    What was found before there was a plan cannot be waived.
+    """
+    # Few programs waive anything, and the readers of all systems take a while to load.
+    from kthena_components.compiler.waivers import annotate  # noqa: PLC0415
+
+    firm = {finding.rule for finding in findings if finding.level is Level.MANDATORY}
+    stated = [entry for entry in listed(waivers) if entry.rule not in firm]
+    told = [fixed(entry) for entry in listed(waivers) if entry.rule in firm]
+    manifests, found = annotate(manifests, stated)
+    return [*waive(judged, stated, today, elsewhere=found), *told], manifests
+
+
+def judge(plan: ServingPlan, names: tuple[NameFacts, ...] = ()) -> list[Finding]:
+    """Judge a plan by every check, in the user's own coordinates."""
+    return run_checks(replace(facts_from_plan(plan), names=names))
+
+
+def _no_backend(name: str) -> Finding:
+    close, known = nearest(name, BACKENDS), f"known: {', '.join(sorted(BACKENDS))}"
+    return Finding(
+        path="backend",
+        seen=f"there is no backend '{name}'",
+        remedy=f"write '{close}'; {known}" if close else known,
+        rule="known-backend",
+    )
+
+
+def _no_pod_group(scheduler: str) -> Finding:
+    return Finding(
+        path="pod_group",
+        seen=f"is given, but scheduler_name is '{scheduler}', and only Volcano reads it",
+        remedy="write scheduler_name: volcano, or remove the field",
+        rule="volcano-scheduler",
+    )

@@ -1,0 +1,43 @@
+"""Manifests that carry the waivers of the component that they are made for. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.judge.catalogue import rule_names, stack_rule_names
+from kthena_components.judge.manifest import has_rules, judge_manifest
+from kthena_components.judge.stack import judge_together, owner_of
+from kthena_components.judge.waivers import Stated, annotations
+
+
+def annotate(
+    manifests: tuple[Manifest, ...], stated: Sequence[Stated]
+) -> tuple[tuple[Manifest, ...], frozenset[str]]:
+    """Annotate each manifest with the waivers of what would be found in it.
+
+    Whoever judges the manifests alone then finds the same as the component did. What needs all
+    objects of a cluster is waived in each.
+
+    Returns:
+        The manifests, and the rules that find something in them, or may do so elsewhere; all
+        rules where there are no manifests.
+    """
+    if not manifests:
+        return manifests, rule_names()
+    bodies = {str(number): manifest.body for number, manifest in enumerate(manifests)}
+    rules = {name: {f.rule for f in judge_manifest(body)} for name, body in bodies.items()}
+    for finding in judge_together(bodies):
+        rules.get(owner_of(finding, bodies), set()).add(finding.rule)
+    shared = stack_rule_names()
+    made = []
+    for name, manifest in zip(bodies, manifests, strict=True):
+        wide = shared if has_rules(manifest.body) else frozenset[str]()
+        own = annotations(entry for entry in stated if entry.rule in rules[name] | wide)
+        made.append(_annotated(manifest, own) if own else manifest)
+    return tuple(made), shared.union(*rules.values())
+
+
+def _annotated(manifest: Manifest, own: dict[str, str]) -> Manifest:
+    metadata = manifest.body["metadata"]
+    merged = {**metadata, "annotations": {**metadata.get("annotations", {}), **own}}
+    return replace(manifest, body={**manifest.body, "metadata": merged})

@@ -1,0 +1,295 @@
+"""Read an engine's arguments: every option to its value, and everything that is wrong with them.
+
+What a field means for the engine is in that engine's module. Nothing here raises, whatever the
+words are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from kthena_components.core.engines.argv import following, is_flag, is_line, pieces, words_of
+from kthena_components.core.engines.dialects import option_elsewhere
+from kthena_components.core.engines.facts import CommandFacts, Problem, capped
+from kthena_components.core.engines.files import read_yaml
+from kthena_components.core.engines.mistakes import Mistake, not_accepted, not_taken, repeated
+from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
+from kthena_components.core.engines.placeholders import Scope, has_gap
+from kthena_components.core.engines.values import Refused, convert, stated, too_small
+from kthena_components.core.values.unknown import Unknown
+
+_SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
+_FIELDS = fields(CommandFacts)
+_ANYTHING = Option("", type="any-json")
+_REFUSED = "refused"
+"""The type of an option that is known and ends the start (SGLang's DeprecatedAction)."""
+_MAX_GUESSES = 200
+"""Flags of one command line that are compared with all options, which takes a millisecond each."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """The arguments of one engine command."""
+
+    dialect: Dialect
+    scope: Scope
+    values: dict[str, Any] = field(default_factory=dict)
+    """Field to value: int, float, str, bool, a tuple of str, None or Unknown."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Every option that is stated, by its first long spelling, to its whole value."""
+    where: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)
+    """Words that belong to no flag."""
+    flags: list[tuple[str, Option]] = field(default_factory=list)
+    """Each flag that states something, as written."""
+    hidden: Unknown | None = None
+    """Why a value that is not stated may be stated all the same, out of sight."""
+    doubts: dict[str, Unknown] = field(default_factory=dict)
+    _given: dict[str, dict[str, str]] = field(default_factory=dict)
+    _guesses: int = 0
+
+    def read(self, words: Sequence[str]) -> "Reading":
+        """Read all arguments."""
+        self._items(words, lines=not self.scope.in_shell)
+        for name, given in self._given.items():
+            if len(given) > 1:
+                option = next(option for _, option in self.flags if option.field == name)
+                self.problem(option.name, repeated(option, list(given.values())))
+        return self
+
+    def _items(self, items: Sequence[str], *, lines: bool) -> None:
+        at = 0
+        while at < len(items):
+            word = items[at]
+            at += 1
+            if word == "--":
+                self.bare += items[at:]
+                break
+            if lines and is_line(word):
+                self._line(word)
+            elif is_flag(word):
+                at = self._flag(word, items, at)
+            else:
+                self.bare.append(word)
+
+    def _line(self, word: str) -> None:
+        """Read an item that holds a whole line of flags, as people write them without a shell."""
+        first = word.split(maxsplit=1)[0]
+        # With a `=` the rest of the line is the value; without, the whole line is a bare word.
+        alone = self.dialect.complete and "=" not in first
+        item = f"the list item '{self.scope.show(word)}'"
+        text = f"{item} holds several words, and no shell splits it"
+        self.problem(first, Mistake(text, "give each word an item of its own", hard=alone))
+        self._items(pieces(word), lines=False)
+
+    def get(self, name: str, default: Any) -> Any:
+        """Give a field's value, or its default when nothing can have stated it."""
+        for values in (self.values, self.doubts):
+            if name in values:
+                return values[name]
+        return default if self.hidden is None else self.hidden
+
+    def hide(self, because: str) -> None:
+        """Note that values may be stated out of sight."""
+        self.hidden = self.hidden or Unknown(because)
+
+    def config_file(self, name: str = "config", *, wins: bool = False) -> Mapping[Any, Any] | None:
+        """Give the map of the file that a flag names, None where the flag is not given.
+
+        None too where the file cannot be read; then it hides what the command line leaves open,
+        or all but the model when it wins over the command line.
+        """
+        if name not in self.values:
+            return None
+        path = self.values[name]
+        text = self.scope.file(path) if isinstance(path, str) else None
+        config = read_yaml(text) if isinstance(text, str) else text
+        if config is not None and not isinstance(config, Unknown):
+            return config
+        because = f"the file of {self.where[name]} "
+        because += "cannot be read" if isinstance(text, str) else "is not at hand"
+        because += ", and it wins" if wins else ""
+        self.hide(because if config is None else f"{because}: {config.because}")
+        if wins:
+            self.values = {key: value for key, value in self.values.items() if key == "model"}
+        return None
+
+    def add_file(self, words: Sequence[str], name: str = "config", *, wins: bool = False) -> None:
+        """Take in what a config file states, written as words.
+
+        Args:
+            words: The file as flags and values.
+            name: The field of the flag that names the file.
+            wins: Whether the file wins over the command line. Else it gives way.
+        """
+        path = self.scope.show(str(self.values.get(name)))
+        file = Reading(self.dialect, Scope({}, {}, in_shell=True)).read(words)
+        where = {key: f"{written} in {path}" for key, written in file.where.items()}
+        first, last = (self, file) if wins else (file, self)
+        self.doubts = {**first.doubts, **last.doubts}
+        self.options = {**first.options, **last.options}
+        if wins:
+            kept = {key: value for key, value in self.values.items() if key not in file.doubts}
+            self.values, self.where = {**kept, **file.values}, {**self.where, **where}
+        else:
+            self.values, self.where = {**file.values, **self.values}, {**where, **self.where}
+        told = (replace(problem, text=f"in {path}, {problem.text}") for problem in file.problems)
+        self.problems = capped([*self.problems, *told])
+
+    def take_model(self, *, positional: bool) -> None:
+        """Take the model from the bare words, and note those that may hold flags."""
+        rest = self.bare
+        if positional and rest and not (has_gap(rest[0]) and "model" in self.values):
+            self.values["model"] = self.scope.read(rest[0])
+            self.where["model"] = self.scope.show(rest[0])
+            rest = rest[1:]
+        opaque = next((word for word in rest if has_gap(word)), None)
+        if opaque is not None:
+            self.hide(f"{self.scope.show(opaque)} may hold any flag")
+        # Behind a word that is not known, a bare word may be a value.
+        sure = self.hidden is None and not any(map(has_gap, self.bare))
+        if rest and sure and self.dialect.complete:
+            shown = self.scope.show(" ".join(map(self.scope.show, rest)))
+            self.problem(rest[0], not_taken(shown, self.dialect, positional=positional))
+
+    def facts(self, engine: str) -> CommandFacts:
+        """Give what the flags of this dialect can state; the rest has its default."""
+        known = self.dialect.fields
+        values = {f.name: self.get(f.name, f.default) for f in _FIELDS}
+        return CommandFacts(
+            engine=engine,
+            release=self.dialect.release,
+            options=MappingProxyType(dict(self.options)),
+            hidden=self.hidden,
+            problems=tuple(self.problems),
+            where=MappingProxyType(dict(self.where)),
+            **{k: v for k, v in values.items() if k in known or k in self.values or k == "model"},
+        )
+
+    def _flag(self, word: str, items: Sequence[str], at: int) -> int:
+        """Read one flag and its words; give the place behind them."""
+        head, equals, value = word.partition("=")
+        if has_gap(head):
+            self.hide(f"{self.scope.show(word)} may be any flag")
+            return at
+        meaning = understand(head, self.dialect)
+        option = meaning.option
+        if option is None:
+            self._not_accepted(head, meaning)
+            option = option_elsewhere(head, self.dialect) if meaning == Meaning() else None
+        if option is None:
+            follows = at < len(items) and not is_flag(items[at]) and not is_line(items[at])
+            alone = equals or meaning.value or head.startswith(_SWITCH_LIKE)
+            return at + (follows and not alone)
+        if meaning.candidates and option.use:
+            full = meaning.candidates[0]
+            text = f"'{head}' is short for {full}, and any new flag can make it ambiguous"
+            self.problem(head, Mistake(text, f"write {full}", hard=False))
+        attached = value if equals else meaning.value
+        if meaning.key:
+            return self._dotted(option, meaning.key, (word, attached), items, at)
+        if option.arity == "0":
+            self._switch(option, head, attached)
+            return at
+        if attached is not None:
+            self._values(option, head, [attached], word)
+            return at
+        given = following(option, items, at)
+        self._values(option, head, given, "")
+        return at + len(given)
+
+    def _dotted(
+        self, option: Option, key: str, word: tuple[str, str | None], items: Sequence[str], at: int
+    ) -> int:
+        """Read `--a.b v`. What follows is the value, whatever it is."""
+        written, given = word
+        if given is None:
+            given, at = (items[at] if at < len(items) else ""), at + 1
+        inner = convert(_ANYTHING, "", self.scope.read(given), in_shell=True)
+        whole = self.options.get(option.name)
+        if not isinstance(whole, dict):
+            whole = self.options[option.name] = {}
+        whole[key] = inner
+        if option.use and option.use.key == key:
+            value = stated(option.use, {key: inner})
+            self._state(option, written, value, f"{written} {given}", self.scope.show(given))
+        return at
+
+    def _values(self, option: Option, head: str, given: Sequence[str], written: str) -> None:
+        """Note the words of an option that takes some."""
+        fewest, _ = words_of(option)
+        if len(given) < fewest:
+            wanted = "no value" if fewest == 1 else f"{len(given)} of {fewest} values"
+            missing = Mistake(f"{head} has {wanted}", f"write {head} and its value")
+            self._state(option, head, self.problem(head, missing), head)
+            return
+        read = [self._value(option, head, word) for word in given]
+        several = option.arity not in {"1", "?"}
+        value: Any = tuple(read) if several else (read[0] if read else True)
+        unknown = next((item for item in read if isinstance(item, Unknown)), None)
+        self.options[option.name] = unknown or value
+        told = unknown or (stated(option.use, value) if option.use else value)
+        shown = " ".join(map(self.scope.show, given))
+        self._state(option, head, told, written or " ".join([head, *given]), shown)
+
+    def _value(self, option: Option, head: str, word: str) -> Any:
+        shown = self.scope.show(word)
+        value = convert(option, shown, self.scope.read(word), in_shell=self.scope.in_shell)
+        value = too_small(option, shown, value) or value
+        if not isinstance(value, Refused):
+            return value
+        wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=value.by_release)
+        unknown = self.problem(head, wrong)
+        # What another release takes is taken as it is; it is text.
+        return word if value.by_release else unknown
+
+    def _switch(self, option: Option, head: str, given: str | None) -> None:
+        value: Any = not option.off
+        if given is not None:
+            text = f"{head} is a switch and takes no value, but has '{self.scope.show(given)}'"
+            value = self.problem(head, Mistake(text, f"write {head} alone"))
+        elif option.type == _REFUSED:
+            text = f"{self.dialect.engine} has retired {head} and does not start with it"
+            self.problem(head, Mistake(text, "remove it", by_release=True))
+        self.options[option.name] = value
+        self._state(option, head, value, head)
+
+    def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
+        if option.use is None:
+            return
+        self.flags.append((head, option))
+        self.values[option.field] = value
+        self.where[option.field] = self.scope.show(written)
+        self._given.setdefault(option.field, {})[repr(value)] = shown or head
+
+    def problem(self, flag: str, mistake: Mistake) -> Unknown:
+        """Note a mistake. Gives the value that a flag with one has."""
+        release = self.dialect.release
+        doubt = mistake.by_release and (release is None or not release.sure)
+        text = mistake.text + (release.note if doubt and release else "")
+        noted = Problem(
+            flag=self.scope.show(flag),
+            text=text,
+            remedy=mistake.remedy,
+            hard=mistake.hard and not doubt,
+            option=True,
+        )
+        self.problems = capped([*self.problems, noted])
+        return Unknown(text)
+
+    def _not_accepted(self, head: str, meaning: Meaning) -> None:
+        """Note a flag that the engine refuses or cannot tell from others."""
+        self._guesses += 1
+        if self._guesses > _MAX_GUESSES:
+            self.hide(f"more than {_MAX_GUESSES} options are not known here")
+            return
+        shown = self.scope.show(head)
+        mistake, meant = not_accepted(head, shown, meaning, self.dialect)
+        if mistake is None:
+            return
+        unknown = self.problem(head, mistake)
+        options = [self.dialect.options[name] for name in meant]
+        self.flags += [(head, option) for option in options if option.use]
+        self.doubts.update((option.field, unknown) for option in options if option.use)

@@ -1,0 +1,245 @@
+"""Words of a command, some parts of which are not known: variables, outputs, computed values.
+
+A part that cannot be read now stands in a word as a gap: two private-use characters around a
+number that leads to the text as written and the reason. Splitting a command is `shell.py`.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kthena_components.core.engines.files import Absent, Files, read_file
+from kthena_components.core.values.images import Image
+from kthena_components.core.values.unknown import LATE_TOKEN, MaybeText, Unknown, is_late
+
+_GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
+_MAX_INSERTED = 1 << 21
+"""Characters that variables may insert in all. More is no command line: Linux takes 2 MiB."""
+_MAX_SHOWN = 80
+"""Characters of a word that a message repeats."""
+
+LATE_VARIABLES: Mapping[str, str] = {
+    **dict.fromkeys(("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"), "the ModelServing controller"),
+    **dict.fromkeys(
+        ("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"), "LeaderWorkerSet"
+    ),
+    **dict.fromkeys(
+        ("PIPELINE_PARALLEL_SIZE", "RAY_NODE_COUNT", "REQUEST_GPU_COUNT", "TENSOR_PARALLEL_SIZE"),
+        "KServe",
+    ),
+    **dict.fromkeys(("HEAD_SVC", "MODEL_DIR", "MODEL_NAME", "WORKER_SVC"), "KServe"),
+    **dict.fromkeys(("DP_SIZE", "DP_SIZE_LOCAL", "TP_SIZE"), "llm-d"),
+    **dict.fromkeys(
+        ("RBG_LWP_GROUP_SIZE", "RBG_LWP_LEADER_ADDRESS", "RBG_LWP_WORKER_INDEX", "RBG_ROLE_INDEX"),
+        "RoleBasedGroup",
+    ),
+    **dict.fromkeys(("GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_TEMPLATE_NUM_PODS"), "Grove"),
+    **dict.fromkeys(("POD_GROUP_INDEX", "POD_GROUP_SIZE"), "AIBrix"),
+    "POD_INDEX": "KAITO",
+}
+"""Variables that a controller adds to the container, and which one. Never in a template's env."""
+
+Hidden = tuple[tuple[str, str], ...]
+"""Prefixes of variables that something which cannot be read may set, and what that is."""
+
+_REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
+_NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
+_GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
+_VARIABLE = re.compile(r"\$?\b([A-Za-z_][A-Za-z0-9_]*)\b|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SUM = re.compile(r"[0-9+*/%() \t-]*")
+_MAX_ARITHMETIC = 100
+_MAX_DEPTH = 8
+
+
+@dataclass(slots=True)
+class Scope:
+    """The variables of one container, and the gaps that were left while reading its command."""
+
+    env: Mapping[str, MaybeText]
+    """In the order in which Kubernetes sets them."""
+    late: Mapping[str, str] = field(default_factory=lambda: LATE_VARIABLES)
+    variables: dict[str, MaybeText] = field(default_factory=dict)
+    """What the script itself has set so far. Wins over env."""
+    in_shell: bool = False
+    """Whether a shell has split the words, so that a `$` or a blank in one is meant."""
+    positional: tuple[str, ...] = ()
+    """$0, $1 and so on of the script."""
+    files: Files = ()
+    """What is mounted in the container."""
+    hidden: Hidden = ()
+    """Where further variables may come from."""
+    image: Image | None = None
+    """What the container runs. None: it is not known."""
+    sourced: int = 0
+    """Files that scripts have taken in."""
+    unread: Unknown | None = None
+    """Why more may be run than was read."""
+    absent: list[str] = field(default_factory=list)
+    """What is said of files that are named and surely not there."""
+    _gaps: list[tuple[str, str]] = field(default_factory=list)
+    _expanded: dict[str, str] = field(default_factory=dict)
+    _inserted: int = 0
+    _depth: int = 0
+    _places: dict[str, int] = field(default_factory=dict)
+    _place: int | None = None
+
+    def gap(self, written: str, because: str) -> str:
+        """Leave a gap for a text whose value is not known."""
+        self._gaps.append((self.show(written), because))
+        return f"{_GAP_OPEN}{len(self._gaps) - 1}{_GAP_CLOSE}"
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Give a variable's value; None when nothing here says that it exists."""
+        if name in self.variables and self._place is None:
+            return self.variables[name]
+        value = self.env.get(name)
+        if value is not None and self._place is not None and self._place_of(name) >= self._place:
+            return Unknown(f"{name} is set behind the variable that refers to it")
+        if isinstance(value, str):
+            return self._expand_env(name, value)
+        if value is None and name in self.late:
+            return Unknown(f"{name} is set by {self.late[name]} when the pod is made")
+        if value is None:
+            source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
+            return Unknown(f"{name} may come from {source}") if source else None
+        return value
+
+    def _expand_env(self, name: str, value: str) -> MaybeText:
+        """Expand the references that an env value may hold to variables that stand before it.
+
+        Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
+        """
+        if name not in self._expanded:
+            if self._depth == _MAX_DEPTH:
+                return Unknown(f"{name} refers to other variables more than {_MAX_DEPTH} deep")
+            before, self._place = self._place, self._place_of(name)
+            self._depth += 1
+            self._expanded[name] = expand_kubernetes(value, self)
+            self._depth -= 1
+            self._place = before
+        return self._expanded[name]
+
+    def _place_of(self, name: str) -> int:
+        if not self._places:
+            self._places.update((known, place) for place, known in enumerate(self.env))
+        return self._places[name]
+
+    def file(self, path: str) -> MaybeText | None:
+        """Give the text of a mounted file; None when it is not known what is mounted there."""
+        text = read_file(self.files, path)
+        if not isinstance(text, Absent):
+            return text
+        self.absent.append(text.because)
+        return Unknown(text.because)
+
+    def insert(self, name: str, written: str) -> str:
+        """Give the text that replaces a variable: its value, or a gap."""
+        value = self.look_up(name)
+        if value is None:
+            return self.gap(written, f"{name} has no literal value in this container's env")
+        if isinstance(value, Unknown):
+            return self.gap(written, value.because)
+        if not self.fits(value):
+            return self.gap(written, f"variables insert more than {_MAX_INSERTED} characters")
+        return value
+
+    def fits(self, *values: str) -> bool:
+        """Count what replaces a variable, and tell whether there is room for it."""
+        if self._inserted <= _MAX_INSERTED:
+            self._inserted += sum(map(len, values)) + len(values)
+        return self._inserted <= _MAX_INSERTED
+
+    def read(self, word: str) -> MaybeText:
+        """Give a word's text, or why it is not known."""
+        match = _GAP.search(word)
+        if match is not None:
+            return Unknown(self._of(match)[1])
+        if is_late(word):
+            return Unknown("it is an output that only the deployment knows")
+        return word
+
+    def show(self, word: str) -> str:
+        """Write a word as the user wrote it, shortened for a message."""
+        shown = LATE_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
+        return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
+
+    def _of(self, match: re.Match[str]) -> tuple[str, str]:
+        index = int(match[1])
+        return self._gaps[index] if index < len(self._gaps) else ("?", "it is not known")
+
+
+def hide_gaps(text: str) -> str:
+    """Take out of foreign text the two characters that mark a gap."""
+    return text.replace(_GAP_OPEN, "?").replace(_GAP_CLOSE, "?")
+
+
+def has_gap(word: str) -> bool:
+    """Tell whether a word, or a part of it, is not known."""
+    return _GAP_OPEN in word or is_late(word)
+
+
+def expand_kubernetes(text: str, scope: Scope) -> str:
+    """Replace `$(NAME)` as the kubelet does in command and args.
+
+    `$$` is one `$`. A reference to a variable that does not exist stays as it is in a pod, but a
+    controller may still add the variable, so that it becomes a gap here.
+    Source: kubernetes third_party/forked/golang/expansion/expand.go.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1]:
+            return "$"
+        if not _NAME.fullmatch(match[2]):
+            return match[0]
+        return scope.insert(match[2], match[0])
+
+    # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
+    end = text.rfind(")") + 1
+    return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")
+
+
+def arithmetic(expression: str, scope: Scope) -> str:
+    """Compute the inside of a shell's `$((…))`, or leave a gap."""
+    written = f"$(({expression}))"
+    computed = f"the shell computes {scope.show(written)} when the pod runs"
+    if len(expression) > _MAX_ARITHMETIC:
+        return scope.gap(written, computed)
+    text = _VARIABLE.sub(lambda m: scope.insert(m[1] or m[2], m[0]), expression)
+    known = scope.read(text)
+    if isinstance(known, Unknown):
+        return scope.gap(written, known.because)
+    if not _SUM.fullmatch(known):
+        return scope.gap(written, computed)
+    try:
+        return str(_evaluate(ast.parse(known.strip(), mode="eval").body))
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        return scope.gap(written, computed)
+
+
+def _evaluate(node: ast.expr) -> int:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            return _OPERATIONS[type(op)](_evaluate(left), _evaluate(right))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand)
+        case _:
+            raise ValueError("not shell arithmetic")
+
+
+def _divide(left: int, right: int) -> int:
+    """Divide as a shell does: towards zero."""
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _divide,
+    ast.Mod: lambda left, right: left - right * _divide(left, right),
+}

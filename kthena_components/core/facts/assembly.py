@@ -1,0 +1,143 @@
+"""Which pod templates of one group form an engine: a leader and those that join it.
+
+Some systems describe a group as a list of templates with counts and do not say which of them run
+one model together. That is read from what the pods are told, and is unknown where nothing tells.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.facts.workload import group_size, is_serving, pods_of
+from kthena_components.core.values.read import as_map
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+_TOLD = Unknown("nothing says which of the pods make one engine")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One template of a group, and how many pods of it there are."""
+
+    path: str
+    name: str
+    count: MaybeInt
+    template: object
+    pod: PodFacts
+
+
+def engines_of(parts: Iterable[Part], replicas: MaybeInt = 1) -> tuple[EngineFacts, ...]:
+    """Give the engines of one group.
+
+    Args:
+        parts: the templates of the group.
+        replicas: how many such groups there are.
+    """
+    serving = [part for part in parts if is_serving(part.pod)]
+    started = [part for part in serving if part.pod.command and part.pod.command.engine]
+    starts = {part.path for part in started}
+    first = {part.path for part in started if _is_first(part.pod.command)}
+    joins = [_follows(part, starts, first) for part in serving]
+    followers = [part for part, follows in zip(serving, joins, strict=True) if follows]
+    leaders = [part for part, follows in zip(serving, joins, strict=True) if not follows]
+    if not followers and (len(leaders) == 1 or all(part.pod.command for part in leaders)):
+        templates = {id(part.template): part.template for part in leaders}
+        sizes = {key: group_size(as_map(template)) for key, template in templates.items()}
+        return tuple(_alone(part, replicas, sizes[id(part.template)]) for part in leaders)
+    if len(leaders) == 1:
+        return (_together(leaders[0], followers, replicas),)
+    return tuple(_unknown(part, replicas) for part in leaders)
+
+
+def _follows(part: Part, starts: set[str], first: set[str]) -> bool:
+    """Tell whether a template's pods join an engine that another template starts.
+
+    Args:
+        part: the template.
+        starts: where templates stand that start engines.
+        first: where templates stand that start the first of several ranks.
+    """
+    command = part.pod.command
+    if command is None or not starts or starts == {part.path}:
+        return False
+    if command.engine is None:
+        return command.ray_role == "worker"
+    return command.headless is True or (_is_ranked(command) and first not in (set(), {part.path}))
+
+
+def _is_ranked(command: CommandFacts) -> bool:
+    return command.nnodes not in {None, 1} and command.node_rank not in {None, 0}
+
+
+def _is_first(command: CommandFacts | None) -> bool:
+    return command is not None and command.nnodes not in {None, 1} and not _is_ranked(command)
+
+
+def _unknown(part: Part, replicas: MaybeInt) -> EngineFacts:
+    return EngineFacts(
+        path=part.path, name=part.name, pods=_TOLD, replicas=replicas, entry=part.pod, worker=None
+    )
+
+
+def _alone(part: Part, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts:
+    """Give the engine of a template that no other one joins: as many pods as it is told."""
+    pods: MaybeInt = pods_of(size, part.pod.command)
+    if pods == 1:
+        replicas = _times(replicas, part.count)
+    return replace(_unknown(part, replicas), pods=pods)
+
+
+def _together(leader: Part, followers: Sequence[Part], replicas: MaybeInt) -> EngineFacts:
+    pods: MaybeInt = leader.count
+    for part in followers:
+        pods = _plus(pods, part.count)
+    if leader.count != 1 or len({_alike(part) for part in followers}) != 1:
+        pods = leader.count if isinstance(leader.count, Unknown) else _TOLD
+    worker = None if pods == 1 else followers[0].pod
+    return replace(_unknown(leader, replicas), pods=pods, worker=worker)
+
+
+def _alike(part: Part) -> tuple[object, ...]:
+    """Give what followers must have in common to be told of as one."""
+    command = part.pod.command
+    sizes = (command.engine, command.tensor, command.pipeline, command.data) if command else ()
+    return (part.pod.gpus, *sizes)
+
+
+def _plus(one: MaybeInt, other: MaybeInt) -> MaybeInt:
+    if isinstance(one, Unknown):
+        return one
+    return other if isinstance(other, Unknown) else one + other
+
+
+def _times(one: MaybeInt, other: MaybeInt) -> MaybeInt:
+    if isinstance(one, Unknown):
+        return one
+    return other if isinstance(other, Unknown) else one * other
+
+
+def relocated(pod: PodFacts, old: str, new: str) -> PodFacts:
+    """Give the facts of a pod with the beginning of every path replaced."""
+
+    def moved(path: str) -> str:
+        return path.replace(old, new, 1)
+
+    containers = [
+        replace(
+            own,
+            path=moved(own.path),
+            image_path=moved(own.image_path),
+            tokens=tuple(replace(token, path=moved(token.path)) for token in own.tokens),
+        )
+        for own in (*((pod.own,) if pod.own else ()), *pod.others)
+    ]
+    return replace(
+        pod,
+        gpus_path=moved(pod.gpus_path),
+        command_path=moved(pod.command_path),
+        devices=tuple(replace(device, path=moved(device.path)) for device in pod.devices),
+        own=containers[0] if pod.own else None,
+        others=tuple(containers[1:] if pod.own else containers),
+    )

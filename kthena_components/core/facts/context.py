@@ -1,0 +1,247 @@
+"""What an object takes from elsewhere: the ConfigMaps beside it, and the shapes of models.
+
+Readers get one object at a time. What is known around it travels with its pods, under a key of
+their own that no manifest can have; `around_of` gives it back. Nothing here reads a Secret.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kthena_components.core.models import ModelShape, shape_from_config
+from kthena_components.core.values.unknown import MaybeText, Unknown, is_late
+
+MODEL_CONFIG = "kthena-components/model-config"
+"""Annotation of an object or a pod template: its model's config.json, as text."""
+_KEY = "\ue010surroundings"
+_DEPTH = 12
+"""Levels below an object at which pods are looked for. Kthena's stand at the seventh."""
+_LEAVES = frozenset({"metadata", "containers", "initContainers", "volumes", "affinity"})
+"""Fields that hold no pod."""
+_LATE_DATA = Unknown("its data is not known yet")
+_LONGEST = 63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigMap:
+    """One ConfigMap."""
+
+    name: str
+    data: Mapping[Any, Any]
+    binary: frozenset[str] = frozenset()
+    """Keys of binaryData."""
+    gap: Unknown | None = None
+    """Why there may be other keys."""
+
+    @property
+    def title(self) -> str:
+        """Name it in a message."""
+        return _title(self.name)
+
+    def has(self, key: str) -> bool:
+        """Tell whether a key may be there."""
+        return key in self.data or key in self.binary or self.gap is not None
+
+    def text(self, key: str) -> MaybeText:
+        """Give what a key holds, or why that is not known."""
+        value = self.data.get(key)
+        if isinstance(value, str) and not is_late(value):
+            return value
+        shown = key[:_LONGEST]
+        if key in self.binary:
+            return Unknown(f"key '{shown}' of {self.title} is binary")
+        if key in self.data:
+            why = "is not known yet" if is_late(value) else "holds no text"
+            return Unknown(f"key '{shown}' of {self.title} {why}")
+        if self.gap is not None:
+            return Unknown(f"key '{shown}' of {self.title} is not known: {self.gap.because}")
+        return Unknown(f"{self.title} has no key '{shown}'")
+
+
+@dataclass(slots=True)
+class ConfigMaps:
+    """The ConfigMaps of one cluster, by name and namespace."""
+
+    _found: dict[str, dict[str, ConfigMap | Unknown]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Tell whether there is one."""
+        return bool(self._found)
+
+    def add(self, body: Mapping[str, Any], *, gap: Unknown | None = None) -> None:
+        """Take in an object; what is no ConfigMap with a name is passed over.
+
+        Args:
+            body: The object.
+            gap: Why it has more keys than it shows.
+        """
+        metadata = body.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        named = isinstance(name, str) and not is_late(name)
+        if not named or body.get("apiVersion") != "v1" or body.get("kind") != "ConfigMap":
+            return
+        data, binary = body.get("data"), body.get("binaryData")
+        known = ConfigMap(
+            name=str(name),
+            data=data if isinstance(data, Mapping) else {},
+            binary=frozenset(filter(_is_text, binary if isinstance(binary, Mapping) else ())),
+            gap=_LATE_DATA if is_late(data) or is_late(binary) else gap,
+        )
+        spaces, space = self._found.setdefault(str(name), {}), namespace_of(body)
+        other = spaces.get(space, known)
+        same = other == known
+        spaces[space] = known if same else Unknown(f"several {_title(name)} differ")
+
+    def find(self, name: str, namespace: str = "") -> ConfigMap | Unknown:
+        """Find a ConfigMap by its name.
+
+        Where one side states no namespace, whoever applies it does, so a single one of that name
+        is it.
+        """
+        spaces = self._found.get(name, {})
+        exact = spaces.get(namespace)
+        if exact is not None:
+            return exact
+        if namespace:
+            spaces = {"": spaces[""]} if "" in spaces else {}
+        if not spaces:
+            return Unknown(f"{_title(name)} is not among the objects that are checked")
+        only = next(iter(spaces.values()))
+        return only if len(spaces) == 1 else Unknown(f"several {_title(name)} are here")
+
+
+def _title(name: object) -> str:
+    return f"ConfigMap '{str(name)[:_LONGEST]}'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is known beside an object."""
+
+    config_maps: ConfigMaps = field(default_factory=ConfigMaps)
+    shapes: Mapping[str, ModelShape] = field(default_factory=dict)
+    """Shapes of models by their name as command lines give it. Win over the table of models."""
+    namespace: str = ""
+    """Where the object is; empty where it does not say."""
+    shape: ModelShape | Unknown | None = None
+    """Shape of the model that the object states itself. None: it states none."""
+
+    def find(self, reference: Mapping[str, Any]) -> ConfigMap | Unknown:
+        """Find the ConfigMap that a reference names."""
+        name = reference.get("name")
+        if is_late(name):
+            return Unknown("the name of its ConfigMap is not known yet")
+        if not isinstance(name, str) or not name:
+            return Unknown("it names no ConfigMap")
+        found = self.config_maps.find(name, self.namespace)
+        if isinstance(found, Unknown) and reference.get("optional") is True:
+            return Unknown(f"{found.because}, and is optional")
+        return found
+
+
+NOWHERE = Surroundings()
+"""Nothing is known."""
+
+
+def place(body: Mapping[str, Any], around: Surroundings = NOWHERE) -> Mapping[str, Any]:
+    """Give an object what is known around it.
+
+    The result is a copy whose pods carry the surroundings, or the object itself where there is
+    nothing to carry. All paths in it stay as they were. Beside pods, a map `inference` carries
+    them, which in KAITO's objects names a ConfigMap (`inference_config`).
+    """
+    shape = stated_shape(body.get("metadata"))
+    if shape is None and not around.config_maps and not around.shapes:
+        return body
+    placed: dict[str, Any] = _walk(
+        body, "", replace(around, namespace=namespace_of(body), shape=shape), _DEPTH
+    )
+    return placed
+
+
+def _walk(value: Any, key: object, around: Surroundings, levels: int) -> Any:
+    if not levels:
+        return value
+    if isinstance(value, list | tuple):
+        items = [_walk(item, "", around, levels - 1) for item in value]
+        return value if all(map(_same, items, value)) else items
+    if not isinstance(value, Mapping):
+        return value
+    fields = {
+        name: item if name in _LEAVES else _walk(item, name, around, levels - 1)
+        for name, item in value.items()
+    }
+    if "containers" in value or key in {"inference", "predictor"}:
+        return {**fields, _KEY: around}
+    return value if all(map(_same, fields.values(), value.values())) else fields
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _same(one: object, other: object) -> bool:
+    return one is other
+
+
+def around_of(part: Mapping[str, Any]) -> Surroundings:
+    """Give what a pod's spec carries; nothing where it carries nothing."""
+    found = part.get(_KEY)
+    return found if isinstance(found, Surroundings) else NOWHERE
+
+
+def carried(part: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Give the parts of a pod's spec that a reader hands on to a spec of its own making."""
+    return {key: part[key] for key in (_KEY, *keys) if key in part}
+
+
+def namespace_of(body: Mapping[str, Any]) -> str:
+    """Give the namespace that an object states, empty if none."""
+    metadata = body.get("metadata")
+    stated = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+    return stated if isinstance(stated, str) and not is_late(stated) else ""
+
+
+def stated_shape(metadata: object) -> ModelShape | Unknown | None:
+    """Read the shape of a model from the annotations of an object or a pod template."""
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    text = annotations.get(MODEL_CONFIG) if isinstance(annotations, Mapping) else None
+    if text is None:
+        return None
+    if is_late(text):
+        return Unknown(f"its annotation {MODEL_CONFIG} is not known yet")
+    try:
+        config = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        config = None
+    if not isinstance(config, Mapping):
+        return Unknown(f"its annotation {MODEL_CONFIG} holds no JSON object")
+    return shape_from_config(config)
+
+
+def inference_config(inference: Mapping[str, Any]) -> MaybeText | None:
+    """Give the text of the ConfigMap that KAITO's `inference.config` names.
+
+    Args:
+        inference: The map `inference` of a Workspace, or of an InferenceSet's template, as `place`
+            has left it. KAITO reads the key inference_config.yaml of that ConfigMap, in the
+            object's namespace; vLLM's flags stand there below `vllm` and win over the preset's.
+
+    Returns:
+        None when no ConfigMap is named, and Unknown with the reason when it cannot be read.
+        `core.engines.files.read_yaml` makes a map of the text.
+    """
+    name = inference.get("config")
+    if name is None or name == "":
+        return None
+    found = around_of(inference).find({"name": name})
+    return found if isinstance(found, Unknown) else found.text("inference_config.yaml")
+
+
+def gather(bodies: Iterable[Mapping[str, Any]]) -> ConfigMaps:
+    """Collect the ConfigMaps among some objects."""
+    found = ConfigMaps()
+    for body in bodies:
+        found.add(body)
+    return found

@@ -1,0 +1,157 @@
+"""What the mounts of a container hold, where it comes from ConfigMaps."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.core.engines import Files, Mount
+from kthena_components.core.engines.files import Contents
+from kthena_components.core.facts.container import Volumes
+from kthena_components.core.facts.context import ConfigMap, Surroundings
+from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.unknown import Unknown, is_late
+
+_MOST = 100
+"""Mounts of ConfigMaps that are read in one container."""
+_OTHER = "another source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingKey:
+    """A key that a container takes from a ConfigMap which is known and does not have it."""
+
+    path: str = field(compare=False)
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a volume of ConfigMaps holds, at the path "" for now."""
+
+    whole: Mount
+    missing: tuple[str, ...]
+    """What is said of keys that are not there."""
+
+
+@dataclass(slots=True)
+class PodVolumes:
+    """What the containers of one pod share: its volumes, each read once."""
+
+    volumes: Volumes
+    around: Surroundings
+    _contents: dict[str, _Content | None] = field(default_factory=dict)
+
+    def content(self, name: str) -> _Content | None:
+        """Give what a volume holds; None for one that is not of ConfigMaps."""
+        if name not in self._contents:
+            volume = self.volumes.named.get(name, {})
+            of_maps = "configMap" in volume or "projected" in volume
+            self._contents[name] = _content(volume, self.around) if of_maps else None
+        return self._contents[name]
+
+
+def why_missing(found: ConfigMap, key: str) -> str:
+    """Say of a key that it is not there."""
+    unknown = found.text(key)
+    return unknown.because if isinstance(unknown, Unknown) else ""
+
+
+def read_files(
+    container: Mapping[str, Any], pod: PodVolumes, path: str
+) -> tuple[Files, list[MissingKey]]:
+    """Read what a container's mounts hold, and which keys are not there."""
+    found: list[Mount] = []
+    missing: list[MissingKey] = []
+    seen: set[str] = set()
+    for index, mount in enumerate(map(as_map, as_list(container.get("volumeMounts")))):
+        name, at = mount.get("name"), mount.get("mountPath")
+        content = pod.content(name) if isinstance(name, str) else None
+        if content is None or not isinstance(at, str) or is_late(at) or not at.startswith("/"):
+            continue
+        where = f"{path}.volumeMounts[{index}]"
+        if name not in seen:
+            missing += (MissingKey(path=where, because=because) for because in content.missing)
+            seen.add(str(name))
+        part = _part(content.whole, mount, posixpath.normpath(at))
+        if not part.files and part.gap is None and mount.get("subPath"):
+            because = f"{part.source} has no key that becomes '{_below(mount['subPath'])[:63]}'"
+            missing.append(MissingKey(path=f"{where}.subPath", because=because))
+        if len(found) == _MOST:
+            gap = Unknown(f"more than {_MOST} ConfigMaps are mounted in its container")
+            found.append(Mount("", gap=gap))
+            break
+        found.append(part)
+    return tuple(found), missing
+
+
+def _part(whole: Mount, mount: Mapping[str, Any], at: str) -> Mount:
+    """Give what a mount shows of its volume: all of it, or what stands at its subPath."""
+    inside = mount.get("subPath")
+    expression = mount.get("subPathExpr")
+    if is_late(inside) or (inside is not None and not isinstance(inside, str)) or expression:
+        gap = Unknown("the path inside its volume is not known")
+        return Mount(at, gap=gap, source=whole.source)
+    if not inside:
+        return Mount(at, whole.files, whole.gap, whole.source)
+    below = _below(inside)
+    files = Contents(
+        (name[len(below) :].lstrip("/"), text)
+        for name, text in whole.files
+        if name == below or name.startswith(f"{below}/")
+    )
+    return Mount(at, files, whole.gap, whole.source)
+
+
+def _below(inside: str) -> str:
+    return posixpath.normpath(inside).lstrip("/")
+
+
+def _content(volume: Mapping[str, Any], around: Surroundings) -> _Content:
+    if "configMap" in volume:
+        sources: list[Any] = [volume["configMap"]]
+    else:
+        projected = volume["projected"]
+        listed = as_map(projected).get("sources")
+        sources = list(as_list(listed)) if not is_late(listed) else [projected]
+        sources = [as_map(source).get("configMap", _OTHER) for source in sources]
+    parts = [_source(source, around) for source in sources]
+    files = dict(file for part in parts for file in part.whole.files)
+    gap = next((part.whole.gap for part in parts if part.whole.gap), None)
+    source = " and ".join(dict.fromkeys(part.whole.source for part in parts if part.whole.source))
+    missing = tuple(because for part in parts for because in part.missing)
+    return _Content(Mount("", Contents(files.items()), gap, source), missing)
+
+
+def _source(source: Any, around: Surroundings) -> _Content:
+    """Give the files that one ConfigMap becomes: each key one, or those that `items` names."""
+    if source is _OTHER or not isinstance(source, Mapping):
+        return _unknown(Unknown("it may come from something that is not read"))
+    # The name of a volume's ConfigMap has the same field as that of a reference.
+    found = around.find(source)
+    if isinstance(found, Unknown):
+        return _unknown(found)
+    listed = source.get("items")
+    if is_late(listed):
+        return _unknown(Unknown("the items of its volume are not known yet"))
+    if not as_list(listed):
+        keys = [key for key in (*found.data, *found.binary) if isinstance(key, str)]
+        files = tuple((key, found.text(key)) for key in keys)
+        return _Content(Mount("", files, found.gap, found.title), ())
+    chosen = tuple(_items(source))
+    sure = source.get("optional") is not True
+    missing = [why_missing(found, key) for key, _ in chosen if sure and not found.has(key)]
+    files = tuple((at, found.text(key)) for key, at in chosen)
+    return _Content(Mount("", files, None, found.title), tuple(missing))
+
+
+def _unknown(gap: Unknown) -> _Content:
+    return _Content(Mount("", gap=gap), ())
+
+
+def _items(source: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give key and path of each item of a volume."""
+    for item in map(as_map, as_list(source.get("items"))):
+        key, at = item.get("key"), item.get("path")
+        if isinstance(key, str) and isinstance(at, str) and not (is_late(key) or is_late(at)):
+            yield key, posixpath.normpath(at)

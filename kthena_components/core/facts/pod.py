@@ -1,0 +1,280 @@
+"""What a pod template says of its engine: devices and command line, container by container.
+
+A reader never raises: whatever a manifest contains, a fact is a value, or unknown with a reason.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
+from kthena_components.core.facts.container import (
+    ContainerFacts,
+    read_container,
+    read_volumes,
+    written_for_role,
+)
+from kthena_components.core.facts.context import around_of, stated_shape
+from kthena_components.core.facts.files import MissingKey, PodVolumes
+from kthena_components.core.facts.inputs import read_argv, read_inputs
+from kthena_components.core.findings import join_path
+from kthena_components.core.hardware import GpuFacts, stated_gpu
+from kthena_components.core.models import ModelShape
+from kthena_components.core.values.display import show_value
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import MAX_COUNT, as_list, as_map
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_late
+
+_ANY = "accelerators"
+"""Stands for the resource where it is not known which one it is."""
+
+_REMEMBERED = 8_192
+"""Characters of a command line whose facts are remembered, with the line itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFacts:
+    """Accelerators of one resource name in one container."""
+
+    path: str = field(compare=False)
+    container: str
+    resource: str
+    limit: MaybeInt | None
+    request: MaybeInt | None
+
+    @property
+    def count(self) -> MaybeInt:
+        """Devices that the container gets: Kubernetes gives the limit, else the request."""
+        return next((n for n in (self.limit, self.request) if n is not None), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """One pod template."""
+
+    devices: tuple[DeviceFacts, ...]
+    command: CommandFacts | None
+    gpus_path: str = field(compare=False)
+    command_path: str = field(compare=False)
+    container: str | None = None
+    """Container that the command is in. None: there is no command."""
+    gap: Unknown | None = None
+    """Why there may be a command all the same, which could not be read."""
+    own: ContainerFacts | None = None
+    """The container that the command is in."""
+    others: tuple[ContainerFacts, ...] = ()
+    """The other containers, init containers too, except those that start engines of their own."""
+    gpu: GpuFacts | Unknown | None = None
+    """The GPU that the pod's placement states. None: nothing says it."""
+    shape: ModelShape | Unknown | None = None
+    """Shape of the model, where the object or the caller states it. None: look it up by name."""
+    missing: tuple[MissingKey, ...] = ()
+    """Keys that the pod's containers take from ConfigMaps which do not have them."""
+
+    @property
+    def gpus(self) -> MaybeInt:
+        """Accelerators of the engine: a container cannot reach those of its neighbours."""
+        return _sum(d for d in self.devices if self.container in {None, d.container})
+
+    @property
+    def all_gpus(self) -> MaybeInt:
+        """Accelerators of the pod: the sum over its containers."""
+        return _sum(self.devices)
+
+    @property
+    def asks_for_gpus(self) -> bool:
+        """Whether a container names a resource that is an accelerator."""
+        return any(is_accelerator(device.resource) for device in self.devices)
+
+
+def _sum(devices: Iterable[DeviceFacts]) -> MaybeInt:
+    total = 0
+    for device in devices:
+        if isinstance(device.count, Unknown):
+            return device.count
+        total += device.count
+    return total
+
+
+def read_pod(
+    template: object,
+    path: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    gpus_path: str | None = None,
+    command_path: str | None = None,
+    role_path: str | None = None,
+) -> PodFacts:
+    """Read a pod template, or anything else that stands where one should be.
+
+    Args:
+        template: metadata and spec, as a Deployment's `spec.template` holds them.
+        path: where the template stands, in the caller's coordinates.
+        env: variables that will be injected into every container.
+        gpus_path: what to call the place of the GPU count instead.
+        command_path: what to call the place of the command line instead.
+        role_path: where the role stands whose engine the package wrote this template for.
+    """
+    pod = read_pods(template, path, env)[0]
+    if role_path is not None:
+        own = pod.own and written_for_role(pod.own, role_path, engine=True)
+        others = (written_for_role(c, role_path, engine=False) for c in pod.others)
+        pod = replace(pod, own=own, others=tuple(others))
+    return replace(
+        pod,
+        devices=tuple(replace(device, path=gpus_path or device.path) for device in pod.devices),
+        gpus_path=gpus_path or pod.gpus_path,
+        command_path=command_path or pod.command_path,
+    )
+
+
+def read_pods(template: object, path: str, env: Mapping[str, str] | None = None) -> list[PodFacts]:
+    """Read a pod template, once for each engine in it, and once when it starts none."""
+    spec = as_map(template).get("spec")
+    items, at = as_map(spec).get("containers"), join_path(path, "spec.containers")
+    if any(map(is_late, (template, spec, items, *as_list(items)))):
+        return [_hidden(at)]
+    spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
+    pod = PodVolumes(read_volumes(spec), around_of(spec))
+    found = [
+        _shaped(_container(as_map(c), spec, pod, f"{at}[{i}]", env or {}), spec, stated)
+        for i, c in enumerate(as_list(items))
+    ]
+    starts = [c for c in found if c.command and (c.command.engine or c.gap)]
+    starts = starts or [c for c in found if c.command][:1]
+    others = {id(container) for container in starts[1:]}
+    devices = tuple(d for c in found if id(c) not in others for d in c.devices)
+    engines = {id(container) for container in starts}
+    beside = tuple(c.own for c in found if c.own and id(c) not in engines)
+    beside += tuple(_init_containers(spec, pod, join_path(path, "spec.initContainers")))
+    gpu = stated_gpu(spec)
+    missing = tuple(key for c in found for key in c.missing if id(c) not in others)
+    if starts:
+        rest = (replace(start, gpu=gpu) for start in starts[1:])
+        first = replace(starts[0], devices=devices, others=beside, gpu=gpu, missing=missing)
+        return [first, *rest]
+    gap = next((c.gap for c in found if c.gap), None)
+    gpus_at = devices[0].path if devices else at
+    none = PodFacts(devices=devices, command=None, gpus_path=gpus_at, command_path=at)
+    return [replace(none, gap=gap, others=beside, gpu=gpu, missing=missing)]
+
+
+def _init_containers(
+    spec: Mapping[str, Any], pod: PodVolumes, path: str
+) -> Iterator[ContainerFacts]:
+    for index, container in enumerate(as_list(spec.get("initContainers"))):
+        yield read_container(as_map(container), spec, f"{path}[{index}]", pod.volumes)
+
+
+def _hidden(path: str) -> PodFacts:
+    """Give the facts of a pod whose containers are not known."""
+    gap = Unknown("the containers are not known yet")
+    device = DeviceFacts(path=path, container="", resource=_ANY, limit=gap, request=None)
+    return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
+
+
+def _container(
+    container: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    pod: PodVolumes,
+    path: str,
+    env: Mapping[str, str],
+) -> PodFacts:
+    """Read one container as if it were alone in its pod."""
+    argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
+    read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
+    image = container.get("image")
+    runs = image if isinstance(image, str) and image and not is_late(image) else None
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
+    name = _name(container)
+    gap = None if command is None or command.engine else command.hidden
+    if command is None and any(map(is_late, argv)):
+        gap = Unknown(f"the command line of container '{name}' is not known yet")
+    elif command is None and argv and is_late(image):
+        gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
+    elif command is None and given.files:
+        gap = unread_script(argv, given.files)
+    return PodFacts(
+        devices=tuple(_devices(container, f"{path}.resources")),
+        command=command,
+        gpus_path=f"{path}.resources",
+        command_path=f"{path}.{'args' if 'args' in container else 'command'}",
+        container=None if command is None else name,
+        gap=gap,
+        own=read_container(container, spec, path, pod.volumes),
+        missing=tuple(given.missing),
+    )
+
+
+def _shaped(
+    pod: PodFacts, spec: Mapping[str, Any], stated: ModelShape | Unknown | None
+) -> PodFacts:
+    """Add the shape of the model: the pod's own word, the object's, or the caller's by name."""
+    around, model = around_of(spec), pod.command and pod.command.model
+    shape = stated or around.shape
+    if shape is None and isinstance(model, str):
+        shape = around.shapes.get(model.casefold())
+    return pod if shape is None else replace(pod, shape=shape)
+
+
+@lru_cache(maxsize=1024)
+def _command(
+    argv: tuple[str, ...],
+    env: tuple[tuple[str, str | Unknown], ...],
+    hidden: Hidden,
+    files: Files,
+    image: str | None,
+) -> CommandFacts | None:
+    """Read a command once: the checks, the outputs and the table all ask for its facts."""
+    return read_command(argv, dict(env), hidden=hidden, files=files, image=image)
+
+
+def _name(container: Mapping[str, Any]) -> str:
+    name = container.get("name")
+    return name if isinstance(name, str) and not is_late(name) else "?"
+
+
+def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
+    name, resources = _name(container), as_map(container.get("resources"))
+    limits, requests = resources.get("limits"), resources.get("requests")
+    keys = (str(key) for key in (*as_map(limits), *as_map(requests)))
+    named = sorted({key for key in keys if is_accelerator(key)})
+    for resource in named:
+        yield DeviceFacts(
+            path=path,
+            container=name,
+            resource=resource,
+            limit=_devices_in(limits, resource),
+            request=_devices_in(requests, resource),
+        )
+    unnamed = None
+    if any(map(is_late, (container.get("resources"), limits, requests))):
+        unnamed = Unknown(f"the resources of container '{name}' are not known yet")
+    elif not named:
+        unnamed = _unnamed(name, resources)
+    if unnamed is not None:
+        yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
+
+
+def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
+    """Say what may hold accelerators that no known resource name tells of."""
+    if as_list(resources.get("claims")):
+        return Unknown(f"container '{name}' gets devices by resource claims")
+    keys = (*as_map(resources.get("limits")), *as_map(resources.get("requests")))
+    other = next((key for key in map(str, keys) if "/" in key), None)
+    return Unknown(f"it is not known here what devices {other} stands for") if other else None
+
+
+def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
+    amount = amounts if is_late(amounts) else as_map(amounts).get(resource)
+    if amount is None:
+        return None
+    if is_late(amount):
+        return Unknown(f"the amount of {resource} is not known yet")
+    if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):
+        return Unknown(f"one {resource} has several cores, as many as its kind says")
+    read = parse_quantity(amount)
+    if read is None or not 0 <= read <= MAX_COUNT or read != read.to_integral_value():
+        return Unknown(f"{show_value(amount)} is not a count of {resource}")
+    return int(read)

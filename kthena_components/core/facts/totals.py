@@ -1,0 +1,67 @@
+"""How many accelerators a serving holds, where its pods do not stand in the manifest."""
+
+from dataclasses import dataclass
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What an object asks for whose pods do not stand in it as templates."""
+
+    gpus: MaybeInt
+    """Accelerators of all its pods."""
+    resources: frozenset[str] = frozenset()
+    """The names of the resources that they are."""
+
+
+def held_by(facts: ServingFacts) -> Held:
+    """Add up the accelerators of all engines of a serving, with all their replicas."""
+    one: MaybeInt = 0
+    for engine in facts.engines:
+        one = total((one, product(engine.replicas, _of_engine(engine))))
+    pods = [pod for e in facts.engines for pod in (e.entry, e.worker) if pod is not None]
+    return Held(gpus=product(facts.copies, one), resources=frozenset(_resources(pods)))
+
+
+def _of_engine(engine: EngineFacts) -> MaybeInt:
+    entry = engine.entry.all_gpus
+    if engine.worker is None:
+        return product(engine.pods, entry)
+    workers = engine.pods if isinstance(engine.pods, Unknown) else max(engine.pods - 1, 0)
+    return total((entry, product(workers, engine.worker.all_gpus)))
+
+
+def _resources(pods: list[PodFacts]) -> list[str]:
+    return [d.resource for pod in pods for d in pod.devices if "/" in d.resource]
+
+
+def ranks_of(engine: EngineFacts, command: CommandFacts) -> MaybeInt:
+    """Count the ranks that all pods of an engine start together."""
+    per_rank, pods = command.per_rank_world, engine.pods
+    if isinstance(command.data_mode, Unknown):
+        return command.data_mode
+    if command.data_mode == "internal":
+        return command.world
+    here = command.data_local if command.data_mode == "hybrid" else 1
+    for value in (per_rank, pods, here):
+        if isinstance(value, Unknown):
+            return value
+    if not (isinstance(per_rank, int) and isinstance(pods, int) and isinstance(here, int)):
+        return Unknown("--data-parallel-size-local is not stated")
+    return per_rank * here * pods
+
+
+def gpus_of(engine: EngineFacts) -> MaybeInt:
+    """Count the GPUs that all pods of an engine hold together."""
+    pods, entry = engine.pods, engine.entry.gpus
+    if isinstance(pods, Unknown) or isinstance(entry, Unknown):
+        return pods if isinstance(pods, Unknown) else entry
+    worker = engine.worker.gpus if engine.worker else entry
+    if isinstance(worker, Unknown) and pods > 1:
+        return worker
+    return entry + (pods - 1) * worker if isinstance(worker, int) else entry

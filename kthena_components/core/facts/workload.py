@@ -1,0 +1,146 @@
+"""What one pod template says of an engine: whether it serves, joins, and with how many pods."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts, read_pods
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
+
+ELSEWHERE = Unknown("the engine is started by another object")
+
+NO_SCHEDULER = Unknown("the scheduler is not known yet")
+
+_LONGEST_SIZE = 6
+"""Digits of a GROUP_SIZE that is looked at."""
+
+
+def read_template(template: object, path: str, name: str, spec: object) -> list[EngineFacts]:
+    """Read the engines of a pod template, of which something makes as many pods as spec says."""
+    pods = filter(is_serving, pods_of_template(template, path))
+    size = group_size(as_map(template))
+    made = as_map(spec)
+    return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
+
+
+def _labels(template: object) -> Mapping[str, Any]:
+    return as_map(as_map(as_map(template).get("metadata")).get("labels"))
+
+
+def pods_of_template(template: object, path: str) -> list[PodFacts]:
+    """Read a pod template of a workload, where the API server fills requests from limits.
+
+    Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
+    """
+    return [fill_requests(pod) for pod in read_pods(template, path)]
+
+
+def fill_requests(pod: PodFacts) -> PodFacts:
+    """Give the facts of a pod whose requests were filled from its limits."""
+    devices = (replace(d, request=d.limit) if d.request is None else d for d in pod.devices)
+    return replace(pod, devices=tuple(devices))
+
+
+def is_serving(pod: PodFacts) -> bool:
+    """Tell whether there is anything to say about a pod: most workloads serve no model."""
+    starts = pod.command is not None and pod.command.engine is not None
+    hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
+    return starts or pod.asks_for_gpus or hidden
+
+
+def _engine(
+    name: str,
+    pod: PodFacts,
+    template: object,
+    *,
+    size: MaybeInt | None,
+    path: str,
+    spec: Mapping[str, Any],
+) -> EngineFacts:
+    joins = _joins(pod.command, _labels(template))
+    pods = ELSEWHERE if joins else pods_of(size, pod.command)
+    return EngineFacts(
+        path=path,
+        name=name,
+        pods=pods,
+        replicas=1 if pods != 1 else as_count(spec.get("replicas"), "replicas", 1),
+        entry=replace(pod, command=_joining(pod.command)) if joins else pod,
+        worker=None,
+    )
+
+
+def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
+    """Tell whether a pod only joins an engine. Ours say so; others show it by their command.
+
+    A headless pod that states --nnodes is as good as its entry: each of them holds the same share.
+    """
+    if naming.WORKER in labels:
+        return True
+    if command is None:
+        return False
+    alone = command.engine is None and command.ray_role == "worker"
+    return alone or (command.headless is True and command.nnodes is None)
+
+
+def pods_of(size: MaybeInt | None, command: CommandFacts | None) -> MaybeInt:
+    """Say how many pods make one engine, as far as they are told; size is GROUP_SIZE."""
+    if command is None or isinstance(size, int):
+        return 1 if size is None else size
+    for stated in (command.ray_cluster_size, command.nnodes, size):
+        if stated is not None:
+            return stated
+    if command.mpi_ranks is not None or command.ray_role is not None:
+        return NOT_STATED
+    for launcher in (command.executor, command.data_backend):
+        if isinstance(launcher, Unknown):
+            return launcher
+        if launcher == "ray":
+            return NOT_STATED
+    return _pods_of_copies(command)
+
+
+def group_size(template: Mapping[str, Any]) -> MaybeInt | None:
+    """Read GROUP_SIZE, which a controller or this package puts into every container."""
+    for container in as_list(as_map(template.get("spec")).get("containers")):
+        for item in as_list(as_map(container).get("env")):
+            entry = as_map(item)
+            value = entry.get("value")
+            if entry.get("name") != naming.GROUP_SIZE:
+                continue
+            if isinstance(value, str) and len(value) <= _LONGEST_SIZE and value.isdecimal():
+                return int(value) or None
+            return Unknown(f"the value of {naming.GROUP_SIZE} is not in the manifest")
+    return None
+
+
+def _pods_of_copies(command: CommandFacts) -> MaybeInt:
+    """Say over how many pods the copies of one engine lie, each copy whole in its pod.
+
+    Balanced from outside, each pod is an engine of its own (vllm/engine/arg_utils.py).
+    """
+    data, local = command.data, command.data_local
+    if command.data_mode != "internal" or local is None or local == data:
+        return 1
+    for value in (data, local):
+        if isinstance(value, Unknown):
+            return value
+    if isinstance(data, int) and isinstance(local, int) and local and data % local == 0:
+        return data // local
+    return NOT_STATED
+
+
+def _joining(command: CommandFacts | None) -> CommandFacts:
+    """Give what is judged of a pod that joins an engine: its sizes are the entry's, not its own.
+
+    Headless says that it joins without Ray.
+    """
+    if command is None:
+        return CommandFacts(ray_role="worker", headless=True)
+    by_ray = command.engine is None and command.ray_role is not None
+    return CommandFacts(ray_role="worker", headless=not by_ray, ray_script=command.ray_script)

@@ -1,0 +1,216 @@
+"""What the rules about memory need of an engine: its model's weights, its split, its GPU."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.memory import (
+    Split,
+    cache_per_token_on_gpu,
+    cache_type,
+    fullest_weights,
+    overhead,
+    weights_on_gpu,
+)
+from kthena_components.core.memory.sharding import ENGINES, VLLM, attention_ranks, model_shape
+from kthena_components.core.memory.sizes import part_left
+from kthena_components.core.models import ModelShape
+from kthena_components.core.values.images import Version, read_image
+from kthena_components.core.values.unknown import MaybeInt, Unknown, first_unknown
+
+_SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
+"""vLLM's default of --gpu-memory-utilization, and that of versions before 0.20."""
+_FREE = 0.9
+"""TensorRT-LLM's default share of what the weights leave."""
+_AUTO = 16
+"""Tokens of one block: the least that an engine which chooses its length needs."""
+_LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """An engine whose model and GPU are known. Sizes are GiB."""
+
+    engine: EngineFacts
+    command: CommandFacts
+    shape: ModelShape
+    gpu: GpuFacts
+    gib: float
+    """All weights."""
+    split: Split
+    share: float
+    """Part of a GPU that weights may take, or weights, overhead and cache together."""
+
+    @property
+    def ranks(self) -> int:
+        """GPUs of one copy of the model."""
+        return self.split.tensor * self.split.pipeline
+
+    @property
+    def budget(self) -> float:
+        """What the engine may take of one GPU."""
+        return self.share * self.gpu.memory_gib
+
+    @property
+    def weights(self) -> float:
+        """Weights of a GPU, the mean over all."""
+        return weights_on_gpu(self.shape, self.split, self.gib)
+
+    @property
+    def fullest(self) -> float:
+        """Weights of a GPU in the fullest stage."""
+        return fullest_weights(self.shape, self.split, self.gib)
+
+    @property
+    def overhead(self) -> float:
+        """Activations, graphs and buffers of a GPU."""
+        return overhead(self.shape, self.fullest)
+
+    @property
+    def left(self) -> float | None:
+        """What is left of a GPU to the KV cache; None where its size is stated in bytes."""
+        left = self.budget - self.fullest - self.overhead
+        if self.command.kv_cache_bytes is not None:
+            return None
+        if self.command.engine == "trtllm":
+            fraction = self.command.memory_fraction
+            return left * (fraction if isinstance(fraction, float) else _FREE)
+        return left
+
+    @property
+    def length_flag(self) -> str:
+        """The flag that states the longest request."""
+        return _LENGTH_FLAGS.get(self.command.engine or "", "--max-model-len")
+
+
+def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
+    """Give each engine whose pods state a GPU, or why its memory cannot be judged."""
+    for engine in facts.engines:
+        command, gpu = engine.entry.command, engine.entry.gpu
+        if command is not None and command.engine in ENGINES and gpu is not None:
+            yield engine, _placed(engine, command, gpu)
+
+
+def _placed(
+    engine: EngineFacts, command: CommandFacts, gpu: GpuFacts | Unknown
+) -> Placed | Unknown:
+    shape, share, split = (
+        model_shape(command, engine.entry.shape),
+        _share_of(engine, command),
+        _split_of(command),
+    )
+    unknown = first_unknown(gpu, shape, split, share)
+    if unknown is not None:
+        return unknown
+    if not (
+        isinstance(shape, ModelShape)
+        and isinstance(gpu, GpuFacts)
+        and isinstance(split, Split)
+        and isinstance(share, float)
+    ):
+        return Unknown("its sizes are not known")
+    gib = _weights_of(engine, command, shape)
+    if isinstance(gib, Unknown):
+        return gib
+    return Placed(
+        engine=engine, command=command, shape=shape, gpu=gpu, gib=gib, split=split, share=share
+    )
+
+
+def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:
+    """Give the size of the weights in the form that the engine loads them in."""
+    if shape.weights_gib is None:
+        return Unknown(f"the table of models has no size of the weights of {shape.name}")
+    offloaded, fetched = command.cpu_offload_gib, command.host_offload
+    method = command.quantization
+    unknown = first_unknown(offloaded, fetched, method)
+    if unknown is not None:
+        return unknown
+    if offloaded or fetched:
+        return Unknown("a part of its weights stays in the memory of the host")
+    if not isinstance(method, str):
+        return shape.weights_gib
+    part = part_left(method, shape, _vllm_of(engine, command))
+    return part if isinstance(part, Unknown) else shape.weights_gib * part
+
+
+def _vllm_of(engine: EngineFacts, command: CommandFacts) -> Version | None:
+    """Give the release of vLLM that the image states, None where it is another engine's."""
+    image = engine.entry.own.image if engine.entry.own else None
+    if command.engine not in VLLM or not isinstance(image, str):
+        return None
+    return read_image(image).vllm_version
+
+
+def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
+    stated = command.memory_fraction
+    if command.engine == "trtllm":
+        return 1.0
+    if isinstance(stated, Unknown):
+        return stated
+    if stated is not None:
+        fits = 0 < stated <= 1
+        return float(stated) if fits else Unknown(f"{stated:g} is no share of a GPU's memory")
+    version = _vllm_of(engine, command)
+    return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
+
+
+def _split_of(command: CommandFacts) -> Split | Unknown:
+    """Give the ranks that share the parts of the model.
+
+    vLLM spreads the experts over its data parallel ranks too, whether whole or in pieces.
+    """
+    spread = command.engine in VLLM
+    sizes = {
+        "tensor": command.tensor,
+        "pipeline": command.pipeline,
+        "context": command.prefill_context if spread else 1,
+        "data": command.data if spread else 1,
+        "attention": attention_ranks(command),
+        "decode": command.decode_context,
+    }
+    unknown = first_unknown(*sizes.values())
+    if unknown is not None:
+        return unknown
+    known = {name: size for name, size in sizes.items() if isinstance(size, int)}
+    if min(known.values()) < 1:
+        return Unknown("one of its sizes is below 1")
+    return Split(
+        tensor=known["tensor"],
+        pipeline=known["pipeline"],
+        experts=known["tensor"] * known["context"] * known["data"],
+        attention=known["attention"],
+        decode_context=known["decode"],
+    )
+
+
+def length_of(placed: Placed) -> MaybeInt:
+    """Give the length of the longest request."""
+    stated = placed.command.max_model_len
+    if stated is not None:
+        return stated
+    if "max_model_len" in placed.command.where:
+        return _AUTO
+    if placed.shape.context is None:
+        return Unknown(f"the table of models has no longest request of {placed.shape.name}")
+    return placed.shape.context
+
+
+def cache_of(placed: Placed) -> MaybeInt:
+    """Give the bytes that a token takes on one GPU, 0 where not every layer keeps it."""
+    stated = placed.command.kv_cache_dtype
+    if isinstance(stated, Unknown):
+        return stated
+    if not placed.shape.full_cache:
+        return 0
+    kind = cache_type(stated)
+    if isinstance(kind, Unknown):
+        return kind
+    each = cache_per_token_on_gpu(placed.shape, placed.split, kind)
+    if each is not None:
+        return each
+    if cache_per_token_on_gpu(placed.shape, placed.split) is None:
+        return Unknown("the table of models has no size of its cache")
+    return Unknown(f"'{stated}' is no type of the KV cache of {placed.shape.name}")

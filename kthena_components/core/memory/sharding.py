@@ -1,0 +1,248 @@
+"""How an engine's sizes cut the layers of its model: what the rules about shapes share."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.models import ModelShape, find_model
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+VLLM = frozenset({"vllm", "huggingfaceserver"})
+"""Engines that spread experts over all ranks, or none."""
+ENGINES = frozenset({*VLLM, "sglang", "trtllm"})
+"""Engines whose command line says which model they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A dimension of a layer that several ranks share."""
+
+    what: str
+    size: int
+    ranks: MaybeInt
+    expert: bool = False
+    """Whether it is a dimension of each expert."""
+
+    @property
+    def piece(self) -> int:
+        """What each rank takes; all of it where the ranks are not known."""
+        return self.size // self.ranks if isinstance(self.ranks, int) and self.ranks else self.size
+
+    @property
+    def rest(self) -> int:
+        """What is left over when each rank takes the same whole number."""
+        return self.size % self.ranks if isinstance(self.ranks, int) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """One engine, what its command line asks for, and the shape of the model it runs."""
+
+    engine: EngineFacts
+    command: CommandFacts
+    shape: ModelShape
+
+    @property
+    def attention(self) -> MaybeInt:
+        """Ranks that share the attention heads."""
+        return attention_ranks(self.command)
+
+    @property
+    def feed_forward(self) -> list[Part]:
+        """The inner widths of the dense layers and of the experts, where they are known."""
+        command, shape, parts = self.command, self.shape, []
+        if shape.ffn is not None:
+            parts.append(Part("feed-forward layer", shape.ffn, _dense_ranks(command, shape)))
+        if shape.expert_ffn is not None:
+            what = "expert feed-forward layer"
+            parts.append(Part(what, shape.expert_ffn, _expert_ranks(command), expert=True))
+        return parts
+
+    def at(self, tensor: int) -> "Sharding":
+        """Give the same engine with another tensor size."""
+        return replace(self, command=replace(self.command, tensor=tensor))
+
+    def finding(self, rule: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
+        """Say something about the engine's sizes."""
+        return Finding(
+            path=self.engine.entry.command_path,
+            seen=f"engine '{self.engine.name}' {seen}",
+            remedy=remedy,
+            rule=rule,
+            level=level,
+        )
+
+    def unjudged(self, rule: str, because: str) -> Iterator[Finding]:
+        """Say why a rule could not judge; nothing where the command line itself was refused."""
+        if because not in {problem.text for problem in self.command.problems if problem.hard}:
+            yield self.finding(rule, f"was not checked, because {because}", "", Level.UNKNOWN)
+
+    def near(self, fits: Callable[["Sharding"], bool]) -> str:
+        """Name the tensor sizes that fit on both sides of one that does not.
+
+        Sizes that divide every padded vocabulary come first: the vocabulary is split as well.
+        """
+        command = self.command
+        tensor, data, context = command.tensor, command.attention_data, command.attention_context
+        if isinstance(tensor, Unknown) or isinstance(data, Unknown) or isinstance(context, Unknown):
+            return _ANY_WAY
+        sizes = [n * data * context for n in divisors(self.shape.heads)]
+        legal = [n for n in sizes if n != tensor and fits(self.at(n))]
+        legal = [n for n in legal if _VOCABULARY % n == 0] or legal
+        below = max((n for n in legal if n < tensor), default=None)
+        above = min((n for n in legal if n > tensor), default=None)
+        named = [str(n) for n in (below, above) if n is not None]
+        return f"set tensor to {' or '.join(named)}" if named else _ANY_WAY
+
+
+_ANY_WAY = "change the parallelism"
+_VOCABULARY = 64
+"""What vLLM pads a vocabulary to a multiple of (vocab_parallel_embedding.py)."""
+
+
+def shardings(facts: ServingFacts) -> Iterator[Sharding]:
+    """Give each engine whose model has a known shape, and which splits it."""
+    for engine, command in _splitting(facts):
+        shape = model_shape(command, engine.entry.shape)
+        if isinstance(shape, ModelShape):
+            yield Sharding(engine, command, shape)
+
+
+def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
+    """Give each engine that splits a model of unknown shape, and why the shape is not known.
+
+    An engine whose model and ranks cannot be read is left out: its ranks have been spoken of.
+    """
+    for engine, command in _splitting(facts):
+        shape = model_shape(command, engine.entry.shape)
+        unread = isinstance(command.model, Unknown)
+        if isinstance(shape, Unknown):
+            if unread and isinstance(ranks_of(engine, command), Unknown):
+                continue
+            yield engine, shape.because
+
+
+def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]]:
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is None or command.engine not in ENGINES:
+            continue
+        sizes = (
+            command.tensor, command.pipeline, command.data, command.prefill_context,
+            command.attention_data, command.attention_context,
+        )  # fmt: skip
+        possible = all(isinstance(size, Unknown) or size > 0 for size in sizes)
+        if possible and (command.expert is not False or any(size != 1 for size in sizes)):
+            yield engine, command
+
+
+def attention_ranks(command: CommandFacts) -> MaybeInt:
+    """Count the ranks that share the attention heads of one copy.
+
+    Source: sglang/srt/runtime_context.py derive_attn_tp_size.
+    """
+    ranks = _share(command.tensor, "attention data", command.attention_data)
+    return _share(ranks, "attention context", command.attention_context)
+
+
+def model_shape(
+    command: CommandFacts, stated: ModelShape | Unknown | None = None
+) -> ModelShape | Unknown:
+    """Give the shape that is stated, or find that of the model that a command line names."""
+    if stated is not None:
+        return stated
+    if command.model is None:
+        return Unknown("its command line names no model")
+    return command.model if isinstance(command.model, Unknown) else find_model(command.model)
+
+
+def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
+    """Tell whether no rule about tensor sizes refuses a sharding; unknown sizes do not count.
+
+    Args:
+        sharding: the engine and its model.
+        blocks: whether FP8 blocks must stay whole as well.
+    """
+    ranks, shape = sharding.attention, sharding.shape
+    if isinstance(ranks, int) and (shape.heads % ranks or not kv_heads_fit(shape, ranks)):
+        return False
+    if any(part.rest for part in sharding.feed_forward):
+        return False
+    return not (blocks and cut_blocks(sharding))
+
+
+def kv_heads_fit(shape: ModelShape, ranks: int) -> bool:
+    """Tell whether each rank gets as many KV heads, or each KV head as many ranks."""
+    kv_heads = shape.kv_heads
+    return kv_heads is None or kv_heads % ranks == 0 or ranks % kv_heads == 0
+
+
+def cut_blocks(sharding: Sharding) -> list[Part]:
+    """Give the dimensions of which a rank gets a whole number, but no whole FP8 blocks."""
+    block = sharding.shape.fp8_block
+    if block is None:
+        return []
+    return [
+        part
+        for part in sharding.feed_forward
+        if isinstance(part.ranks, int)
+        and (part.ranks > 1 or part.expert)
+        and not part.rest
+        and part.piece % block
+    ]
+
+
+def unknown_part(sharding: Sharding) -> Unknown | None:
+    """Give why the ranks that share a dimension are not known."""
+    return next((p.ranks for p in sharding.feed_forward if isinstance(p.ranks, Unknown)), None)
+
+
+def divisors(number: int) -> list[int]:
+    """List the divisors of a number, smallest first."""
+    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
+
+
+def _dense_ranks(command: CommandFacts, shape: ModelShape) -> MaybeInt:
+    """Count the ranks that share a dense layer; SGLang can keep it whole beside experts.
+
+    Source: sglang/srt/layers/dp_attention.py, --moe-dense-tp-size.
+    """
+    whole = bool(shape.experts) and _stated(command, "--moe-dense-tp-size") == 1
+    return 1 if whole else command.tensor
+
+
+def _expert_ranks(command: CommandFacts) -> MaybeInt:
+    """Count the ranks that share one expert.
+
+    vLLM splits an expert over all ranks when it does not spread experts over them; the others
+    over the ranks that expert and MoE data parallelism leave of the tensor group.
+
+    Source: vllm/model_executor/layers/fused_moe/config.py; tensorrt_llm/mapping.py;
+    sglang/srt/distributed/parallel_state.py moe_tp_size.
+    """
+    if isinstance(command.expert, Unknown):
+        return command.expert
+    if command.engine not in VLLM:
+        ranks = _share(command.tensor, "expert parallel", command.expert_size)
+        copies = _stated(command, "--moe-dp-size", "--moe-data-parallel-size")
+        return ranks if copies is None else _share(ranks, "MoE data", copies)
+    return 1 if command.expert else replace(command, expert=True).expert_size
+
+
+def _stated(command: CommandFacts, *names: str) -> int | None:
+    values = (command.options.get(name) for name in names)
+    return next((value for value in values if type(value) is int), None)
+
+
+def _share(tensor: MaybeInt, what: str, size: MaybeInt) -> MaybeInt:
+    """Count the ranks of a tensor group that are left for one share of it."""
+    if isinstance(tensor, Unknown) or isinstance(size, Unknown):
+        return tensor if isinstance(tensor, Unknown) else size
+    if size < 1 or tensor % size:
+        return Unknown(f"tensor {tensor} is no multiple of {what} {size}")
+    return tensor // size

@@ -1,0 +1,116 @@
+"""One object of a stack, and the pods that it makes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import join_path
+from kthena_components.core.values.read import count, mapping, text
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
+
+Kind = tuple[str, str]
+"""API group and kind."""
+
+EACH_POD = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "statefulset.kubernetes.io/pod-name",
+        "controller-revision-hash",
+        "pod-template-hash",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/controller-uid",
+    }
+)
+"""Labels that a controller adds when it makes the pod: no manifest shows them."""
+
+_NO_COUNT = Unknown("the number of pods is not a count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One object of the stack."""
+
+    index: int
+    path: str
+    manifest: Mapping[str, Any]
+    version: object
+    group: str
+    kind: str
+    name: MaybeText | None
+    namespace: MaybeText | None
+    """Empty for what belongs to the whole cluster."""
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Give the object's spec."""
+        return mapping(self.manifest.get("spec"))
+
+    def at(self, path: str) -> str:
+        """Write a place of this object in the caller's coordinates."""
+        return join_path(self.path, path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pods:
+    """Equal pods that an object makes."""
+
+    entry: Entry
+    path: str
+    """Where their template stands, in the object."""
+    count: MaybeInt
+    labels: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+    spec: Mapping[str, Any]
+    by_controller: bool = False
+    """Whether a controller of its own makes the PodGroup of these pods."""
+    spread: bool = False
+    """Whether each of their engines has several pods, which are meant for several nodes."""
+
+    @property
+    def gang(self) -> MaybeText | None:
+        """Give the name of the PodGroup that these pods ask for."""
+        return text(self.annotations.get(naming.POD_GROUP))
+
+    @property
+    def task(self) -> MaybeText | None:
+        """Give the task that these pods carry out; a label stands in for the annotation."""
+        task = text(self.annotations.get(naming.TASK_SPEC))
+        return text(self.labels.get(naming.TASK_SPEC)) if task in (None, "") else task
+
+
+def as_copies(number: MaybeInt | None) -> MaybeInt:
+    """Say of a number that is no count that it is not known."""
+    return _NO_COUNT if number is None else number
+
+
+def pod_set(
+    entry: Entry,
+    path: str,
+    template: object,
+    number: MaybeInt,
+    *,
+    by_controller: bool = False,
+    spread: bool = False,
+) -> Pods:
+    """Give equal pods of one template."""
+    fields = mapping(template)
+    metadata = mapping(fields.get("metadata"))
+    return Pods(
+        entry=entry,
+        path=path,
+        count=number,
+        labels=mapping(metadata.get("labels")),
+        annotations=mapping(metadata.get("annotations")),
+        spec=mapping(fields.get("spec")),
+        by_controller=by_controller,
+        spread=spread,
+    )
+
+
+def copies_in(value: object, default: int) -> MaybeInt:
+    """Read how many copies a field asks for; fewer than none are none."""
+    number = count(value, default)
+    return (
+        _NO_COUNT if number is None else number if isinstance(number, Unknown) else max(number, 0)
+    )

@@ -1,0 +1,63 @@
+"""What one pod of a stack asks for, added up over its containers."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from kthena_components.core.objects.object import Pods
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import gap_of, items, mapping, pairs
+from kthena_components.core.values.unknown import Unknown
+
+Amounts = Mapping[str, Decimal]
+
+
+def requests_of(pods: Pods) -> dict[str, Decimal] | Unknown:
+    """Add up what the containers of one pod ask for; a limit stands in for a request.
+
+    Init containers run before the others, so a pod asks for the larger of the two; one that
+    stays (restartPolicy Always) counts with the others.
+    """
+    if gap := gap_of(pods.spec.get("containers")) or gap_of(pods.spec.get("initContainers")):
+        return gap
+    asked: dict[str, Decimal] = {}
+    first: dict[str, Decimal] = {}
+    for name in ("containers", "initContainers"):
+        for item in items(pods.spec.get(name)):
+            amounts = _requests(item)
+            if isinstance(amounts, Unknown):
+                return amounts
+            if name == "containers" or mapping(item).get("restartPolicy") == "Always":
+                for key, amount in amounts.items():
+                    asked[key] = asked.get(key, Decimal(0)) + amount
+            else:
+                for key, amount in amounts.items():
+                    first[key] = max(first.get(key, Decimal(0)), amount)
+    return {
+        key: max(asked.get(key, Decimal(0)), first.get(key, Decimal(0)))
+        for key in {**asked, **first}
+    }
+
+
+def _requests(container: object) -> dict[str, Decimal] | Unknown:
+    resources = mapping(mapping(container).get("resources"))
+    lists = [resources.get("limits"), resources.get("requests")]
+    gap = gap_of(container) or gap_of(mapping(container).get("resources"))
+    gap = gap or next((gap for gap in map(gap_of, lists) if gap), None)
+    if gap:
+        return gap
+    found: dict[str, Decimal] = {}
+    for resource, stated in (*pairs(lists[0]), *pairs(lists[1])):
+        if gap := gap_of(stated):
+            return gap
+        amount = parse_quantity(stated)
+        if isinstance(resource, str) and amount is not None:
+            found[resource] = amount
+    return {resource: amount for resource, amount in found.items() if amount > 0}
+
+
+def gpus_of(pods: Pods) -> int | Unknown:
+    """Count the accelerators of one pod."""
+    asked = requests_of(pods)
+    if isinstance(asked, Unknown):
+        return asked
+    return sum(int(amount) for resource, amount in asked.items() if is_accelerator(resource))

@@ -1,0 +1,158 @@
+"""From a spec to a plan: every default, count and template is decided here."""
+
+from kthena_components.core.findings import Finding, Level, join_path
+from kthena_components.core.plan.model import ExposePlan, RolePlan, RolloutPlan, ServingPlan
+from kthena_components.core.plan.templates import engine_templates, mirror_requests
+from kthena_components.core.spec.model import (
+    GroupSpec,
+    ModelServingSpec,
+    NetworkTopologySpec,
+    RoleSpec,
+    StandaloneGroupSpec,
+    StandaloneRoleSpec,
+)
+from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.rules_serving import exposed_role
+
+NATIVE = "native"
+DEFAULT_PORT = 8080
+"""Port that a role of templates is taken to listen on."""
+
+
+def build_plan(spec: ModelServingSpec) -> ServingPlan:
+    """Resolve a serving whose spec has no blocking finding (spec_rules.BLOCKING)."""
+    return _plan(spec, spec, groups=spec.replicas)
+
+
+def build_group_plan(spec: StandaloneGroupSpec) -> ServingPlan:
+    """Resolve a ServingGroup used by itself: one gang, always native."""
+    return _plan(spec, serving_of(spec), groups=1, first_group=spec.group)
+
+
+def build_role_plan(spec: StandaloneRoleSpec) -> ServingPlan:
+    """Resolve a Role used by itself: pods and Services, no gang of its own."""
+    group = role_serving(spec)
+    return _plan(
+        group,
+        serving_of(group),
+        groups=1,
+        first_group=spec.group,
+        pod_group=spec.pod_group or "",
+        role_path="",
+    )
+
+
+def role_serving(spec: StandaloneRoleSpec) -> StandaloneGroupSpec:
+    """Put a Role used by itself into a group of one role."""
+    role = RoleSpec.model_construct(**{key: getattr(spec, key) for key in RoleSpec.model_fields})
+    return StandaloneGroupSpec(
+        name=spec.serving,
+        namespace=spec.namespace,
+        roles=[role],
+        group=spec.group,
+        scheduler_name=spec.scheduler_name,
+        ready_timeout_seconds=spec.ready_timeout_seconds,
+    )
+
+
+def serving_of(spec: GroupSpec) -> ModelServingSpec:
+    """Give a group the fields that only a whole serving has, at their defaults."""
+    shared = {key: getattr(spec, key) for key in GroupSpec.model_fields}
+    return ModelServingSpec.model_construct(**shared, replicas=1, backend=NATIVE)
+
+
+def _plan(
+    spec: GroupSpec,
+    serving: ModelServingSpec,
+    *,
+    groups: int,
+    first_group: int = 0,
+    pod_group: str | None = None,
+    role_path: str | None = None,
+) -> ServingPlan:
+    notes: list[Finding] = []
+    paths = [f"roles[{i}]" if role_path is None else role_path for i in range(len(spec.roles))]
+    minima = spec.gang_policy.min_role_replicas if spec.gang_policy else None
+    roles = tuple(
+        _role(role, path, (minima or {}).get(role.name), notes)
+        for role, path in zip(spec.roles, paths, strict=True)
+    )
+    topology = spec.network_topology or NetworkTopologySpec()
+    return ServingPlan(
+        name=spec.name,
+        namespace=spec.namespace,
+        backend=serving.backend,
+        kthena_version=serving.kthena_version,
+        first_group=first_group,
+        groups=groups,
+        roles=roles,
+        scheduler=spec.scheduler_name,
+        queue=spec.queue,
+        min_role_replicas=minima,
+        pod_group=pod_group,
+        group_topology=topology.group_policy,
+        role_topology=topology.role_policy,
+        rollout=_rollout(serving, groups),
+        recovery=serving.recovery_policy,
+        restart_grace_seconds=serving.restart_grace_period_seconds,
+        expose=_expose(serving),
+        ready_timeout_seconds=spec.ready_timeout_seconds,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _role(role: RoleSpec, path: str, minimum: int | None, notes: list[Finding]) -> RolePlan:
+    if role.engine:
+        entry, worker = engine_templates(role)
+    else:
+        entry, worker = role.entry_template or {}, role.worker_template
+    entry, told_entry = mirror_requests(entry)
+    worker, told_worker = mirror_requests(worker) if worker is not None else (None, [])
+    for field, told in (("entry_template", told_entry), ("worker_template", told_worker)):
+        written = "overlay" if role.engine else field
+        notes.extend(_mirrored(join_path(path, written), line) for line in told)
+    return RolePlan(
+        name=role.name,
+        replicas=role.replicas,
+        worker_replicas=role.worker_replicas,
+        gang_replicas=min(role.replicas if minimum is None else minimum, role.replicas),
+        entry=entry,
+        worker=worker,
+        engine=role.engine,
+        max_unavailable=role.max_unavailable,
+        path=path,
+    )
+
+
+def _mirrored(path: str, line: str) -> Finding:
+    return Finding(
+        path=path,
+        level=Level.ADVISORY,
+        rule="requests-mirrored",
+        seen=f"{line} had limits without requests; requests now equal the limits, "
+        "because Volcano and Kthena count requests only",
+    )
+
+
+def _rollout(spec: ModelServingSpec, groups: int) -> RolloutPlan:
+    stated = spec.rollout_strategy.rolling_update_configuration
+    budget = scale_budget(stated.max_unavailable, groups, up=False) if stated else 1
+    partition = stated.partition if stated else None
+    return RolloutPlan(
+        type=spec.rollout_strategy.type,
+        max_unavailable=max(1, budget or 1),
+        partition=scale_budget(partition, groups, up=True) or 0 if partition is not None else 0,
+        stated=stated,
+    )
+
+
+def _expose(spec: ModelServingSpec) -> ExposePlan | None:
+    if spec.expose is None:
+        return None
+    role = exposed_role(spec)
+    listens = role.engine.port if role and role.engine else DEFAULT_PORT
+    return ExposePlan(
+        port=spec.expose.port,
+        target_port=spec.expose.target_port or listens,
+        role=spec.expose.role,
+    )

@@ -1,0 +1,46 @@
+"""The facts of a plan, in the coordinates of who wrote it."""
+
+from kthena_components.core import naming
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+
+
+def facts_from_plan(plan: ServingPlan) -> ServingFacts:
+    """Read the facts of a plan in the user's own coordinates."""
+    engines = tuple(_engine_of(role) for role in plan.roles)
+    gang = GangFacts(
+        path="gang_policy",
+        min_member=plan.min_member,
+        minima={role.name: role.gang_replicas for role in plan.roles},
+    )
+    return ServingFacts(
+        path="",
+        name=plan.name,
+        engines=engines,
+        gang=gang if plan.gang and plan.pod_group is None else None,
+        gang_expected=plan.gang,
+    )
+
+
+def _engine_of(role: RolePlan) -> EngineFacts:
+    env = {naming.GROUP_SIZE: str(role.pods)}
+    prefix = f"{role.path}." if role.path else ""
+    overrides = {}
+    if role.engine:
+        overrides = {
+            "gpus_path": f"{prefix}resources.gpus_per_pod",
+            "command_path": f"{prefix}engine.parallelism",
+            "role_path": role.path,
+        }
+    worker = role.worker if role.worker_replicas else None
+    return EngineFacts(
+        path=role.path,
+        name=role.name,
+        pods=role.pods,
+        replicas=role.replicas,
+        entry=read_pod(role.entry, f"{prefix}entry_template", env, **overrides),
+        worker=None
+        if worker is None
+        else read_pod(worker, f"{prefix}worker_template", env, **overrides),
+    )

@@ -1,0 +1,168 @@
+"""Everything that is asked for, resolved: each count, name, default and template.
+
+Made in planning.py; backends only write it down. It holds no Kubernetes object and no Pulumi value.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from kthena_components.core.findings import Finding
+from kthena_components.core.plan.templates import requests_of
+from kthena_components.core.spec.model import (
+    EngineSpec,
+    KthenaVersion,
+    RecoveryPolicy,
+    RollingUpdateSpec,
+    RolloutType,
+    TopologySpec,
+)
+from kthena_components.core.templates.template import Template
+from kthena_components.core.values.quantity import add_resources
+
+VOLCANO = "volcano"
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
+class RolePlan:
+    """One role, resolved. `replicas` engines of `pods` pods each, in every group."""
+
+    name: str
+    replicas: int
+    worker_replicas: int
+    gang_replicas: int
+    """Engines of this role that must be placeable before the group starts."""
+    entry: Template
+    worker: Template | None
+    engine: EngineSpec | None
+    max_unavailable: int | str | None
+    path: str
+    """Where the user wrote this role: `roles[0]`."""
+
+    @property
+    def pods(self) -> int:
+        """Pods of one engine, the entry included."""
+        return 1 + self.worker_replicas
+
+    @cached_property
+    def template_hash(self) -> str:
+        """Hash of what makes an engine's pods: changes exactly when they must be made anew.
+
+        Ten hexadecimal digits. Kthena's own hash dumps Go structs and cannot be reproduced.
+        """
+        return _digest(self.name, self.worker_replicas, self.entry, self.worker)
+
+    @cached_property
+    def requests(self) -> dict[str, Decimal]:
+        """Requests of one engine, entry and workers together, in base units."""
+        return add_resources(
+            requests_of(self.entry), requests_of(self.worker), self.worker_replicas
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutPlan:
+    """How a changed template reaches the groups, in whole groups."""
+
+    type: RolloutType
+    max_unavailable: int
+    """Groups that may be down at a time."""
+    partition: int
+    """Groups, from the first, that keep their template."""
+    stated: RollingUpdateSpec | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExposePlan:
+    """The front Service."""
+
+    port: int
+    target_port: int
+    role: str | None
+    """Role whose entry pods answer; None for the only one."""
+
+
+@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
+class ServingPlan:
+    """One serving, resolved."""
+
+    name: str
+    namespace: str
+    backend: str
+    kthena_version: KthenaVersion
+    first_group: int
+    groups: int
+    roles: tuple[RolePlan, ...]
+    scheduler: str
+    queue: str | None
+    min_role_replicas: Mapping[str, int] | None
+    """As stated by the user; None when there is no gang policy."""
+    pod_group: str | None
+    """PodGroup that the pods of a Role alone join, empty for none.
+
+    None elsewhere: each group makes its own.
+    """
+    group_topology: TopologySpec | None
+    role_topology: TopologySpec | None
+    rollout: RolloutPlan
+    recovery: RecoveryPolicy | None
+    restart_grace_seconds: int | None
+    expose: ExposePlan | None
+    ready_timeout_seconds: int
+    notes: tuple[Finding, ...]
+    """What was filled in on the user's behalf."""
+
+    @property
+    def gang(self) -> bool:
+        """Tell whether Volcano schedules the groups."""
+        return self.scheduler == VOLCANO
+
+    @property
+    def pods_per_group(self) -> int:
+        """Pods of one group."""
+        return sum(role.replicas * role.pods for role in self.roles)
+
+    @property
+    def pods(self) -> int:
+        """Pods of the whole serving."""
+        return self.groups * self.pods_per_group
+
+    @property
+    def min_member(self) -> int:
+        """Pods of one group that must be placeable together.
+
+        Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go.
+        """
+        return sum(role.gang_replicas * role.pods for role in self.roles)
+
+    @property
+    def min_resources(self) -> dict[str, Decimal]:
+        """Requests of those pods, in base units."""
+        total: dict[str, Decimal] = {}
+        for role in self.roles:
+            total = add_resources(total, role.requests, role.gang_replicas)
+        return total
+
+    @cached_property
+    def revision(self) -> str:
+        """Hash over all roles: changes when any engine of a group changes."""
+        return _digest(*(role.template_hash for role in self.roles))
+
+    def group_numbers(self) -> range:
+        """Ordinals of the groups."""
+        return range(self.first_group, self.first_group + self.groups)
+
+    def batch_before(self, group: int) -> Iterator[int]:
+        """Groups that must be ready before this one is touched: the batch before its own."""
+        size = self.rollout.max_unavailable
+        start = (group - self.first_group) // size * size + self.first_group
+        return iter(range(max(self.first_group, start - size), start))
+
+
+def _digest(*parts: Any) -> str:
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -1,0 +1,189 @@
+"""What is deployed, as rows and as a table. Numbers come from the plan's facts, never from text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+_UNKNOWN = "?"
+
+
+def shape(plan: ServingPlan) -> list[dict[str, Any]]:
+    """Give one row for each role: its engines, pods, GPUs and parallelism.
+
+    `engines`, `pods` and `gpus` are totals over all groups. A value that is not known is "?".
+    """
+    return shape_of(
+        facts_from_plan(plan),
+        namespace=plan.namespace,
+        backend=plan.backend,
+        groups=plan.groups,
+    )
+
+
+def shape_of(
+    facts: ServingFacts, *, namespace: str, backend: str, groups: MaybeInt
+) -> list[dict[str, Any]]:
+    """Give one row for each engine of anybody's serving, as `shape` does for a plan.
+
+    Args:
+        facts: what was read from the serving.
+        namespace: Kubernetes namespace.
+        backend: what runs it, in a word.
+        groups: how often all of its engines exist.
+    """
+    stated = {"serving": facts.name, "namespace": namespace, "backend": backend}
+    return [{**stated, **_row(engine, groups)} for engine in facts.engines]
+
+
+def _row(engine: EngineFacts, groups: MaybeInt) -> dict[str, Any]:
+    held = _gpus_of_engine(engine)
+    engines = _product(groups, engine.replicas)
+    return {
+        "role": engine.name,
+        "groups": _shown(groups),
+        "engines": _shown(engines),
+        "pods": _shown(_product(engines, engine.pods)),
+        "gpus_per_pod": _shown(engine.entry.gpus),
+        **_sizes(engine, engine.entry.command),
+        "gpus": _shown(_product(engines, held)),
+    }
+
+
+def _product(*numbers: MaybeInt) -> MaybeInt:
+    product = 1
+    for number in numbers:
+        if isinstance(number, Unknown):
+            return number
+        product *= number
+    return product
+
+
+def _sizes(engine: EngineFacts, command: CommandFacts | None) -> dict[str, Any]:
+    """Give the parallelism of one engine; the product of all sizes is its world size."""
+    if command is None:
+        return dict.fromkeys(("tensor", "pipeline", "data", "world_size"), _UNKNOWN)
+    world, copy, data = ranks_of(engine, command), command.per_rank_world, command.data
+    if command.data_mode != "internal" and isinstance(world, int) and isinstance(copy, int):
+        data = world // copy  # its own copies: `data` counts those of other engines as well
+    sizes = {
+        "tensor": _shown(command.tensor),
+        "pipeline": _shown(command.pipeline),
+        "data": _shown(data),
+        "world_size": _shown(world),
+    }
+    context = command.prefill_context
+    return sizes if context == 1 else {**sizes, "context": _shown(context)}
+
+
+def read_shape(props: Mapping[str, Any]) -> ServingFacts:
+    """Read the facts of a component from the rows that it registers: the inverse of `shape`.
+
+    A row without engines has nothing to judge.
+    """
+    rows = [as_map(item) for item in as_list(props.get("shape"))]
+    engines = tuple(_engine(row, f"shape[{i}]") for i, row in enumerate(rows) if _runs(row))
+    return ServingFacts(
+        path="", name=str(props.get("name", "")), engines=engines, gang_expected=True
+    )
+
+
+def _runs(row: Mapping[str, Any]) -> bool:
+    return 0 not in {_count(row, "engines"), _count(row, "pods")}
+
+
+def _count(row: Mapping[str, Any], key: str) -> MaybeInt:
+    shown = row.get(key)
+    if shown is None or shown == _UNKNOWN:
+        return Unknown(f"{key} is not known")
+    return as_count(shown, key, 0)
+
+
+def _engine(row: Mapping[str, Any], path: str) -> EngineFacts:
+    engines, pods, gpus = (_count(row, key) for key in ("engines", "pods", "gpus_per_pod"))
+    device = DeviceFacts(path=path, container="", resource="gpu", limit=gpus, request=gpus)
+    if isinstance(engines, int) and isinstance(pods, int):
+        pods = pods // engines
+    command = _command(row)
+    return EngineFacts(
+        path=path,
+        name=str(row.get("role", "")),
+        pods=engines if isinstance(engines, Unknown) else pods,
+        replicas=engines,
+        entry=PodFacts(
+            devices=(device,),
+            command=None if isinstance(command, Unknown) else command,
+            gpus_path=path,
+            command_path=path,
+            gap=command if isinstance(command, Unknown) else None,
+        ),
+        worker=None,
+    )
+
+
+def _command(row: Mapping[str, Any]) -> CommandFacts | Unknown:
+    tensor, pipeline, data = (_count(row, key) for key in ("tensor", "pipeline", "data"))
+    for size in (tensor, pipeline, data):
+        if isinstance(size, Unknown):
+            return size
+    context = _count(row, "context") if "context" in row else 1
+    return CommandFacts(
+        engine="engine", tensor=tensor, pipeline=pipeline, data=data, prefill_context=context
+    )
+
+
+def _gpus_of_engine(engine: EngineFacts) -> MaybeInt:
+    entry, pods = engine.entry.all_gpus, engine.pods
+    worker = engine.worker.all_gpus if engine.worker else 0
+    for number in (entry, pods, worker):
+        if isinstance(number, Unknown):
+            return number
+    if isinstance(entry, int) and isinstance(worker, int) and isinstance(pods, int):
+        return entry + (pods - 1) * worker
+    return Unknown("its pods are not known")
+
+
+def _shown(value: object) -> Any:
+    return _UNKNOWN if isinstance(value, Unknown) else value
+
+
+def gpu_count(rows: Iterable[dict[str, Any]]) -> int:
+    """Sum the GPUs of rows, leaving out the ones that are not known."""
+    return sum(row["gpus"] for row in rows if isinstance(row["gpus"], int))
+
+
+def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
+    """Write the table that `up` shows: one line for each role, and the total.
+
+    Args:
+        plans: the servings of a stack.
+        style: a table format of tabulate, such as `simple` or `github`.
+    """
+    from tabulate import tabulate  # noqa: PLC0415 - a program of components shows no table
+
+    rows = [row for plan in plans for row in shape(plan)]
+    cells = [
+        [
+            row["serving"], row["role"], row["groups"], row["engines"], row["pods"],
+            row["gpus_per_pod"], _parallelism(row), row["world_size"], row["gpus"], row["backend"],
+        ]
+        for row in rows
+    ]  # fmt: skip
+    headers = [
+        "serving", "role", "groups", "engines", "pods", "GPUs/pod", "TP × PP × DP", "world", "GPUs",
+        "backend",
+    ]  # fmt: skip
+    pods = sum(row["pods"] for row in rows)
+    total = ["total", "", "", "", pods, "", "", "", gpu_count(rows), ""]
+    return tabulate([*cells, total], headers=headers, tablefmt=style, disable_numparse=True)
+
+
+def _parallelism(row: dict[str, Any]) -> str:
+    return f"{row['tensor']} × {row['pipeline']} × {row['data']}"

@@ -1,0 +1,273 @@
+"""What a stack file may say, and the rules that hold between its entries.
+
+Servings stay as they were written: each is judged on its own, as the component does it. Where the
+values come from, and what becomes of them, is in resources/stack.py.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from kthena_components.core.findings import Finding, SpecError, count_of
+from kthena_components.core.spec.model import Count, Label, QueueSpec, Spec, Text
+from kthena_components.core.spec.parse import parse_spec
+from kthena_components.core.templates.template import Template
+from kthena_components.core.topology.plan import check_topology
+from kthena_components.core.topology.spec import HyperNodeTopologySpec
+
+_SHARED_DEFAULT = "default"
+
+
+class OutputMode(StrEnum):
+    """Where the manifests go."""
+
+    RENDER = "render"
+    CLUSTER = "cluster"
+
+
+class SecretSpec(Spec):
+    """A Kubernetes Secret whose values come from secret config values of the stack."""
+
+    name: Text
+    namespace: Label = _SHARED_DEFAULT
+    data: Annotated[dict[str, Text], Field(min_length=1)]
+    """Config key that holds the value, by key of the Secret."""
+
+    @property
+    def title(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+class StackSpec(Spec):
+    """What one environment deploys, and where to."""
+
+    output: Annotated[OutputMode, Field(strict=False)] = OutputMode.RENDER
+    render_directory: Text | None = None
+    kubeconfig: Text | None = Field(default=None, repr=False)
+    """A path; or the whole text of a kubeconfig, as a secret config value."""
+    context: Text | None = None
+    servings: list[Template] = Field(default_factory=list)
+    topology: HyperNodeTopologySpec | None = None
+    queues: list[QueueSpec] = Field(default_factory=list)
+    secrets: list[SecretSpec] = Field(default_factory=list)
+    gpu_budget: Count | None = None
+    """GPUs that all servings together may ask for; no limit if left out."""
+    allow_plain_secrets: list[Text] = Field(default_factory=list)
+
+    def directory(self, stack: str) -> str:
+        """Folder that manifests are rendered to."""
+        return self.render_directory or f"rendered/{stack}"
+
+
+_SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context"})
+"""Fields that are text; all others have structure."""
+_CONTENT = ("servings", "topology", "queues", "secrets")
+_ONLY_FOR = {
+    OutputMode.RENDER: ("render_directory", "allow_plain_secrets"),
+    OutputMode.CLUSTER: ("kubeconfig", "context"),
+}
+_INSTEAD = {
+    OutputMode.RENDER: "which writes files and talks to no cluster",
+    OutputMode.CLUSTER: "which applies to a cluster and writes no files",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackConfig:
+    """The config of one stack as Pulumi hands it to a program."""
+
+    project: str
+    """Namespace of the keys that are ours."""
+    stack: str
+    file: str
+    """Where the values are written, for messages."""
+    values: Mapping[str, str] = field(repr=False)
+    """Text by key, without the namespace. What has structure in the file is JSON here."""
+    secret_keys: frozenset[str]
+    """Keys whose values are encrypted in the file."""
+
+    def located(self, finding: Finding) -> Finding:
+        """Give a finding the coordinates of the stack file."""
+        return replace(finding, path=f"{self.file}: {self.project}:{finding.path}")
+
+
+def read_values(config: StackConfig) -> dict[str, Any]:
+    """Give the values of fields their structure back, without the sources of Secrets.
+
+    A key that is neither is kept, to be refused as an unknown field.
+    """
+    plain = {key: _structured(key, value) for key, value in config.values.items()}
+    taken = set(_sources(plain.get("secrets"))) - set(StackSpec.model_fields)
+    return {key: value for key, value in plain.items() if key not in taken}
+
+
+def parse_stack(values: Mapping[str, Any]) -> tuple[StackSpec, list[Finding]]:
+    """Read what can be read, and say what cannot."""
+    try:
+        spec = parse_spec(StackSpec, values)
+        return spec, list(_says_something(spec))
+    except SpecError as error:
+        broken = {re.split(r"[.\[]", finding.path)[0] for finding in error.findings}
+        # A key that is no field may have dots in it, and is refused in any case.
+        known = StackSpec.model_fields.keys() - broken
+        rest = {key: value for key, value in values.items() if key in known}
+        return parse_spec(StackSpec, rest), list(error.findings)
+
+
+def check_stack(spec: StackSpec, config: StackConfig) -> list[Finding]:
+    """Judge a stack by every rule that needs no serving's plan."""
+    topology = check_topology(spec.topology) if spec.topology else []
+    return [
+        *_fields_for_output(spec),
+        *_no_secret_outside_secrets(config),
+        *_names_once(spec),
+        *(finding.under("topology") for finding in topology),
+    ]
+
+
+def objects_once(made: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Finding]:
+    """No two entries make the same Kubernetes object: the second would overwrite the first."""
+    owners: dict[str, str] = {}
+    for path, objects in made:
+        clash = next((item for item in objects if owners.setdefault(item, path) != path), None)
+        if clash is not None:
+            yield Finding(
+                path=path,
+                seen=f"would make the {clash}, which {owners[clash]} makes too",
+                remedy="rename one of the two, or give it another namespace",
+                rule="object-twice",
+            )
+
+
+def within_budget(spec: StackSpec, gpus: Sequence[int | None]) -> Iterator[Finding]:
+    """The GPUs of all servings are within the stack's budget; None is a count that is not known."""
+    used = sum(number for number in gpus if number is not None)
+    if spec.gpu_budget is not None and used > spec.gpu_budget:
+        least = "at least " if None in gpus else ""
+        yield Finding(
+            path="gpu_budget",
+            seen=f"is {spec.gpu_budget}, but the servings of this stack ask for {least}"
+            f"{count_of(used, 'GPU')}",
+            remedy=f"give up {used - spec.gpu_budget}, or write {used}",
+            rule="gpu-budget",
+        )
+
+
+def is_kubeconfig_text(kubeconfig: str | None) -> bool:
+    """Tell whether a kubeconfig is given as its whole text instead of a path: as YAML or JSON."""
+    return kubeconfig is not None and ("\n" in kubeconfig or kubeconfig.lstrip().startswith("{"))
+
+
+def parents_first(queues: Sequence[QueueSpec]) -> list[QueueSpec]:
+    """Order queues so that each comes after the parent that the stack makes for it."""
+    depth = {queue.name: len(_ancestors(queue, queues)) for queue in queues}
+    return sorted(queues, key=lambda queue: depth[queue.name])
+
+
+def _structured(key: str, text: str) -> Any:
+    if key in _SETTINGS:
+        return text
+    if not text:  # Pulumi hands over a key without a value as an empty text
+        return {} if key == "topology" else []
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _sources(secrets: object) -> Iterator[str]:
+    """Find the config keys that Secrets name, in a value that nobody has judged yet."""
+    for secret in secrets if isinstance(secrets, list) else ():
+        data = secret.get("data") if isinstance(secret, Mapping) else None
+        for source in data.values() if isinstance(data, Mapping) else ():
+            if isinstance(source, str):
+                yield source
+
+
+def _says_something(spec: StackSpec) -> Iterator[Finding]:
+    """A stack deploys something: a slip of indentation must not take everything down."""
+    if not any(getattr(spec, field) for field in _CONTENT):
+        yield Finding(
+            path="servings",
+            seen="is empty, and so are topology, queues and secrets; an update would take down all "
+            "that this stack has deployed",
+            remedy="add servings, or run 'pulumi destroy'",
+            rule="stack-empty",
+        )
+
+
+def _fields_for_output(spec: StackSpec) -> Iterator[Finding]:
+    """A field that the chosen output does not use is refused: somebody relies on it."""
+    for mode, fields in _ONLY_FOR.items():
+        for name in fields if mode is not spec.output else ():
+            if getattr(spec, name):
+                yield Finding(
+                    path=name,
+                    seen=f"is given, but output is {spec.output}, {_INSTEAD[spec.output]}",
+                    remedy=f"remove it, or write output: {mode}",
+                    rule="output-field",
+                )
+
+
+def _no_secret_outside_secrets(config: StackConfig) -> Iterator[Finding]:
+    """Config that becomes manifests holds no secret value: it would stand there in plain text."""
+    for key in sorted(config.secret_keys & set(StackSpec.model_fields) - {"kubeconfig"}):
+        yield Finding(
+            path=key,
+            seen="holds a secret value, which would stand in plain text in what it describes",
+            remedy="give the value a config key of its own, name that key in secrets, and refer "
+            "to the Secret",
+            rule="secret-in-config",
+        )
+    if (
+        is_kubeconfig_text(config.values.get("kubeconfig"))
+        and "kubeconfig" not in config.secret_keys
+    ):
+        yield Finding(
+            path="kubeconfig",
+            seen="holds a whole kubeconfig in plain text, and with it what opens the cluster",
+            remedy=f"run 'pulumi config set --secret kubeconfig --stack {config.stack} < FILE', "
+            "or write a path",
+            rule="secret-in-plain-text",
+        )
+
+
+def _names_once(spec: StackSpec) -> Iterator[Finding]:
+    """Each serving, queue and Secret is written once."""
+    titles = {
+        "servings": [_serving_title(serving) for serving in spec.servings],
+        "queues": [queue.name for queue in spec.queues],
+        "secrets": [secret.title for secret in spec.secrets],
+    }
+    for key, listed in titles.items():
+        for index, title in enumerate(listed):
+            first = listed.index(title)
+            if title and first != index:
+                yield Finding(
+                    path=f"{key}[{index}].name",
+                    seen=f"'{title}' is already the name of {key}[{first}]",
+                    remedy="remove or rename one of the two",
+                    rule="name-once",
+                )
+
+
+def _serving_title(serving: Template) -> str:
+    name, namespace = serving.get("name"), serving.get("namespace", _SHARED_DEFAULT)
+    return f"{namespace}/{name}" if isinstance(name, str) else ""
+
+
+def _ancestors(queue: QueueSpec, queues: Sequence[QueueSpec]) -> list[str]:
+    """List the queues above one, as far as the stack makes them, ending where a cycle closes."""
+    parents = {item.name: item.parent for item in queues}
+    above: list[str] = []
+    parent = queue.parent
+    while parent in parents and parent not in above:
+        above.append(str(parent))
+        parent = parents[parent]
+    return above

@@ -1,0 +1,174 @@
+"""Pod templates: the ones written for an engine, and what is filled in on all of them.
+
+The only writer of a generated pod. Command lines come from core/engines.
+"""
+
+import copy
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from kthena_components.core.engines import Commands, write_commands
+from kthena_components.core.facts.context import MODEL_CONFIG
+from kthena_components.core.models import shape_keys
+from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
+from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.templates.overlay import lay_over
+from kthena_components.core.templates.template import Template
+from kthena_components.core.values.quantity import add_resources, parse_quantity
+
+STARTUP_SECONDS = 3600
+"""How long the entry may load weights before its container is restarted."""
+
+
+def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:
+    """Write the entry and the worker pod template of a role with an engine."""
+    commands = write_commands(launch_of(role))
+    overlay = role.overlay or {}
+    written = {
+        **_stated_shape(role),
+        **_template(role, commands.entry, _entry_fields(role, commands)),
+    }
+    entry = lay_over(written, overlay)
+    if commands.worker is None:
+        return entry, None
+    return entry, lay_over(_template(role, commands.worker, {}), overlay)
+
+
+def _stated_shape(role: RoleSpec) -> dict[str, Any]:
+    """Say beside the pods what shape the model has, where the user did: readers look there."""
+    config = role.engine.hf_config if role.engine else None
+    if config is None:
+        return {}
+    text = json.dumps(shape_keys(config), separators=(",", ":"))
+    return {"metadata": {"annotations": {MODEL_CONFIG: text}}}
+
+
+def _template(role: RoleSpec, command: tuple[str, ...], extra: Mapping[str, Any]) -> Template:
+    engine = role.engine
+    container: dict[str, Any] = {
+        "name": ENGINE_CONTAINER,
+        "image": engine.image if engine else "",
+        "command": list(command),
+        **({"env": [_token_env(role)]} if role.hugging_face_token else {}),
+        "resources": _resources(role.resources or ResourcesSpec()),
+        **extra,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's shared memory
+    }
+    return {
+        "spec": {
+            "automountServiceAccountToken": False,
+            # A Service called vllm would put VLLM_PORT into the pod, which vLLM reads as its own.
+            "enableServiceLinks": False,
+            "containers": [container],
+            "volumes": [{"name": "dshm", "emptyDir": _shared_memory(role.resources)}],
+        }
+    }
+
+
+def _entry_fields(role: RoleSpec, commands: Commands) -> dict[str, Any]:
+    """Ports and probes: only the entry serves, so only the entry is probed.
+
+    Source of the path: vllm/entrypoints/openai/api_server.py and sglang http_server.py, `/health`.
+    """
+    probe = {"httpGet": {"path": "/health", "port": role.engine.port if role.engine else 0}}
+    return {
+        "ports": [{"name": name, "containerPort": port} for name, port in commands.ports],
+        "startupProbe": {**probe, "periodSeconds": 10, "failureThreshold": STARTUP_SECONDS // 10},
+        "readinessProbe": {**probe, "periodSeconds": 10, "failureThreshold": 3},
+        "livenessProbe": {**probe, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
+    }
+
+
+def _token_env(role: RoleSpec) -> dict[str, Any]:
+    token = role.hugging_face_token
+    reference = {"name": token.name, "key": token.key} if token else {}
+    return {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}}
+
+
+def _resources(resources: ResourcesSpec) -> dict[str, Any]:
+    amounts: dict[str, Any] = {
+        "cpu": resources.cpu,
+        "memory": resources.memory,
+        "ephemeral-storage": resources.ephemeral_storage,
+        resources.gpu_resource: str(resources.gpus_per_pod) if resources.gpus_per_pod else None,
+    }
+    stated = {key: amount for key, amount in amounts.items() if amount is not None}
+    return {"limits": stated, "requests": dict(stated)}
+
+
+def _shared_memory(resources: ResourcesSpec | None) -> dict[str, Any]:
+    size = resources.shm if resources else None
+    return {"medium": "Memory", **({"sizeLimit": size} if size else {})}
+
+
+def mirror_requests(template: Template) -> tuple[Template, list[str]]:
+    """Fill requests from limits where a container states limits alone.
+
+    The API server does this for Pods, but not inside a custom resource, and Kthena and Volcano
+    count requests only. Gives the new template and a line for each container that changed.
+    Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
+    """
+    spec, told = template.get("spec") or {}, list[str]()
+    mirrored = {
+        kind: [_mirror(container, told) for container in spec[kind]]
+        for kind in ("initContainers", "containers")
+        if spec.get(kind)
+    }
+    if not told:
+        return template, told
+    return {**template, "spec": {**spec, **mirrored}}, told
+
+
+def _mirror(container: Mapping[str, Any], told: list[str]) -> Mapping[str, Any]:
+    resources = container.get("resources") or {}
+    limits, requests = (resources.get(kind) or {} for kind in ("limits", "requests"))
+    missing = {key: amount for key, amount in limits.items() if key not in requests}
+    if not missing:
+        return container
+    listed = ", ".join(f"{key} {amount}" for key, amount in sorted(missing.items()))
+    told.append(f"container '{container.get('name')}': {listed}")
+    return {**container, "resources": {**resources, "requests": {**requests, **missing}}}
+
+
+def requests_of(template: Template | None) -> dict[str, Decimal]:
+    """Sum the requests of a template's containers, as Volcano's minResources wants them.
+
+    Init containers are not counted: they have ended when the pod serves, and Kthena leaves them
+    out too. Amounts that are not known yet are left out.
+    """
+    spec = (template or {}).get("spec") or {}
+    total: dict[str, Decimal] = {}
+    for container in spec.get("containers") or []:
+        requests = (container.get("resources") or {}).get("requests") or {}
+        read = {key: parse_quantity(amount) for key, amount in requests.items()}
+        total = add_resources(total, {k: v for k, v in read.items() if v is not None})
+    return total
+
+
+def with_env(template: Template, env: list[dict[str, Any]]) -> Template:
+    """Put variables at the end of every container's env, as Kthena does.
+
+    User entries of the same names go. At the end, command and args can use them, user env cannot.
+    """
+    names = {entry["name"] for entry in env}
+    result = copy.copy(template)
+    spec = dict(template.get("spec") or {})
+    for kind in ("initContainers", "containers"):
+        if spec.get(kind):
+            spec[kind] = [_container_with_env(item, env, names) for item in spec[kind]]
+    result["spec"] = spec
+    return result
+
+
+def _container_with_env(
+    container: Mapping[str, Any], env: list[dict[str, Any]], names: set[str]
+) -> dict[str, Any]:
+    kept = [entry for entry in container.get("env") or [] if entry["name"] not in names]
+    return {**container, "env": [*kept, *env]}

@@ -1,0 +1,127 @@
+"""What the admission rules of several systems have in common: counts, names, and cycles.
+
+A value that is not known yet gives one finding that says so, and never more.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, Level, not_checked, suggest
+from kthena_components.core.naming import is_dns_name
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import gap_of, whole
+from kthena_components.core.values.unknown import Unknown
+
+_PERCENT = re.compile(r"[0-9]{1,9}%")
+_SUBDOMAIN = 253
+_LISTED = 20
+"""Names that a message lists at most."""
+
+
+def refuse(
+    path: str, seen: str, remedy: str, rule: str, level: Level = Level.MANDATORY
+) -> Iterator[Finding]:
+    """Give one finding."""
+    yield Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
+
+
+def least(path: str, value: object, lowest: int, rule: str, why: str = "") -> Iterator[Finding]:
+    """Judge a count that may be left out."""
+    if value is None:
+        return
+    number = whole(value)
+    if isinstance(number, Unknown):
+        yield not_checked(path, number, rule)
+    elif number is None:
+        seen = f"is {show(value)}, but must be a whole number"
+        yield from refuse(path, seen, f"write {lowest} or more", rule)
+    elif number < lowest:
+        seen = f"is {show(number)}, but must be at least {lowest}{why}"
+        yield from refuse(path, seen, f"write {lowest} or more", rule)
+
+
+def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> Iterator[Finding]:
+    """Judge that no two places hold the same name."""
+    first: dict[str, str] = {}
+    for path, name in named:
+        if gap := gap_of(name):
+            yield not_checked(path, gap, rule)
+        elif isinstance(name, str):
+            where = first.setdefault(name, path)
+            if where != path:
+                seen = f"is {show(name)}, as {where} is already"
+                yield from refuse(path, seen, f"rename one of the {what or 'two'}", rule)
+
+
+def dns_label(path: str, name: object, rule: str) -> Iterator[Finding]:
+    """Judge a DNS-1123 label, such as a role's name."""
+    wanted = f"a DNS-1123 label of at most {naming.DNS_LABEL}"
+    yield from _named(path, name, rule, wanted, _is_label)
+
+
+def subdomain(path: str, name: object, rule: str) -> Iterator[Finding]:
+    """Judge a DNS-1123 subdomain, such as the name of most objects."""
+    wanted = f"a DNS-1123 subdomain of at most {_SUBDOMAIN}"
+    yield from _named(path, name, rule, wanted, _is_subdomain)
+
+
+def _named(
+    path: str, name: object, rule: str, wanted: str, fits: Callable[[str], bool]
+) -> Iterator[Finding]:
+    if gap := gap_of(name):
+        yield not_checked(path, gap, rule)
+    elif name is not None and not (isinstance(name, str) and fits(name)):
+        seen = f"is {show(name)}, which is not {wanted}"
+        remedy = "write lower-case letters, digits and dashes, a letter or digit first and last"
+        yield from refuse(path, seen, remedy, rule)
+
+
+def _is_label(name: str) -> bool:
+    return len(name) <= naming.DNS_LABEL and naming.DNS_1123_LABEL.fullmatch(name) is not None
+
+
+def _is_subdomain(name: str) -> bool:
+    return len(name) <= _SUBDOMAIN and is_dns_name(name)
+
+
+def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str) -> Iterator[Finding]:
+    """Judge a word that may be left out, of which only a few are allowed."""
+    if value is None:
+        return
+    if gap := gap_of(value):
+        yield not_checked(path, gap, rule)
+    elif value not in allowed:
+        seen = f"is {show(value)}, but must be one of {', '.join(allowed)}"
+        remedy = suggest(value[:100], allowed) if isinstance(value, str) else f"write {allowed[0]}"
+        yield from refuse(path, seen, remedy, rule)
+
+
+def budget(value: object, replicas: int, default: int, *, up: bool) -> int | None:
+    """Give a count or a share of replicas as a count; None for whatever is neither."""
+    if value is None:
+        return default
+    if isinstance(value, str):
+        if _PERCENT.fullmatch(value) is None:
+            return None
+        share = int(value[:-1]) * replicas
+        return -(-share // 100) if up else share // 100
+    number = whole(value)
+    return number if isinstance(number, int) else None
+
+
+def cycle_in(edges: Mapping[str, Iterable[str]]) -> list[str]:
+    """Find names that wait for one another in a circle; empty where there is none."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return [str(name) for name in error.args[1]][::-1]
+    return []
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names for a message, not too many and none too long."""
+    shown = [show(name).strip("'") for name in names[:_LISTED]]
+    more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
+    return ", ".join([*shown, *more]) or "none"

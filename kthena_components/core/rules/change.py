@@ -1,0 +1,50 @@
+"""Two states of one object, and how they differ."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.values.read import LATE
+from kthena_components.core.values.unknown import Unknown, is_late
+
+_ONLY, _FIXED, _LOWERED = "gang-topology-only-change", "kthena-gang-fixed", "lws-lower-then-raise"
+
+_DEEP = Unknown("it is nested too deeply to be compared")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object before and after an update."""
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+def _kind(body: Mapping[str, Any]) -> tuple[str, str]:
+    version, kind = body.get("apiVersion"), body.get("kind")
+    group = version.partition("/")[0] if isinstance(version, str) else ""
+    return group, kind if isinstance(kind, str) else ""
+
+
+def _differ(before: object, after: object) -> bool | Unknown:
+    """Tell whether two values differ, or why that cannot be told."""
+    if _has_late(before) or _has_late(after):
+        return LATE
+    try:
+        return before != after
+    except RecursionError:
+        return _DEEP
+
+
+def _has_late(value: object) -> bool:
+    """Look for a value that is not known anywhere inside another one."""
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Unknown) or is_late(part):
+            return True
+        if isinstance(part, Mapping):
+            parts.extend(part.values())
+        elif isinstance(part, list | tuple):
+            parts.extend(part)
+    return False

@@ -1,0 +1,81 @@
+"""A rule's documentation, read from its docstring.
+
+A rule's docstring begins with one sentence that says what holds. Paragraphs may follow. Then
+sections, each of which ends at the next one or at a blank line:
+
+- `Pass:` and `Fail:` are short examples with numbers, as many as one likes;
+- `Level:` is the level of its findings, mandatory where it is not stated;
+- `Source:` says where the rule is from.
+"""
+
+import re
+from dataclasses import dataclass
+
+from kthena_components.core.findings import Level
+
+_SECTION = re.compile(r"(Pass|Fail|Level|Source): *(.*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A case in a few words."""
+
+    passes: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleDoc:
+    """The documentation of one rule."""
+
+    name: str
+    judges: str
+    """What the rule is about: one of the words above."""
+    summary: str
+    """What holds, in one sentence."""
+    body: str
+    """Further paragraphs, with blank lines between them."""
+    level: Level
+    weighs: str
+    """The level as its docstring says it: some rules have findings of two."""
+    sources: tuple[str, ...]
+    examples: tuple[Example, ...]
+
+
+def read_docstring(text: str, *, name: str, judges: str) -> RuleDoc:
+    """Read a rule's documentation from its docstring."""
+    summary, *lines = text.splitlines() or [""]
+    told: list[str] = []
+    sections: list[tuple[str, list[str]]] = []
+    inside = False
+    for line in lines:
+        begun = _SECTION.fullmatch(line)
+        if begun:
+            sections.append((begun[1], [begun[2]]))
+        elif line and inside:
+            sections[-1][1].append(line)
+        else:
+            told.append(line)
+        inside = bool(begun) or (inside and bool(line))
+    stated = [(kind, " ".join(" ".join(parts).split())) for kind, parts in sections]
+    weighs = next((at for kind, at in stated if kind == "Level"), Level.MANDATORY.value)
+    return RuleDoc(
+        name=name,
+        judges=judges,
+        summary=summary,
+        body=re.sub(r"\n{3,}", "\n\n", "\n".join(told)).strip(),
+        level=_level(weighs),
+        weighs=weighs.rstrip("."),
+        sources=tuple(at for kind, at in stated if kind == "Source"),
+        examples=tuple(
+            Example(passes=kind == "Pass", text=at)
+            for kind, at in stated
+            if kind in {"Pass", "Fail"}
+        ),
+    )
+
+
+def _level(text: str) -> Level:
+    """Take the level from a line that may say more: `advisory, where no gang is asked for`."""
+    word = re.split(r"[^a-z]", text, maxsplit=1)[0]
+    return Level.UNKNOWN if word == "not" else Level(word)

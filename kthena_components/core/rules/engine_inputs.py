@@ -1,0 +1,155 @@
+"""Whether an engine is told what it serves, and requests of a length that it can serve."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.memory.sharding import model_shape
+from kthena_components.core.models import ModelShape
+from kthena_components.core.rules.startup import ALWAYS, Start, starts
+from kthena_components.core.values.unknown import Unknown
+
+MODEL = "model-stated"
+CONTEXT = "context-within-model"
+FILE = "engine-config-file"
+_NEWER_DEFAULT = (0, 10)
+"""The first vLLM whose default model is another one."""
+_DEFAULTS = "facebook/opt-125m", "Qwen/Qwen3-0.6B"
+_SGLANG_REFUSES = (0, 5, 1)
+"""The first SGLang that refuses a longer context; before, it warns."""
+_OTHER_CONTEXT = {
+    "vllm": ("--hf-overrides", "--hf-config-path", "--rope-scaling", "--rope-theta"),
+    "sglang": ("--json-model-override-args", "--model-config-parser"),
+}
+"""Options that change what a model's config.json says."""
+_ALLOW = {
+    "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+    "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+}
+_CONFIG_OF = re.compile(r"config\.json of (\S+?)(?:,|;| on | as |$)")
+_CLASS_OF = re.compile(r"transformers [0-9.]+, models/\S+")
+
+
+def model_stated(facts: ServingFacts) -> Iterator[Finding]:
+    """Each pod that starts an engine names the model.
+
+    Without one vLLM serves a small model of its own: facebook/opt-125m up to 0.9.2, and since then
+    Qwen/Qwen3-0.6B. SGLang does not start. What else starts an engine, such as Dynamo, is not
+    judged.
+
+    Pass: vllm serve Qwen/Qwen3-32B.
+    Fail: vllm serve -tp 8; python3 -m sglang.launch_server --tp 8.
+    Level: advisory for vLLM, which starts; mandatory for SGLang.
+    Source: vllm/config/model.py ModelConfig.model; sglang/srt/server_args.py model_path.
+    """
+    for start in starts(facts, MODEL, "vllm", "sglang"):
+        told: set[str] = set()
+        for pod in filter(None, (start.engine.entry, start.engine.worker)):
+            if pod.command_path not in told:
+                told.add(pod.command_path)
+                yield from _modelless(start, pod)
+
+
+def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
+    command = pod.command
+    if command is None or command.release is None or command.model is not None:
+        return
+    version = command.release.version
+    if command.engine == "sglang":
+        remedy, level = "add --model-path", ALWAYS
+        seen = "names no model, and SGLang does not start without one"
+    else:
+        default = _DEFAULTS[version >= _NEWER_DEFAULT]
+        remedy, level = "write the model behind `vllm serve`, or --model", Level.ADVISORY
+        seen = f"names no model, and {command.release.title} serves {default} then"
+    here = replace(start, command=command)
+    for finding in here.refused(seen, remedy, level):
+        yield replace(finding, path=pod.command_path)
+
+
+def context_within_model(facts: ServingFacts) -> Iterator[Finding]:
+    """The longest request is no longer than the model was made for.
+
+    That is what its config.json says, with the scaling that is written there. A model that is not
+    in the table of models is not checked, nor one whose config the command line changes, nor an
+    engine that the variable VLLM_ALLOW_LONG_MAX_MODEL_LEN or
+    SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN allows to go on.
+
+    Pass: --max-model-len 131072 for Llama-3.1-8B.
+    Fail: --max-model-len 131073 for it; --context-length 65536 for Qwen3-8B in SGLang 0.5.1 and
+    later.
+    Level: mandatory where the length is from the config.json of that very model; else advisory,
+    and where the image states no release of SGLang.
+    Source: vllm/config/model.py _get_and_verify_max_len; sglang/srt/configs/model_config.py.
+    """
+    for start in starts(facts, CONTEXT, *_OTHER_CONTEXT):
+        command, longest = start.command, start.command.max_model_len
+        if not isinstance(longest, int) or _changed(start) or start.hidden:
+            continue
+        shape = model_shape(command, start.engine.entry.shape)
+        allowed = command.long_context_allowed
+        if not isinstance(shape, ModelShape) or shape.context is None or allowed is True:
+            continue
+        if longest > shape.context:
+            if isinstance(allowed, Unknown):
+                yield from start.unjudged(allowed)
+            else:
+                yield from _too_long(start, longest, shape, shape.context)
+
+
+def _changed(start: Start) -> bool:
+    names = _OTHER_CONTEXT[start.command.engine or ""]
+    return any(start.option(name) is not None for name in names)
+
+
+def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> Iterator[Finding]:
+    engine = start.command.engine or ""
+    level = ALWAYS if engine == "vllm" else start.since(_SGLANG_REFUSES)
+    if level is None:
+        return
+    if not _is_own_config(start, shape):
+        level = Level.ADVISORY
+    option = "--max-model-len" if engine == "vllm" else "--context-length"
+    model = start.command.model
+    name = model if isinstance(model, str) else shape.name
+    seen = f"has {option} {longest}, and {name} was made for {context}"
+    remedy = f"write {option} {context} or less, or set {_ALLOW[engine]}=1 and mind the answers"
+    yield from start.refused(seen, remedy, level)
+
+
+def _is_own_config(start: Start, shape: ModelShape) -> bool:
+    """Tell whether the length is known from the config.json, or class, of that very model."""
+    if shape.source == "config.json":
+        return True
+    if "context" in shape.source:
+        return False
+    found = _CONFIG_OF.match(shape.source)
+    model = start.command.model
+    names = {shape.name.casefold(), model.casefold() if isinstance(model, str) else ""}
+    own = found is not None and found[1].casefold() in names
+    return own or (_CLASS_OF.match(shape.source) is not None and f"of {shape.name}" in shape.source)
+
+
+def engine_config_file(facts: ServingFacts) -> Iterator[Finding]:
+    """A config file that an engine reads is named .yaml or .yml.
+
+    vLLM looks at small letters only. `--config=F`, which no release reads, is told elsewhere.
+
+    Pass: --config /config/vllm-0.33.yaml.
+    Fail: --config /config/vllm-0.33.json; --config /config/2.YAML for vLLM.
+    Level: mandatory.
+    Source: vllm/utils/argparse_utils.py load_config_file;
+        sglang/srt/server_args_config_parser.py.
+    """
+    for start in starts(facts, FILE, "vllm", "sglang"):
+        path, written = start.option("--config"), start.command.where.get("config", "")
+        ignored = "=" in written.partition(" ")[0]
+        if not isinstance(path, str) or start.command.release is None or ignored:
+            continue
+        name = path.casefold() if start.command.engine == "sglang" else path
+        if name.rpartition(".")[2] not in {"yaml", "yml"}:
+            seen = f"has --config {path}, and {start.product} reads files named .yaml or .yml"
+            yield from start.refused(seen, "name it so")

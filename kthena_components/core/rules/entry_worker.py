@@ -1,0 +1,98 @@
+"""Whether the entry and the workers of one engine are told the same."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.values.unknown import Unknown, first_unknown
+
+_RULE = "leader-worker-same-parallelism"
+_ALIKE = {
+    "tensor": "tensor",
+    "pipeline": "pipeline",
+    "data": "data",
+    "prefill_context": "context",
+    "nnodes": "--nnodes",
+}
+"""What must be equal, and what it is called."""
+
+
+def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
+    """Where the workers start the engine too, they state the sizes of the entry, and another rank.
+
+    That is so in a native launch (--nnodes) and with copies in several pods; with Ray the workers
+    state nothing. Each pod needs a rank of its own: the entry is 0, and one number written for
+    several workers is wrong. A rank from the pod's index is right.
+
+    Pass: -tp 8 -pp 2 --nnodes 2 in both, --node-rank $(WORKER_INDEX).
+    Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker.
+    Level: mandatory, because the ranks wait for one another for ever.
+    Source: vllm/engine/arg_utils.py, create_engine_config; sglang/srt/server_args.py.
+    """
+    for engine in facts.engines:
+        entry, worker = engine.entry.command, engine.worker
+        if worker is None or engine.pods == 1 or worker.command is None or entry is None:
+            continue
+        if entry.engine is not None and worker.command.engine is not None:
+            yield from _unlike(engine, entry, worker.command, worker.command_path)
+            yield from _rank(engine, worker, worker.command)
+
+
+def _unlike(
+    engine: EngineFacts, entry: CommandFacts, worker: CommandFacts, path: str
+) -> Iterator[Finding]:
+    if entry.engine != worker.engine:
+        yield Finding(
+            path=path,
+            seen=f"{title(engine)} starts {entry.engine} in its entry and {worker.engine} in its "
+            "workers",
+            remedy=f"start {entry.engine} in both",
+            rule=_RULE,
+        )
+        return
+    pairs = [(word, *_sizes(entry, worker, name)) for name, word in _ALIKE.items()]
+    unlike = [(w, a, b) for w, a, b in pairs if first_unknown(a, b) is None and a != b]
+    if unlike:
+        entries = ", ".join(f"{word} {mine}" for word, mine, _ in unlike)
+        workers = ", ".join(f"{word} {theirs}" for word, _, theirs in unlike)
+        yield Finding(
+            path=path,
+            seen=f"{title(engine)} states {entries} in its entry and {workers} in its workers, and "
+            "all pods of an engine must state the same",
+            remedy=f"write {entries} in both",
+            rule=_RULE,
+        )
+    unknown = first_unknown(*(size for _, mine, theirs in pairs for size in (mine, theirs)))
+    if unknown is not None and not unlike:
+        yield from unjudged(engine, unknown, _RULE, path)
+
+
+def _sizes(entry: CommandFacts, worker: CommandFacts, name: str) -> tuple[object, object]:
+    mine, theirs = getattr(entry, name), getattr(worker, name)
+    return (1 if mine is None else mine), (1 if theirs is None else theirs)
+
+
+def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Iterator[Finding]:
+    nodes, rank = command.nnodes, command.node_rank
+    if nodes in {None, 1} or isinstance(nodes, Unknown) or isinstance(rank, Unknown):
+        return
+    workers = engine.pods - 1 if isinstance(engine.pods, int) else 1
+    if not rank:
+        stated = "no --node-rank, which means 0" if rank is None else "--node-rank 0"
+        seen = f"gives its workers {stated}, and that is the entry's"
+    elif rank >= nodes:
+        seen = f"gives its workers --node-rank {rank}, and with --nnodes {nodes} the last is "
+        seen += str(nodes - 1)
+    elif workers > 1:
+        seen = f"gives each of its {workers} workers --node-rank {rank}"
+    else:
+        return
+    yield Finding(
+        path=worker.command_path,
+        seen=f"{title(engine)} {seen}",
+        remedy="write --node-rank $(WORKER_INDEX), or the index that your controller gives the pod",
+        rule=_RULE,
+    )

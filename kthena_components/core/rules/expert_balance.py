@@ -1,0 +1,109 @@
+"""Whether an engine that moves experts between its ranks has experts and ranks to move."""
+
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding
+from kthena_components.core.rules.startup import ALWAYS, Start, starts
+from kthena_components.core.values.unknown import Unknown, all_known, first_unknown
+
+RULE = "expert-balance"
+_WANTS_EXPERTS = (0, 10)
+"""The first vLLM whose EPLB wants expert parallelism, and several ranks."""
+_WITH_PREFILL = (0, 26)
+"""The first vLLM that counts prefill context among those ranks."""
+_ELASTIC_EXTERNAL = (0, 33)
+"""The first vLLM whose elastic expert parallelism takes balancing from outside."""
+_SGLANG_SINCE = (0, 5, 1)
+
+
+def expert_balance(facts: ServingFacts) -> Iterator[Finding]:
+    """Balancing experts (EPLB) wants expert parallelism over several ranks.
+
+    Redundant experts of vLLM want EPLB, and so does elastic expert parallelism, which has one
+    pipeline stage and is not balanced by several load balancers.
+
+    Pass: --enable-eplb --enable-expert-parallel -tp 8; SGLang: --enable-eplb --ep-size 8.
+    Fail: --enable-eplb alone; --eplb-config.num_redundant_experts 32 without --enable-eplb;
+    --enable-elastic-ep with pipeline 2.
+    Level: mandatory; advisory where releases differ and the image states none.
+    Source: vllm/config/parallel.py _validate_parallel_config and __post_init__;
+        sglang/srt/arg_groups/parallel_hook.py handle_eplb_and_dispatch.
+    """
+    for start in starts(facts, RULE, "vllm"):
+        balanced = start.is_on("--enable-eplb")
+        if isinstance(balanced, Unknown):
+            yield from start.unjudged(balanced)
+            continue
+        yield from _ranks(start) if balanced else _redundant(start)
+        yield from _elastic(start, balanced=balanced)
+    for start in starts(facts, RULE, "sglang"):
+        if start.is_on("--enable-eplb") is True:
+            yield from _sglang(start)
+
+
+def _ranks(start: Start) -> Iterator[Finding]:
+    command, level = start.command, start.since(_WANTS_EXPERTS)
+    if level is None:
+        return
+    if isinstance(command.expert, Unknown):
+        yield from start.unjudged(command.expert)
+        return
+    if command.expert is False:
+        seen = "balances experts (--enable-eplb) without expert parallelism"
+        remedy = "add --enable-expert-parallel, or remove --enable-eplb"
+        yield from start.refused(seen, remedy, level)
+        return
+    counted = start.since(_WITH_PREFILL) is not None
+    sizes = all_known(command.tensor, command.data, command.prefill_context if counted else 1)
+    if isinstance(sizes, Unknown):
+        yield from start.unjudged(sizes)
+    elif all(size == 1 for size in sizes):
+        seen = "balances experts (--enable-eplb) over one rank: tensor 1 and data 1"
+        yield from start.refused(seen, "remove --enable-eplb", level)
+
+
+def _redundant(start: Start) -> Iterator[Finding]:
+    stated, config = start.option("--num-redundant-experts"), start.option("--eplb-config")
+    if isinstance(config, Mapping) and stated is None:  # as up to 0.11.2, which have both
+        stated = config.get("num_redundant_experts")
+    if isinstance(stated, int) and not isinstance(stated, bool) and stated and not start.hidden:
+        seen = f"has {stated} redundant experts, and vLLM has them with --enable-eplb only"
+        yield from start.refused(seen, "add --enable-eplb, or remove them", ALWAYS)
+
+
+def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
+    if start.is_on("--enable-elastic-ep") is not True:
+        return
+    command = start.command
+    if not balanced and not start.hidden:
+        seen = "has elastic expert parallelism, which vLLM has with --enable-eplb only"
+        yield from start.refused(seen, "add --enable-eplb, or remove --enable-elastic-ep")
+    if isinstance(command.pipeline, int) and command.pipeline > 1:
+        seen = f"has elastic expert parallelism with pipeline {command.pipeline}, and it has one"
+        yield from start.refused(f"{seen} stage", "write --pipeline-parallel-size 1")
+    outside = start.since((0, 17), _ELASTIC_EXTERNAL)
+    if command.data_mode == "hybrid":
+        seen = "has elastic expert parallelism and one load balancer for each pod (hybrid)"
+        yield from start.refused(seen, "remove --data-parallel-hybrid-lb")
+    elif command.data_mode == "external" and outside is not None:
+        seen = "has elastic expert parallelism and is balanced from outside"
+        remedy = "remove --data-parallel-external-lb, or use vLLM 0.33 or later"
+        yield from start.refused(f"{seen}, and {start.product} takes one of them", remedy, outside)
+    most = start.number("--elastic-ep-max-dp-size")
+    if most is not None and isinstance(command.data, int) and most < command.data:
+        seen = f"has data {command.data}, and grows to {most} at most (--elastic-ep-max-dp-size)"
+        yield from start.refused(seen, f"write --elastic-ep-max-dp-size {command.data} or more")
+
+
+def _sglang(start: Start) -> Iterator[Finding]:
+    level, ranks = start.since(_SGLANG_SINCE), start.command.expert_size
+    if level is None:
+        return
+    unknown = first_unknown(ranks)
+    if unknown is not None:
+        yield from start.unjudged(unknown)
+    elif ranks == 1:
+        seen = "balances experts (--enable-eplb) over one rank"
+        remedy = "write --ep-size and the ranks that share the experts, or remove --enable-eplb"
+        yield from start.refused(seen, remedy, level)

@@ -1,0 +1,204 @@
+"""Whether the ranks that an engine starts are the GPUs that its pods get."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.totals import gpus_of, ranks_of
+from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.values.unknown import Unknown
+
+
+def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
+    """The ranks of an engine, TP × PP × DP, equal its pods × GPUs per pod.
+
+    Fewer leave GPUs idle; more wait for ever for devices that do not exist. Context parallel
+    counts as well; SGLang's attention DP does not, it lives inside TP.
+
+    Fewer ranks than devices are refused although the engine starts: devices that no rank uses stay
+    idle, and nobody else gets them. Where that is meant, as with devices that are asked for their
+    memory or their links, waive it on the object, with the annotation
+    waive.kthena-components/world-size-equals-gpus: "2026-12-31 why".
+
+    Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
+    Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
+    Level: mandatory.
+    Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
+    """
+    for engine in facts.engines:
+        yield from _world(engine)
+
+
+def _world(engine: EngineFacts) -> Iterator[Finding]:
+    command = engine.entry.command
+    if command is None or command.engine is None:
+        yield from _no_engine(engine, command)
+        return
+    hard = [problem for problem in command.problems if problem.hard]
+    for problem in hard:
+        if problem.option:
+            continue  # engine-option-known says it
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{_title(engine)}: {problem.text}",
+            remedy=problem.remedy or f"correct {problem.flag}",
+            rule="world-size-equals-gpus",
+        )
+    ranks, held = ranks_of(engine, command), gpus_of(engine)
+    unknown = next((value for value in (ranks, held) if isinstance(value, Unknown)), None)
+    if unknown is not None:
+        if unknown.because not in {problem.text for problem in hard}:
+            yield _unjudged(engine, unknown.because)
+    elif (ranks, held) == (1, 0):
+        yield _unjudged(engine, "it asks for no GPU, as an engine on CPUs does")
+    elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{_title(engine)} starts {_product(engine, command)} = "
+            f"{count_of(ranks, 'rank')}{_by_file(command)}, but its {_pods(engine, held)}",
+            remedy=_remedy(engine, command, ranks, held),
+            rule="world-size-equals-gpus",
+        )
+
+
+def _by_file(command: CommandFacts) -> str:
+    """Name the config files that state a size: the finding's path leads to the command only."""
+    texts = (command.where.get(size, "") for size in ("tensor", "pipeline", "data"))
+    files = dict.fromkeys(text.rpartition(" in ")[2] for text in texts if " in /" in text)
+    return f", as {' and '.join(files)} says" if files else ""
+
+
+def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Finding]:
+    """Say why a pod with GPUs was not judged; a Ray worker needs no reason, its head is judged."""
+    gpus, gap = engine.entry.gpus, engine.entry.gap
+    joins = command is not None and command.ray_role == "worker"
+    if gap is not None and gpus != 0:
+        yield _unjudged(engine, gap.because)
+    elif isinstance(gpus, Unknown):
+        yield _unjudged(engine, gpus.because)
+    elif gpus and not joins:
+        yield _unjudged(engine, "no command line of a known engine was found")
+
+
+def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
+    """No tensor group straddles pods unevenly: TP divides the GPUs of a pod, or they divide TP.
+
+    Otherwise ranks of one tensor group sit on parts of two pods, and SGLang refuses to start
+    when (TP × PP) is no multiple of its nodes.
+
+    Pass: tensor 16 on 2 pods of 8 GPUs; tensor 4 on pods of 8.
+    Fail: tensor 6 on pods of 8 GPUs: the second group has 2 ranks in one pod and 4 in the next.
+    Level: mandatory.
+    Source: sglang/srt/server_args.py; vllm/executor/ray_utils.py warns about split nodes.
+    """
+    for engine in facts.engines:
+        command, gpus, pods = engine.entry.command, engine.entry.gpus, engine.pods
+        if command is None or not isinstance(pods, int) or pods < 2:  # noqa: PLR2004 - one pod is always whole
+            continue
+        tensor = command.tensor
+        if not isinstance(gpus, int) or not isinstance(tensor, int) or gpus == 0:
+            continue
+        if not _whole(tensor, gpus, pods):
+            smaller, larger = _nearest_whole(tensor, gpus)
+            yield Finding(
+                path=engine.entry.command_path,
+                seen=f"{_title(engine)} has tensor {tensor} on pods of {gpus} GPUs, so one tensor "
+                "group would fill a part of a pod, and a pod would hold parts of two groups",
+                remedy=f"set tensor to {smaller} or {larger}",
+                rule="nodes-whole",
+            )
+
+
+def _whole(tensor: int, gpus: int, pods: int) -> bool:
+    """Tell whether no tensor group takes a part of a pod that another group takes as well."""
+    return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0
+
+
+def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
+    """Give the sizes that fit on both sides of one that does not: multiples or divisors."""
+    if tensor > gpus:
+        return tensor // gpus * gpus, (tensor // gpus + 1) * gpus
+    small = [n for n in range(1, math.isqrt(gpus) + 1) if gpus % n == 0]
+    divisors = [*small, *(gpus // n for n in small)]
+    return max(n for n in divisors if n < tensor), min(n for n in divisors if n > tensor)
+
+
+def _title(engine: EngineFacts) -> str:
+    return f"engine '{engine.name}'"
+
+
+def _pods(engine: EngineFacts, held: int) -> str:
+    pods, entry = engine.pods, engine.entry.gpus
+    worker = engine.worker.gpus if engine.worker else entry
+    if pods == 1:
+        return f"pod has {count_of(held, 'GPU')}"
+    if worker != entry:
+        return f"{pods} pods (entry {entry}, workers {worker} GPUs) hold {held}"
+    return f"{pods} pods × {count_of(entry, 'GPU')} hold {held}"
+
+
+def _product(engine: EngineFacts, command: CommandFacts) -> str:
+    parts = [f"{word} {size}" for word, size in _sizes(command)]
+    if command.data_mode == "hybrid":
+        parts.append(f"data {command.data_local} a pod")
+    if command.data_mode != "internal":
+        parts.append(count_of(engine.pods, "pod"))
+    return " × ".join(parts)
+
+
+def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
+    """Give the sizes whose product is the ranks, in the words of a message."""
+    sizes = [("tensor", command.tensor), ("pipeline", command.pipeline)]
+    if command.data_mode == "internal":
+        sizes.append(("data", command.data))
+    sizes.append(("context", command.prefill_context))
+    return [
+        (word, size)
+        for word, size in sizes
+        if isinstance(size, int) and (size != 1 or word in {"tensor", "pipeline"})
+    ]
+
+
+def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> str:
+    """Say the smallest changes that make both sides equal, and that no other rule refuses."""
+    sizes, gpus, pods = dict(_sizes(command)), engine.entry.gpus, engine.pods
+    if not (isinstance(gpus, int) and isinstance(pods, int)) or ranks < 1 or pods < 1:
+        return _ANY_WAY
+    ways: list[str] = []
+    # Within a pod tensor comes first, between pods the pipeline: as one splits an engine.
+    for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
+        wanted, rest = divmod(held, ranks // size)
+        if wanted and not rest and _fits(command, {**sizes, word: wanted}, gpus, pods):
+            ways.append(f"set {word} to {wanted}")
+    alike = 0 < held == gpus * pods and command.data_mode == "internal"
+    if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
+        ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
+    if ranks % pods == 0 and _fits(command, sizes, ranks // pods, pods):
+        ways.append(f"give each pod {count_of(ranks // pods, 'GPU')}")
+    if not ways and alike and set(sizes) == {"tensor", "pipeline"}:
+        ways.append(f"set tensor to {gpus} and pipeline to {pods}")
+    return ", or ".join(ways) or _ANY_WAY
+
+
+_ANY_WAY = "change the parallelism or the GPUs"
+
+
+def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
+    """Tell whether an engine of these sizes can lie on pods of so many GPUs.
+
+    vLLM spreads copies of a model evenly over pods, each in one; SGLang keeps them all in one pod.
+    """
+    data = sizes.get("data", 1)
+    even = command.engine != "sglang" and data % pods == 0
+    spread = data == 1 or pods == 1 or even
+    return spread and gpus > 0 and _whole(sizes["tensor"], gpus, pods)
+
+
+def _unjudged(engine: EngineFacts, because: str) -> Finding:
+    return Finding(
+        path=engine.entry.command_path,
+        seen=f"{_title(engine)} was not checked, because {because}",
+        rule="world-size-equals-gpus",
+        level=Level.UNKNOWN,
+    )

@@ -1,0 +1,46 @@
+"""Whether the names that will be generated fit where Kubernetes puts them."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.values.unknown import is_late
+
+
+def name_fits(facts: ServingFacts) -> Iterator[Finding]:
+    """A generated name fits: 63 characters for a DNS label, 52 for a StatefulSet's name.
+
+    A StatefulSet's pods carry its name and a revision of 11 characters in one label value.
+
+    Pass: a StatefulSet's name of 52 characters.
+    Fail: a StatefulSet's name of 53 characters.
+    Level: mandatory.
+    Source: RFC 1035; kubernetes pkg/controller/history/controller_history.go ControllerRevisionName
+    and pkg/controller/statefulset/stateful_set_utils.go setPodRevision.
+    """
+    longest: dict[str, tuple[int, Finding]] = {}
+    for item in facts.names:
+        if is_late(item.name):
+            yield Finding(
+                path=item.path,
+                seen=f"the {item.what} name was not checked, because it is an output that only the "
+                "deployment knows",
+                rule="name-fits",
+                level=Level.UNKNOWN,
+            )
+            continue
+        over = len(item.name) - item.limit
+        if over <= 0:
+            continue
+        part = "the serving's or the role's name" if item.made else "it"
+        finding = Finding(
+            path=item.path,
+            seen=f"gives the {item.what} name '{item.name}', {len(item.name)} characters; "
+            f"at most {item.limit} are allowed",
+            remedy=f"shorten {part} by {over}",
+            rule="name-fits",
+        )
+        known = longest.get(item.path)
+        if known is None or over > known[0]:
+            longest[item.path] = (over, finding)
+    yield from (finding for _, finding in longest.values())

@@ -1,0 +1,191 @@
+"""Whether what balances a vLLM engine's copies from outside can: a part of data-parallel-layout."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.memory.sharding import model_shape
+from kthena_components.core.models import ModelShape
+from kthena_components.core.rules.startup import ALWAYS, Start
+
+_EXTERNAL, _HYBRID = "--data-parallel-external-lb", "--data-parallel-hybrid-lb"
+PORTS = "--data-parallel-multi-port-external-lb"
+"""The option by which a pod serves each of its copies at a port of its own."""
+_ONE_WAY = (0, 15)
+"""The first vLLM that refuses two ways of balancing, a rank and a start rank among them."""
+_START_REFUSED = (0, 9, 2)
+"""The first vLLM that refuses a start rank without --headless."""
+_START_COUNTS = (0, 10)
+"""The first vLLM that takes it for a rank without --headless."""
+_START_OF_NONE = (0, 28)
+"""The first vLLM in which a start rank of 0 means balancing for each pod, as others do."""
+_DENSE_REFUSED = (0, 21)
+"""The first vLLM that does not balance copies of a dense model from outside."""
+_AMBIGUOUS = (0, 31)
+"""The first vLLM that refuses node ranks which do not tell copies apart."""
+_FEWEST = 2
+
+
+def outside_balance(start: Start) -> Iterator[Finding]:
+    """Judge each way of balancing that is stated; two of them together are refused for that."""
+    ways = _ways(start)
+    external, hybrid, ports = (way in ways for way in (_EXTERNAL, _HYBRID, PORTS))
+    together = [*_together(start, ways)]
+    if together:
+        yield from together
+    elif ports:
+        yield from _each_port(start)
+    elif external:
+        yield from _external(start)
+    elif hybrid:
+        yield from _hybrid(start)
+    else:
+        yield from _from_a_rank_on(start)
+    yield from _ranks(start)
+
+
+def _ways(start: Start) -> dict[str, str]:
+    """Name each way of balancing that is stated by the option that states it."""
+    ways = {way: way for way in (_HYBRID, PORTS) if start.is_on(way) is True}
+    if start.is_on(_EXTERNAL) is True:
+        ways[_EXTERNAL] = _EXTERNAL
+    elif start.command.data_rank is not None:
+        ways[_EXTERNAL] = "--data-parallel-rank"
+    elif start.command.data_mode == "external":
+        ways[_EXTERNAL] = _EXTERNAL
+    return ways
+
+
+def _together(start: Start, ways: dict[str, str]) -> Iterator[Finding]:
+    """Refuse two ways. Before 0.15 a rank alone makes a hybrid way external."""
+    if len(ways) < _FEWEST:
+        return
+    named = " and ".join(ways.values())
+    hybrid_and_rank = set(ways.values()) == {_HYBRID, "--data-parallel-rank"}
+    level = start.since(_ONE_WAY) if hybrid_and_rank else start.since((0, 11, 1))
+    if level is not None:
+        seen = f"is balanced by {named}, and vLLM takes one way"
+        yield from start.refused(seen, "keep one of them", level)
+
+
+def _external(start: Start) -> Iterator[Finding]:
+    command, data, local = start.command, start.command.data, start.command.data_local
+    if data == 1:
+        yield from _alone(start, f"{_EXTERNAL} and --data-parallel-rank")
+        return
+    if isinstance(local, int) and local != 1:
+        seen = f"is balanced from outside with {local} copies in this pod, and vLLM takes one"
+        yield from start.refused(seen, "write --data-parallel-size-local 1, or remove it")
+    if command.data_rank is None and not start.hidden:
+        yield from _no_rank(start)
+    elif (level := start.since(_ONE_WAY)) is not None and isinstance(command.data_start_rank, int):
+        seen = "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM takes one"
+        yield from start.refused(seen, "remove --data-parallel-start-rank", level)
+    yield from _dense(start)
+
+
+def _alone(start: Start, options: str) -> Iterator[Finding]:
+    seen = "is balanced from outside with data 1, and vLLM wants several copies for that"
+    yield from start.refused(seen, f"write --data-parallel-size, or remove {options}")
+
+
+def _no_rank(start: Start) -> Iterator[Finding]:
+    nodes, data = start.command.nnodes, start.command.data
+    level = start.since(_AMBIGUOUS)
+    if nodes in {None, 1}:
+        seen = "is balanced from outside and has no rank among its copies"
+        yield from start.refused(seen, "write --data-parallel-rank, from 0 on")
+        return
+    if level is None or not isinstance(nodes, int) or not isinstance(data, int):
+        return
+    if data and nodes % data:
+        seen = f"has data {data} on --nnodes {nodes}, and a node's rank does not tell which of"
+        remedy = "write --data-parallel-rank for each"
+        yield from start.refused(f"{seen} them it is", remedy, level)
+
+
+def _dense(start: Start) -> Iterator[Finding]:
+    level, data = start.since(_DENSE_REFUSED), start.command.data
+    shape = model_shape(start.command, start.engine.entry.shape)
+    dense = isinstance(shape, ModelShape) and shape.experts == 0
+    if level is not None and dense and isinstance(data, int) and data > 1:
+        yield from start.refused(
+            f"is balanced from outside with data {data}, and {start.product} takes models with "
+            "experts for that",
+            "run engines of their own, without --data-parallel-size",
+            level,
+        )
+
+
+def _hybrid(start: Start) -> Iterator[Finding]:
+    command = start.command
+    if start.is_on("--headless") is True:
+        seen = "is balanced for each pod (hybrid), and serves nothing (--headless)"
+        yield from start.refused(seen, "remove --data-parallel-hybrid-lb or --headless")
+    elif command.data == 1:
+        yield from _alone(start, _HYBRID)
+    elif command.data_local is None and command.nnodes in {None, 1} and not start.hidden:
+        seen = "is balanced for each pod (hybrid), and does not state the copies in a pod"
+        yield from start.refused(seen, "add --data-parallel-size-local")
+
+
+def _from_a_rank_on(start: Start) -> Iterator[Finding]:
+    """Judge a start rank, which means balancing for each pod; of one copy, from outside."""
+    command, first = start.command, start.command.data_start_rank
+    zero = first == 0 and start.since(_START_OF_NONE) is None
+    if command.headless is not False or not isinstance(first, int) or zero:
+        return
+    level = start.since(_START_REFUSED, _START_COUNTS)
+    if level is not None:
+        seen = f"has --data-parallel-start-rank {first}, and {start.product} takes it with"
+        yield from start.refused(f"{seen} --headless only", "add --headless, or remove it", level)
+    level = start.since(_START_COUNTS)
+    if level is not None and command.data == 1 and _has_local(start):
+        seen = f"has --data-parallel-start-rank {first} with data 1, and vLLM wants several copies"
+        remedy = "write --data-parallel-size, or remove --data-parallel-start-rank"
+        yield from start.refused(f"{seen} for that", remedy, level)
+
+
+def _has_local(start: Start) -> bool:
+    """Tell whether the copies in a pod are stated, or follow from --nnodes."""
+    return start.command.data_local is not None or start.command.nnodes not in {None, 1}
+
+
+def _ranks(start: Start) -> Iterator[Finding]:
+    """Refuse a rank behind the last copy."""
+    command, data = start.command, start.command.data
+    rank, flag, level = command.data_rank, "--data-parallel-rank", ALWAYS
+    external, ports = start.is_on(_EXTERNAL), start.is_on(PORTS)
+    if rank is None and external is False and ports is False and _has_local(start):
+        rank, flag = command.data_start_rank, "--data-parallel-start-rank"
+        level = start.since(_START_COUNTS) or Level.ADVISORY
+    inferred = external is True and command.nnodes not in {None, 1}
+    if inferred and start.since(_AMBIGUOUS) is None:
+        return
+    if isinstance(rank, int) and isinstance(data, int) and data > 1 and rank >= data:
+        seen = f"has {flag} {rank}, and its {data} copies are counted from 0 to {data - 1}"
+        yield from start.refused(seen, f"write a rank below {data}", level)
+
+
+def _each_port(start: Start) -> Iterator[Finding]:
+    """Judge one pod that serves each of its copies at a port of its own."""
+    command, local, data = start.command, start.command.data_local, start.command.data
+    if not isinstance(data, int) or not isinstance(local, int | None) or start.hidden:
+        return
+    first = command.data_start_rank
+    if first is None and isinstance(command.node_rank, int | None) and local:
+        first = (command.node_rank or 0) * local
+    seen, remedy = "", "change --data-parallel-size-local"
+    if data < _FEWEST:
+        seen, remedy = f"with data {data}", "write --data-parallel-size 2 or more"
+    elif local is None or local < _FEWEST:
+        seen = "with no copies in a pod stated" if local is None else f"with {local} in a pod"
+        remedy = "write --data-parallel-size-local 2 or more"
+    elif local <= data and data % local:
+        seen = f"with data {data}, of which {local} are in each pod"
+    elif local <= data and isinstance(first, int) and first + local > data:
+        seen = f"with {local} copies from rank {first} on, of {data}"
+        remedy = "write a smaller --data-parallel-start-rank or --node-rank"
+    if seen:
+        yield from start.refused(f"serves each copy at a port of its own {seen}", remedy)
+    else:
+        yield from _dense(start)

@@ -1,0 +1,183 @@
+"""Whether a pod has what its engine needs: shared memory, one pinned image, and no open token."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.container import (
+    ContainerFacts,
+    SharedMemory,
+    TokenFacts,
+    TokenKind,
+)
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.values.images import read_image, shown_image
+from kthena_components.core.values.unknown import MaybeInt, Unknown, first_unknown
+
+
+def shm_present(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine of several ranks has shared memory: NCCL and Ray exchange data at /dev/shm.
+
+    Without a volume there, the container runtime gives 64 MiB. Advisory, because small models get
+    by with it and a runtime may be set up to give more: nothing is certain to fail.
+
+    Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own one, or hostIPC.
+    Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
+    Level: advisory.
+    Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory.
+    """
+    for engine in facts.engines:
+        # One entry in an overlay stands for the entry and for the workers.
+        yield from dict.fromkeys(f for pod in _pods(engine) for f in _shm(engine, pod))
+
+
+_SHM_SEEN = {
+    SharedMemory.NOTHING: "has nothing mounted at /dev/shm and gets 64 MiB there",
+    SharedMemory.DISK: "has a volume at /dev/shm that is no memory",
+    SharedMemory.MISSING: "mounts a volume at /dev/shm that the pod does not have",
+}
+
+
+def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    own = pod.own
+    if own is None or own.shm is SharedMemory.MEMORY:
+        return
+    ranks = _ranks(engine, pod)
+    unknown = first_unknown(own.shm, ranks)
+    if isinstance(ranks, int) and ranks <= 1:
+        return
+    if unknown is not None:
+        yield from unjudged(engine, unknown, "shm-present", own.path)
+    elif isinstance(own.shm, SharedMemory):
+        yield Finding(
+            path=own.path,
+            seen=f"{title(engine)}, container '{own.name}' {_SHM_SEEN[own.shm]}, and its ranks "
+            "exchange data through it",
+            remedy="mount an emptyDir with medium Memory at /dev/shm",
+            rule="shm-present",
+            level=Level.ADVISORY,
+        )
+
+
+def _ranks(engine: EngineFacts, pod: PodFacts) -> MaybeInt:
+    """Give a number above 1 where ranks talk to each other: several GPUs, or a shared model."""
+    sizes: list[MaybeInt] = [pod.gpus]
+    for command in (engine.entry.command, pod.command):
+        if command is not None and command.engine is not None:
+            sizes += [command.tensor, command.pipeline]
+    several = [size for size in sizes if isinstance(size, int) and size > 1]
+    return several[0] if several else first_unknown(*sizes) or 1
+
+
+def hf_token_from_secret(facts: ServingFacts) -> Iterator[Finding]:
+    """A Hugging Face token comes from a Secret, never from the manifest itself.
+
+    Who can read the manifest, the repository or the state can use the token. The variables of
+    huggingface_hub are judged by their name, everything else by the form of a token. No message
+    holds the token.
+
+    Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef.
+    Fail: HF_TOKEN with a value or from a ConfigMap; a command line with hf_ and 34 more letters.
+    Level: mandatory.
+    Source: huggingface_hub/constants.py; Kubernetes documentation, Good practices for Secrets.
+    """
+    for engine in facts.engines:
+        yield from dict.fromkeys(f for pod in _pods(engine) for f in _tokens(engine, pod))
+
+
+def _tokens(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
+    for container in (*((pod.own,) if pod.own else ()), *pod.others):
+        for token in container.tokens:
+            yield _token(engine, container, token)
+        if container.hidden_token is not None:
+            hidden = container.hidden_token
+            yield from unjudged(engine, hidden, "hf-token-from-secret", container.path)
+
+
+def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) -> Finding:
+    if token.kind is TokenKind.VALUE:
+        seen = f"has {token.variable} written out"
+        rest = ", and everyone who reads the manifest can use that token"
+    elif token.kind is TokenKind.CONFIG_MAP:
+        seen, rest = f"takes {token.variable} from a ConfigMap", ", which is not kept secret"
+    else:
+        where = "its command line" if token.variable is None else f"variable {token.variable}"
+        seen = f"has in {where} what looks like a Hugging Face token (hf_…)"
+        rest = ", and everyone who reads the manifest can use it"
+    name = token.variable if token.kind is not TokenKind.PATTERN else "HF_TOKEN"
+    return Finding(
+        path=token.path,
+        seen=f"{title(engine)}, container '{container.name}' {seen}{rest}",
+        remedy=f"give {name} with valueFrom.secretKeyRef, and revoke the token that stands here",
+        rule="hf-token-from-secret",
+    )
+
+
+def image_pinned(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine's image is pinned, and its entry and workers run the same one.
+
+    An image that moves starts another version after a restart: advisory. Two versions in one
+    engine at the same time never find together: mandatory. Registries are told apart, except that
+    Docker Hub's host may be left out.
+
+    Pass: vllm/vllm-openai:v0.33.0 in both templates, or the same digest in both.
+    Fail: no tag or :latest (advisory); v0.33.0 in the entry and v0.32.0 in the worker (mandatory).
+    Level: advisory, and mandatory for unlike images.
+    Source: Kubernetes documentation, Images; vLLM docs/serving/parallelism_scaling.md (identical
+    environments on all nodes).
+    """
+    for engine in facts.engines:
+        command, entry = engine.entry.command, engine.entry.own
+        worker = engine.worker.own if engine.worker and engine.pods != 1 else None
+        if (
+            entry is None
+            or command is None
+            or (command.engine is None and command.ray_role is None)
+        ):
+            continue
+        images = [own.image for own in (entry, worker) if own is not None]
+        unknown = first_unknown(*images)
+        yield from _unpinned(engine, entry)
+        if unknown is not None:
+            yield from unjudged(engine, unknown, "image-pinned", entry.image_path)
+        elif worker is not None:
+            yield from _unlike(engine, entry, worker)
+
+
+def _unpinned(engine: EngineFacts, container: ContainerFacts) -> Iterator[Finding]:
+    name = container.image
+    if name is None or isinstance(name, Unknown) or read_image(name).pinned:
+        return
+    tag = read_image(name).tag
+    stated = f"the tag {tag}" if tag else "no tag, which means latest"
+    yield Finding(
+        path=container.image_path,
+        seen=f"{title(engine)} runs '{shown_image(name)}', which has {stated}, and a restarted pod "
+        "may run another version",
+        remedy="write the tag of a release, or a digest",
+        rule="image-pinned",
+        level=Level.ADVISORY,
+    )
+
+
+def _unlike(
+    engine: EngineFacts, entry: ContainerFacts, worker: ContainerFacts
+) -> Iterator[Finding]:
+    if not isinstance(entry.image, str) or not isinstance(worker.image, str):
+        return
+    if read_image(entry.image).same_build(read_image(worker.image)):
+        return
+    yield Finding(
+        path=worker.image_path,
+        seen=f"{title(engine)} runs '{shown_image(worker.image)}' in its workers and "
+        f"'{shown_image(entry.image)}' in its entry, and two versions never form one engine",
+        remedy=f"write '{shown_image(entry.image)}' in both",
+        rule="image-pinned",
+    )
+
+
+def _pods(engine: EngineFacts) -> tuple[PodFacts, ...]:
+    """Give the templates of an engine that pods are made of."""
+    worker = engine.worker if engine.pods != 1 else None
+    return (engine.entry,) if worker is None else (engine.entry, worker)

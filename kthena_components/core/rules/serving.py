@@ -1,0 +1,94 @@
+"""The rules over facts. CHECKS is the one list; a check is a pure function over facts.
+
+Its docstring is its documentation, its name is its rule's name.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, judged
+from kthena_components.core.rules.config_maps import config_map_key_exists
+from kthena_components.core.rules.context_parallel import context_parallel_layout
+from kthena_components.core.rules.devices import gpu_requests_equal_limits, leader_worker_same_gpus
+from kthena_components.core.rules.engine_inputs import (
+    context_within_model,
+    engine_config_file,
+    model_stated,
+)
+from kthena_components.core.rules.engine_options import engine_option_known
+from kthena_components.core.rules.engine_sizes import memory_fraction_range, scheduler_sizes
+from kthena_components.core.rules.engine_start import engine_image, executor_stated
+from kthena_components.core.rules.entry_worker import leader_worker_same_parallelism
+from kthena_components.core.rules.expert_balance import expert_balance
+from kthena_components.core.rules.fp8_blocks import fp8_block_multiple
+from kthena_components.core.rules.gpus import nodes_whole, world_size_equals_gpus
+from kthena_components.core.rules.group import (
+    gang_covers_engine,
+    nnodes_equals_group,
+    ray_cluster_size_equals_group,
+)
+from kthena_components.core.rules.layouts import data_parallel_layout
+from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
+from kthena_components.core.rules.models import (
+    ffn_divisible,
+    moe_expert_shape,
+    pp_within_layers,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
+from kthena_components.core.rules.names import name_fits
+from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.rules.ray_start import (
+    pp_with_ray,
+    ray_in_image,
+    ray_over_pods,
+    ray_script_in_image,
+)
+from kthena_components.core.rules.sglang_layouts import sglang_layout
+
+Check = Callable[[ServingFacts], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    world_size_equals_gpus,
+    engine_option_known,
+    model_stated,
+    engine_config_file,
+    nodes_whole,
+    leader_worker_same_gpus,
+    gpu_requests_equal_limits,
+    ray_cluster_size_equals_group,
+    nnodes_equals_group,
+    gang_covers_engine,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+    pp_within_layers,
+    moe_expert_shape,
+    ffn_divisible,
+    fp8_block_multiple,
+    memory_weights_fit,
+    memory_one_sequence,
+    engine_image,
+    executor_stated,
+    ray_in_image,
+    ray_script_in_image,
+    ray_over_pods,
+    pp_with_ray,
+    data_parallel_layout,
+    sglang_layout,
+    context_parallel_layout,
+    expert_balance,
+    context_within_model,
+    scheduler_sizes,
+    memory_fraction_range,
+    leader_worker_same_parallelism,
+    shm_present,
+    hf_token_from_secret,
+    image_pinned,
+    name_fits,
+    config_map_key_exists,
+)
+
+
+def run_checks(facts: ServingFacts) -> list[Finding]:
+    """Judge the facts by every check."""
+    return [finding for check in CHECKS for finding in judged(check, facts)]

@@ -1,0 +1,190 @@
+"""Whether the sizes on SGLang's command line fit each other, whatever GPUs stand behind them."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.layouts import counted_elsewhere, divisor, product
+from kthena_components.core.rules.startup import Start, starts
+from kthena_components.core.values.unknown import Unknown, all_known
+
+RULE = "sglang-layout"
+_CONTEXT_SINCE = (0, 5, 9)
+"""The first SGLang with attention context and MoE data parallelism."""
+_CONTEXT_OF_STAGES = (0, 5, 10)
+"""The first SGLang that has attention context in a pipeline."""
+_MOE_DATA_ALIKE = (0, 5, 11)
+"""The first SGLang in which MoE data parallelism is attention context or 1."""
+_ATTENTION_DATA = (0, 5, 22)
+"""The first SGLang with --attn-dp-size; before it --dp-size alone narrowed attention context."""
+_DENSE_IS_TENSOR = (0, 5, 13)
+"""The first SGLang that takes tensor as --moe-dense-tp-size, beside 1."""
+_STAGES_DRAFT = (0, 5, 21)
+"""The first SGLang in which something drafts over several stages."""
+
+
+def sglang_layout(facts: ServingFacts) -> Iterator[Finding]:
+    """The ranks of an SGLang engine lie evenly in its nodes, and its copies in one node.
+
+    (TP × PP) is a multiple of --nnodes; data parallel over several nodes does not exist;
+    attention data and attention context parallel divide tensor together, and attention data does
+    not go with ordinary data parallel. MoE data × expert parallel is tensor, with one pipeline
+    stage. --moe-dense-tp-size is 1 or tensor, --dwdp-size is tensor; several stages do not draft.
+
+    Pass: --tp-size 16 --nnodes 2; --tp-size 8 --attn-dp-size 4; --tp-size 8 --attn-dp-size 2
+    --attn-cp-size 4.
+    Fail: --tp-size 6 --nnodes 4; --dp-size 2 --nnodes 2; --tp-size 8 --attn-dp-size 3; --dp-size 2
+    with --attn-dp-size 2; --tp-size 8 --moe-dense-tp-size 4.
+    Level: mandatory, because SGLang refuses each of them when it starts; advisory where releases
+    differ and the image states none.
+    Source: sglang/srt/server_args.py (0.5.23), sglang/srt/arg_groups/parallel_hook.py and
+    validation_hook.py.
+    """
+    for start in starts(facts, RULE, "sglang"):
+        if start.command.nnodes not in {None, 0, 1}:
+            yield from dict.fromkeys(_nodes(start))
+        found = [*_attention(start), *_moe(start), *_experts_on_demand(start), *_drafting(start)]
+        yield from dict.fromkeys(found)
+
+
+def _nodes(start: Start) -> Iterator[Finding]:
+    command = start.command
+    sizes = all_known(command.nnodes or 0, command.tensor, command.pipeline, command.data)
+    if isinstance(sizes, Unknown):
+        yield from start.unjudged(sizes)
+        return
+    nodes, tensor, pipeline, data = sizes
+    if tensor * pipeline % nodes and not counted_elsewhere(start):
+        seen = f"has {product(tensor, pipeline)}, which do not spread evenly over --nnodes"
+        remedy = f"make tensor × pipeline a multiple of {nodes}, or change --nnodes"
+        yield from start.refused(f"{seen} {nodes}", remedy)
+    if data > 1:
+        seen = f"has data {data} over --nnodes {nodes}, and SGLang has copies within one node only"
+        yield from start.refused(
+            seen, "write --dp-size 1 and run more engines, or use --attn-dp-size"
+        )
+
+
+def _attention(start: Start) -> Iterator[Finding]:
+    command = start.command
+    if command.attention_data == 1 and command.attention_context == 1:
+        return
+    sizes = all_known(
+        command.tensor, command.data, command.attention_data, command.attention_context
+    )
+    if isinstance(sizes, Unknown):
+        yield from start.unjudged(sizes)
+        return
+    tensor, data, attention, context = sizes
+    if attention and tensor % attention:
+        seen = f"has attention data {attention}, which does not divide tensor {tensor}"
+        yield from start.refused(seen, f"write --attn-dp-size {divisor(tensor, attention)}")
+    if data > 1 and attention > 1:
+        seen = f"has both data {data} and attention data {attention}, and SGLang takes one of them"
+        yield from start.refused(seen, "remove --dp-size or --attn-dp-size")
+    if context > 1 and start.is_on("--enable-prefill-cp") is False:  # it may set another size
+        yield from _attention_context(start, tensor, data, attention, context)
+
+
+def _attention_context(
+    start: Start, tensor: int, data: int, attention: int, context: int
+) -> Iterator[Finding]:
+    stages = start.since(_CONTEXT_SINCE, _CONTEXT_OF_STAGES)
+    pipeline = start.command.pipeline
+    if stages is not None and isinstance(pipeline, int) and pipeline > 1:
+        seen = f"has attention context {context} with pipeline {pipeline}, and {start.product}"
+        yield from start.refused(f"{seen} takes one of them", "write --pp-size 1", stages)
+    if tensor % context:
+        seen = f"has attention context {context}, which does not divide tensor {tensor}"
+        yield from start.refused(seen, f"write --attn-cp-size {divisor(tensor, context)}")
+        return
+    if not attention or tensor % attention:
+        return
+    width, what, level = attention, "attention data", start.since(_CONTEXT_SINCE)
+    if attention == 1:
+        width, what, level = data, "data", start.since(_CONTEXT_SINCE, _ATTENTION_DATA)
+    if level is not None and width and tensor % (width * context):
+        seen = (
+            f"has {what} {width} × attention context {context} = {width * context}, which does not "
+            f"divide tensor {tensor}"
+        )
+        near = divisor(tensor // width, context) if tensor % width == 0 else 1
+        yield from start.refused(seen, f"write --attn-cp-size {near}", level)
+
+
+def _moe(start: Start) -> Iterator[Finding]:
+    command, tensor = start.command, start.command.tensor
+    dense = start.number("--moe-dense-tp-size")
+    if dense is not None and dense != 1 and isinstance(tensor, int):
+        same = start.since(_DENSE_IS_TENSOR)
+        taken = "1" if same is None else f"1 or {tensor}"
+        if same is None or dense != tensor:
+            level = _level(start, same)
+            seen = f"has --moe-dense-tp-size {dense}, and {start.product} takes {taken}"
+            yield from start.refused(seen, f"write --moe-dense-tp-size {taken}", level)
+    copies = start.number("--moe-dp-size", "--moe-data-parallel-size")
+    if copies is None or copies <= 1:
+        return
+    sizes = all_known(tensor, command.expert_size, command.pipeline, command.attention_context)
+    if isinstance(sizes, Unknown):
+        yield from start.unjudged(sizes)
+        return
+    tensor, experts, pipeline, context = sizes
+    alike = start.since(_MOE_DATA_ALIKE)
+    product_ = f"MoE data {copies} × expert parallel {experts} = {copies * experts}"
+    if tensor % copies or copies * experts > tensor or (experts > 1 and copies * experts != tensor):
+        wanted = f"is not tensor {tensor}" if experts > 1 else f"does not divide tensor {tensor}"
+        yield from start.refused(f"has {product_}, which {wanted}", "change --moe-dp-size")
+    if pipeline > 1:
+        seen = f"has MoE data {copies} with pipeline {pipeline}, and SGLang takes one of them"
+        yield from start.refused(seen, "write --pp-size 1")
+    if alike is not None and context != copies and start.is_on("--enable-prefill-cp") is False:
+        seen = f"has MoE data {copies} with attention context {context}, which must be alike"
+        yield from start.refused(seen, f"write --attn-cp-size {copies}, or --moe-dp-size 1", alike)
+
+
+def _level(start: Start, same: Level | None) -> Level:
+    """Give the level of a --moe-dense-tp-size that every release refuses, in one way or another."""
+    release = start.command.release
+    if release is None:
+        return Level.ADVISORY
+    return same or Level.MANDATORY
+
+
+def _experts_on_demand(start: Start) -> Iterator[Finding]:
+    """Judge DWDP: every rank keeps a part of the experts, and fetches the others."""
+    command, size = start.command, start.number("--dwdp-size")
+    if size is None or size <= 1:
+        return
+    tensor, stages = command.tensor, command.pipeline
+    if isinstance(tensor, int) and size != tensor:
+        seen = f"has --dwdp-size {size} with tensor {tensor}, and SGLang wants them equal"
+        yield from start.refused(seen, f"write --dwdp-size {tensor}")
+    drafts = start.option("--speculative-algorithm")
+    for other, stated in {
+        f"pipeline {stages}": isinstance(stages, int) and stages > 1,
+        "--enable-eplb": start.is_on("--enable-eplb") is True,
+        "--enable-two-batch-overlap": start.is_on("--enable-two-batch-overlap") is True,
+        f"--speculative-algorithm {drafts}": isinstance(drafts, str),
+        "--disaggregation-mode decode": start.option("--disaggregation-mode") == "decode",
+    }.items():
+        if stated:
+            seen = f"has --dwdp-size {size} with {other}, and SGLang takes one of them"
+            yield from start.refused(seen, "remove one of them")
+
+
+def _drafting(start: Start) -> Iterator[Finding]:
+    stages, algorithm = start.command.pipeline, start.option("--speculative-algorithm")
+    if not isinstance(stages, int) or stages < 2 or not isinstance(algorithm, str):  # noqa: PLR2004
+        return
+    level, later = start.since((0, 4, 6, 2), _STAGES_DRAFT), start.since(_STAGES_DRAFT)
+    seen = f"drafts tokens ({algorithm}) over pipeline {stages}"
+    if level is not None:
+        seen += f", and {start.product} takes one of them"
+        yield from start.refused(seen, "write --pp-size 1, or do not draft", level)
+    elif later is not None and algorithm.upper() not in {"EAGLE", "NEXTN", "DSPARK"}:
+        seen += f", and {start.product} takes EAGLE there only"
+        yield from start.refused(seen, "write --pp-size 1, or draft with EAGLE", later)
+    elif later is not None and start.option("--disaggregation-mode") != "prefill":
+        seen += ", and SGLang has that on prefill nodes, or with SGLANG_ENABLE_PP_SPEC=1"
+        yield from start.refused(seen, "write --pp-size 1, or set that", Level.ADVISORY)

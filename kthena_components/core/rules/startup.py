@@ -1,0 +1,99 @@
+"""What an engine refuses when it starts, by its release: what the rules about that share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.values.images import Version
+from kthena_components.core.values.unknown import Unknown
+
+_TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
+ALWAYS = Level.MANDATORY
+"""The level of what every release that has the options refuses."""
+
+
+def since(command: CommandFacts, first: Version, before: Version | None = None) -> Level | None:
+    """Give the level of what some releases refuse, None where the command's release does not.
+
+    Args:
+        command: the command line, with the release that it is read by.
+        first: the first release that refuses.
+        before: the first release that does not any more. None: the newest refuses as well.
+    """
+    release = command.release
+    if release is None or release.version < first:
+        return None
+    if before is not None and release.version >= before:
+        return None
+    return Level.MANDATORY if release.sure else Level.ADVISORY
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One engine and its command line, while one rule judges them."""
+
+    engine: EngineFacts
+    command: CommandFacts
+    rule: str
+
+    @property
+    def product(self) -> str:
+        """The engine and its release, as a message names them: vLLM 0.26.0."""
+        if self.command.release is not None:
+            return self.command.release.title
+        return _TITLES.get(self.command.engine or "", "the engine")
+
+    def since(self, first: Version, before: Version | None = None) -> Level | None:
+        """Give the level of what some releases refuse."""
+        return since(self.command, first, before)
+
+    def option(self, *names: str) -> Any:
+        """Give what the command line states of an option, by any of its spellings.
+
+        None: nothing. An Unknown: something that cannot be read.
+        """
+        stated = self.command.options
+        return next((stated[name] for name in names if name in stated), None)
+
+    def is_on(self, *names: str) -> bool | Unknown:
+        """Tell whether a switch is on; one that is not stated is off."""
+        value = self.option(*names)
+        return value if isinstance(value, Unknown) else value is True
+
+    def number(self, *names: str) -> int | None:
+        """Give an option's number; None where it is not stated, or not known."""
+        value = self.option(*names)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether options may be stated out of sight: in a config file, or by a variable."""
+        return self.command.hidden is not None
+
+    def refused(self, seen: str, remedy: str, level: Level = ALWAYS) -> Iterator[Finding]:
+        """Say what the engine refuses; with an advisory, which release that is."""
+        release = self.command.release
+        note = release.note if release is not None and level is Level.ADVISORY else ""
+        yield Finding(
+            path=self.engine.entry.command_path,
+            seen=f"{title(self.engine)} {seen}{note}",
+            remedy=remedy,
+            rule=self.rule,
+            level=level,
+        )
+
+    def unjudged(self, unknown: Unknown) -> Iterator[Finding]:
+        """Say why the engine was not judged."""
+        yield from unjudged(self.engine, unknown, self.rule)
+
+
+def starts(facts: ServingFacts, rule: str, *engines: str) -> Iterator[Start]:
+    """Give each engine of some kinds that is started by a command line."""
+    for engine in facts.engines:
+        command = engine.entry.command
+        if command is not None and command.engine in engines:
+            yield Start(engine, command, rule)

@@ -1,0 +1,81 @@
+"""The metadata of any object, as every API server judges it: names, labels and annotations.
+
+Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
+pkg/util/validation/validation.go IsQualifiedName and IsValidLabelValue.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.naming import DNS_LABEL, is_dns_name
+from kthena_components.core.schema.language import Fields, Table, Text
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.read import gap_of, mapping
+
+METADATA = Fields(
+    partial=True,
+    fields={
+        "name": Text(),
+        "generateName": Text(),
+        "labels": Table(Text()),
+        "annotations": Table(Text()),
+    },
+)
+_WORD = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_ANNOTATIONS = 256 * 1024
+_WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+
+
+def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
+    """Judge what stands in the fields; of which kind they are, METADATA says."""
+    fields = mapping(metadata)
+    yield from _stem(fields.get("generateName"), rule)
+    for kind in ("labels", "annotations"):
+        for key in mapping(fields.get(kind)):
+            yield from _key(kind, key, rule)
+    for key, value in mapping(fields.get("labels")).items():
+        if isinstance(value, str) and value and not gap_of(value) and not _is_word(value):
+            path = join_path("metadata.labels", key_text(key))
+            seen = f"is {show(value)}, but a label's value is empty or {_WHAT}"
+            yield Finding(path=path, seen=seen, remedy="write for example 'chat'", rule=rule)
+    yield from _size(mapping(fields.get("annotations")), rule)
+
+
+def _stem(stem: object, rule: str) -> Iterator[Finding]:
+    if not isinstance(stem, str) or not stem or gap_of(stem):
+        return
+    # The API server lets the last dash stand, and the character before it is not looked at.
+    whole = f"{stem[:-2]}a" if len(stem) > 1 and stem.endswith("-") else stem
+    if not is_dns_name(whole):
+        seen = f"is {show(stem)}, which is not the beginning of a DNS-1123 subdomain"
+        remedy = "write lower-case letters, digits and dashes, for example 'chat-'"
+        yield Finding(path="metadata.generateName", seen=seen, remedy=remedy, rule=rule)
+
+
+def _key(kind: str, key: object, rule: str) -> Iterator[Finding]:
+    if not isinstance(key, str) or gap_of(key):
+        return
+    if not is_qualified(key.lower() if kind == "annotations" else key):
+        seen = f"has the key {show(key)}, which is not a name {_WHAT}"
+        seen += ", perhaps after a DNS-1123 subdomain and one '/'"
+        yield Finding(path=f"metadata.{kind}", seen=seen, remedy="rename it", rule=rule)
+
+
+def is_qualified(name: str) -> bool:
+    """Tell whether a text is a name, perhaps after a domain and a slash."""
+    domain, slash, word = name.rpartition("/")
+    return _is_word(word) and (not slash or is_dns_name(domain))
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= DNS_LABEL and bool(text) and _WORD.fullmatch(text) is not None
+
+
+def _size(annotations: Mapping[str, Any], rule: str) -> Iterator[Finding]:
+    texts = [text for pair in annotations.items() for text in pair if isinstance(text, str)]
+    size = sum(len(text.encode(errors="replace")) for text in texts)
+    if size > _ANNOTATIONS:
+        seen = f"hold {size} bytes, but all of an object together may hold {_ANNOTATIONS}"
+        yield Finding(path="metadata.annotations", seen=seen, remedy="shorten them", rule=rule)

@@ -1,0 +1,73 @@
+"""The shape of a pod template, as Kubernetes itself has it.
+
+pod_fields.json holds every field with its type, which ones must be there, and which lists have
+keys, as an API server of Kubernetes 1.34 publishes them in its OpenAPI document; a conformance
+test holds the table equal to it. Other fields are passed over: another server may know them.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kthena_components.core.schema.language import (
+    Amount,
+    Budget,
+    Fields,
+    Free,
+    Items,
+    Schema,
+    Since,
+    Switch,
+    Table,
+    Text,
+    Whole,
+)
+
+TABLE = Path(__file__).parent / "pod_fields.json"
+ROOT_TYPE = "PodTemplateSpec"
+_SCALARS: Mapping[str, Schema] = {
+    "boolean": Switch(),
+    "int-or-string": Budget(),
+    "int32": Whole(),
+    "int64": Whole(bits=64),
+    "object": Free(),
+    "string": Text(),
+}
+
+
+@cache
+def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True) -> Fields:
+    """Give the shape of a type of the table.
+
+    Args:
+        kind: The name of the type.
+        by_crd: Whether a CRD judges, which refuses doubles in lists with keys and fractions of
+            amounts. Kubernetes' own kinds take both.
+    """
+    stated = _table()[kind]
+    keys = stated["keys"] if by_crd else {}
+    fields: dict[str, Schema | Since] = {
+        name: _shape(written, by_crd, tuple(keys.get(name, ())))
+        for name, written in stated["fields"].items()
+    }
+    return Fields(fields=fields, required=tuple(stated["required"]), partial=True)
+
+
+def _shape(written: str, by_crd: bool, keys: tuple[str, ...] = ()) -> Schema:
+    """Read a type: `string`, `int32`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
+    if written.startswith("[set]"):
+        return Items(of=_shape(written[5:], by_crd), is_set=by_crd)
+    if written.startswith("[]"):
+        return Items(of=_shape(written[2:], by_crd), keys=keys)
+    if written.startswith("{}"):
+        return Table(_shape(written[2:], by_crd))
+    scalar = Amount(fractions=not by_crd) if written == "quantity" else _SCALARS.get(written)
+    return shape_of(written, by_crd=by_crd) if scalar is None else scalar
+
+
+@cache
+def _table() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(TABLE.read_text())
+    return found

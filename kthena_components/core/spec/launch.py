@@ -1,0 +1,37 @@
+"""What the engine of a role starts, in the terms of core/engines."""
+
+from kthena_components.core.engines import Launch, default_launcher, stated_release
+from kthena_components.core.spec.model import EngineSpec, ResourcesSpec, RoleSpec
+
+ENGINE_CONTAINER = "engine"
+
+
+def launch_of(role: RoleSpec) -> Launch:
+    """Say what the engine of a role starts, in the terms of core/engines."""
+    if role.engine is None:
+        message = f"role '{role.name}' has no engine"
+        raise ValueError(message)
+    engine, parallelism = role.engine, role.engine.parallelism
+    release = stated_release(engine.kind, _image(role, engine))
+    return Launch(
+        kind=engine.kind,
+        launcher=engine.launcher or default_launcher(engine.kind, release, parallelism.data),
+        model=engine.model,
+        tensor=parallelism.tensor,
+        pipeline=parallelism.pipeline,
+        data=parallelism.data,
+        expert=parallelism.expert,
+        pods=1 + role.worker_replicas,
+        gpus_per_pod=(role.resources or ResourcesSpec()).gpus_per_pod,
+        port=engine.port,
+        extra_args=tuple(engine.extra_args),
+        release=release,
+    )
+
+
+def _image(role: RoleSpec, engine: EngineSpec) -> str:
+    """Give the image that the engine's container will have: an overlay may put in another."""
+    spec = (role.overlay or {}).get("spec") or {}
+    own = (c for c in spec.get("containers") or [] if c["name"] == ENGINE_CONTAINER)
+    image = next((container.get("image") for container in own), None)
+    return image if isinstance(image, str) else engine.image

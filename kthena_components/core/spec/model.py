@@ -1,0 +1,269 @@
+"""What a user may ask for: field by field, before anything is resolved.
+
+Field names are Kthena's own in snake_case. Rules that hold between fields are in spec_rules.py,
+the wording of refusals in spec_parse.py.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from kthena_components.core.templates.template import QUANTITY_WORDS, Amount, PodTemplate
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, is_late
+
+
+def _plain(value: Any) -> Any:
+    """Refuse an Output where the plan has to know the value."""
+    if is_late(value):
+        raise ValueError("a plain value")
+    return value
+
+
+def _budget(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str) or is_late(value):
+        raise ValueError("a count or a percentage such as 25%")
+    return value
+
+
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Budget = Annotated[int | str, BeforeValidator(_budget)]
+_WORD = Field(strict=False)  # strict mode would want the enum's member instead of its text
+Text = Annotated[str, Field(min_length=1)]
+Word = Annotated[Text, AfterValidator(_plain)]
+"""Text that decides what is made, so that it must be known when the plan is."""
+Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
+"""Until when a finding may stand, and why, by rule. Read in checks/waivers.py."""
+_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"^{_PART}([.]{_PART})*$"
+_QUEUE = rf"{_SUBDOMAIN}|^{LATE_OPEN}[0-9]+{LATE_CLOSE}$"  # or it comes late
+_QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
+_RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
+_PARTS = (
+    "lower-case letters, digits, dashes and dots, with a letter or digit at both ends of each part"
+)
+PATTERNS = {
+    _LABEL: "lower-case letters, digits and dashes, with a letter or digit at both ends",
+    _SERVICE_NAME: "lower-case letters, digits and dashes, starting with a letter",
+    _SUBDOMAIN: _PARTS,
+    _QUEUE: _PARTS,
+    _QUANTITY: QUANTITY_WORDS,
+    _RESOURCE: "an extended resource such as nvidia.com/gpu",
+}
+"""What each pattern means, in the words of a refusal."""
+NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE})
+"""Patterns of names that the user may choose."""
+Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
+ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
+QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
+Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
+
+
+class Spec(BaseModel):
+    """Base of every input: frozen, strict, and closed against unknown fields."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
+
+
+class EngineKind(StrEnum):
+    """Engines that the package writes command lines for."""
+
+    VLLM = "vllm"
+    SGLANG = "sglang"
+
+
+class Launcher(StrEnum):
+    """How the pods of one engine find each other."""
+
+    RAY = "ray"
+    NATIVE = "native"
+
+
+class TopologyMode(StrEnum):
+    """What Volcano does when no HyperNode below the cap has room."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class RolloutType(StrEnum):
+    """Unit of a rolling update."""
+
+    SERVING_GROUP = "ServingGroupRollingUpdate"
+    ROLE = "RoleRollingUpdate"
+
+
+class RecoveryPolicy(StrEnum):
+    """What the Kthena controller recreates when a pod fails."""
+
+    SERVING_GROUP_RECREATE = "ServingGroupRecreate"
+    ROLE_RECREATE = "RoleRecreate"
+    NONE = "None"
+
+
+class KthenaVersion(StrEnum):
+    """Controller versions that the kthena backend writes for."""
+
+    V0_1 = "0.1"
+    V0_2 = "0.2"
+    V0_3 = "0.3"
+    V0_4 = "0.4"
+    V1_0 = "1.0"
+
+
+class ParallelismSpec(Spec):
+    """How one engine is split over GPUs."""
+
+    tensor: Positive = 1
+    pipeline: Positive = 1
+    data: Positive = 1
+    expert: bool = False
+
+
+class EngineSpec(Spec):
+    """An engine whose pods the package writes."""
+
+    kind: Annotated[EngineKind, _WORD]
+    image: Text
+    model: Text
+    launcher: Annotated[Launcher, _WORD] | None = None
+    parallelism: ParallelismSpec = Field(default_factory=ParallelismSpec)
+    port: Annotated[int, Field(ge=1, le=65535)] = 8080
+    extra_args: list[str] = []
+    hf_config: dict[str, Any] | None = None
+
+
+class ResourcesSpec(Spec):
+    """What each pod of an engine requests; limits equal requests."""
+
+    gpus_per_pod: Count = 1
+    gpu_resource: Annotated[str, Field(pattern=_RESOURCE)] = "nvidia.com/gpu"
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+    ephemeral_storage: Quantity | None = None
+    shm: Quantity | None = None
+
+
+class SecretKeySpec(Spec):
+    """A key of a Kubernetes Secret in the serving's namespace."""
+
+    name: Text
+    key: Text = "HF_TOKEN"
+
+
+class RoleSpec(Spec):
+    """One role: `replicas` engines of 1 + `worker_replicas` pods each."""
+
+    name: Label
+    replicas: Count = 1
+    worker_replicas: Count = 0
+    entry_template: PodTemplate | None = None
+    worker_template: PodTemplate | None = None
+    engine: EngineSpec | None = None
+    resources: ResourcesSpec | None = None
+    hugging_face_token: SecretKeySpec | None = None
+    overlay: PodTemplate | None = None
+    max_unavailable: Budget | None = None
+
+
+class GangPolicySpec(Spec):
+    """How much of a group must be placeable before any of it starts."""
+
+    min_role_replicas: dict[str, Count] = {}
+
+
+class TopologySpec(Spec):
+    """How close the pods of a group, or of a role instance, must be."""
+
+    mode: Annotated[TopologyMode, _WORD] = TopologyMode.HARD
+    highest_tier_allowed: Count | None = None
+    highest_tier_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+
+
+class NetworkTopologySpec(Spec):
+    """Topology of the whole group and of each role instance."""
+
+    group_policy: TopologySpec | None = None
+    role_policy: TopologySpec | None = None
+
+
+class RollingUpdateSpec(Spec):
+    """Budget of a rolling update over groups."""
+
+    max_unavailable: Budget = 1
+    max_surge: Budget | None = None
+    partition: Budget | None = None
+
+
+class RolloutStrategySpec(Spec):
+    """How a changed template reaches running groups."""
+
+    type: Annotated[RolloutType, _WORD] = RolloutType.SERVING_GROUP
+    rolling_update_configuration: RollingUpdateSpec | None = None
+
+
+class ExposeSpec(Spec):
+    """A front Service in front of the entry pods."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] = 80
+    target_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    role: Word | None = None
+
+
+class GroupSpec(Spec):
+    """What a ServingGroup alone takes: one gang of roles."""
+
+    name: ServiceName
+    namespace: Label = "default"
+    roles: Annotated[list[RoleSpec], Field(min_length=1)]
+    scheduler_name: Word = "volcano"
+    queue: QueueName | None = None
+    gang_policy: GangPolicySpec | None = None
+    network_topology: NetworkTopologySpec | None = None
+    ready_timeout_seconds: Positive = 1800
+    waivers: Waivers = {}
+
+
+class ModelServingSpec(GroupSpec):
+    """What a ModelServing takes."""
+
+    replicas: Count = 1
+    backend: Word = "native"
+    kthena_version: Annotated[KthenaVersion, _WORD] = KthenaVersion.V1_0
+    rollout_strategy: RolloutStrategySpec = Field(default_factory=RolloutStrategySpec)
+    recovery_policy: Annotated[RecoveryPolicy, _WORD] | None = None
+    restart_grace_period_seconds: Count | None = None
+    expose: ExposeSpec | None = None
+
+
+class StandaloneGroupSpec(GroupSpec):
+    """A ServingGroup used by itself."""
+
+    group: Count = 0
+
+
+class StandaloneRoleSpec(RoleSpec):
+    """A Role used by itself."""
+
+    serving: ServiceName
+    namespace: Label = "default"
+    group: Count = 0
+    scheduler_name: Word = "volcano"
+    pod_group: Label | None = None
+    ready_timeout_seconds: Positive = 1800
+    waivers: Waivers = {}
+
+
+class QueueSpec(Spec):
+    """A Volcano Queue."""
+
+    name: Annotated[str, Field(pattern=_SUBDOMAIN, max_length=253)]
+    weight: Annotated[int, Field(ge=1, le=65535)] = 1
+    reclaimable: bool = True
+    parent: QueueName | None = None
+    capability: dict[str, Amount] | None = None
+    deserved: dict[str, Amount] | None = None
+    guarantee: dict[str, Amount] | None = None

@@ -1,0 +1,157 @@
+"""From what a user wrote to a spec, or to findings that say what to write instead.
+
+Only the wording of structural refusals lives here: types, missing and unknown fields, ranges.
+"""
+
+import re
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from kthena_components.core.findings import Finding, SpecError, nearest, path_of
+from kthena_components.core.spec.model import NAME_PATTERNS, PATTERNS
+from kthena_components.core.values.display import show_value
+from kthena_components.core.values.unknown import is_late
+
+M = TypeVar("M", bound=BaseModel)
+
+_KINDS = {
+    "int": "a whole number",
+    "string": "text",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "a mapping",
+    "model": "a mapping of fields",
+    "float": "a number",
+}
+
+
+def parse_spec(model: type[M], data: object, subject: str = "") -> M:
+    """Read data into a model, or raise one SpecError that lists every finding."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise SpecError(translate(model, details), subject) from None
+
+
+def translate(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> list[Finding]:
+    """Word pydantic's errors as findings, one for each place."""
+    findings = [_finding(model, error) for error in errors]
+    return list({finding.path: finding for finding in reversed(findings)}.values())[::-1]
+
+
+def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
+    path, kind, value = path_of(error["loc"]), error["type"], error["input"]
+    if kind == "extra_forbidden":
+        return _unknown_field(model, error["loc"])
+    if kind == "missing":
+        return Finding(
+            path=path, seen="is missing", remedy=f"add '{error['loc'][-1]}'", rule="required"
+        )
+    if is_late(value):
+        return Finding(
+            path=path,
+            rule="known-when-planned",
+            seen="is an Output, whose value is not known while the plan is made; "
+            "counts and names decide how many resources there are",
+            remedy="pass a plain value, from the program or from the stack's config",
+        )
+    worded = _wrong_value(kind, value, error.get("ctx", {})) or _wrong_type(kind, value)
+    seen, remedy, rule = worded
+    return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+
+
+def _unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Finding:
+    name = str(location[-1])
+    fields = known_fields(model, location[:-1])
+    close = nearest(name, fields)
+    hint = f"write '{close}'" if close else f"remove it; known: {', '.join(sorted(fields))}"
+    return Finding(
+        path=path_of(location),
+        seen=f"there is no field '{name}' here",
+        remedy=hint,
+        rule="unknown-field",
+    )
+
+
+def _wrong_value(
+    kind: str, value: object, context: Mapping[str, Any]
+) -> tuple[str, str, str] | None:
+    """Word what is wrong with a value of the right type; None when the type is wrong."""
+    shown, words = show_value(value), ""
+    match kind:
+        case "greater_than_equal" | "less_than_equal":
+            words = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
+            remedy, rule = f"write {words}", "range"
+        case "enum":
+            known = re.findall(r"'([^']*)'", str(context["expected"]))
+            close = nearest(str(value), known)
+            words = "one of " + ", ".join(f"'{word}'" for word in known)
+            remedy, rule = f"write '{close}'" if close else "choose one of them", "known-value"
+        case "string_pattern_mismatch":
+            words = PATTERNS.get(context["pattern"], f"text that matches {context['pattern']}")
+            remedy, rule = _mended(str(value), context["pattern"]), "pattern"
+        case "value_error":
+            words, remedy, rule = str(context["error"]), "change it", "value"
+        case "string_too_short" | "too_short":
+            remedy, rule = "write some text" if value == "" else "give at least one", "length"
+        case "string_too_long":
+            return _too_long(str(value), context["max_length"])
+        case _:
+            return None
+    return f"is {shown}, but must be {words}" if words else "is empty", remedy, rule
+
+
+def _too_long(value: str, limit: int) -> tuple[str, str, str]:
+    seen = f"is {len(value)} characters long; at most {limit} are allowed"
+    return seen, f"shorten it by {len(value) - limit}", "length"
+
+
+def _mended(value: str, pattern: str) -> str:
+    """Say what to write instead of a text that does not match its pattern."""
+    plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
+    fitting = (word for word in (plain, f"r{plain}") if re.search(pattern, word))
+    close = next(fitting, None) if plain and pattern in NAME_PATTERNS else None
+    return f"write for example '{close}'" if close else "change it"
+
+
+def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
+    wanted = next((words for name, words in _KINDS.items() if kind.startswith(name)), "text")
+    remedy = f"write {wanted}"
+    if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
+        remedy = f"put it in quotes: '{value}'"
+    elif wanted == _KINDS["int"] and isinstance(value, str) and value.isdecimal():
+        remedy = f"write {value} without quotes"
+    return f"is {show_value(value)}, but must be {wanted}", remedy, "type"
+
+
+def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
+    """List the fields that may stand at a location below a model."""
+    annotation: Any = model
+    for part in location:
+        current = _model_in(annotation)
+        if isinstance(part, int) or current is None:
+            annotation = next(iter(typing.get_args(_unwrap(annotation))), None)
+        else:
+            field = current.model_fields.get(part)
+            annotation = field.annotation if field else None
+    found = _model_in(annotation)
+    return list(found.model_fields) if found else []
+
+
+def _unwrap(annotation: Any) -> Any:
+    """Take Annotated and `| None` off an annotation."""
+    while typing.get_origin(annotation) in {typing.Annotated, typing.Union, types.UnionType}:
+        options = [a for a in typing.get_args(annotation) if a is not type(None)]
+        annotation = options[0]
+    return annotation
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    plain = _unwrap(annotation)
+    return plain if isinstance(plain, type) and issubclass(plain, BaseModel) else None

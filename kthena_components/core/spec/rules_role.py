@@ -1,0 +1,215 @@
+"""Rules that hold inside one role about what starts its pods, whatever backend it goes to.
+
+Each function is one rule and gives its findings; ROLE_RULES is the list, with the rules about
+templates in template_rules.py.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.engines import counted_flags, unsupported
+from kthena_components.core.findings import Finding
+from kthena_components.core.models import shape_from_config
+from kthena_components.core.spec.launch import ENGINE_CONTAINER, launch_of
+from kthena_components.core.spec.model import ResourcesSpec, RoleSpec
+from kthena_components.core.spec.rules_template import TEMPLATE_RULES
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.unknown import Unknown
+
+_SGLANG_DATA = "sglang-data-multi-node"
+
+
+def template_or_engine(role: RoleSpec) -> Iterator[Finding]:
+    """A role gives its pods by templates or by an engine, never both and never neither.
+
+    Pass: an engine; an entry_template.
+    Fail: 1 engine and an entry_template; neither of them.
+    Level: mandatory.
+    Source: this package: two descriptions of one pod would contradict each other.
+    """
+    templates = [f for f in ("entry_template", "worker_template") if getattr(role, f) is not None]
+    if role.engine is None and role.entry_template is None:
+        yield Finding(
+            path="",
+            seen=f"role '{role.name}' has neither an entry_template nor an engine",
+            remedy="give one of them",
+            rule="template-or-engine",
+        )
+    if role.engine is not None and templates:
+        yield Finding(
+            path="",
+            rule="template-or-engine",
+            seen=f"role '{role.name}' has both an engine and {' and '.join(templates)}, "
+            "and only one can write the pods",
+            remedy="remove one; overlay changes single fields of an engine's pods",
+        )
+
+
+def engine_only_field(role: RoleSpec) -> Iterator[Finding]:
+    """Fields about an engine's pods stand beside an engine: a template is passed through untouched.
+
+    Pass: resources.gpus_per_pod 8 with an engine.
+    Fail: resources, hugging_face_token or overlay with an entry_template.
+    Level: mandatory.
+    Source: this package: a field without an effect would be dropped silently.
+    """
+    if role.engine is not None:
+        return
+    for field in ("resources", "hugging_face_token", "overlay"):
+        if getattr(role, field) is not None:
+            yield Finding(
+                path=field,
+                rule="engine-only-field",
+                seen="is given without an engine, and a template is passed through untouched",
+                remedy="write it into the template, or use an engine",
+            )
+
+
+def engine_launch(role: RoleSpec) -> Iterator[Finding]:
+    """The engine can be started in the shape that is asked for, at a port that is free.
+
+    The release that the tag of the engine's own image states must have what is asked for. For
+    several pods of vLLM: --nnodes, with launcher native, since 0.11.1; multi-node-serving.sh, with
+    launcher ray, since 0.8.0, and in 0.11.1 the workers of a copy that Ray spreads over pods end.
+    An image that states no release is taken for the newest.
+
+    Pass: vLLM with launcher ray or native; port 8080; 2 pods of vllm/vllm-openai:v0.33.0, native.
+    Fail: SGLang with launcher ray; port 6379 with Ray over 2 pods; 2 pods of v0.11.0, native.
+    Level: mandatory.
+    Source: vllm/config/parallel.py, vllm/engine/arg_utils.py and vllm/v1/worker/gpu_worker.py
+    init_device; sglang/srt/server_args.py; this package: core/engines.
+    """
+    yield from (found for found in _refused(role) if found.rule != _SGLANG_DATA)
+
+
+def sglang_data_multi_node(role: RoleSpec) -> Iterator[Finding]:
+    """SGLang's copies of a model lie within one pod: over several pods, data is 1.
+
+    Pass: tensor 16, data 1 over 2 pods; tensor 4, data 2 in 1 pod.
+    Fail: tensor 8, data 2 over 2 pods.
+    Level: mandatory, because SGLang refuses it when it starts.
+    Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
+    """
+    yield from (found for found in _refused(role) if found.rule == _SGLANG_DATA)
+
+
+def _refused(role: RoleSpec) -> Iterator[Finding]:
+    for field, seen, remedy, rule in unsupported(launch_of(role)) if role.engine else ():
+        yield Finding(path=f"engine.{field}", seen=seen, remedy=remedy, rule=rule)
+
+
+def counted_flag(role: RoleSpec) -> Iterator[Finding]:
+    """No flag of extra_args states what the package counts itself and writes once.
+
+    Pass: extra_args --max-num-seqs=8.
+    Fail: extra_args --tensor-parallel-size=4, or -tp 4, or --port=8000.
+    Level: mandatory.
+    Source: this package: of a flag that stands twice, engines take the last.
+    """
+    for flag in counted_flags(role.engine.extra_args, role.engine.kind) if role.engine else ():
+        yield Finding(
+            path="engine.extra_args",
+            rule="counted-flag",
+            seen=f"'{flag}' states what the package counts itself",
+            remedy="remove it and use engine.parallelism, launcher, port or model",
+        )
+
+
+def hf_config_shape(role: RoleSpec) -> Iterator[Finding]:
+    """The hf_config of an engine states the model's attention heads and layers.
+
+    A model that sees or hears states them in text_config. Without them there is no shape that a
+    parallel size could be compared with.
+
+    Pass: num_attention_heads 64 and num_hidden_layers 80.
+    Fail: num_hidden_layers 80 alone.
+    Source: transformers, PretrainedConfig; vllm/config/model.py get_total_num_attention_heads.
+    """
+    config = role.engine.hf_config if role.engine else None
+    shape = None if config is None else shape_from_config(config)
+    if isinstance(shape, Unknown):
+        yield Finding(
+            path="engine.hf_config",
+            seen=shape.because,
+            remedy="write the whole config.json of the model, or remove it",
+            rule="hf-config-shape",
+        )
+
+
+def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
+    """An overlay changes anything but what is counted: GPUs, commands, and injected variables.
+
+    Pass: an overlay with a limit of memory 4Gi, or imagePullPolicy.
+    Fail: an overlay with command, args, nvidia.com/gpu 4, or the variable GROUP_SIZE.
+    Level: mandatory.
+    Source: this package: other numbers than those that were judged would reach the cluster.
+    """
+    overlay = role.overlay or {}
+    spec = overlay.get("spec")
+    if "spec" in overlay and spec is None:
+        yield _counted("overlay.spec")
+    containers = (spec or {}).get("containers")
+    if "containers" in (spec or {}) and containers is None:
+        yield _counted("overlay.spec.containers")
+    for container in containers or []:
+        if container["name"] == ENGINE_CONTAINER:
+            path = f"overlay.spec.containers[{ENGINE_CONTAINER}]"
+            yield from (_counted(f"{path}.{at}", use) for at, use in _counted_in(role, container))
+
+
+def _counted_in(role: RoleSpec, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give what an overlay of the engine's container must leave alone, and what to use instead."""
+    for field in ("command", "args"):
+        if field in container:
+            yield field, "engine.parallelism and engine.extra_args"
+    resources = container.get("resources", {})
+    if resources is None:
+        yield "resources", ""
+    gpu = (role.resources or ResourcesSpec()).gpu_resource
+    for kind, amounts in (resources or {}).items():
+        if amounts is None:
+            yield f"resources.{kind}", ""
+        elif isinstance(amounts, Mapping) and any(k == gpu or is_accelerator(k) for k in amounts):
+            yield f"resources.{kind}", "resources.gpus_per_pod"
+    for variable in container.get("env") or []:
+        if variable["name"] in naming.INJECTED_ENV:
+            yield f"env[{variable['name']}]", ""
+
+
+def _counted(path: str, instead: str = "") -> Finding:
+    return Finding(
+        path=path,
+        rule="overlay-counted",
+        seen="an overlay may change every field of the pod except what the package counts: "
+        "GPUs, commands and injected variables",
+        remedy=f"use {instead}" if instead else "remove it",
+    )
+
+
+ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
+    template_or_engine,
+    engine_only_field,
+    *TEMPLATE_RULES,
+    engine_launch,
+    sglang_data_multi_node,
+    counted_flag,
+    hf_config_shape,
+    overlay_counted,
+)
+
+BLOCKING = frozenset(
+    {
+        "role-names-unique",
+        "template-or-engine",
+        "worker-template",
+        "template-containers",
+        "template-parts",
+        "data-parallel-layout",
+        "sglang-data-multi-node",
+        "engine-launch",
+        "counted-flag",
+        "overlay-counted",
+    }
+)
+"""Rules without which no plan can be made, so that the checks on a plan have to wait."""

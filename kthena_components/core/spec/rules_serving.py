@@ -1,0 +1,208 @@
+"""Rules that hold between fields of a spec, whatever backend it goes to.
+
+Each function is one rule and gives its findings; RULES is the list. What one backend cannot
+express is in that backend's file.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from kthena_components.core.findings import Finding, count_of, suggest
+from kthena_components.core.spec.model import (
+    ModelServingSpec,
+    NetworkTopologySpec,
+    RoleSpec,
+    TopologyMode,
+    TopologySpec,
+)
+from kthena_components.core.spec.rules_role import ROLE_RULES
+from kthena_components.core.spec.rules_rollout import ROLLOUT_RULES, role_budget
+from kthena_components.core.spec.rules_template import template_scheduler
+
+
+def check_spec(
+    spec: ModelServingSpec, *, alone: bool = False, role_path: str | None = None
+) -> list[Finding]:
+    """Judge a spec by every rule.
+
+    Args:
+        spec: the serving, or what a group or a role used by itself would be one of.
+        alone: whether it is such a group or role. It has no rollout that a rule could go by.
+        role_path: where a role used by itself stands, instead of `roles[i]`.
+    """
+    findings = [finding for rule in RULES for finding in rule(spec)]
+    for index, role in enumerate(spec.roles):
+        prefix = f"roles[{index}]" if role_path is None else role_path
+        found = [finding for rule in ROLE_RULES for finding in rule(role)]
+        found += template_scheduler(role, spec.scheduler_name)
+        found += [] if alone else role_budget(spec, role)
+        findings.extend(finding.under(prefix) for finding in found)
+    return findings
+
+
+def role_names_unique(spec: ModelServingSpec) -> Iterator[Finding]:
+    """Each role name occurs once: names of pods and Services are made from it.
+
+    Pass: 2 roles, prefill and decode.
+    Fail: 2 roles named server.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go, the CEL rule of
+    ServingGroup.Roles; this package: core/naming.py.
+    """
+    for name, count in Counter(role.name for role in spec.roles).items():
+        if count > 1:
+            at = [i for i, role in enumerate(spec.roles) if role.name == name]
+            yield Finding(
+                path=f"roles[{at[1]}].name",
+                rule="role-names-unique",
+                seen=f"{count} roles have the name '{name}' "
+                f"({', '.join(f'roles[{i}]' for i in at)}), and role names must be unique",
+                remedy="rename all but one",
+            )
+
+
+def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
+    """A gang minimum names a role and is at most that role's replicas.
+
+    Pass: min_role_replicas server 2, role server with 2 replicas.
+    Fail: server 3 of 2 replicas; a minimum for serve, where the role is server.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateGangPolicy.
+    """
+    replicas = {role.name: role.replicas for role in spec.roles}
+    for name, minimum in (spec.gang_policy.min_role_replicas if spec.gang_policy else {}).items():
+        path = f"gang_policy.min_role_replicas.{name}"
+        if name not in replicas:
+            yield Finding(
+                path=path,
+                seen=f"there is no role '{name}'",
+                remedy=suggest(name, replicas),
+                rule="gang-minimum",
+            )
+        elif minimum > replicas[name]:
+            yield Finding(
+                path=path,
+                rule="gang-minimum",
+                seen=f"is {minimum}, but role '{name}' has {count_of(replicas[name], 'replica')}, "
+                "so the group could never start",
+                remedy=f"write at most {replicas[name]}",
+            )
+
+
+def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
+    """A topology has exactly one cap, and a hard one can be satisfied.
+
+    Volcano drops a hard constraint without a cap, and never places one with cap 0.
+
+    Pass: mode hard, highest_tier_allowed 1.
+    Fail: mode hard alone; highest_tier_allowed 0; a tier and a name of a tier.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go and
+    pkg/scheduler/api/job_info.go IsHardTopologyMode.
+    """
+    topology = spec.network_topology or NetworkTopologySpec()
+    for field in ("group_policy", "role_policy"):
+        policy: TopologySpec | None = getattr(topology, field)
+        if policy is None:
+            continue
+        tier, name = policy.highest_tier_allowed, policy.highest_tier_name
+        path, hard = f"network_topology.{field}", policy.mode is TopologyMode.HARD
+        if tier is not None and name is not None:
+            seen = f"both highest_tier_allowed ({tier}) and highest_tier_name ('{name}') are given"
+            seen, remedy = f"{seen}, and Volcano takes one or the other", "remove one of them"
+        elif hard and tier is None and name is None:
+            seen = "mode is hard but no tier is given, so Volcano would drop the whole constraint"
+            remedy = "give highest_tier_allowed, for example 1 for the closest tier"
+        elif hard and tier == 0:
+            path = f"{path}.highest_tier_allowed"
+            seen = "is 0, below the closest tier, so Volcano would never place the group"
+            remedy = "write 1 for the closest tier"
+        else:
+            continue
+        yield Finding(path=path, seen=seen, remedy=remedy, rule="topology-cap-stated")
+
+
+def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
+    """Gang, topology and queue are Volcano's: another scheduler would ignore them.
+
+    Pass: scheduler_name volcano with gang_policy.
+    Fail: scheduler_name default-scheduler with gang_policy, network_topology or queue.
+    Level: mandatory.
+    Source: this package: the PodGroup that holds them is Volcano's, which no other scheduler reads.
+    """
+    if spec.scheduler_name == "volcano":
+        return
+    for field in ("gang_policy", "network_topology", "queue"):
+        if getattr(spec, field) is not None:
+            yield Finding(
+                path=field,
+                rule="volcano-scheduler",
+                seen=f"is given, but scheduler_name is '{spec.scheduler_name}', and only Volcano "
+                "reads it",
+                remedy="write scheduler_name: volcano, or remove the field",
+            )
+
+
+def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
+    """The front Service points at one role: chance must not choose between prefill and decode.
+
+    Pass: expose without a role, 1 role; expose.role decode, roles prefill and decode.
+    Fail: expose without a role, 2 roles; expose.role serve, role server.
+    Level: mandatory.
+    Source: this package: a Service takes any pod that its selector finds.
+    """
+    if spec.expose is None:
+        return
+    names = [role.name for role in spec.roles]
+    if spec.expose.role is None and len(names) > 1:
+        yield Finding(
+            path="expose.role",
+            rule="expose-role",
+            seen=f"is missing, and there are {len(names)} roles ({', '.join(names)}) "
+            "to send requests to",
+            remedy="name the role whose entry pods answer",
+        )
+    elif spec.expose.role is not None and spec.expose.role not in names:
+        yield Finding(
+            path="expose.role",
+            seen=f"there is no role '{spec.expose.role}'",
+            remedy=suggest(spec.expose.role, names),
+            rule="expose-role",
+        )
+
+
+def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
+    """The front Service sends to the port that the engine listens on.
+
+    Pass: expose.target_port 8080, engine.port 8080; no target_port.
+    Fail: expose.target_port 8000, engine.port 8080.
+    Level: mandatory.
+    Source: this package: the engine's port is written into its command line.
+    """
+    stated = spec.expose.target_port if spec.expose else None
+    role = exposed_role(spec)
+    if stated is not None and role and role.engine and role.engine.port != stated:
+        yield Finding(
+            path="expose.target_port",
+            rule="expose-port",
+            seen=f"is {stated}, but the engine of role '{role.name}' listens on {role.engine.port}",
+            remedy=f"remove it, or write {role.engine.port}",
+        )
+
+
+def exposed_role(spec: ModelServingSpec) -> RoleSpec | None:
+    """Find the role that the front Service points at."""
+    name = spec.expose.role if spec.expose else None
+    named = [role for role in spec.roles if name in {None, role.name}]
+    return named[0] if len(named) == 1 else None
+
+
+RULES: tuple[Callable[[ModelServingSpec], Iterator[Finding]], ...] = (
+    role_names_unique,
+    gang_minimum,
+    topology_cap_stated,
+    volcano_scheduler,
+    *ROLLOUT_RULES,
+    expose_role,
+    expose_port,
+)

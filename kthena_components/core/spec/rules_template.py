@@ -1,0 +1,176 @@
+"""Rules about the pod templates that a role gives, whatever backend it goes to.
+
+Each function is one rule and gives its findings; TEMPLATE_RULES is the list.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.spec.model import RoleSpec
+from kthena_components.core.values.display import show_value
+from kthena_components.core.values.unknown import is_late
+
+_TEMPLATE = ("metadata", "spec")
+_METADATA = ("annotations", "labels")
+
+
+def worker_template(role: RoleSpec) -> Iterator[Finding]:
+    """Workers need a template.
+
+    Pass: worker_replicas 1 and a worker_template; worker_replicas 0.
+    Fail: worker_replicas 1 and an entry_template alone.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
+    """
+    templates = role.engine is None and role.entry_template is not None
+    if templates and role.worker_replicas and role.worker_template is None:
+        yield Finding(
+            path="worker_template",
+            rule="worker-template",
+            seen=f"is missing, but worker_replicas is {role.worker_replicas}",
+            remedy="add worker_template, or write worker_replicas: 0",
+        )
+
+
+def template_parts(role: RoleSpec) -> Iterator[Finding]:
+    """A template has metadata and a spec; of its metadata, only what reaches the pods is taken.
+
+    Pass: metadata.labels, metadata.annotations and spec.
+    Fail: metadata.name; status; the key 1, which YAML reads as a number.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go PodTemplateSpec.
+    """
+    for field in ("entry_template", "worker_template", "overlay"):
+        template = getattr(role, field) or {}
+        for part, known in ((template, _TEMPLATE), (template.get("metadata") or {}, _METADATA)):
+            path = field if part is template else f"{field}.metadata"
+            for key in sorted(key for key in part if isinstance(key, str) and key not in known):
+                yield Finding(
+                    path=f"{path}.{key}",
+                    seen=f"'{key}' is nothing that a pod template passes on to its pods",
+                    remedy=f"remove it; known: {', '.join(known)}",
+                    rule="template-parts",
+                )
+        yield from _odd_keys(field, template)
+
+
+def _odd_keys(path: str, value: Any) -> Iterator[Finding]:
+    """Refuse keys that YAML reads as something else than text: Kubernetes has no such fields."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _odd_keys(f"{path}[{index}]", item)
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        if not isinstance(key, str):
+            yield Finding(
+                path=path,
+                seen=f"has the key {key}, and every key must be text",
+                remedy=f"put it in quotes: '{key}'",
+                rule="template-parts",
+            )
+        yield from _odd_keys(f"{path}.{key}", item)
+
+
+def template_containers(role: RoleSpec) -> Iterator[Finding]:
+    """A template has containers, where pods are made of it.
+
+    Pass: 1 container; no container in the worker_template of 0 workers.
+    Fail: containers [] in the entry_template.
+    Level: mandatory.
+    Source: kubernetes pkg/apis/core/validation/validation.go validateContainers.
+    """
+    for field, containers in _containers(role):
+        if not containers:
+            yield Finding(
+                path=f"{field}.spec.containers",
+                seen="is empty or missing, so there is nothing to run",
+                remedy="give at least one container",
+                rule="template-containers",
+            )
+
+
+def container_image(role: RoleSpec) -> Iterator[Finding]:
+    """An image that is given is a name without blanks.
+
+    Pass: nginx:1.29; no image, which a controller may fill in.
+    Fail: an empty name; a name with 1 blank, as in "nginx: 1.29".
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateImageField.
+    """
+    for field, containers in _containers(role):
+        for index, container in enumerate(containers):
+            image = container.get("image")
+            if image is not None and (not image or re.search(r"\s", image)):
+                yield Finding(
+                    path=f"{field}.spec.containers[{index}].image",
+                    seen=f"is '{image}', and an image is a name without blanks",
+                    remedy="write it as registry/name:tag",
+                    rule="container-image",
+                )
+
+
+def _containers(role: RoleSpec) -> Iterator[tuple[str, list[Any]]]:
+    """Give the containers of each template that pods are made of."""
+    for field in ("entry_template", "worker_template"):
+        template = getattr(role, field)
+        if template is not None and (field == "entry_template" or role.worker_replicas):
+            yield field, (template.get("spec") or {}).get("containers") or []
+
+
+def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
+    """A template names no other scheduler than its serving does: the serving's is used.
+
+    Pass: no schedulerName, or volcano in both.
+    Fail: schedulerName default-scheduler in a template, scheduler_name volcano of its serving.
+    Level: mandatory; not checked where the name is not known yet.
+    Source: this package: the pods of 1 gang wait for one scheduler.
+    """
+    for field in ("entry_template", "worker_template", "overlay"):
+        stated = ((getattr(role, field) or {}).get("spec") or {}).get("schedulerName")
+        if is_late(stated):
+            yield Finding(
+                path=f"{field}.spec.schedulerName",
+                rule="template-scheduler",
+                seen="was not checked, because it is an output that only the deployment knows; all "
+                f"pods get the serving's scheduler_name, which is '{scheduler}'",
+                level=Level.UNKNOWN,
+            )
+        elif stated is not None and stated != scheduler:
+            yield Finding(
+                path=f"{field}.spec.schedulerName",
+                rule="template-scheduler",
+                seen=f"is {show_value(stated)}, but all pods get the serving's scheduler_name, "
+                f"which is '{scheduler}'",
+                remedy="remove it, or write it as the serving's scheduler_name",
+            )
+
+
+def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
+    """A template does not set the labels that select the pods.
+
+    Pass: label app of your own.
+    Fail: label modelserving.volcano.sh/role.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/labels.go; this package: core/naming.py.
+    """
+    for field in ("entry_template", "worker_template", "overlay"):
+        labels = ((getattr(role, field) or {}).get("metadata") or {}).get("labels") or {}
+        for label in sorted((naming.KTHENA_LABELS | {naming.WORKER}).intersection(labels)):
+            yield Finding(
+                path=f"{field}.metadata.labels",
+                rule="reserved-labels",
+                seen=f"label '{label}' is set here, but it is how the pods of a group are found",
+                remedy="remove it, or use a label of your own",
+            )
+
+
+TEMPLATE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
+    worker_template,
+    template_parts,
+    template_containers,
+    container_image,
+    reserved_labels,
+)
+"""Every rule but template_scheduler, which needs the serving's scheduler as well."""

@@ -1,0 +1,75 @@
+"""Lay a patch of a pod template over the template, where the outcome is certain.
+
+Controllers merge such patches strategically. What this cannot reproduce exactly, such as a
+directive of the patch, makes the outcome unknown instead of nearly right.
+Source: k8s.io/apimachinery pkg/util/strategicpatch.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kthena_components.core.templates.overlay import MERGE_KEYS, lay_over
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, is_late
+
+HIDDEN = f"{LATE_OPEN}0{LATE_CLOSE}"
+"""Stands for a template that cannot be told."""
+_DEEPEST = 40
+
+
+def patched(template: object, *patches: object) -> object:
+    """Give a template with patches laid over it, one after the other.
+
+    Returns HIDDEN when a patch is not known yet, is no map, or holds what cannot be merged here.
+    """
+    for patch in patches:
+        if patch is None:
+            continue
+        if not isinstance(template, Mapping) or not isinstance(patch, Mapping):
+            return HIDDEN
+        if not (_is_plain(patch) and _is_plain(template)) or _hides(template, patch):
+            return HIDDEN
+        template = lay_over(template, patch)
+    return template
+
+
+def _is_plain(value: Mapping[Any, Any], depth: int = 0) -> bool:
+    """Tell whether nothing in a map needs more than merging maps and named lists."""
+    if depth > _DEEPEST:
+        return False
+    for key, item in value.items():
+        if not isinstance(key, str) or key.startswith("$"):
+            return False
+        if isinstance(item, Mapping) and not _is_plain(item, depth + 1):
+            return False
+        if key in MERGE_KEYS and not _is_named(item, MERGE_KEYS[key], depth):
+            return False
+    return True
+
+
+def _hides(base: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+    """Tell whether something that is not known yet stands where a patch merges."""
+    for key, change in patch.items():
+        old = base.get(key)
+        if is_late(old) and isinstance(change, Mapping | list | tuple):
+            return True
+        if isinstance(old, Mapping) and isinstance(change, Mapping) and _hides(old, change):
+            return True
+        if key in MERGE_KEYS and isinstance(old, list | tuple) and isinstance(change, list | tuple):
+            named = {item[MERGE_KEYS[key]]: item for item in old}
+            pairs = ((named.get(item[MERGE_KEYS[key]]), item) for item in change)
+            if any(found is not None and _hides(found, item) for found, item in pairs):
+                return True
+    return False
+
+
+def _is_named(items: object, key: str, depth: int) -> bool:
+    """Tell whether a list can be merged by a key: each item is a map that has it."""
+    if items is None:
+        return True
+    if not isinstance(items, list | tuple):
+        return False
+    for item in items:
+        name = item.get(key) if isinstance(item, Mapping) else None
+        if not isinstance(name, str | int) or is_late(name) or not _is_plain(item, depth + 1):
+            return False
+    return True

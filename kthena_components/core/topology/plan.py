@@ -1,0 +1,115 @@
+"""From a HyperNode topology to the HyperNodes in the order in which they are applied.
+
+Volcano accepts nearly every tree and then ignores what it cannot use, so the whole tree is
+judged: each entry alone here, then all together in topology_tree.py. Inventories come in through
+topology_spec.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.findings import Finding, Level, SpecError
+from kthena_components.core.topology.spec import (
+    HyperNodeSpec,
+    HyperNodeTopologySpec,
+    check_inventory,
+    check_name,
+    check_node_name,
+    check_regex,
+    expand_inventory,
+)
+from kthena_components.core.topology.tree import check_tree, place_of
+
+DISCOVERY_LABEL = "volcano.sh/network-topology-source"
+MEMBER_KINDS = ("nodes", "node_regex", "node_labels", "children")
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyPlan:
+    """All HyperNodes: leaves first, then tier by tier, so that no parent precedes a child."""
+
+    hyper_nodes: tuple[HyperNodeSpec, ...]
+
+    @property
+    def tiers(self) -> dict[int, str | None]:
+        """The tiers in ascending order, each with the first name that it was given."""
+        names: dict[int, str | None] = {}
+        for entry in sorted(self.hyper_nodes, key=lambda entry: entry.tier):
+            names[entry.tier] = names.get(entry.tier) or entry.tier_name
+        return names
+
+    @property
+    def lowest_tier(self) -> int:
+        """The closest tier."""
+        return min(self.tiers)
+
+    @property
+    def highest_tier(self) -> int:
+        """The farthest tier; Volcano's virtual root over all nodes is one above it."""
+        return max(self.tiers)
+
+    def tier_of(self, tier_name: str) -> int | None:
+        """Resolve a tier name as the scheduler does, or None when no HyperNode has it."""
+        named = (entry.tier for entry in self.hyper_nodes if entry.tier_name == tier_name)
+        return next(named, None)
+
+
+def build_topology(spec: HyperNodeTopologySpec) -> TopologyPlan:
+    """Order the HyperNodes of a topology; those of equal rank stay in the order of the input.
+
+    Raises:
+        SpecError: with every mandatory finding, when there is one.
+    """
+    refusals = [finding for finding in check_topology(spec) if finding.level is Level.MANDATORY]
+    if refusals:
+        raise SpecError(refusals)
+    entries = expand_inventory(spec.inventory) if spec.inventory else spec.hyper_nodes
+    # A parent's tier is above its children's, so this order needs no walk of the tree.
+    ordered = sorted(entries, key=lambda entry: (bool(entry.children), entry.tier))
+    return TopologyPlan(tuple(ordered))
+
+
+def check_topology(spec: HyperNodeTopologySpec) -> list[Finding]:
+    """Say everything that is wrong with a topology."""
+    if bool(spec.hyper_nodes) == bool(spec.inventory):
+        both = "are both given" if spec.inventory else "are both empty"
+        return [
+            Finding(
+                path="", seen=f"hyper_nodes and inventory {both}, but a topology has one of them",
+                remedy="list HyperNodes in hyper_nodes, or nodes and tiers in inventory",
+                rule="hypernode-source",
+            )
+        ]  # fmt: skip
+    if spec.inventory:
+        return check_inventory(spec.inventory)
+    entries = spec.hyper_nodes
+    alone = [f for i, entry in enumerate(entries) for f in _check_entry(entry, place_of(i))]
+    return alone + check_tree(entries)
+
+
+def _check_entry(entry: HyperNodeSpec, path: str) -> Iterator[Finding]:
+    yield from check_name(entry.name, f"{path}.name")
+    if DISCOVERY_LABEL in entry.labels:
+        yield Finding(
+            path=f"{path}.labels", rule="hypernode-discovery-label",
+            seen=f"'{DISCOVERY_LABEL}' marks what Volcano's discovery made, and discovery deletes "
+            "a HyperNode with this label that it does not find itself",
+            remedy="remove the label",
+        )  # fmt: skip
+    yield from _check_kind(entry, path)
+    if entry.node_regex:
+        yield from check_regex(entry.node_regex, f"{path}.node_regex")
+    for index, node in enumerate(entry.nodes):
+        yield from check_node_name(node, f"{path}.nodes[{index}]")
+
+
+def _check_kind(entry: HyperNodeSpec, path: str) -> Iterator[Finding]:
+    kinds = [kind for kind in MEMBER_KINDS if getattr(entry, kind)]
+    if len(kinds) != 1:
+        yield Finding(
+            path=path, rule="hypernode-members",
+            seen=f"'{entry.name}' has {' and '.join(kinds) or 'no members'}, but a HyperNode has "
+            "members of exactly one kind",
+            remedy=f"keep one of {' and '.join(kinds)}" if kinds
+            else f"give one of {', '.join(MEMBER_KINDS)}",
+        )  # fmt: skip

@@ -1,0 +1,275 @@
+"""What a user may ask of a HyperNode topology, which topology.py judges; and its inventory."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field
+
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.naming import DNS_LABEL, NAME_LIMIT, dns_name, is_dns_name
+from kthena_components.core.spec.model import PATTERNS, Count, Spec, Text
+from kthena_components.core.values.go_regex import anchored, trouble_in_go
+from kthena_components.core.values.unknown import LATE_OPEN, is_late
+
+DNS_1123 = (
+    f"a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' and '.', "
+    "each part starting and ending with a letter or digit)"
+)
+
+Word = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
+
+_LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{LATE_OPEN}"  # or it comes late
+
+PATTERNS[_LABEL_VALUE] = "letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+
+LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=DNS_LABEL)]
+
+# Go's regexp has neither, and Volcano's webhook refuses a pattern that does not compile.
+_NOT_IN_GO = re.compile(r"\(\?<?[=!]|\\[1-9]")
+
+
+class HyperNodeSpec(Spec):
+    """One network domain; exactly one of the last four fields says what is in it.
+
+    A parent lists the name in a member's exactMatch, so it is bound twice to a DNS-1123 subdomain
+    of at most 253 characters: as the object's name and as that selector's.
+    """
+
+    name: str
+    tier: Count
+    """Lower is closer. The lowest is usually 1."""
+    tier_name: Word | None = None
+    labels: dict[str, LabelValue] = Field(default_factory=dict)
+    nodes: list[str] = Field(default_factory=list)
+    node_regex: Text | None = None
+    node_labels: dict[str, LabelValue] = Field(default_factory=dict)
+    children: list[str] = Field(default_factory=list)
+
+
+class InventoryNodeSpec(Spec):
+    """One node, with at least the labels that the tiers name."""
+
+    name: str
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class InventoryTierSpec(Spec):
+    """One tier: each value of a node label is a HyperNode."""
+
+    label: Word
+    tier_name: Word | None = None
+
+    @property
+    def title(self) -> str:
+        """The tier's name: as given, or the label key after its `/`."""
+        return self.tier_name or self.label.rpartition("/")[2] or self.label
+
+    def domain(self, value: str) -> str:
+        """Name the HyperNode of a label value."""
+        return dns_name(f"{self.title}-{value}")
+
+
+class InventorySpec(Spec):
+    """Nodes, and the labels from the closest domain to the farthest, which become tiers 1 to n."""
+
+    nodes: Annotated[list[InventoryNodeSpec], Field(min_length=1)]
+    tiers: Annotated[list[InventoryTierSpec], Field(min_length=1)]
+
+
+class HyperNodeTopologySpec(Spec):
+    """The network of a cluster, from exactly one of two sources."""
+
+    hyper_nodes: list[HyperNodeSpec] = Field(default_factory=list)
+    inventory: InventorySpec | None = None
+
+
+def not_judged(path: str) -> Finding:
+    """Say that a value comes too late for a check."""
+    return Finding(
+        path=path, seen="not checked, because the value is known only after the deployment",
+        rule="hypernode-late-value", level=Level.UNKNOWN,
+    )  # fmt: skip
+
+
+def must_be_known(path: str, use: str) -> Finding:
+    """Refuse a name that comes too late for the tree."""
+    return Finding(
+        path=path, seen=f"the value is known only after the deployment, but {use}",
+        remedy="write it as plain text", rule="known-when-planned",
+    )  # fmt: skip
+
+
+def check_name(name: str, path: str) -> Iterator[Finding]:
+    """Say when a HyperNode cannot have a name."""
+    if is_late(name):
+        yield must_be_known(path, "parents list their children by name")
+    elif not is_dns_name(name):
+        yield Finding(
+            path=path, seen=f"'{name}' is not {DNS_1123}, as the name of a HyperNode is",
+            remedy=f"write '{dns_name(name[:NAME_LIMIT]) or 'rack-1'}'", rule="hypernode-name",
+        )  # fmt: skip
+
+
+def check_node_name(name: str, path: str) -> Iterator[Finding]:
+    """Say when no Kubernetes node can have a name."""
+    if is_late(name):
+        yield not_judged(path)
+    elif not is_dns_name(name):
+        yield Finding(
+            path=path, seen=f"'{name}' is not {DNS_1123}, so no node has this name",
+            remedy="write the name that 'kubectl get nodes' shows", rule="hypernode-node-name",
+        )  # fmt: skip
+
+
+def check_regex(pattern: str, path: str) -> Iterator[Finding]:
+    """Say when Volcano would read a node pattern otherwise than it looks, or not at all."""
+    level = Level.MANDATORY
+    if is_late(pattern):
+        yield not_judged(path)
+        return
+    trouble = trouble_in_go(pattern)
+    if trouble and (alien := _NOT_IN_GO.search(pattern)):
+        seen = f"'{pattern}' contains '{alien[0]}': Go has no look-around and no back-references"
+        remedy = "write the pattern without it, or list the nodes"
+    elif trouble:
+        seen = f"Go cannot read '{pattern}' ({trouble}), and Volcano's webhook refuses it"
+        remedy = "write it otherwise, or list the nodes"
+    elif whole := anchored(pattern):
+        seen = f"'{pattern}' does not reach from ^ to $ in every alternative, but Volcano finds "
+        seen += "a pattern anywhere in a node's name"
+        remedy = f"write '{whole}', with .* where any text may stand"
+    elif trouble := _trouble_in_python(pattern):
+        level = Level.ADVISORY
+        seen = f"Go reads '{pattern}' and Python does not ({trouble}), so its nodes are not checked"
+        remedy = "write it in a way that both read, or list the nodes"
+    else:
+        return
+    yield Finding(path=path, seen=seen, remedy=remedy, rule="hypernode-node-regex", level=level)
+
+
+def check_inventory(inventory: InventorySpec) -> list[Finding]:
+    """Say everything that keeps an inventory from being a tree."""
+    findings = [
+        *_check_tiers(inventory),
+        *_check_nodes(inventory),
+        *_check_labels_present(inventory),
+    ]
+    if any(finding.level is Level.MANDATORY for finding in findings):
+        return findings  # names and parents come from labels that may be missing
+    return [*findings, *_check_one_parent(inventory), *_check_names_apart(inventory)]
+
+
+def expand_inventory(inventory: InventorySpec) -> list[HyperNodeSpec]:
+    """Make the HyperNodes of an inventory in which nothing was found, tier by tier."""
+    levels: list[dict[str, dict[str, None]]] = [{} for _ in inventory.tiers]
+    for node in inventory.nodes:
+        domains = [tier.domain(node.labels[tier.label]) for tier in inventory.tiers]
+        for level, (member, domain) in zip(levels, pairwise([node.name, *domains]), strict=True):
+            level.setdefault(domain, {})[member] = None
+    return [
+        HyperNodeSpec(
+            name=domain,
+            tier=index + 1,
+            tier_name=tier.title,
+            nodes=[] if index else list(members),
+            children=list(members) if index else [],
+        )
+        for index, (tier, level) in enumerate(zip(inventory.tiers, levels, strict=True))
+        for domain, members in level.items()
+    ]
+
+
+def _trouble_in_python(pattern: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # [[:alpha:]] is doubtful to Python, and good Go
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error)
+    return ""
+
+
+def _check_tiers(inventory: InventorySpec) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for t, tier in enumerate(inventory.tiers):
+        path = f"inventory.tiers[{t}]"
+        if is_late(tier.label) or is_late(tier.title):
+            yield must_be_known(path, "HyperNodes are named after it")
+        elif first.setdefault(tier.title, t) != t:
+            yield Finding(
+                path=path, rule="hypernode-tier-name",
+                seen=f"'{tier.title}' is already the name of tier {first[tier.title] + 1}, but a "
+                "tier name stands for one tier",
+                remedy=f"give tier {t + 1} a tier_name of its own, or remove it",
+            )  # fmt: skip
+
+
+def _check_nodes(inventory: InventorySpec) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for i, node in enumerate(inventory.nodes):
+        path = f"inventory.nodes[{i}].name"
+        yield from check_node_name(node.name, path)
+        if first.setdefault(node.name, i) != i:
+            yield Finding(
+                path=path, rule="inventory-node-twice",
+                seen=f"'{node.name}' is already the name of inventory.nodes[{first[node.name]}], "
+                "but a node stands in one place",
+                remedy="remove one of the two",
+            )  # fmt: skip
+
+
+def _check_labels_present(inventory: InventorySpec) -> Iterator[Finding]:
+    for i, node in enumerate(inventory.nodes):
+        for tier in inventory.tiers:
+            value = node.labels.get(tier.label)
+            if is_late(value):
+                yield must_be_known(f"inventory.nodes[{i}].labels", "it places the node")
+            elif not value:
+                yield Finding(
+                    path=f"inventory.nodes[{i}].labels", rule="inventory-label-missing",
+                    seen=f"node '{node.name}' has no value for the label '{tier.label}', but it "
+                    f"decides the node's place in the tier '{tier.title}'",
+                    remedy="add the label, or leave the node out of the inventory",
+                )  # fmt: skip
+
+
+def _check_one_parent(inventory: InventorySpec) -> Iterator[Finding]:
+    for low, high in pairwise(inventory.tiers):
+        parents: dict[str, dict[str, str]] = {}
+        for i, node in enumerate(inventory.nodes):
+            value, parent = node.labels[low.label], node.labels[high.label]
+            examples = parents.setdefault(value, {parent: node.name})
+            if parent in examples:
+                continue
+            examples[parent] = node.name
+            other, example = next(iter(examples.items()))
+            yield Finding(
+                path=f"inventory.nodes[{i}].labels", rule="hypernode-two-parents",
+                seen=f"{low.title} '{value}' is in {high.title} '{other}' by node '{example}' and "
+                f"in {high.title} '{parent}' by node '{node.name}', but a domain has one parent",
+                remedy=f"make the values of '{low.label}' unique, such as '{other}-{value}' and "
+                f"'{parent}-{value}'",
+            )  # fmt: skip
+
+
+def _check_names_apart(inventory: InventorySpec) -> Iterator[Finding]:
+    sources: dict[str, str] = {}
+    for t, tier in enumerate(inventory.tiers):
+        for value in dict.fromkeys(node.labels[tier.label] for node in inventory.nodes):
+            name, source = tier.domain(value), f"'{value}' of '{tier.label}'"
+            if not is_dns_name(name):
+                seen = f"{source} gives the name '{name}', which is not {DNS_1123}"
+                remedy = "change the value or the tier_name"
+            elif name in sources:
+                seen = f"{sources[name]} and {source} both give the name '{name}', but each "
+                seen += "HyperNode needs a name of its own"
+                remedy = "change one of the values, or give the tiers other tier names"
+            else:
+                sources[name] = source
+                continue
+            yield Finding(
+                path=f"inventory.tiers[{t}]", seen=seen, remedy=remedy, rule="inventory-name"
+            )

@@ -1,0 +1,63 @@
+"""Values in messages."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from kthena_components.core.naming import DNS_LABEL
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, LATE_TOKEN, is_late
+
+
+def show_value(value: object) -> str:
+    """Show a value in a message: short, with the kind that made it wrong."""
+    names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, str):
+        return f"'{value[:60]}'"
+    if isinstance(value, Enum | float) or (isinstance(value, int) and abs(value) < 10**20):
+        return str(value)
+    return names.get(type(value), type(value).__name__)
+
+
+_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+
+_LONG_INT = 10_000
+"""Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
+
+
+def text_of(value: object) -> str:
+    """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
+    if is_late(value) and LATE_OPEN not in str(value):
+        return _LATE
+    if isinstance(value, int) and value.bit_length() > _LONG_INT:
+        return hex(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+_SHOWN, _BITS, _INT32 = 40, 64, 2**31
+
+
+def show(value: object, longest: int = _SHOWN) -> str:
+    """Write a value for a message, in one line and never long."""
+    match value:
+        case str():
+            known = LATE_TOKEN.sub("<output>", value)
+            shown = repr(known if len(known) <= longest else f"{known[:longest]}…")
+        case None:
+            shown = "null"
+        case bool():
+            shown = str(value).lower()
+        case int() if value.bit_length() > _BITS:
+            shown = f"a number of {value.bit_length()} bits"
+        case int() | float():
+            shown = str(value)
+        case Mapping() | list() | tuple():
+            shown = "a map" if isinstance(value, Mapping) else "a list"
+        case _:
+            shown = f"a value of type {type(value).__name__}"
+    return shown
+
+
+def key_text(key: object) -> str:
+    """Write a map's key for a path."""
+    return key if isinstance(key, str) and len(key) <= DNS_LABEL else show(key).strip("'")

@@ -1,0 +1,177 @@
+"""Values of manifests: whatever stands there, reading never raises."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+from kthena_components.core.values.display import _INT32, show_value
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_late
+
+
+def inside(value: object, key: str) -> Any:
+    """Give a field; of a map that is not known yet each field is not known."""
+    return value if is_late(value) else as_map(value).get(key)
+
+
+def group_kind(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Give the API group and the kind of an object; the version does not matter."""
+    version = str(body.get("apiVersion", ""))
+    return (version.split("/", maxsplit=1)[0] if "/" in version else ""), str(body.get("kind", ""))
+
+
+def name_of(body: Mapping[str, Any]) -> str:
+    """Give what an object calls itself, or its kind when it has no name yet."""
+    metadata = as_map(body.get("metadata"))
+    given = (metadata.get(key) for key in ("name", "generateName"))
+    return next((name for name in given if is_name(name)), str(body.get("kind", "")))
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Tell whether a value is a text that is known and not empty."""
+    return isinstance(value, str) and value != "" and not is_late(value)
+
+
+MAX_COUNT = 2**31 - 1
+"""Counts are 32 bit in Kubernetes. What is larger is a mistake, and is not computed with."""
+
+
+def as_count(value: object, what: str, default: int) -> MaybeInt:
+    """Give a count; a missing one is the default, whatever is not one is unknown."""
+    if value is None:
+        return default
+    if is_late(value):
+        return Unknown(f"{what} is not known yet")
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1
+    if 0 <= number <= MAX_COUNT and number == int(number):
+        return int(number)
+    return Unknown(f"{what} is {show_value(value)}, which is not a count")
+
+
+def as_map(value: object) -> Mapping[str, Any]:
+    """Give a mapping, empty for whatever is not one."""
+    if isinstance(value, dict):  # what it mostly is, and quicker to tell
+        return value
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: object) -> Sequence[Any]:
+    """Give a list, empty for whatever is not one."""
+    return value if isinstance(value, list | tuple) else []
+
+
+LATE = Unknown("the value is known only after the deployment")
+
+_EXACT = 2**53
+"""Up to here the API server takes a float for a whole number."""
+
+_GENERATED, _SUFFIX = 58, "xxxxx"
+"""metadata.generateName: so much of it is kept, and so much is added.
+
+Source: k8s.io/apiserver pkg/storage/names/generate.go.
+"""
+
+
+def object_name(metadata: Mapping[str, Any]) -> MaybeText | None:
+    """Read the name that the API server will give; empty when there is none."""
+    name, stem = text(metadata.get("name"), ""), text(metadata.get("generateName"), "")
+    if name != "":
+        return name
+    return f"{stem[:_GENERATED]}{_SUFFIX}" if isinstance(stem, str) and stem else stem
+
+
+class _NotKnown(Mapping[str, Any]):
+    """A map that is not known yet. It is empty, and whatever one looks for is not known either."""
+
+    def __init__(self, gap: Unknown) -> None:
+        self._gap = gap
+
+    def __getitem__(self, key: object) -> Unknown:
+        return self._gap
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Read a map; anything else is empty."""
+    if isinstance(value, dict):  # what it mostly is, and quicker to tell
+        return value
+    if isinstance(value, Mapping):
+        return value
+    gap = gap_of(value)
+    return _NotKnown(gap) if gap else {}
+
+
+def text(value: object, default: str | None = None) -> MaybeText | None:
+    """Read a text."""
+    if value is None:
+        return default
+    return gap_of(value) or (value if isinstance(value, str) else None)
+
+
+def count(value: object, default: int | None = None) -> MaybeInt | None:
+    """Read an int32."""
+    number = default if value is None else whole(value)
+    fits = not isinstance(number, int) or -_INT32 <= number < _INT32
+    return number if fits else None
+
+
+def whole(value: object) -> MaybeInt | None:
+    """Read a whole number, 8.0 as well: JSON does not tell them apart."""
+    if gap := gap_of(value):
+        return gap
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not (value.is_integer() and abs(value) < _EXACT):
+        return None
+    return int(value)
+
+
+def gap_of(value: object) -> Unknown | None:
+    """Say why a value cannot be judged, if it cannot."""
+    if isinstance(value, Unknown):
+        return value
+    return LATE if is_late(value) else None
+
+
+def first_gap(*values: object) -> Unknown | None:
+    """Say why values cannot be judged together, if they cannot."""
+    return next((gap for gap in map(gap_of, values) if gap), None)
+
+
+def identity(manifest: object) -> tuple[str, str]:
+    """Give the API group and the kind of an object; the core group is an empty text."""
+    fields = manifest if isinstance(manifest, Mapping) else {}
+    version, kind = fields.get("apiVersion"), fields.get("kind")
+    group = version.partition("/")[0] if isinstance(version, str) and "/" in version else ""
+    return group, kind if isinstance(kind, str) else ""
+
+
+def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the spec of an object, empty where there is none."""
+    return mapping(manifest.get("spec"))
+
+
+def items(value: object) -> list[Any]:
+    """Give the members of a list, none for whatever is not one."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def pairs(value: object) -> Iterator[tuple[object, Any]]:
+    """List what a map holds; in YAML a key may be anything."""
+    yield from mapping(value).items()
+
+
+def gap_in(*values: object) -> Unknown | None:
+    """Say why values cannot be judged, if they or what they hold directly is not known."""
+    for value in values:
+        inside = value.values() if isinstance(value, Mapping) else items(value)
+        gap = gap_of(value) or next((gap for gap in map(gap_of, inside) if gap), None)
+        if gap:
+            return gap
+    return None

@@ -1,0 +1,69 @@
+"""Values that may not be known when the program runs.
+
+An unknown value is never an error: a check that meets one says that it could not judge.
+Nothing here decides anything.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import TypeGuard, TypeVar
+
+# A Pulumi Output travels through the pure code as text of this form (resources/_outputs.py writes
+# it). The private-use characters cannot occur in a legal Kubernetes name or a sane flag.
+LATE_OPEN, LATE_CLOSE = "\ue000", "\ue001"
+LATE_TOKEN = re.compile(f"{LATE_OPEN}([0-9]+){LATE_CLOSE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that is not known yet, and why."""
+
+    because: str
+
+
+# What stands for a value that is not known during a preview, one text for each type.
+# Source: sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
+_PREVIEW_UNKNOWNS = frozenset(
+    {
+        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+        "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
+        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+        "030794c1-ac77-496b-92df-f27374a8bd58",
+        "e48ece36-62e2-4504-bad9-02848725956a",
+        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+    }
+)
+
+T = TypeVar("T")
+
+MaybeInt = int | Unknown
+MaybeText = str | Unknown
+MaybeBool = bool | Unknown
+
+
+def is_known(value: T | Unknown) -> TypeGuard[T]:
+    """Tell whether a value can be judged."""
+    return not isinstance(value, Unknown)
+
+
+def is_late(text: object) -> bool:
+    """Tell whether a text holds a value that only the deployment will know."""
+    if not isinstance(text, str):
+        return False
+    return text in _PREVIEW_UNKNOWNS or (LATE_OPEN in text and LATE_TOKEN.search(text) is not None)
+
+
+def first_unknown(*values: object) -> Unknown | None:
+    """Give the first of some values that cannot be judged."""
+    return next((value for value in values if isinstance(value, Unknown)), None)
+
+
+def all_known(*sizes: MaybeInt) -> list[int] | Unknown:
+    """Give sizes as plain numbers, or the first of them that cannot be judged."""
+    known: list[int] = []
+    for size in sizes:
+        if isinstance(size, Unknown):
+            return size
+        known.append(size)
+    return known

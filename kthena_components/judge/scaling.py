@@ -1,0 +1,112 @@
+"""Autoscalers of a stack, and what they would scale."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.objects.object import Entry, Kind
+from kthena_components.core.objects.stack import Key, Stack
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, mapping
+from kthena_components.systems.lws.pods import DISAGGREGATED
+from kthena_components.systems.matrixinfer.facts import MODEL_INFERS
+
+HPA: Kind = ("autoscaling", "HorizontalPodAutoscaler")
+SCALED_OBJECT: Kind = ("keda.sh", "ScaledObject")
+INFERENCE_SERVICE: Kind = ("serving.kserve.io", "InferenceService")
+_UNSCALABLE = dict.fromkeys((*MODEL_INFERS, DISAGGREGATED), "has no scale subresource")
+_RULE = "autoscaler-conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What an autoscaler scales."""
+
+    scaler: Entry
+    kind: Kind
+    name: str
+    namespace: str
+
+    @property
+    def path(self) -> str:
+        """Where the autoscaler says so."""
+        return self.scaler.at("spec.scaleTargetRef")
+
+
+def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
+    """An autoscaler targets something of the stack that can be scaled, and is the only one.
+
+    Some objects must keep their number: the StatefulSets of a ServingGroup, whose pods are one
+    engine, and an InferenceService with a workerSpec, for which KServe wants no autoscaler. A
+    ModelInfer and a DisaggregatedSet cannot be scaled from outside.
+
+    Pass: a HorizontalPodAutoscaler for a Deployment.
+    Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target.
+    Level: mandatory.
+    Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
+    documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
+    matrixinfer-ai/matrixinfer config/crd (no scale subresource).
+    """
+    first: dict[tuple[Kind, Key], Entry] = {}
+    for target in _targets(stack):
+        if isinstance(target, Finding):
+            yield target
+            continue
+        whose = (target.kind, (target.namespace, target.name))
+        other = first.setdefault(whose, target.scaler)
+        why = _why_not(stack, target)
+        if other is not target.scaler:
+            seen = (
+                f"is {_shown(target)}, which the {other.kind} {show(other.name)} scales too, and "
+            )
+            seen += "each would undo what the other does"
+            yield _conflict(target.path, seen, "keep one of the two")
+        elif why:
+            seen = f"is {_shown(target)}, which {why}"
+            yield _conflict(target.path, seen, "remove the autoscaler, and write replicas")
+
+
+def _shown(target: _Target) -> str:
+    return f"the {target.kind[1]} {show(target.name)}"
+
+
+def _conflict(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
+
+
+def _targets(stack: Stack) -> Iterator[_Target | Finding]:
+    for scaler_kind in (HPA, SCALED_OBJECT):
+        for entry in stack.of(scaler_kind):
+            target = mapping(entry.spec.get("scaleTargetRef"))
+            usual = ("apps/v1", "Deployment") if scaler_kind == SCALED_OBJECT else (None, None)
+            version, kind = target.get("apiVersion", usual[0]), target.get("kind", usual[1])
+            name, namespace = target.get("name"), entry.namespace
+            if gap := first_gap(version, kind, name, namespace):
+                yield not_checked(entry.at("spec.scaleTargetRef"), gap, _RULE)
+            elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
+                group = str(version).partition("/")[0] if "/" in str(version) else ""
+                yield _Target(entry, (group, kind), name, namespace)
+
+
+def _why_not(stack: Stack, target: _Target) -> str:
+    """Say why a target must not be scaled; nothing where it may be."""
+    whose = (target.namespace, target.name)
+    if target.kind in _UNSCALABLE:
+        return _UNSCALABLE[target.kind]
+    if target.kind == INFERENCE_SERVICE:
+        found = stack.named(INFERENCE_SERVICE).get(whose)
+        return "has a workerSpec, and KServe refuses to scale it" if _nodes(found) else ""
+    owned = stack.named(target.kind).get(whose)
+    labels = mapping(mapping(owned.manifest.get("metadata")).get("labels")) if owned else {}
+    if target.kind == ("apps", "StatefulSet") and isinstance(labels.get(naming.GROUP_NAME), str):
+        return "is a part of one engine, whose number of pods its command line states"
+    if target.kind == ("apps", "Deployment") and target.name.endswith("-predictor"):
+        service = (target.namespace, target.name.removesuffix("-predictor"))
+        if _nodes(stack.named(INFERENCE_SERVICE).get(service)):
+            return "KServe makes for an InferenceService with a workerSpec, and keeps its number"
+    return ""
+
+
+def _nodes(entry: Entry | None) -> bool:
+    return entry is not None and mapping(entry.spec.get("predictor")).get("workerSpec") is not None

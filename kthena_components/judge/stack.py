@@ -1,0 +1,141 @@
+"""What no object shows by itself: engines of several objects, gangs, references. Pure."""
+
+import json
+import re
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from kthena_components.core.facts.context import Surroundings, gather, place
+from kthena_components.core.findings import READING_ALL, Finding, judged
+from kthena_components.core.rules.serving import run_checks
+from kthena_components.judge.manifest import has_rules, judge_manifest, judged_elsewhere, read_held
+from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.waivers import Stated, annotated, read_waiver, unused, waive
+from kthena_components.systems.native.facts import read_group
+
+Bodies = Mapping[str, Mapping[str, Any]]
+"""Objects of one cluster by the name that the caller gives them, which begins every path."""
+_REFERS = re.compile(r'"configMap|"inference"')
+"""What an object says that may take something from a ConfigMap."""
+_LONGEST_NAME = 4096
+"""Characters of the longest name by which a caller knows an object."""
+
+
+def judge_together(
+    bodies: Bodies,
+    today: date | None = None,
+    *,
+    budget: int | None = None,
+    gpu_types: Sequence[str] = (),
+) -> list[Finding]:
+    """Judge objects of one cluster by what they show only together.
+
+    What an object shows by itself is not said again. Each finding stands below the name of the
+    object to change, and is waived there.
+
+    Args:
+        bodies: The objects. Pods of a gang may be missing, such as those of another stack.
+        today: The day by which waivers are judged; none is heeded if left out.
+        budget: How many accelerators they may ask for; no limit if left out.
+        gpu_types: Resources and products of accelerators that they may ask for; any if left out.
+    """
+    around = Surroundings(config_maps=gather(bodies.values()))
+    findings = list(judged(_grouped, bodies, around, name=READING_ALL))
+    findings += judged(_compared, bodies, budget, gpu_types, name=READING_ALL)
+    findings += judged(_with_config_maps, bodies, around, name=READING_ALL)
+    if findings:
+        alone = (finding for body in bodies.values() for finding in judge_manifest(body))
+        said = {(finding.rule, finding.seen) for finding in alone}
+        findings = [f for f in findings if (f.rule, f.seen) not in said]
+    stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
+    return findings if today is None or not stated else _waived(findings, bodies, stated, today)
+
+
+def _grouped(bodies: Bodies, around: Surroundings) -> Iterator[Finding]:
+    """Judge engines of several objects."""
+    known = {name: place(body, around) for name, body in bodies.items()}
+    for facts in read_group(known.values(), list(known)):
+        yield from run_checks(facts)
+
+
+def _compared(bodies: Bodies, budget: int | None, gpu_types: Sequence[str]) -> list[Finding]:
+    held = {i: held for i, body in enumerate(bodies.values()) if (held := read_held(body))}
+    return judge_stack(
+        list(bodies.values()),
+        list(bodies),
+        held=held,
+        budget=budget,
+        gpu_types=gpu_types,
+        complete=False,
+    )
+
+
+def _with_config_maps(bodies: Bodies, around: Surroundings) -> Iterator[Finding]:
+    """Judge once more what takes something from a ConfigMap among the objects."""
+    for name, body in bodies.items() if around.config_maps else ():
+        if _REFERS.search(json.dumps(body, default=str)):
+            yield from judge_manifest(body, name, around=around)
+
+
+def owner_of(finding: Finding, names: Container[str]) -> str:
+    """Find the longest name that a path begins with; none when it is about no object.
+
+    A name ends where the path does, or at a dot.
+    """
+    path, end = finding.path, len(finding.path)
+    while end > 0 and (end > _LONGEST_NAME or path[:end] not in names):
+        end = path.rfind(".", 0, min(end, _LONGEST_NAME))
+    return path[: max(end, 0)]
+
+
+def _waived(
+    findings: list[Finding],
+    bodies: Bodies,
+    stated: Mapping[str, tuple[Stated, ...]],
+    today: date,
+) -> list[Finding]:
+    """Waive each finding by the object that it is about, and tell what waives nothing."""
+    waived: list[Finding] = []
+    used: set[tuple[str, str]] = set()
+    by_rule: dict[tuple[str, str], list[Stated]] = {}
+    for name, entries in stated.items():
+        for entry in entries:
+            by_rule.setdefault((name, entry.rule), []).append(entry)
+    for finding in findings:
+        heeded = by_rule.get((owner_of(finding, stated), finding.rule), [])
+        used.update(map(_key, heeded))
+        # Judging a waiver is the part of the policy that sees the object alone.
+        waived += [f for f in waive([finding], heeded, today) if f.rule == finding.rule]
+    for name, entries in stated.items():
+        waived += _wrong(bodies[name], entries, used, today)
+    return waived
+
+
+def _wrong(
+    body: Mapping[str, Any],
+    entries: tuple[Stated, ...],
+    used: Collection[tuple[str, str]],
+    today: date,
+) -> Iterable[Finding]:
+    """Tell what is wrong with waivers, as far as nobody does who sees their object alone.
+
+    The objects of one component carry the same waivers, so one that is used in one of them is
+    not spoken of in the others.
+    """
+    shared = judged_elsewhere(body)
+    alone: frozenset[str] | None = None
+    for entry in entries:
+        read = read_waiver(entry, today)
+        if isinstance(read, Finding):
+            if not has_rules(body):
+                yield read
+        elif entry.rule in shared or not has_rules(body):
+            if alone is None:
+                alone = frozenset(finding.rule for finding in judge_manifest(body))
+            if entry.rule not in alone and _key(entry) not in used:
+                yield unused(entry)
+
+
+def _key(entry: Stated) -> tuple[str, str]:
+    return entry.rule, entry.text if isinstance(entry.text, str) else ""

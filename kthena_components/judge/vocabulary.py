@@ -1,0 +1,51 @@
+"""Words that are nobody's secret: names of fields, of engines' options and of programs.
+
+The Kubernetes provider marks a whole list as secret when one value in it is, so `containers` with
+a secret variable keeps nothing to read. Of such a list these words stay (judge/secrecy.py).
+Numbers, names and all other values are no such words.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from kthena_components.core.engines.table import load
+from kthena_components.core.schema.pod import TABLE
+from kthena_components.core.spec.model import Spec
+from kthena_components.judge.catalogue import all_rules
+from kthena_components.judge.pod_schema import PLACES
+
+_PROGRAMS = """
+    && -- -c -ec -lc -m -u ; bash env exec lmsysorg/sglang nohup python python3 ray serve sglang
+    sglang.launch_server sh start tini vllm vllm.entrypoints.openai.api_server vllm/vllm-openai |
+"""
+_ENGINES = ("ray", "sglang", "vllm")
+
+
+@cache
+def public_keys() -> frozenset[str]:
+    """Give the names of fields of pods, of what holds them, and of the input of components."""
+    holders = (re.split(r"[][.]+", place) for places in PLACES.values() for place in places)
+    listed = {word for parts in holders for word in parts}
+    of_pods = (name for kind in json.loads(TABLE.read_text()).values() for name in kind["fields"])
+    return frozenset({*listed, *of_pods, *_fields(Spec)}) - {""}
+
+
+@cache
+def public_words() -> frozenset[str]:
+    """Give the spellings of all options of all engines, and what starts engines."""
+    options = (spelling for engine in _ENGINES for spelling in load(engine).spellings)
+    return frozenset({*_PROGRAMS.split(), *options})
+
+
+@cache
+def rule_summary(name: str) -> str:
+    """Give what a rule says, in one sentence without its full stop; empty for no rule."""
+    return next((rule.summary for rule in all_rules() if rule.name == name), "").rstrip(".")
+
+
+def _fields(spec: type[Spec]) -> Iterator[str]:
+    yield from spec.model_fields
+    for kind in spec.__subclasses__():
+        yield from _fields(kind)

@@ -1,0 +1,211 @@
+"""Waivers: findings that somebody lets stand until a day, and says why.
+
+A waiver is an annotation of the object that a finding is about, or an entry of `waivers` in what
+a component is given:
+
+    waive.kthena-components/shm-present: "2026-12-31 the new runtime gives 8 GiB"
+
+Whether it has ended depends on the day, which the caller hands in.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver, join_path, nearest
+from kthena_components.core.values.read import as_map
+from kthena_components.core.values.unknown import Unknown, is_late
+
+PREFIX = "waive.kthena-components/"
+"""What the key of an annotation begins with. The rule follows, and both together fit Kubernetes."""
+FIELD = "waivers"
+"""Where components are given them."""
+RULE = "waiver"
+_FORM = "write the last day as YYYY-MM-DD, and after it the reason"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_WAIVABLE = frozenset({Level.MANDATORY, Level.ADVISORY})
+_SHOWN, _LONGEST = 40, 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A waiver as somebody wrote it."""
+
+    rule: str
+    path: str
+    text: object
+
+
+def annotated(body: Mapping[str, Any], path: str = "") -> tuple[Stated, ...]:
+    """Read the waivers among the annotations of an object."""
+    annotations = as_map(as_map(body.get("metadata")).get("annotations"))
+    return tuple(
+        Stated(
+            rule=key.removeprefix(PREFIX),
+            path=join_path(path, f"metadata.annotations.{key}"),
+            text=text,
+        )
+        for key, text in annotations.items()
+        if _is_waiver(key)
+    )
+
+
+def _is_waiver(key: object) -> bool:
+    return isinstance(key, str) and key.startswith(PREFIX)
+
+
+def listed(waivers: object) -> tuple[Stated, ...]:
+    """Read the waivers that a component was given, by rule."""
+    return tuple(
+        Stated(rule=rule, path=f"{FIELD}.{rule}", text=text)
+        for rule, text in as_map(waivers).items()
+    )
+
+
+def annotations(stated: Iterable[Stated]) -> dict[str, str]:
+    """Write waivers as annotations."""
+    return {f"{PREFIX}{entry.rule}": str(entry.text) for entry in stated}
+
+
+def waive(
+    findings: Iterable[Finding],
+    stated: Sequence[Stated],
+    today: date,
+    *,
+    elsewhere: Collection[str] = (),
+) -> list[Finding]:
+    """Let findings stand that a waiver names, and say what is wrong with waivers.
+
+    A waiver that cannot be used changes nothing: its finding keeps its level. What could not be
+    judged stays so.
+
+    Args:
+        findings: What was found in the object.
+        stated: Its waivers.
+        today: The day by which they are judged.
+        elsewhere: Rules that judge the object in another place too, so that it is not known here
+            whether they found something.
+    """
+    findings = list(findings)
+    found = {finding.rule for finding in findings} | set(elsewhere)
+    waivers: dict[str, Waiver] = {}
+    told: list[Finding] = []
+    for entry in stated:
+        read = read_waiver(entry, today)
+        if isinstance(read, Finding):
+            told.append(read)
+        elif entry.rule in found or RULE_FAULT in found:  # what the rule that failed would find?
+            waivers[entry.rule] = read
+        else:
+            told.append(unused(entry))
+    return [*(_waived(finding, waivers) for finding in findings), *told]
+
+
+def _waived(finding: Finding, waivers: Mapping[str, Waiver]) -> Finding:
+    waiver = waivers.get(finding.rule)
+    if waiver is None or finding.level not in _WAIVABLE:
+        return finding
+    return replace(finding, level=Level.WAIVED, waiver=waiver)
+
+
+def read_waiver(entry: Stated, today: date) -> Waiver | Finding:
+    """Read one waiver, or say what is wrong with it."""
+    return next(waiver(entry, today), None) or _read(entry)
+
+
+def waiver(entry: Stated, today: date) -> Iterator[Finding]:
+    """A waiver names a rule, the last day on which it counts, and a reason.
+
+    It is an annotation of the object that the finding is about, or an entry of `waivers` in what a
+    component is given. What it waives is told as waived, with the day and the reason, and stops
+    nothing. A waiver with a mistake in it waives nothing, one of a rule that found nothing is
+    advisory, and no waiver waives this rule. Days are those of UTC.
+
+    Pass: waive.kthena-components/shm-present: "2026-12-31 the new runtime gives 8 GiB".
+    Fail: no day, no reason, a day that is over, or a rule that does not exist.
+    Source: Kubernetes documentation, Annotations: a prefix, and a name of at most 63 characters.
+    """
+    if any(isinstance(value, Unknown) or is_late(value) for value in (entry.rule, entry.text)):
+        yield _not_known(entry)
+    elif problem := _no_rule(entry.rule) or _no_waiver(entry, today):
+        yield _refused(entry, *problem)
+
+
+def unused(entry: Stated) -> Finding:
+    """Say that a waiver waives nothing."""
+    return Finding(
+        path=entry.path,
+        seen=f"has nothing to waive: '{entry.rule}' finds nothing here",
+        remedy="remove it",
+        rule=RULE,
+        level=Level.ADVISORY,
+    )
+
+
+def fixed(entry: Stated) -> Finding:
+    """Say that a component cannot be planned at all with what a rule has found."""
+    because = f"cannot waive '{entry.rule}': with what it finds there is no plan of the component"
+    return _refused(entry, because, "mend what it finds, and remove the waiver")
+
+
+def _refused(entry: Stated, seen: str, remedy: str) -> Finding:
+    return Finding(path=entry.path, seen=seen, remedy=remedy, rule=RULE)
+
+
+def _not_known(entry: Stated) -> Finding:
+    seen = "was not checked, because only the deployment knows its text, and waives nothing yet"
+    return Finding(path=entry.path, seen=seen, rule=RULE, level=Level.UNKNOWN)
+
+
+def _no_rule(rule: str) -> tuple[str, str] | None:
+    # The catalogue documents this module's rule too, so it is read when it is needed.
+    from kthena_components.judge.catalogue import rule_names  # noqa: PLC0415
+
+    if rule == RULE:
+        return "cannot be waived, because it is about waivers", "remove it"
+    known = rule_names()
+    if rule in known:
+        return None
+    close = nearest(rule[:_SHOWN], known)
+    listing = "choose one that 'kthena-components check --rules' lists"
+    return f"there is no rule '{rule[:_SHOWN]}'", f"write '{close}'" if close else listing
+
+
+def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:
+    """Say what is wrong with the text of a waiver, and what to write instead."""
+    day, reason = _parts(entry)
+    until = _day(day)
+    if not isinstance(entry.text, str | date | None):
+        return "is no text", _FORM
+    if not day:
+        return "gives neither a day nor a reason", _FORM
+    if until is None:
+        return f"begins with '{day[:_SHOWN]}', which is no day", _FORM
+    if not reason:
+        return f"gives no reason after {until}", "write after it why the finding may stand"
+    if until < today:
+        remedy = f"mend what '{entry.rule}' finds, or write a later day"
+        return f"ended on {until}, and today is {today}", remedy
+    return None
+
+
+def _read(entry: Stated) -> Waiver:
+    """Read a waiver in which nothing was found."""
+    day, reason = _parts(entry)
+    return Waiver(until=date.fromisoformat(day), reason=reason)
+
+
+def _parts(entry: Stated) -> tuple[str, str]:
+    """Give the day and the reason; YAML reads a day alone as a date."""
+    text = entry.text
+    words = str(text).split() if isinstance(text, str | date) else []
+    return (words[0] if words else ""), " ".join(words[1:])[:_LONGEST].strip(" .")
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        return None

@@ -1,0 +1,169 @@
+"""Carry Outputs through the pure code as text, and put them back into what comes out.
+
+Nothing here decides whether an Output may stand somewhere: a field that must be known has a type
+or a pattern that the text does not fit.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from inspect import isawaitable
+from typing import Any, TypeAlias
+
+import pulumi
+
+from kthena_components.core.findings import Finding, SpecError, path_of
+from kthena_components.core.values.display import show_value
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, LATE_TOKEN
+from kthena_components.judge.secrecy import SECRET
+from kthena_components.resources._sealed import config_secrets, holds_secret
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+def hide(args: object) -> "tuple[dict[str, Any], Late]":
+    """Make plain data of a component's args: Outputs become tokens, enum members their text.
+
+    Raises:
+        SpecError: with every value that is no data, such as an args object of another package.
+    """
+    hiding = _Hiding(args)
+    plain = hiding.visit(args, ())
+    if not isinstance(plain, dict):
+        hiding.refuse((), args, "a mapping of fields", "write a mapping")
+    if hiding.findings:
+        raise SpecError(hiding.findings)
+    return plain, Late(hiding.outputs)
+
+
+def without_tokens(text: str) -> str:
+    """Write a text that holds tokens for a reader."""
+    return LATE_TOKEN.sub("<Output>", text)
+
+
+class Late:
+    """The Outputs behind the tokens of one component."""
+
+    def __init__(self, outputs: Mapping[int, pulumi.Output[Any]]) -> None:
+        self._outputs = outputs
+        self._shown: dict[str, pulumi.Output[Any]] = {}
+
+    def show(self, value: Any) -> Any:
+        """Put the Outputs back; what holds none is given back as it is, not as a copy."""
+        return self._show(value) if self._outputs else value
+
+    def _show(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value) if LATE_OPEN in value else value
+        if isinstance(value, Mapping):
+            return {key: self._show(item) for key, item in value.items()}
+        if isinstance(value, Sequence):
+            return [self._show(item) for item in value]
+        return value
+
+    def _text(self, text: str) -> pulumi.Output[Any]:
+        """Give the Output itself for a token alone, and else one that is made of the whole text."""
+        known = self._shown.get(text)
+        if known is None:
+            parts: list[Any] = LATE_TOKEN.split(text)
+            parts[1::2] = [self._outputs[int(number)] for number in parts[1::2]]
+            alone = len(parts) == 3 and not parts[0] and not parts[2]  # noqa: PLR2004
+            known = parts[1] if alone else pulumi.Output.all(*parts).apply(_join)
+            self._shown[text] = known
+        return known
+
+
+def _join(parts: Sequence[object]) -> str:
+    """Join what has become of a text whose odd parts were Outputs. Never shows a value."""
+    wrong = [type(part).__name__ for part in parts if not isinstance(part, str)]
+    if wrong:
+        around = "<Output>".join(str(part) for part in parts[::2])
+        around = SECRET if holds_secret(around, config_secrets()) else around
+        raise pulumi.RunError(
+            f"an Output inside the text '{around[:200]}' gave a {wrong[0]}, but only text can "
+            "stand inside a text. Make it text, for a number with .apply(str)."
+        )
+    return "".join(str(part) for part in parts)
+
+
+class _Hiding:
+    """One walk over args."""
+
+    def __init__(self, root: object) -> None:
+        self.root = root  # keeps every value alive, so that its id stays its own
+        self.outputs: dict[int, pulumi.Output[Any]] = {}
+        self.findings: list[Finding] = []
+        self._tokens: dict[int, str] = {}
+
+    def visit(self, value: Any, path: Path) -> Any:
+        """Give the plain form of a value."""
+        if isinstance(value, Enum):
+            value = value.value
+        if isinstance(value, str):
+            return self._text(value, path)
+        if value is None or isinstance(value, int | float):
+            # Pulumi's engine sends every number to a remote component as a float.
+            return int(value) if isinstance(value, float) and value.is_integer() else value
+        if isinstance(value, Mapping):
+            return self._mapping(value, path)
+        if isinstance(value, list | tuple):
+            return [self.visit(item, (*path, index)) for index, item in enumerate(value)]
+        if isinstance(value, pulumi.Output) or isawaitable(value):
+            return self._token(value, path)
+        words = "write its fields as a mapping, in the names that Kubernetes uses"
+        self.refuse(path, value, "plain data: a mapping, a list, text or a number", words)
+        return None
+
+    def _mapping(self, mapping: Mapping[Any, Any], path: Path) -> dict[str, Any]:
+        plain = {}
+        for key in mapping:
+            word = key.value if isinstance(key, Enum) else key
+            if isinstance(word, str):
+                plain[self._text(word, path)] = self.visit(mapping[key], (*path, word))
+            else:
+                self.refuse((*path, "<key>"), key, "text, as every key is", "write it as text")
+        return plain
+
+    def refuse(self, path: Path, value: object, wanted: str, remedy: str) -> None:
+        """Note a value that cannot be read."""
+        seen = f"is {_shown(value)}, but must be {wanted}"
+        self.findings.append(Finding(path=path_of(path), seen=seen, remedy=remedy, rule="type"))
+
+    def _token(self, value: Any, path: Path) -> str:
+        known = self._tokens.get(id(value))
+        if known is None:
+            number = zlib.crc32(self._address(path).encode())
+            while number in self.outputs:
+                number += 1
+            is_output = isinstance(value, pulumi.Output)
+            self.outputs[number] = value if is_output else pulumi.Output.from_input(value)
+            known = self._tokens[id(value)] = f"{LATE_OPEN}{number}{LATE_CLOSE}"
+        return known
+
+    def _address(self, path: Path) -> str:
+        """Write a path with names in place of indices, where items have names.
+
+        The token is part of the pod template, and so of its hash. If its number changed when
+        another Output or role comes or goes, engines that run would be made anew.
+        """
+        node: Any = self.root
+        parts: list[object] = []
+        for part in path:
+            node = node[part]
+            name = node.get("name") if isinstance(part, int) and isinstance(node, Mapping) else None
+            parts.append(name if isinstance(name, str) else part)
+        return "/".join(map(str, parts))
+
+    def _text(self, text: str, path: Path) -> str:
+        if LATE_OPEN in text or LATE_CLOSE in text:
+            wanted = "text without the characters U+E000 and U+E001, which stand for Outputs here"
+            self.refuse(path, without_tokens(text), wanted, "remove them")
+        return str(text)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, pulumi.Output):
+        return "an Output"
+    if value is None or isinstance(value, str | int | float | list | tuple):
+        return show_value(list(value) if isinstance(value, tuple) else value)
+    return f"of the type {type(value).__name__}"

@@ -1,0 +1,228 @@
+"""Whether a graph or a component of NVIDIA Dynamo would be let into the cluster.
+
+Mandatory is what the API server or the operator's webhook refuses. How the operator starts an
+engine on several pods is in dynamo_launch.py.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.findings import Finding, count_of, judge_by, not_checked
+from kthena_components.core.rules.admission import least, listed, one_of, refuse, subdomain, unique
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, gap_of, items, mapping, text, whole
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.dynamo.rules_launch import dynamo_launch, dynamo_name_length
+from kthena_components.systems.dynamo.view import (
+    COMPONENT,
+    ENABLE_GROVE,
+    EXECUTOR,
+    Component,
+    Graph,
+    read_graph,
+    template_of,
+)
+
+_SHAPE, _PLACEMENT, _RESTART = "dynamo-shape", "dynamo-placement", "dynamo-restart"
+_MEMORY = "dynamo-gpu-memory"
+_MOST = 25
+_WORKERS = ("worker", "prefill", "decode")
+_ANNOTATIONS = {
+    "nvidia.com/grove-update-strategy": ("RollingRecreate", "OnDelete"),
+    "nvidia.com/dynamo-kube-discovery-mode": ("pod", "container"),
+}
+
+
+def judge_dynamo(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge a graph or a component of Dynamo by every rule, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    return judge_by(RULES, read_graph(manifest), path)
+
+
+def dynamo_shape(graph: Graph) -> Iterator[Finding]:
+    """A graph has 1 to 25 components of different names, with counts and words that can be.
+
+    multinode.nodeCount is 2 or more; replicas are 0 or more. An endpoint picker (epp) is 1 pod, and
+    a graph has one at most. Annotations have the values that the operator knows.
+
+    Pass: 3 components, one with nodeCount 2; the annotation for vLLM's executor with mp.
+    Fail: nodeCount 1; 2 components named decode; the annotation for vLLM's executor with mpi.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
+    shared.go; deploy/operator/api/v1beta1.
+    """
+    yield from subdomain("metadata.name", graph.name, _SHAPE)
+    if gap := gap_of(graph.listed):
+        yield not_checked(graph.at, gap, _SHAPE)
+    elif graph.spec and not 1 <= len(graph.components) <= _MOST:
+        seen = f"holds {len(graph.components)} components, but must hold 1 to {_MOST}"
+        yield from refuse(graph.at, seen, "write a component, or a second graph", _SHAPE)
+    named = [(f"{item.path}.name", item.name) for item in graph.components if not item.alpha]
+    yield from unique(named, _SHAPE, "components")
+    for item in graph.components:
+        fields, multinode = item.fields, item.fields.get("multinode")
+        yield from least(f"{item.path}.replicas", fields.get("replicas"), 0, _SHAPE)
+        if gap := gap_of(multinode):
+            yield not_checked(f"{item.path}.multinode", gap, _SHAPE)
+        nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
+        if not isinstance(nodes, Unknown):
+            yield from least(at, nodes, 2, _SHAPE, ", and 1 node is what there is without it")
+        yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
+    yield from _executor("metadata.annotations", graph.annotations)
+    for key, allowed in _ANNOTATIONS.items():
+        value = graph.annotations.get(key)
+        yield from one_of(f"metadata.annotations.{key}", value, allowed, _SHAPE)
+    yield from _pickers(graph)
+
+
+def _executor(at: str, annotations: Mapping[str, Any]) -> Iterator[Finding]:
+    value = annotations.get(EXECUTOR)
+    lower = value.lower() if isinstance(value, str) and not gap_of(value) else value
+    yield from one_of(f"{at}.{EXECUTOR}", lower, ("mp", "ray"), _SHAPE)
+
+
+def _pickers(graph: Graph) -> Iterator[Finding]:
+    pickers = [item for item in graph.components if item.kind == "epp"]
+    for item in pickers:
+        replicas = whole(item.fields.get("replicas"))
+        if item.fields.get("multinode") is not None and isinstance(item.nodes, int):
+            seen = f"is {item.nodes} nodes, but an endpoint picker runs on 1"
+            yield from refuse(f"{item.path}.multinode", seen, "remove it", _SHAPE)
+        if isinstance(replicas, int) and replicas >= 0 and replicas != 1:
+            seen = f"is {show(replicas)}, but there is 1 endpoint picker"
+            yield from refuse(f"{item.path}.replicas", seen, "write 1", _SHAPE)
+    if len(pickers) > 1:
+        seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has one at most"
+        yield from refuse(pickers[1].path, seen, "remove all but one", _SHAPE)
+
+
+def dynamo_placement(graph: Graph) -> Iterator[Finding]:
+    """What only Grove can do is asked for where Grove makes the pods, and domains are complete.
+
+    priorityClassName and minAvailable need Grove, which an annotation turns off and a
+    DynamoComponentDeployment never has. minAvailable is at most replicas. A topologyConstraint of
+    a component needs one of the graph, and some packDomain is stated.
+
+    Pass: minAvailable 1 of 2 replicas, and no annotation enable-grove.
+    Fail: minAvailable 1 with enable-grove "false"; a component's packDomain rack and none in spec.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
+    shared_v1beta1.go.
+    """
+    single = graph.kind == COMPONENT[1]
+    if gap := gap_of(graph.annotations.get(ENABLE_GROVE)):
+        yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap, _PLACEMENT)
+    outside = single or graph.without_grove
+    why = "a DynamoComponentDeployment never has" if single else f'{ENABLE_GROVE} "false" turns off'
+    remedy = "remove it" if single else f"remove it, or the annotation {ENABLE_GROVE}"
+    asked = [] if single else [("spec.priorityClassName", graph.spec.get("priorityClassName"))]
+    asked += [(f"{c.path}.minAvailable", c.fields.get("minAvailable")) for c in graph.components]
+    for at, value in asked:
+        if outside and value not in (None, "") and gap_of(value) is None:
+            seen = f"is {show(value)}, which takes Grove, and {why}"
+            yield from refuse(at, seen, remedy, _PLACEMENT)
+    for item in graph.components:
+        yield from _minimum(item)
+    if not single:
+        yield from _domains(graph)
+
+
+def _minimum(item: Component) -> Iterator[Finding]:
+    given, at = item.fields.get("minAvailable"), f"{item.path}.minAvailable"
+    yield from least(at, given, 1, _PLACEMENT)
+    minimum, replicas = whole(given), whole(item.fields.get("replicas", 1))
+    if isinstance(minimum, int) and isinstance(replicas, int) and minimum > replicas > 0:
+        seen = f"is {show(minimum)}, but replicas is {show(replicas)}"
+        yield from refuse(at, seen, f"write {show(replicas)} or less", _PLACEMENT)
+
+
+def _domains(graph: Graph) -> Iterator[Finding]:
+    own, at = graph.spec.get("topologyConstraint"), "spec.topologyConstraint"
+    parts = [(c.path, c.fields.get("topologyConstraint")) for c in graph.components]
+    if gap := first_gap(own, *(part for _, part in parts)):
+        yield not_checked(at, gap, _PLACEMENT)
+        return
+    stated = [(path, mapping(part)) for path, part in parts if part is not None]
+    if stated and own is None:
+        seen = f"is not given beside {count_of(len(stated), 'component')} with one"
+        yield from refuse(at, seen, "write one with the widest domain", _PLACEMENT)
+    elif own is not None and not stated and mapping(own).get("packDomain") in (None, ""):
+        seen = f"states no packDomain, and nor do the {len(parts)} components"
+        yield from refuse(at, seen, "write packDomain, for example rack", _PLACEMENT)
+    for path, part in stated:
+        if part.get("packDomain") in (None, ""):
+            seen = "states 0 domains, and a component's constraint is one"
+            where = f"{path}.topologyConstraint.packDomain"
+            yield from refuse(where, seen, "write for example rack", _PLACEMENT)
+
+
+def dynamo_restart(graph: Graph) -> Iterator[Finding]:
+    """The order of a restart names every component once, and is not given for a parallel one.
+
+    Pass: order [prefill, decode] in a graph of these 2 components.
+    Fail: order [decode] in a graph of 2 components; an order with type Parallel.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
+    validateRestartStrategy.
+    """
+    strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
+    given, at = strategy.get("order"), "spec.restart.strategy.order"
+    names = [item.name for item in graph.components]
+    if given is None:
+        return
+    if gap := first_gap(graph.listed, given, strategy.get("type"), *items(given), *names):
+        yield not_checked(at, gap, _RESTART)
+        return
+    if str(text(strategy.get("type"), "")).lower() == "parallel" and items(given):
+        seen = f"has {len(items(given))} entries, but the restart is parallel"
+        yield from refuse(at, seen, "remove it, or write type: Sequential", _RESTART)
+        return
+    known = sorted(name for name in names if isinstance(name, str))
+    order = [name if isinstance(name, str) else show(name) for name in items(given)]
+    if order and (len(order) != len(set(order)) or set(order) != set(known)):
+        seen = f"is {listed(order)}, and the graph holds {len(known)}: {listed(known)}"
+        yield from refuse(at, seen, "name each of them once", _RESTART)
+
+
+def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
+    """The GPU memory service belongs to a worker whose main container has a GPU.
+
+    Pass: gpuMemoryService in a worker with 1 GPU.
+    Fail: gpuMemoryService in a worker with 0 GPUs; gpuMemoryService in a frontend.
+    Level: mandatory.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/shared.go,
+    validateGPUMemoryService.
+    """
+    for item in graph.components:
+        holder, at = item.fields, f"{item.path}.gpuMemoryService"
+        if not item.alpha:
+            holder = mapping(item.fields.get("experimental"))
+            at = f"{item.path}.experimental.gpuMemoryService"
+        given = holder.get("gpuMemoryService")
+        off = item.alpha and mapping(given).get("enabled") in (None, False)
+        if given is None or (off and gap_of(given) is None):
+            continue
+        gpus = read_pod(template_of(item), item.path).gpus
+        if gap := first_gap(given, item.kind, gpus):
+            yield not_checked(at, gap, _MEMORY)
+        elif item.kind not in _WORKERS:
+            seen = f"is given, but the component is {show(item.kind)} and not 1 of "
+            yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", "remove it", _MEMORY)
+        elif gpus == 0:
+            seen = "is given, but the main container has a limit of 0 GPUs"
+            yield from refuse(at, seen, "write a limit of 1 GPU or more", _MEMORY)
+
+
+RULES: tuple[Callable[[Graph], Iterator[Finding]], ...] = (
+    dynamo_shape,
+    dynamo_placement,
+    dynamo_restart,
+    dynamo_gpu_memory,
+    dynamo_launch,
+    dynamo_name_length,
+)

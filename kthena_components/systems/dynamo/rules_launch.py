@@ -1,0 +1,114 @@
+"""Whether Dynamo's operator starts an engine on several pods as its command means it."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.rules.admission import refuse
+from kthena_components.core.values.read import first_gap, items, mapping
+from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.systems.dynamo.view import (
+    COMPONENT,
+    ENABLE_GROVE,
+    MAIN,
+    Component,
+    Graph,
+    template_of,
+)
+from kthena_components.systems.grove.rules_groups import NAME_SUM
+
+_LAUNCH, _NAMES = "dynamo-launch", "dynamo-name-length"
+_LEADER = len("-ldr")
+_SIZES = ("--tensor-parallel-size", "--pipeline-parallel-size")
+_DIGITS = 9
+
+
+def dynamo_launch(graph: Graph) -> Iterator[Finding]:
+    """The operator reads the sizes of vLLM that make it join the pods of a component.
+
+    It looks in args for --tensor-parallel-size and --pipeline-parallel-size with a separate number,
+    and joins the pods when they need more GPUs than a pod has. It reads no short flag, none
+    with an equals sign and nothing in command: then each pod starts the whole engine.
+
+    Pass: args with --tensor-parallel-size 16 on 2 nodes of 8 GPUs.
+    Fail: args with -tp 16, or --tensor-parallel-size=16, on 2 nodes of 8 GPUs.
+    Level: advisory, because releases of the operator differ in what they read.
+    Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, getWorldSize.
+    """
+    for item in graph.components:
+        nodes, template = item.nodes, template_of(item)
+        if nodes in {None, 1}:
+            continue
+        pod = read_pod(template, item.path)
+        command = pod.command
+        if command is None or command.engine != "vllm" or command.nnodes is not None:
+            continue
+        if command.executor not in {None, "mp"}:
+            continue
+        yield from _launched(item, command, pod.gpus, _args(template, pod.container))
+
+
+def _launched(
+    item: Component, command: CommandFacts, gpus: MaybeInt, words: list[str]
+) -> Iterator[Finding]:
+    copy, at = command.per_rank_world, f"{item.path}.multinode"
+    if gap := first_gap(item.nodes, copy, gpus):
+        yield not_checked(at, gap, _LAUNCH)
+    elif isinstance(copy, int) and isinstance(gpus, int) and 0 < gpus < copy:
+        read = _read(words, _SIZES[0]) * _read(words, _SIZES[1])
+        if read <= gpus:
+            seen = f"is {item.nodes} nodes for {copy} ranks, but the operator reads {read} of them "
+            seen += "from args, and would start the whole engine in each pod"
+            remedy = f"write {_SIZES[0]} and its number as 2 words of args"
+            yield from refuse(at, seen, remedy, _LAUNCH, Level.ADVISORY)
+
+
+def _args(template: object, container: str | None) -> list[str]:
+    """Give the words of args, cut at blanks as the operator does."""
+    spec = mapping(mapping(template).get("spec"))
+    for entry in map(mapping, items(spec.get("containers"))):
+        if entry.get("name", MAIN) == container:
+            return [
+                w for arg in items(entry.get("args")) if isinstance(arg, str) for w in arg.split()
+            ]
+    return []
+
+
+def _read(words: list[str], flag: str) -> int:
+    """Read a size as the operator does: 1 where it finds no number behind the flag."""
+    for word, following in pairwise(words):
+        if word == flag and following.isdecimal() and len(following) <= _DIGITS:
+            return int(following)
+    return 1
+
+
+def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
+    """With Grove, the names of a graph and a component are short enough for a pod's name.
+
+    They have 45 characters at most together, where a component on several nodes counts twice and
+    with -ldr: its scaling group and its leader are named after it.
+
+    Pass: graph vllm-disagg (11) and decode on 2 nodes (6 + 10): 27 characters.
+    Fail: graph deepseek-r1-disaggregated (25) and prefill-worker on 2 nodes (14 + 18): 57.
+    Level: advisory, because newer operators cut the graph's name.
+    Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go.
+    """
+    if graph.kind == COMPONENT[1] or graph.without_grove:
+        return
+    off = graph.annotations.get(ENABLE_GROVE)
+    for item in graph.components:
+        at = item.path if item.alpha else f"{item.path}.name"
+        if gap := first_gap(graph.name, item.name, item.nodes, off):
+            yield not_checked(at, gap, _NAMES)
+        elif isinstance(graph.name, str) and isinstance(item.name, str):
+            several = isinstance(item.nodes, int) and item.nodes > 1
+            twice = len(item.name) + _LEADER if several else 0
+            total = len(graph.name) + len(item.name) + twice
+            if total > NAME_SUM:
+                parts = f"{len(graph.name)} (graph) + {len(item.name)} (component)"
+                parts += f" + {twice} (its leader)" if several else ""
+                seen = f"makes names of {parts} = {total} characters, but they may have {NAME_SUM}"
+                remedy = f"take {total - NAME_SUM} characters from them"
+                yield from refuse(at, seen, remedy, _NAMES, Level.ADVISORY)

@@ -1,0 +1,216 @@
+"""Whether a PodCliqueSet of Grove would be let into the cluster.
+
+Mandatory is what Grove's webhook or the API server refuses. Cliques in scaling groups are in
+grove_groups.py.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.rules.admission import cycle_in, least, listed, one_of, refuse, unique
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import count, first_gap, gap_of, items, mapping, text
+from kthena_components.systems.grove.rules_groups import (
+    grove_gang,
+    grove_names,
+    grove_scaling_groups,
+)
+from kthena_components.systems.grove.view import (
+    EXPLICIT,
+    TEMPLATE,
+    Clique,
+    CliqueSet,
+    read_clique_set,
+)
+
+_COUNTS, _STARTUP, _PODS = "grove-counts", "grove-startup", "grove-pods"
+_STARTUPS = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", EXPLICIT)
+
+
+def judge_pod_clique_set(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge a PodCliqueSet by every rule, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    return judge_by(RULES, read_clique_set(manifest), path)
+
+
+def grove_counts(view: CliqueSet) -> Iterator[Finding]:
+    """Every clique and scaling group has a pod, and waits for no more pods than it has.
+
+    minAvailable is from 1 to replicas; an autoscaler's minReplicas is minAvailable or more, and
+    its maxReplicas is replicas or more. A clique that states no minAvailable waits for all.
+
+    Pass: replicas 3 with minAvailable 2; replicas 4 with maxReplicas 4.
+    Fail: replicas 3 with minAvailable 4; minAvailable 0; replicas 4 with maxReplicas 2.
+    Level: mandatory.
+    Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
+    """
+    yield from least("spec.replicas", view.spec.get("replicas"), 0, _COUNTS)
+    for clique in view.cliques:
+        yield from _counted(clique.at, clique.spec, clique.replicas, "autoScalingConfig")
+    for group in view.groups:
+        replicas = group.fields.get("replicas", 1)
+        yield from _counted(group.path, group.fields, replicas, "scaleConfig")
+
+
+def _counted(
+    at: str, fields: Mapping[str, Any], replicas: object, scaling: str
+) -> Iterator[Finding]:
+    yield from least(f"{at}.replicas", replicas, 1, _COUNTS)
+    yield from least(f"{at}.minAvailable", fields.get("minAvailable"), 1, _COUNTS)
+    pods, minimum = count(replicas), count(fields.get("minAvailable"))
+    if isinstance(pods, int) and isinstance(minimum, int) and minimum > pods > 0:
+        seen = f"is {minimum}, but replicas is {pods}, so the gang would wait for ever"
+        yield from refuse(f"{at}.minAvailable", seen, f"write {pods} or less", _COUNTS)
+    given, where = fields.get(scaling), f"{at}.{scaling}"
+    if gap := gap_of(given):
+        yield not_checked(where, gap, _COUNTS)
+    elif given is not None:
+        yield from _scaled(where, mapping(given), pods, minimum)
+
+
+def _scaled(
+    at: str, scaling: Mapping[str, Any], pods: object, minimum: object
+) -> Iterator[Finding]:
+    few, many = scaling.get("minReplicas"), scaling.get("maxReplicas")
+    yield from least(f"{at}.minReplicas", few, 1, _COUNTS)
+    yield from least(f"{at}.maxReplicas", many, 1, _COUNTS)
+    lowest, highest = count(few), count(many)
+    if isinstance(lowest, int) and isinstance(minimum, int) and lowest < minimum:
+        seen = f"is {lowest}, but minAvailable is {minimum}: it would break the gang"
+        yield from refuse(f"{at}.minReplicas", seen, f"write {minimum} or more", _COUNTS)
+    floor = max((n for n in (pods, lowest) if isinstance(n, int)), default=None)
+    if isinstance(highest, int) and floor is not None and highest < floor:
+        seen = f"is {highest}, but there are {floor} already (replicas, or minReplicas)"
+        yield from refuse(f"{at}.maxReplicas", seen, f"write {floor} or more", _COUNTS)
+
+
+def grove_startup(view: CliqueSet) -> Iterator[Finding]:
+    """Cliques start after cliques that exist, not after themselves and not in a circle.
+
+    startsAfter counts where cliqueStartupType is CliqueStartupTypeExplicit, and is ignored
+    elsewhere.
+
+    Pass: worker with startsAfter [leader], 1 of 2 cliques.
+    Fail: leader after worker and worker after leader; startsAfter with 1 name that is no clique.
+    Level: mandatory; advisory for startsAfter that is ignored.
+    Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliquedeps.go.
+    """
+    kind = text(view.template.get("cliqueStartupType"), _STARTUPS[0])
+    yield from one_of(f"{TEMPLATE}.cliqueStartupType", kind, _STARTUPS, _STARTUP)
+    after = [c for c in view.cliques if c.spec.get("startsAfter") not in (None, [], ())]
+    if gap_of(kind):
+        return
+    for clique in after:
+        if kind != EXPLICIT and gap_of(clique.spec.get("startsAfter")) is None:
+            seen = f"is given, but cliqueStartupType is {show(kind)}, so it has no effect"
+            at, remedy = f"{clique.at}.startsAfter", f"write cliqueStartupType: {EXPLICIT}"
+            yield from refuse(at, seen, remedy, _STARTUP, Level.ADVISORY)
+    if kind == EXPLICIT and after:
+        yield from _order(view, after)
+
+
+def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
+    names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
+    known = f"the set holds {len(names)}: {listed(sorted(names))}"
+    edges: dict[str, list[str]] = {}
+    hidden = view.gap
+    for clique in after:
+        given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
+        if gap := first_gap(given, *items(given), hidden):
+            yield not_checked(at, gap, _STARTUP)
+            return
+        wanted = [name for name in items(given) if isinstance(name, str)]
+        yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
+        for index, name in enumerate(wanted):
+            if name == clique.name:
+                seen = f"is {show(name)}, the clique itself: it would wait for ever"
+                yield from refuse(f"{at}[{index}]", seen, "remove it", _STARTUP)
+            elif name not in names:
+                seen = f"is {show(name)}, and {known}"
+                yield from refuse(f"{at}[{index}]", seen, "name one of them", _STARTUP)
+        if isinstance(clique.name, str):
+            edges[clique.name] = [name for name in wanted if name != clique.name]
+    if circle := cycle_in(edges):
+        seen = f"holds a circle of {count_of(len(circle) - 1, 'clique')}: "
+        seen += " → ".join(show(name).strip("'") for name in circle[:8])
+        remedy = "remove one of these startsAfter"
+        yield from refuse(f"{TEMPLATE}.cliques", seen, remedy, _STARTUP)
+
+
+def grove_pods(view: CliqueSet) -> Iterator[Finding]:
+    """The pods of all cliques have one scheduler, and leave to Grove where they run.
+
+    There is a clique; schedulerName is the same everywhere or left out everywhere; nodeName and
+    topologySpreadConstraints are not given; a container states each variable once.
+
+    Pass: 2 cliques with schedulerName kai-scheduler.
+    Fail: schedulerName volcano in 1 of 2 cliques; a podSpec with nodeName; 2 variables named A.
+    Level: mandatory; advisory where 1 clique states a scheduler and another one none, which is
+    refused unless the operator's default is the one stated.
+    Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
+    """
+    given = view.template.get("cliques")
+    if gap := gap_of(given):
+        yield not_checked(f"{TEMPLATE}.cliques", gap, _PODS)
+    elif not view.cliques and view.spec:
+        yield from refuse(f"{TEMPLATE}.cliques", "holds no clique", "write a clique", _PODS)
+    yield from _schedulers(view)
+    for clique in view.cliques:
+        pod, at = mapping(clique.pod), f"{clique.at}.podSpec"
+        if gap := gap_of(clique.pod):
+            yield not_checked(at, gap, _PODS)
+            continue
+        for key in ("topologySpreadConstraints", "nodeName"):
+            if pod.get(key) not in (None, ""):
+                seen = f"is given in 1 of {len(view.cliques)} cliques, and Grove places the pods"
+                yield from refuse(f"{at}.{key}", seen, "remove it", _PODS)
+        for field in ("containers", "initContainers"):
+            for index, container in enumerate(items(pod.get(field))):
+                yield from _variables(f"{at}.{field}[{index}].env", mapping(container).get("env"))
+
+
+def _variables(at: str, env: object) -> Iterator[Finding]:
+    names = [mapping(item).get("name") for item in items(env)]
+    named = ((f"{at}[{i}].name", name) for i, name in enumerate(names))
+    yield from unique(named, _PODS, "variables")
+
+
+def _schedulers(view: CliqueSet) -> Iterator[Finding]:
+    first = ""
+    for clique in view.cliques:
+        name = mapping(clique.pod).get("schedulerName", "")
+        at = f"{clique.at}.podSpec.schedulerName"
+        if gap_of(clique.pod):
+            continue
+        if gap := gap_of(name):
+            yield not_checked(at, gap, _PODS)
+            return
+        if isinstance(name, str) and name:
+            if first and name != first:
+                seen = (
+                    f"is {show(name)}, but another clique has {show(first)}, and all have the same"
+                )
+                yield from refuse(at, seen, f"write {show(first)} in all", _PODS)
+                return
+            first = name
+    silent = [c for c in view.cliques if mapping(c.pod).get("schedulerName", "") in ("", None)]
+    if first and silent:
+        at = f"{silent[0].at}.podSpec.schedulerName"
+        seen = f"is not stated in {len(silent)} of {len(view.cliques)} cliques, and another one has"
+        seen += f" {show(first)}: all have the same scheduler"
+        yield from refuse(at, seen, f"write {show(first)} in all", _PODS, Level.ADVISORY)
+
+
+RULES: tuple[Callable[[CliqueSet], Iterator[Finding]], ...] = (
+    grove_names,
+    grove_counts,
+    grove_scaling_groups,
+    grove_startup,
+    grove_pods,
+    grove_gang,
+)

@@ -1,0 +1,110 @@
+"""How a PodCliqueSet of Grove is read: nothing in it makes a reader raise."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.values.read import gap_of, items, mapping, text
+from kthena_components.core.values.unknown import MaybeText, Unknown
+
+GROVE = "grove.io"
+SET = (GROVE, "PodCliqueSet")
+TEMPLATE = "spec.template"
+EXPLICIT = "CliqueStartupTypeExplicit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clique:
+    """Pods of one template."""
+
+    path: str
+    name: MaybeText | None
+    spec: Mapping[str, Any]
+    pod: object
+    """Its podSpec, as it is written."""
+
+    @property
+    def at(self) -> str:
+        """Where its spec stands."""
+        return f"{self.path}.spec"
+
+    @property
+    def replicas(self) -> object:
+        """Pods: 1 where it is left out or 0, as the operator writes."""
+        given = self.spec.get("replicas")
+        return 1 if given is None or (given == 0 and not isinstance(given, bool)) else given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingGroup:
+    """Cliques that are made and scaled together."""
+
+    path: str
+    name: MaybeText | None
+    fields: Mapping[str, Any]
+    cliques: tuple[object, ...]
+    """The names of its cliques, as they are written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliqueSet:
+    """A PodCliqueSet."""
+
+    name: MaybeText | None
+    spec: Mapping[str, Any]
+    template: Mapping[str, Any]
+    cliques: tuple[Clique, ...]
+    groups: tuple[ScalingGroup, ...]
+
+    @property
+    def grouped(self) -> frozenset[str]:
+        """The names of cliques that some scaling group has."""
+        names = (name for group in self.groups for name in group.cliques)
+        return frozenset(name for name in names if isinstance(name, str))
+
+    @property
+    def gap(self) -> Unknown | None:
+        """Why it is not known which cliques there are and how they are grouped, if it is not."""
+        given = (self.template.get("cliques"), self.template.get("podCliqueScalingGroups"))
+        names = [clique.name for clique in self.cliques]
+        inside = [name for group in self.groups for name in (group.fields.get("cliqueNames"),)]
+        members = [name for group in self.groups for name in group.cliques]
+        every = (*given, *names, *inside, *members)
+        return next((gap for gap in map(gap_of, every) if gap), None)
+
+
+def read_clique_set(manifest: object) -> CliqueSet:
+    """Read what the rules and the facts need from whatever a manifest contains."""
+    body = mapping(manifest)
+    spec = mapping(body.get("spec"))
+    template = mapping(spec.get("template"))
+    return CliqueSet(
+        name=text(mapping(body.get("metadata")).get("name")),
+        spec=spec,
+        template=template,
+        cliques=tuple(_cliques(template)),
+        groups=tuple(_groups(template)),
+    )
+
+
+def _cliques(template: Mapping[str, Any]) -> Iterator[Clique]:
+    for index, item in enumerate(items(template.get("cliques"))):
+        fields = mapping(item)
+        spec = mapping(fields.get("spec"))
+        yield Clique(
+            path=f"{TEMPLATE}.cliques[{index}]",
+            name=text(fields.get("name")),
+            spec=spec,
+            pod=spec.get("podSpec"),
+        )
+
+
+def _groups(template: Mapping[str, Any]) -> Iterator[ScalingGroup]:
+    for index, item in enumerate(items(template.get("podCliqueScalingGroups"))):
+        fields = mapping(item)
+        yield ScalingGroup(
+            path=f"{TEMPLATE}.podCliqueScalingGroups[{index}]",
+            name=text(fields.get("name")),
+            fields=fields,
+            cliques=tuple(items(fields.get("cliqueNames"))),
+        )

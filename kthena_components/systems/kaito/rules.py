@@ -1,0 +1,184 @@
+"""Whether KAITO would take a Workspace, an InferenceSet or a MultiRoleInference.
+
+Mandatory is what its admission refuses, or what its controller cannot deploy, as of v0.12. How
+many nodes it makes is in kaito_capacity.py.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, judge_by, nearest, not_checked
+from kthena_components.core.hardware import find_instance, known_instances
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
+from kthena_components.systems.kaito.rules_capacity import kaito_capacity, kaito_parallelism
+from kthena_components.systems.kaito.rules_extras import kaito_access_secret, kaito_adapters
+from kthena_components.systems.kaito.view import (
+    SEVERAL_ROLES,
+    TRANSFORMERS,
+    WORKSPACE,
+    Model,
+    View,
+    read_view,
+    refused,
+)
+
+_PRESET, _INSTANCE, _ROLES = "kaito-preset", "kaito-instance-type", "kaito-roles"
+_AZURE = ("standard_n", "standard_d")
+"""What KAITO takes on Azure without knowing it."""
+
+
+def judge_kaito(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge an object of KAITO by every rule, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    return judge_by(RULES, read_view(manifest), path)
+
+
+def kaito_preset(view: View) -> Iterator[Finding]:
+    """A Workspace either infers or tunes, and inference has either a preset or a template.
+
+    A preset's name is that of a model on Hugging Face, `organisation/name`, or one of the short
+    names that KAITO still knows. What else it once knew, such as falcon-7b, it refuses.
+
+    Pass: the preset Qwen/Qwen3-32B; the preset phi-4-mini-instruct, one of 25 short names.
+    Fail: inference with 1 preset and 1 template; the preset llama-3.1-80b-instruct.
+    Level: mandatory; advisory for the name of a preset that is tuned.
+    Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/utils/plugin/plugin.go.
+    """
+    if view.kind == WORKSPACE:
+        both = [view.body.get(key) for key in ("inference", "tuning")]
+        if all(value is None for value in both):
+            seen = "is not stated, and neither is tuning"
+            yield refused("inference", seen, "write inference.preset.name", _PRESET)
+        elif all(value is not None and gap_of(value) is None for value in both):
+            seen = "stands beside inference, and a Workspace has one of the two"
+            yield refused("tuning", seen, "remove one", _PRESET)
+    for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
+        yield from _one_way(view, model)
+        yield from _name(model)
+
+
+def _one_way(view: View, model: Model) -> Iterator[Finding]:
+    if view.kind == SEVERAL_ROLES or model.tuned:
+        return
+    preset, template = model.inference.get("preset"), model.inference.get("template")
+    if gap := first_gap(preset, template):
+        yield not_checked(model.inference_path, gap, _PRESET)
+    elif preset is None and template is None:
+        seen = "has neither a preset nor a template"
+        yield refused(model.inference_path, seen, "write preset.name", _PRESET)
+    elif preset is not None and template is not None:
+        seen = "has a preset and a template, and only one of them can say what runs"
+        yield refused(model.inference_path, seen, "remove one", _PRESET)
+
+
+def _name(model: Model) -> Iterator[Finding]:
+    name = model.preset
+    stated = model.inference.get("preset") is not None or not model.inference
+    if isinstance(name, Unknown):
+        if stated and gap_of(model.inference.get("preset")) is None:
+            yield not_checked(model.preset_path, name, _PRESET)
+    elif stated and not name:
+        seen = "names no model"
+        yield refused(model.preset_path, seen, "write for example Qwen/Qwen3-32B", _PRESET)
+    elif name and not is_preset(name):
+        near = nearest(name, SHORT_NAMES)
+        known = f"write '{near}'" if near else "write the model's name on Hugging Face"
+        yield Finding(
+            path=model.preset_path,
+            seen=f"is {show(name)}, which is neither organisation/name nor a short name of KAITO",
+            remedy=known,
+            rule=_PRESET,
+            level=Level.ADVISORY if model.tuned else Level.MANDATORY,
+        )
+
+
+def kaito_instance_type(view: View) -> Iterator[Finding]:
+    """An instance type is one that KAITO knows, or one of Azure's where no preset must be sized.
+
+    Without one the nodes are there already, and nothing is judged. A partition of GPUs is for such
+    nodes only. A name in angle brackets is still to be written.
+
+    Pass: Standard_NC24ads_A100_v4; p5.48xlarge.
+    Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
+    Level: mandatory.
+    Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
+    validateCreateWithInference.
+    """
+    for model in view.models:
+        name, at = model.instance, model.instance_path
+        if isinstance(name, Unknown):
+            yield not_checked(at, name, _INSTANCE)
+        elif name and name.startswith("<"):
+            gap = Unknown(f"{show(name)} stands for a name that is still to be written")
+            yield not_checked(at, gap, _INSTANCE)
+        elif name:
+            yield from _known(model, name)
+
+
+def _known(model: Model, name: str) -> Iterator[Finding]:
+    if model.resource.get("partition") is not None:
+        seen = f"is {show(name)}, but a partition is for nodes that are there already"
+        yield refused(model.instance_path, seen, "remove it, or the partition", _INSTANCE)
+    if not isinstance(find_instance(name), Unknown):
+        return
+    azure, sized = name.casefold().startswith(_AZURE), model.preset and not model.tuned
+    if azure and (not sized or model.runtime == TRANSFORMERS):
+        return
+    near = nearest(name, [instance.name for instance in known_instances()])
+    why = "so that it cannot count the nodes of a preset" if azure else "and refuses"
+    yield refused(
+        model.instance_path,
+        f"is {show(name)}, which KAITO does not know, {why}",
+        f"write '{near}'" if near else "write one of the instance types in pkg/sku of KAITO",
+        _INSTANCE,
+    )
+
+
+def kaito_roles(view: View) -> Iterator[Finding]:
+    """A MultiRoleInference has one prefill and one decode role, each with a replica at least.
+
+    Pass: prefill with 1 replica, decode with 2.
+    Fail: 1 role; 2 prefill roles; replicas 0.
+    Level: mandatory.
+    Source: kaito-project/kaito api/v1alpha1/multiroleinference_validation.go.
+    """
+    if view.kind != SEVERAL_ROLES:
+        return
+    roles, at = view.spec.get("roles"), "spec.roles"
+    if gap := gap_of(roles):
+        yield not_checked(at, gap, _ROLES)
+        return
+    items = [mapping(role) for role in (roles if isinstance(roles, list | tuple) else ())]
+    kinds = [text(role.get("type")) for role in items]
+    if gap := first_gap(*kinds):
+        yield not_checked(at, gap, _ROLES)
+    elif sorted(map(str, kinds)) != ["decode", "prefill"]:
+        given = ", ".join(show(kind) for kind in kinds[:3]) or "none"
+        seen = f"are {len(kinds)} ({given}), but must be one prefill and one decode"
+        yield refused(at, seen, "write one role of type prefill and one of type decode", _ROLES)
+    for index, role in enumerate(items):
+        replicas = whole(role.get("replicas"))
+        path = f"{at}[{index}].replicas"
+        if isinstance(replicas, Unknown):
+            yield not_checked(path, replicas, _ROLES)
+        elif replicas is not None and replicas < 1:
+            seen = f"is {show(replicas)}, but must be at least 1"
+            yield refused(path, seen, "write 1 or more, or leave it to an autoscaler", _ROLES)
+
+
+RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
+    kaito_preset,
+    kaito_instance_type,
+    kaito_capacity,
+    kaito_parallelism,
+    kaito_access_secret,
+    kaito_adapters,
+    kaito_roles,
+)

@@ -1,0 +1,115 @@
+"""What a model of KAITO takes beside its nodes: the token that opens it, and adapters."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, gap_of, mapping, text
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kaito.presets import find_preset
+from kthena_components.systems.kaito.view import (
+    LOCAL,
+    SEVERAL_ROLES,
+    TRANSFORMERS,
+    Model,
+    View,
+    refused,
+)
+
+_SECRET, _ADAPTERS = "kaito-access-secret", "kaito-adapters"
+_MOST_ADAPTERS = 10
+
+
+def kaito_access_secret(view: View) -> Iterator[Finding]:
+    """A model that Hugging Face gives to few has a secret with the token that opens it.
+
+    The secret is named by modelAccessSecret, and its key is HF_TOKEN. Weights that are on the
+    nodes already need none.
+
+    Pass: llama-3.1-8b-instruct with modelAccessSecret hf-token.
+    Fail: llama-3.1-8b-instruct without one.
+    Level: mandatory.
+    Source: kaito-project/kaito api/v1beta1/workspace_validation.go;
+    presets/workspace/models/supported_models.yaml downloadAuthRequired.
+    """
+    for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
+        shape = find_preset(model.preset) if isinstance(model.preset, str) else None
+        if shape is None or isinstance(shape, Unknown) or not shape.gated or model.tuned:
+            continue
+        local = text(model.annotations.get(LOCAL))
+        several = view.kind == SEVERAL_ROLES
+        inner = "modelAccessSecret" if several else "preset.presetOptions.modelAccessSecret"
+        at = f"{model.inference_path}.{inner}"
+        if gap := first_gap(model.secret, local):
+            yield not_checked(at, gap, _SECRET)
+        elif not model.secret and local != "true":
+            seen = f"is not stated, but {show(model.preset)} is given to a token only"
+            remedy = "write the name of a Secret with the key HF_TOKEN"
+            yield refused(at, seen, remedy, _SECRET)
+
+
+def kaito_adapters(view: View) -> Iterator[Finding]:
+    """There are at most 10 adapters of different names, each with a strength from 0 to 1.
+
+    vLLM knows no strength: it belongs to the transformers runtime.
+
+    Pass: 2 adapters named a and b.
+    Fail: 11 adapters; a strength of "1.5"; two adapters of one name.
+    Level: mandatory; advisory for a strength with vLLM.
+    Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/model/interface.go
+    Validate.
+    """
+    for model in view.models:
+        listed, at = model.inference.get("adapters"), f"{model.inference_path}.adapters"
+        if gap := gap_of(listed):
+            yield not_checked(at, gap, _ADAPTERS)
+        adapters = listed if isinstance(listed, list | tuple) else ()
+        if len(adapters) > _MOST_ADAPTERS:
+            seen = f"are {len(adapters)}, and KAITO takes at most {_MOST_ADAPTERS}"
+            yield refused(at, seen, f"remove {len(adapters) - _MOST_ADAPTERS}", _ADAPTERS)
+        names: set[str] = set()
+        for index, adapter in enumerate(adapters[: _MOST_ADAPTERS + 1]):
+            yield from _adapter(mapping(adapter), f"{at}[{index}]", names)
+            yield from _strength(mapping(adapter).get("strength"), f"{at}[{index}]", model)
+
+
+def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[Finding]:
+    source = adapter.get("source")
+    name = text(mapping(source).get("name"))
+    if gap := first_gap(source, name):
+        yield not_checked(f"{at}.source", gap, _ADAPTERS)
+    elif not name:
+        yield refused(f"{at}.source", "has no name", "write source.name", _ADAPTERS)
+    elif name in names:
+        seen = f"is {show(name)}, the name of another adapter"
+        yield refused(f"{at}.source.name", seen, "write another name", _ADAPTERS)
+    else:
+        names.add(str(name))
+
+
+def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
+    path, runtime = f"{at}.strength", model.runtime
+    if value is None:
+        return
+    if gap := gap_of(value):
+        yield not_checked(path, gap, _ADAPTERS)
+    elif not isinstance(value, str) or not 0 <= _number(value) <= 1:
+        seen = f"is {show(value)}, but must be the text of a number from 0 to 1"
+        yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
+    elif isinstance(runtime, str) and runtime != TRANSFORMERS:
+        yield Finding(
+            path=path,
+            seen=f"is {show(value)}, but vLLM knows no strength of adapters",
+            remedy="leave it out, or choose the transformers runtime",
+            rule=_ADAPTERS,
+            level=Level.ADVISORY,
+        )
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,220 @@
+"""Whether a multi-node InferenceService, or a runtime for one, would be let into the cluster."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, judge_by, judged, not_checked
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
+from kthena_components.systems.kserve.view import (
+    GPU_ANNOTATION,
+    SERVICE,
+    Container,
+    MultiNode,
+    known_gpus,
+    named_gpus,
+    read_multi_node,
+    resource_keys,
+)
+
+_RULE = "kserve-multinode"
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SIZES = {
+    "PIPELINE_PARALLEL_SIZE": "pipelineParallelSize",
+    "TENSOR_PARALLEL_SIZE": "tensorParallelSize",
+}
+_PLAIN = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
+_AUTOSCALER = "serving.kserve.io/autoscalerClass"
+_SCHEMES = ("pvc", "oci")
+
+
+def judge_inference_service(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge an InferenceService or a (Cluster)ServingRuntime by every rule, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    found = list(judged(_general, manifest, name=f"the rule {_RULE}"))
+    view = read_multi_node(manifest)
+    if view is not None:
+        found += judge_by(RULES, view)
+    return [finding.under(path) for finding in dict.fromkeys(found)]
+
+
+def kserve_multinode(view: MultiNode) -> Iterator[Finding]:
+    """KServe's webhooks take it: one worker container, sizes in workerSpec, known GPUs, a volume.
+
+    The model comes by pvc:// or oci://, nothing scales or splits the traffic, and the sizes are 1
+    or more. The name and PYTHONPATH are judged on every InferenceService.
+
+    Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
+    Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama.
+    Level: mandatory; advisory for minReplicas above 1, whose heads find no workers.
+    Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go
+    validateMultiNodeVariables; pkg/webhook/admission/servingruntime/servingruntime_webhook.go.
+    """
+    if gap := gap_of(view.holder.get("workerSpec")):
+        yield not_checked(view.path, gap, _RULE)
+    else:
+        yield from _one_worker(view)
+        yield from _sizes(view)
+    yield from _sizes_in_env(view)
+    yield from _gpu_types(view)
+    if not view.is_service:
+        return
+    if view.holder.get("model") is not None:
+        yield from _storage(view)
+        yield from _autoscaler(view)
+    yield from _traffic(view)
+    yield from _heads(view)
+
+
+def _one_worker(view: MultiNode) -> Iterator[Finding]:
+    containers, at = view.worker_spec.get("containers"), f"{view.path}.containers"
+    count = len(containers) if isinstance(containers, list | tuple) else 0
+    if gap := gap_of(containers):
+        yield not_checked(at, gap, _RULE)
+    elif count > 1:
+        seen = f"has {count} containers, but KServe takes one worker container"
+        yield _refused(at, seen, "keep worker-container only")
+    elif count == 0 and not view.is_service and view.worker_spec:
+        yield _refused(at, "is empty, but a runtime has one worker container", "add it")
+
+
+def _sizes_in_env(view: MultiNode) -> Iterator[Finding]:
+    yield from _unknown_env(view.head)
+    for name, at in _env(view.head):
+        if name in _SIZES:
+            field = f"{view.path}.{_SIZES[name]}"
+            seen = f"sets {name}, but KServe takes that size from workerSpec alone"
+            yield _refused(at, seen, f"remove it, and write {field}")
+
+
+def _env(container: Container) -> Iterator[tuple[str, str]]:
+    items = container.fields.get("env")
+    for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
+        name = mapping(item).get("name")
+        if isinstance(name, str):
+            yield name, f"{container.path}.env[{index}]"
+
+
+def _unknown_env(container: Container) -> Iterator[Finding]:
+    env = container.fields.get("env")
+    names = [mapping(item).get("name") for item in env] if isinstance(env, list | tuple) else []
+    if gap := first_gap(env, *names):
+        yield not_checked(f"{container.path}.env", gap, _RULE)
+
+
+def _gpu_types(view: MultiNode) -> Iterator[Finding]:
+    named = view.annotations.get(GPU_ANNOTATION)
+    at = f"metadata.annotations.{GPU_ANNOTATION}"
+    if gap := gap_of(named):
+        yield not_checked(at, gap, _RULE)
+        return
+    if named_gpus(named) is None:
+        seen = f"is {show(named)}, which is no JSON list of resource names"
+        yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
+    allowed = _PLAIN.union(known_gpus(view.annotations))
+    for container in (view.head, view.worker):
+        for key, where in resource_keys(container):
+            if key not in allowed:
+                seen = f"names {key}, which is neither cpu, memory nor storage, nor a GPU type "
+                remedy = f"add it to the annotation {GPU_ANNOTATION}, or remove it"
+                yield _refused(where, f"{seen}that KServe knows", remedy)
+
+
+def _sizes(view: MultiNode) -> Iterator[Finding]:
+    for field in _SIZES.values():
+        given, at = view.worker_spec.get(field), f"{view.path}.{field}"
+        number = whole(given)
+        if gap := gap_of(given):
+            yield not_checked(at, gap, _RULE)
+        elif given is not None and (not isinstance(number, int) or number < 1):
+            yield _refused(at, f"is {show(given)}, but must be at least 1", "write 1 or more")
+
+
+def _storage(view: MultiNode) -> Iterator[Finding]:
+    model = mapping(view.holder.get("model"))
+    given, at = model.get("storageUri"), f"{view.head.path}.storageUri"
+    remedy = "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image"
+    if given is None:
+        seen = "is missing, but the pods of an engine load the model from one volume or image"
+        yield _refused(at, seen, remedy)
+    elif isinstance(given, str) and given.startswith(tuple(f"{one}://" for one in _SCHEMES)):
+        return
+    elif gap := gap_of(given):
+        yield not_checked(at, gap, _RULE)
+    else:
+        seen = f"is {show(given)}, but with many nodes the model comes by pvc:// or oci:// alone"
+        yield _refused(at, seen, remedy)
+
+
+def _autoscaler(view: MultiNode) -> Iterator[Finding]:
+    given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
+    if gap := gap_of(given):
+        yield not_checked(at, gap, _RULE)
+    elif given != "none":
+        is_what = "is missing" if given is None else f"is {show(given)}"
+        yield _refused(
+            at, f"{is_what}, but nothing may scale an engine of many nodes", "write none"
+        )
+
+
+def _traffic(view: MultiNode) -> Iterator[Finding]:
+    given, at = view.holder.get("canaryTrafficPercent"), "spec.predictor.canaryTrafficPercent"
+    if given is not None:
+        seen = f"is {show(given)}, but traffic cannot be split with workerSpec"
+        gap = gap_of(given)
+        yield not_checked(at, gap, _RULE) if gap else _refused(at, seen, "remove it")
+
+
+def _heads(view: MultiNode) -> Iterator[Finding]:
+    given, at = view.holder.get("minReplicas"), "spec.predictor.minReplicas"
+    number = whole(given)
+    if gap := gap_of(given):
+        yield not_checked(at, gap, _RULE)
+    elif isinstance(number, int) and number > 1:
+        yield Finding(
+            path=at,
+            seen=f"is {show(number)}, but only one head has the workers; the others serve nothing",
+            remedy="write 1, and one InferenceService for each engine",
+            rule=_RULE,
+            level=Level.ADVISORY,
+        )
+
+
+def _general(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Judge what holds for every InferenceService, of many nodes or of one."""
+    if manifest.get("kind") != SERVICE:
+        return
+    name = text(mapping(manifest.get("metadata")).get("name"))
+    if gap := gap_of(name):
+        yield not_checked("metadata.name", gap, _RULE)
+    elif isinstance(name, str) and not _NAME.fullmatch(name):
+        seen = f"is {show(name)}, but must be lower-case letters, digits and dashes, a letter first"
+        yield _refused("metadata.name", seen, "rename it")
+    predictor = mapping(mapping(manifest.get("spec")).get("predictor"))
+    holders = [("spec.predictor.model", mapping(predictor.get("model")))]
+    items = predictor.get("containers")
+    for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
+        holders.append((f"spec.predictor.containers[{index}]", mapping(item)))
+    for at, fields in holders:
+        container = Container(path=at, fields=fields, request=None, limit=None)
+        yield from _unknown_env(container)
+        for key, where in _env(container):
+            if key == "PYTHONPATH":
+                seen = "sets PYTHONPATH, which KServe forbids"
+                yield _refused(where, seen, "remove it, and put the modules into the image")
+
+
+def _refused(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
+
+
+RULES: tuple[Callable[[MultiNode], Iterator[Finding]], ...] = (
+    kserve_multinode,
+    kserve_node_arithmetic,
+)

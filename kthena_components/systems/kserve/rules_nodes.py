@@ -1,0 +1,131 @@
+"""What KServe makes of GPU requests: what it accepts silently, and what it refuses too late."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kserve.view import MultiNode, RayNodes, Shortage
+
+_RULE = "kserve-node-arithmetic"
+
+
+def kserve_node_arithmetic(view: MultiNode) -> Iterator[Finding]:
+    """KServe makes the pods that were meant, and gives them as many GPUs as there are ranks.
+
+    It counts pods from GPU requests, never from limits: tensor × pipeline divided by the worker's
+    request. Where only the head requests GPUs, each worker gets one; what is left over, or too
+    much, is not refused.
+
+    Pass: tensor 8, pipeline 2, head and worker request 8 each: 2 pods of 8 GPUs.
+    Fail: only the head requests 8: 9 pods. Head 8 and worker 4: 20 GPUs reserved for 16.
+    Level: mandatory; advisory where all GPUs are used, but unevenly, or no worker is made.
+    Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go
+    computeRayNodeAndGPUs, computeMpNodeAndGPUs.
+    """
+    nodes = view.nodes
+    if isinstance(nodes, Unknown):
+        yield not_checked(view.path, nodes, _RULE)
+    elif isinstance(nodes, Shortage):
+        yield _short(view, nodes.nodes)
+    elif view.executor_mp:
+        yield from _replaced(view, nodes)
+    else:
+        limits = list(_limits(view, nodes))
+        yield from limits or _misplaced(view, nodes)
+
+
+def _short(view: MultiNode, nodes: RayNodes) -> Finding:
+    workers = f"{count_of(nodes.pods - 1, 'worker')} × {nodes.worker_gpus}"
+    return _finding(
+        f"{view.head.path}.resources",
+        f"{_ranks(view)}, but a head with {count_of(nodes.head_gpus, 'GPU')} and {workers} hold "
+        f"{nodes.held}, and KServe deploys nothing",
+        f"request {_share(view, nodes.worker_gpus)} GPUs in the head and in the worker container",
+    )
+
+
+def _limits(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+    """Find limits without requests that would have given other pods."""
+    wanted = [one.limit if one.request is None else one.request for one in (view.worker, view.head)]
+    if view.nodes_for(*wanted) == nodes:
+        return
+    for container in (view.head, view.worker):
+        if container.request is None and isinstance(container.limit, int):
+            yield _finding(
+                f"{container.path}.resources",
+                f"has a limit of {count_of(container.limit, 'GPU')} and no request; KServe reads "
+                f"requests only, so for {_product(view)} it makes {_pods(nodes)}",
+                f"write {container.limit} in requests as well",
+            )
+
+
+def _misplaced(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+    total, head, worker = view.total, view.head.request, view.worker.request
+    at = f"{view.worker.path}.resources"
+    if not isinstance(total, int):
+        return
+    if nodes.held > total:
+        reserved = f"{nodes.held} GPUs reserved for {total}"
+        remedy = f"request {_share(view, nodes.worker_gpus)} GPUs in the head and in the worker "
+        if nodes.pods == 1:
+            at, remedy = f"{view.head.path}.resources", f"request {total} GPUs in the head "
+        seen = f"{_ranks(view)}, but KServe makes {_pods(nodes)}: {reserved}"
+        yield _finding(at, seen, f"{remedy}container")
+    elif nodes.pods == 1 and total > 1:
+        seen = f"is given, but KServe makes the head alone, with {count_of(total, 'GPU')}"
+        unused = f"; the worker's request of {worker} is not used" if worker else ""
+        remedy = "remove workerSpec, or request fewer GPUs"
+        yield _finding(view.path, f"{seen}{unused}", remedy, Level.ADVISORY)
+    elif worker is None and isinstance(head, int) and head > 1:
+        seen = f"has no GPU request, so each worker gets 1: KServe makes {_pods(nodes)}"
+        yield _finding(at, seen, f"request {_share(view, head)} GPUs in the worker container")
+    elif worker is None and head is None and isinstance(view.tensor, int) and view.tensor > 1:
+        seen = f"has no GPU request, nor has the head: for {_product(view)} KServe makes "
+        remedy = f"request {view.tensor} GPUs in the head and in the worker container"
+        yield _finding(at, f"{seen}{_pods(nodes)}", remedy, Level.ADVISORY)
+    elif nodes.pods > 1 and nodes.head_gpus != nodes.worker_gpus:
+        seen = f"for {_product(view)} KServe makes {_pods(nodes)}, which is uneven"
+        remedy = f"request {_share(view, nodes.worker_gpus)} GPUs in each"
+        yield _finding(at, seen, remedy, Level.ADVISORY)
+
+
+def _replaced(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+    for container in (view.head, view.worker):
+        asked = container.request if container.request is not None else container.limit
+        if isinstance(asked, int) and asked != nodes.head_gpus:
+            yield _finding(
+                f"{container.path}.resources",
+                f"asks for {count_of(asked, 'GPU')}, but without Ray (executor-backend mp) KServe "
+                f"gives each of {count_of(nodes.pods, 'pod')} the tensor size, {nodes.head_gpus}",
+                f"write {nodes.head_gpus}, or set tensorParallelSize to {asked}",
+                Level.ADVISORY,
+            )
+
+
+def _share(view: MultiNode, near: int) -> int:
+    """Give the GPUs of a pod, as near as can be, so that all pods have as many."""
+    total = view.total
+    if not isinstance(total, int):
+        return near
+    tried = range(min(near, total, 4096), 0, -1)
+    return next((number for number in tried if total % number == 0), 1)
+
+
+def _product(view: MultiNode) -> str:
+    return f"tensor {view.tensor} × pipeline {view.pipeline} = {view.total}"
+
+
+def _ranks(view: MultiNode) -> str:
+    return f"{_product(view)} ranks"
+
+
+def _pods(nodes: RayNodes) -> str:
+    head = f"a head with {count_of(nodes.head_gpus, 'GPU')}"
+    if nodes.pods == 1:
+        return f"1 pod, {head}"
+    rest = f"{count_of(nodes.pods - 1, 'worker')} of {count_of(nodes.worker_gpus, 'GPU')}"
+    return f"{nodes.pods} pods, {head} and {rest}"
+
+
+def _finding(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE, level=level)

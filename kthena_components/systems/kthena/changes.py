@@ -1,0 +1,107 @@
+"""What an update does to a ModelServing."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.rules.change import _FIXED, _ONLY, Change, _differ
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import as_list, first_gap, gap_of, mapping, whole
+from kthena_components.core.values.unknown import Unknown, is_late
+
+MODEL_SERVING = ("workload.serving.volcano.sh", "ModelServing")
+
+_HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
+"""What of a role enters Kthena's revision hash."""
+
+
+def gang_topology_only_change(change: Change) -> Iterator[Finding]:
+    """An edit of a ModelServing's gang or network topology reaches the pods that run.
+
+    Kthena's revision holds the roles alone: their names, worker counts and templates. An edit of
+    gangPolicy or networkTopology changes the PodGroups, and the pods stay where they are.
+
+    Pass: groupPolicy.highestTierAllowed from 2 to 1, and a new image.
+    Fail: groupPolicy.highestTierAllowed from 2 to 1, and nothing else.
+    Level: advisory.
+    Source: volcano-sh/kthena issues 690 and 1114; pkg/model-serving-controller/utils/utils.go.
+    """
+    old, new = _template(change.before), _template(change.after)
+    for key in ("gangPolicy", "networkTopology"):
+        path = f"spec.template.{key}"
+        edited = _differ(old.get(key), new.get(key))
+        if edited is False:
+            continue
+        rolled = _differ(_hashed(old), _hashed(new))
+        if gap := first_gap(edited, rolled):
+            if rolled is not True:
+                yield not_checked(path, gap, _ONLY)
+                return
+        elif not rolled:
+            yield Finding(
+                path=path,
+                seen="changes, but no role's name, worker count or template does: Kthena rolls out "
+                "roles only, so pods that run keep their place",
+                remedy="change an annotation in the templates as well, or delete the pods of each "
+                "group after the update",
+                rule=_ONLY,
+                level=Level.ADVISORY,
+            )
+
+
+def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
+    """A ModelServing keeps the gang policy that it was made with.
+
+    The API server refuses another minRoleReplicas and the removal of gangPolicy. It may be added.
+
+    Pass: minRoleReplicas {prefill: 1} before and after.
+    Fail: minRoleReplicas {prefill: 1} before, {prefill: 2} after.
+    Source: volcano-sh/kthena pkg/apis/workload/v1alpha1/model_serving_types.go, the CEL rules.
+    """
+    old, new = (_template(body).get("gangPolicy") for body in (change.before, change.after))
+    if not isinstance(old, Mapping):
+        return
+    path = "spec.template.gangPolicy"
+    remedy = "keep it, or let the ModelServing be replaced"
+    if new is None:
+        seen = "is removed, but the API server refuses that: it is required once set"
+        yield Finding(path=path, seen=seen, remedy=remedy, rule=_FIXED)
+        return
+    key = "minRoleReplicas"
+    was, now = old.get(key), mapping(new).get(key)
+    if gap := gap_of(new):
+        yield not_checked(path, gap, _FIXED)
+    elif was is None or now is None:
+        return
+    elif gap := gap_of(edited := _differ(was, now)):
+        yield not_checked(f"{path}.{key}", gap, _FIXED)
+    elif edited:
+        seen = f"changes from {_counts(was)} to {_counts(now)}, but it is immutable"
+        yield Finding(path=f"{path}.{key}", seen=seen, remedy=remedy, rule=_FIXED)
+
+
+def _counts(minima: object) -> str:
+    if not isinstance(minima, Mapping):
+        return show(minima)
+    shown = (f"{show(key).strip(chr(39))}: {show(value)}" for key, value in minima.items())
+    return f"{{{', '.join(list(shown)[:8])}}}"
+
+
+def _template(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(mapping(body.get("spec")).get("template"))
+
+
+def _hashed(template: Mapping[str, Any]) -> object:
+    """Give what Kthena's revision is made of."""
+    roles = template.get("roles")
+    if is_late(roles) or isinstance(roles, Unknown):
+        return roles
+    return [
+        role if is_late(role) else [_plain(mapping(role).get(key)) for key in _HASHED]
+        for role in as_list(roles)
+    ]
+
+
+def _plain(value: object) -> object:
+    number = whole(value)
+    return number if isinstance(number, int) else value

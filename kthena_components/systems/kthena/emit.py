@@ -1,0 +1,126 @@
+"""One ModelServing object for the whole serving.
+
+Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller; for earlier
+versions the tags v0.1.0 to v0.4.0. Field by field in docs/backends.md.
+"""
+
+import json
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.model import KthenaVersion, RolloutType
+from kthena_components.core.templates.template import Template
+from kthena_components.systems.kthena.limits import since
+from kthena_components.systems.kubernetes import services
+from kthena_components.systems.volcano import emit as volcano
+
+_GROUP, _KIND = MODEL_SERVING
+API_VERSION = f"{_GROUP}/v1alpha1"
+
+
+def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write the ModelServing and, when the serving is exposed, its front Service."""
+    metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
+    annotations: dict[str, str] = {}
+    if plan.queue is not None:
+        annotations[naming.QUEUE_NAME] = plan.queue
+    if plan.groups:
+        # A ModelServing made with no replicas never gets a status (Kthena 1.0.0, issue 1755).
+        annotations[WAIT_FOR] = _until_updated(plan)
+    if annotations:
+        metadata["annotations"] = annotations
+    body = {"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": _spec(plan)}
+    serving = Manifest(
+        body=body,
+        # The CRD forbids a change of these, so another value needs another object.
+        replace_on=("spec.template.gangPolicy",),
+        delete_first=True,
+        timeout_seconds=plan.ready_timeout_seconds,
+    )
+    front = services.emit_front(plan)
+    return (serving, front) if front else (serving,)
+
+
+def _until_updated(plan: ServingPlan) -> str:
+    """Wait until every group serves, and is a new one.
+
+    Between two groups of an update all that exist are ready, and Kthena says Available. How many
+    a partition leaves as they were depends on what was there before, so that is not waited for.
+    """
+    available = "condition=Available"
+    if plan.rollout.partition:
+        return available
+    return json.dumps([available, f"jsonpath={{.status.updatedReplicas}}={plan.groups}"])
+
+
+def _spec(plan: ServingPlan) -> dict[str, Any]:
+    template: dict[str, Any] = {"roles": [_role(plan, role) for role in plan.roles]}
+    if plan.restart_grace_seconds is not None:
+        template["restartGracePeriodSeconds"] = plan.restart_grace_seconds
+    if plan.min_role_replicas is not None:
+        template["gangPolicy"] = {"minRoleReplicas": dict(plan.min_role_replicas)}
+    topology = _topology(plan)
+    if topology:
+        template["networkTopology"] = topology
+    spec: dict[str, Any] = {
+        "replicas": plan.groups,
+        "schedulerName": plan.scheduler,
+        "template": template,
+    }
+    if plan.recovery is not None:
+        spec["recoveryPolicy"] = str(plan.recovery)
+    rollout = _rollout(plan)
+    if rollout:
+        spec["rolloutStrategy"] = rollout
+    return spec
+
+
+def _topology(plan: ServingPlan) -> dict[str, Any]:
+    """Write the topology: one flat object before 0.2, one for groups and one for roles since."""
+    group, role = plan.group_topology, plan.role_topology
+    if not since(plan, KthenaVersion.V0_2):
+        return volcano.render_topology(group) if group else {}
+    split = {"groupPolicy": group, "rolePolicy": role}
+    return {key: volcano.render_topology(policy) for key, policy in split.items() if policy}
+
+
+def _rollout(plan: ServingPlan) -> dict[str, Any]:
+    stated = plan.rollout.stated
+    if stated is None and plan.rollout.type is RolloutType.SERVING_GROUP:
+        return {}
+    rollout: dict[str, Any] = {"type": str(plan.rollout.type)}
+    if stated is not None:
+        budget: dict[str, Any] = {"maxUnavailable": stated.max_unavailable}
+        if stated.partition is not None:
+            budget["partition"] = stated.partition
+        rollout["rollingUpdateConfiguration"] = budget
+    return rollout
+
+
+def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "name": role.name,
+        "replicas": role.replicas,
+        "entryTemplate": _template(role.entry),
+        "workerReplicas": role.worker_replicas,
+    }
+    if role.worker is not None:
+        written["workerTemplate"] = _template(role.worker)
+    if role.max_unavailable is not None and since(plan, KthenaVersion.V1_0):
+        written["maxUnavailable"] = role.max_unavailable
+    return written
+
+
+def _template(template: Template) -> Template:
+    """Keep what Kthena's cut-down template has: labels, annotations, and the pod's spec.
+
+    The CRD wants a list of containers, though an empty one will do where no worker is made.
+    """
+    metadata = template.get("metadata") or {}
+    kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
+    spec = template.get("spec") or {}
+    filled = {**spec, "containers": spec.get("containers") or []}
+    return {**({"metadata": kept} if kept else {}), "spec": filled}

@@ -1,0 +1,114 @@
+"""Read Kthena's ModelBooster: its workers, with the command lines that Kthena makes of them.
+
+Source: volcano-sh/kthena pkg/model-booster-controller/convert/model_serving.go buildCommands,
+templates/vllm.yaml and templates/vllm-pd.yaml.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.workload import fill_requests
+from kthena_components.core.findings import join_path
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.values.embedded import go_text
+from kthena_components.core.values.read import as_count, as_map, group_kind, name_of
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
+from kthena_components.systems.kthena.rules_booster import Backend, Worker, read_backends
+
+KINDS = frozenset({(MODEL_SERVING[0], "ModelBooster")})
+_SCRIPT = "examples/online_serving/multi-node-serving.sh"
+_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "/model")
+_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_MODEL_HUB = "hf://"
+_VOLCANO = (None, "", "volcano")
+
+
+def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
+    """Read the facts of a ModelBooster; None for anything else."""
+    if group_kind(body) not in KINDS:
+        return None
+    backends = tuple(read_backends(body))
+    asked = [_plain(backend.fields.get("schedulerName")) for backend in backends]
+    return ServingFacts(
+        path=join_path(path, "spec"),
+        name=name_of(body),
+        engines=tuple(engine for backend in backends for engine in _engines(backend, path)),
+        gang_expected=all(name in _VOLCANO or is_late(name) for name in asked),
+    )
+
+
+def _plain(value: object) -> object:
+    return _LATE if isinstance(value, Unknown) else value
+
+
+def _engines(backend: Backend, path: str) -> Iterator[EngineFacts]:
+    plain = backend.kind == "vLLM"
+    if not plain and backend.kind != "vLLMDisaggregated":
+        return
+    for worker in backend.workers:
+        at, name = join_path(path, worker.path), worker.fields.get("type", "server")
+        given = as_count(_plain(worker.fields.get("pods")), "pods", 1)
+        pods: MaybeInt = (given or 1) if plain else 1
+        yield EngineFacts(
+            path=at,
+            name=name if isinstance(name, str) and not is_late(name) else "?",
+            pods=pods,
+            replicas=as_count(_plain(worker.fields.get("replicas")), "replicas", 1),
+            entry=_pod(worker, at, _command(backend, worker, pods)),
+            worker=None if pods == 1 else _pod(worker, at, _join_command()),
+        )
+
+
+def _pod(worker: Worker, at: str, command: dict[str, Any]) -> PodFacts:
+    """Read the pod that Kthena makes of a worker. Its memory at /dev/shm is Kthena's own affair."""
+    container = {
+        "name": "engine",
+        "image": _plain(worker.fields.get("image")),
+        "resources": _plain(worker.fields.get("resources")),
+        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's memory
+        **command,
+    }
+    volumes = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
+    pod = read_pod(
+        {"spec": {"containers": [container], "volumes": volumes}},
+        "",
+        gpus_path=f"{at}.resources",
+        command_path=f"{at}.config",
+    )
+    own = pod.own and replace(pod.own, path=at, image_path=f"{at}.image")
+    if own is not None:
+        tokens = tuple(replace(token, path=f"{at}.config") for token in own.tokens)
+        own = replace(own, tokens=tokens)
+    return fill_requests(replace(pod, own=own))
+
+
+def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]:
+    uri = _plain(backend.fields.get("modelURI"))
+    model = uri.removeprefix(_MODEL_HUB) if isinstance(uri, str) and uri else _SERVER[-1]
+    words = [*_SERVER[:-1], model, *_flags(_plain(worker.fields.get("config")))]
+    if isinstance(pods, int) and pods > 1:
+        # Kthena joins the words with blanks, quotes none, and hands the line to bash.
+        words += ["--distributed_executor_backend", "ray"]
+        line = f"{_SCRIPT} leader --ray_cluster_size={pods} && {' '.join(words)}"
+        return {"command": ["bash", "-c", line]}
+    return {"command": words}
+
+
+def _join_command() -> dict[str, Any]:
+    return {"command": ["bash", "-c", f"{_SCRIPT} worker --ray_address=$(ENTRY_ADDRESS)"]}
+
+
+def _flags(config: object) -> list[str]:
+    """Write a worker's config as flags: sorted, `_` as `-`, an empty text as a bare flag."""
+    if is_late(config):
+        return [_LATE, _LATE]
+    words: list[str] = []
+    for key, value in sorted((str(k), v) for k, v in as_map(config).items()):
+        words.append(f"--{key.replace('_', '-')}")
+        text = _LATE if isinstance(value, Unknown) else go_text(value)
+        if isinstance(value, str | int | float | bool) and text:
+            words.append(text)
+    return words

@@ -1,0 +1,163 @@
+"""What Kthena, or the version of it that a plan is for, cannot express: refused, never dropped.
+
+Source: Kthena tags v0.1.0 to v1.0.0, pkg/apis/workload/v1alpha1 and webhook/validator.go.
+"""
+
+from collections.abc import Callable, Iterator
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import NameFacts
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.model import KthenaVersion, RolloutType
+
+_UPDATE = "rollout_strategy.rolling_update_configuration"
+_SINCE = tuple(KthenaVersion)
+
+
+def since(plan: ServingPlan, version: KthenaVersion) -> bool:
+    """Tell whether the controller that the plan is for is at least of this version."""
+    return _SINCE.index(plan.kthena_version) >= _SINCE.index(version)
+
+
+def refuse(plan: ServingPlan) -> Iterator[Finding]:
+    """Say what Kthena, or the version that the plan is for, cannot express."""
+    stated = plan.rollout.stated
+    if stated is not None and stated.max_surge is not None:
+        yield _refusal(
+            f"{_UPDATE}.max_surge",
+            f"is {stated.max_surge}, but Kthena has no surge: versions that take the field drop it",
+            "remove it; max_unavailable is the only budget",
+        )
+    if len(plan.roles) > 4:  # noqa: PLR2004 - the CRD's maxItems
+        yield _refusal(
+            "roles",
+            f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
+            "and a ModelServing holds at most 4",
+            "split the serving, or write backend: native",
+        )
+    for role in plan.roles:
+        yield from _refuse_role_name(plan, role)
+    yield from _refuse_by_version(plan)
+
+
+def _refuse_role_name(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    over = len(role.name) - 12
+    if over > 0:
+        yield _refusal(
+            f"{role.path}.name",
+            f"is '{role.name}', {len(role.name)} characters, and Kthena allows 12",
+            f"shorten it by {over}",
+        )
+    if since(plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(role.name):
+        yield _refusal(
+            f"{role.path}.name",
+            f"is '{role.name}', and Kthena wants a role name that starts with a letter",
+            f"write for example '{f'r{role.name}'[:12].rstrip('-')}'",
+        )
+
+
+def _refuse_by_version(plan: ServingPlan) -> Iterator[Finding]:
+    for needed, what, where in _ADDED:
+        for path in () if since(plan, needed) else where(plan):
+            yield _refusal(
+                path,
+                f"{what} needs Kthena {needed} or later, and kthena_version is "
+                f"{plan.kthena_version}",
+                f"remove it, or write kthena_version: '{needed}'",
+            )
+    if not since(plan, KthenaVersion.V0_4):
+        yield from _refuse_partition(plan)
+    crashes = plan.group_topology is not None and plan.min_role_replicas is None
+    if crashes and not since(plan, KthenaVersion.V0_2):
+        yield _refusal(
+            "gang_policy",
+            "is missing while network_topology is given, and Kthena 0.1 crashes on that",
+            f"give gang_policy.min_role_replicas, or write kthena_version: '{KthenaVersion.V0_2}'",
+        )
+
+
+def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
+    """Refuse a partition of all groups, as the earlier webhooks do (validatePartition)."""
+    partition = plan.rollout.stated.partition if plan.rollout.stated else None
+    if isinstance(partition, int) and partition >= plan.groups:
+        instead = f"write at most {plan.groups - 1}" if plan.groups else "remove it"
+        yield _refusal(
+            f"{_UPDATE}.partition",
+            f"is {partition} of {count_of(plan.groups, 'group')}, and Kthena "
+            f"{plan.kthena_version} wants at least one group to be updated",
+            f"{instead}, or write kthena_version: '{KthenaVersion.V0_4}'",
+        )
+
+
+def _budgets(plan: ServingPlan) -> Iterator[str]:
+    yield from (f"{r.path}.max_unavailable" for r in plan.roles if r.max_unavailable is not None)
+
+
+def _percent_partition(plan: ServingPlan) -> Iterator[str]:
+    if plan.rollout.stated and isinstance(plan.rollout.stated.partition, str):
+        yield f"{_UPDATE}.partition"
+
+
+def _annotated(plan: ServingPlan) -> Iterator[str]:
+    for role in plan.roles:
+        for field, template in (("entry_template", role.entry), ("worker_template", role.worker)):
+            if ((template or {}).get("metadata") or {}).get("annotations"):
+                yield f"{role.path}.{'overlay' if role.engine else field}.metadata.annotations"
+                break
+
+
+def _tier_name(plan: ServingPlan) -> Iterator[str]:
+    if plan.group_topology and plan.group_topology.highest_tier_name is not None:
+        yield "network_topology.group_policy.highest_tier_name"
+
+
+def _if(path: str, used: Callable[[ServingPlan], bool]) -> Callable[[ServingPlan], Iterator[str]]:
+    return lambda plan: iter([path] if used(plan) else [])
+
+
+_ADDED: tuple[tuple[KthenaVersion, str, Callable[[ServingPlan], Iterator[str]]], ...] = (
+    (KthenaVersion.V1_0, "a queue", _if("queue", lambda p: p.queue is not None)),
+    (KthenaVersion.V1_0, "a budget per role", _budgets),
+    (
+        KthenaVersion.V0_4,
+        "RoleRollingUpdate",
+        _if("rollout_strategy.type", lambda p: p.rollout.type is RolloutType.ROLE),
+    ),
+    (KthenaVersion.V0_4, "a partition in percent", _percent_partition),
+    (KthenaVersion.V0_4, "a template with annotations (earlier controllers crash)", _annotated),
+    (
+        KthenaVersion.V0_2,
+        "another scheduler than Volcano",
+        _if("scheduler_name", lambda p: p.scheduler != "volcano"),
+    ),
+    (
+        KthenaVersion.V0_2,
+        "a topology per role",
+        _if("network_topology.role_policy", lambda p: p.role_topology is not None),
+    ),
+    (KthenaVersion.V0_2, "a tier by name", _tier_name),
+    (
+        KthenaVersion.V0_2,
+        "a max_unavailable other than 1",
+        _if(
+            f"{_UPDATE}.max_unavailable",
+            lambda p: p.rollout.stated is not None and p.rollout.stated.max_unavailable != 1,
+        ),
+    ),
+)
+"""What each version added: the first version, in words, and where a plan uses it."""
+
+
+def _refusal(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+
+
+def names(plan: ServingPlan) -> Iterator[NameFacts]:
+    """Give the names that Kthena will make: the webhook measures with the counts, not the indices.
+
+    Source: Kthena v1.0.0 webhook/validator.go validGeneratedNameLength.
+    """
+    for role in plan.roles:
+        name = f"{plan.name}-{plan.groups}-{role.name}-{role.replicas}-{role.worker_replicas}"
+        yield NameFacts(path=f"{role.path}.name", name=name, limit=naming.DNS_LABEL, what="pod")

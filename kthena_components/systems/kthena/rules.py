@@ -1,0 +1,135 @@
+"""Whether a Kthena ModelServing, ours or anybody's, would be let into the cluster.
+
+Each function of RULES is one rule, and its docstring is the rule in words. Mandatory is what the
+API server or Kthena's webhook refuses; advisory is what they let pass and then lose. The fields'
+shapes are in kthena_schema.py, the rules between them in kthena_roles.py and kthena_rollout.py.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import (
+    Finding,
+    Level,
+    judged,
+    not_checked,
+    once_each,
+    rule_name,
+)
+from kthena_components.core.schema.language import SCHEMA, VERSION, judge_shape
+from kthena_components.core.schema.metadata import judge_metadata
+from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import gap_of, mapping
+from kthena_components.systems.kthena.rules_roles import (
+    gang_minimum,
+    generated_name,
+    image,
+    replicas,
+    role_count,
+    role_name,
+    role_names_unique,
+    worker_template,
+)
+from kthena_components.systems.kthena.rules_rollout import (
+    max_surge,
+    recovery_and_rollout,
+    role_budget,
+    rolling_update,
+)
+from kthena_components.systems.kthena.schema import MODEL_SERVING
+from kthena_components.systems.kthena.view import Serving, read_serving, templates
+
+__all__ = ["KTHENA_VERSIONS", "RULES", "judge_model_serving"]
+
+
+def judge_model_serving(
+    manifest: Mapping[str, Any], version: str = KTHENA_VERSIONS[-1], path: str = ""
+) -> list[Finding]:
+    """Judge a ModelServing by every rule of a Kthena version, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        version: The Kthena that is to read it, such as `0.4` or `v1.0.2`.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    view = read_serving(manifest, version)
+    named = ((rule, f"the rule kthena-{rule_name(rule)}") for rule in RULES)
+    found = (finding for rule, name in named for finding in judged(rule, view, name=name))
+    return [finding.under(path) for finding in once_each(found)]
+
+
+def schema(view: Serving) -> Iterator[Finding]:
+    """Each field has the kind, the words and the range that the CRD of that version gives it.
+
+    Lists with keys hold no doubles, and labels and annotations have keys and values that Kubernetes
+    takes. A field that the CRD does not know is dropped silently.
+
+    Pass: replicas 1; recoveryPolicy RoleRecreate.
+    Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1.
+    Level: mandatory; advisory for a field that is dropped.
+    Source: Kthena v0.1.0 to v1.0.0
+    charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
+    """
+    yield from judge_shape(view.manifest, MODEL_SERVING, view.version)
+    yield from judge_metadata(mapping(view.manifest).get("metadata"), SCHEMA)
+
+
+def version(view: Serving) -> Iterator[Finding]:
+    """The manifest suits the version of Kthena that is to read it.
+
+    0.1 takes the scheduler volcano alone, and crashes on a topology without a gang; before 0.4 the
+    controller crashes on annotations in a pod template. What changed its shape, the schema says.
+
+    Pass: networkTopology.groupPolicy with Kthena 0.2 or later.
+    Fail: networkTopology.mode, as 0.1 had it, with Kthena 1.0; 50% as partition with Kthena 0.3.
+    Level: mandatory; advisory for what is dropped, and for what crashes the controller.
+    Source: Kthena v0.1.0 pkg/model-serving-controller/webhook/validator.go validateScheduler;
+    Kthena v0.3.0 pkg/model-serving-controller/utils/utils.go addPodLabelAndAnnotation.
+    """
+    if known_version(view.asked) is None:
+        known = ", ".join(KTHENA_VERSIONS)
+        seen = f"Kthena {show(view.asked)} is not known here, so it was judged as {view.version}"
+        yield _lost("", seen, f"known: {known}")
+    if not view.since("0.2"):
+        yield from _version_0_1(view)
+    for path, template in templates(view) if not view.since("0.4") else ():
+        if mapping(mapping(template.get("metadata")).get("annotations")):
+            seen = f"is given, and the controller of Kthena {view.version} crashes on it"
+            yield _lost(f"{path}.metadata.annotations", seen, "remove it, or use Kthena 0.4")
+
+
+def _version_0_1(view: Serving) -> Iterator[Finding]:
+    scheduler, path = view.spec.get("schedulerName"), "spec.schedulerName"
+    if gap := gap_of(scheduler):
+        yield not_checked(path, gap, VERSION)
+    elif scheduler is None or (isinstance(scheduler, str) and scheduler != "volcano"):
+        is_what = "is missing" if scheduler is None else f"is {show(scheduler)}"
+        seen = f"{is_what}, but Kthena 0.1 takes no scheduler but volcano"
+        yield Finding(path=path, seen=seen, remedy="write volcano, or use Kthena 0.2", rule=VERSION)
+    topology, gang = view.template.get("networkTopology"), view.template.get("gangPolicy")
+    if topology is not None and gang is None:
+        seen = "is given without gangPolicy, and the controller of Kthena 0.1 crashes on it"
+        yield _lost("spec.template.networkTopology", seen, "add gangPolicy, or use Kthena 0.2")
+
+
+def _lost(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=VERSION, level=Level.ADVISORY)
+
+
+RULES: tuple[Callable[[Serving], Iterator[Finding]], ...] = (
+    schema,
+    version,
+    generated_name,
+    role_name,
+    image,
+    role_count,
+    role_names_unique,
+    replicas,
+    gang_minimum,
+    worker_template,
+    rolling_update,
+    role_budget,
+    max_surge,
+    recovery_and_rollout,
+)

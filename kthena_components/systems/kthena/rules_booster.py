@@ -1,0 +1,180 @@
+"""Whether the workers of a ModelBooster are ones that Kthena makes a ModelServing of.
+
+Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alpha1.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, judge_by, not_checked
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.read import gap_of, mapping, whole
+
+_WORKERS, _CONFIG = "booster-workers", "booster-config"
+_PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
+_SHORTEST = 10**6
+"""From here on Go writes a float with an exponent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One worker of a backend, with what its backend says."""
+
+    path: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One backend of a ModelBooster."""
+
+    path: str
+    fields: Mapping[str, Any]
+    kind: object
+    workers: tuple[Worker, ...]
+
+
+def read_backends(manifest: object) -> Iterator[Backend]:
+    """Read the backend of a ModelBooster; the first versions had a list of them."""
+    spec = mapping(mapping(manifest).get("spec"))
+    if spec.get("backend") is not None:
+        yield _backend("spec.backend", mapping(spec.get("backend")))
+    listed = spec.get("backends")
+    for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
+        yield _backend(f"spec.backends[{index}]", mapping(item))
+
+
+def _backend(path: str, fields: Mapping[str, Any]) -> Backend:
+    workers = fields.get("workers")
+    return Backend(
+        path=path,
+        fields=fields,
+        kind=fields.get("type"),
+        workers=tuple(
+            Worker(path=f"{path}.workers[{index}]", fields=mapping(item))
+            for index, item in enumerate(workers if isinstance(workers, list | tuple) else ())
+        ),
+    )
+
+
+def judge_model_booster(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge a ModelBooster by every rule, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    backends = read_backends(manifest)
+    found = dict.fromkeys(f for backend in backends for f in judge_by(RULES, backend))
+    return [finding.under(path) for finding in found]
+
+
+def booster_workers(backend: Backend) -> Iterator[Finding]:
+    """A ModelBooster's workers are those that its type is made of, with 1 or more pods each.
+
+    A vLLM backend has exactly one worker, of type server; a vLLMDisaggregated one has prefill and
+    decode, each of one pod: a larger number of pods is ignored there. Kthena 1.0 makes a role of
+    -1 workers where pods is left out.
+
+    Pass: type vLLM with 1 worker server of 2 pods; vLLMDisaggregated with prefill and decode.
+    Fail: type vLLM with 2 workers; type SGLang; pods 2 of a prefill worker (advisory).
+    Level: mandatory; advisory for pods.
+    Source: volcano-sh/kthena pkg/model-booster-controller/webhook/model_validator.go
+    validateBackendWorkerTypes, convert/model_serving.go; model_booster_types.go ModelBackendType.
+    """
+    at, kind = f"{backend.path}.type", backend.kind
+    if gap := gap_of(kind):
+        yield not_checked(at, gap, _WORKERS)
+    elif kind not in (_PLAIN, _SPLIT):
+        seen = f"is {show(kind)}, and Kthena knows {_PLAIN} and {_SPLIT} only"
+        yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
+    else:
+        yield from _types(backend)
+        for worker in backend.workers:
+            yield from _pods(worker, split=kind == _SPLIT)
+
+
+def _types(backend: Backend) -> Iterator[Finding]:
+    at = f"{backend.path}.workers"
+    if gap := gap_of(backend.fields.get("workers")):
+        yield not_checked(at, gap, _WORKERS)
+        return
+    types = [(worker.path, worker.fields.get("type", "server")) for worker in backend.workers]
+    gaps = [(path, gap) for path, kind in types if (gap := gap_of(kind))]
+    for path, gap in gaps:
+        yield not_checked(f"{path}.type", gap, _WORKERS)
+    if backend.kind == _PLAIN and len(types) != 1:
+        seen = f"has {len(types)} workers, and a backend of type {_PLAIN} has exactly 1"
+        yield _refused(at, seen, "write one worker, and its pods and replicas")
+    wanted = ("server",) if backend.kind == _PLAIN else ("prefill", "decode")
+    for path, kind in types:
+        if not gap_of(kind) and kind not in wanted:
+            seen = f"is {show(kind)}, but workers of a {backend.kind} are {' and '.join(wanted)}"
+            yield _refused(f"{path}.type", seen, f"write {' or '.join(wanted)}")
+    for missing in wanted if backend.kind == _SPLIT and not gaps else ():
+        if missing not in [kind for _, kind in types]:
+            seen = f"has no worker of type {missing}, and {_SPLIT} needs prefill and decode"
+            yield _refused(at, seen, f"add a worker of type {missing}")
+
+
+def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
+    at, given = f"{worker.path}.pods", worker.fields.get("pods")
+    pods = whole(given)
+    if gap := gap_of(given):
+        yield not_checked(at, gap, _WORKERS)
+    elif split and isinstance(pods, int) and pods > 1:
+        seen = f"is {show(pods)}, but Kthena makes 1 pod of each worker of a {_SPLIT}"
+        yield _refused(at, f"{seen}, and ignores it", "write 1", Level.ADVISORY)
+    elif not split and (given is None or pods == 0):
+        seen = f"is {show(given)}, and Kthena 1.0 makes pods - 1 = -1 workers of it"
+        yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
+
+
+def booster_config(backend: Backend) -> Iterator[Finding]:
+    """What a worker's config becomes on vLLM's command line is what was meant.
+
+    Kthena writes `--key value`, and numbers as Go prints floats: from 1000000 on with an exponent,
+    which vLLM does not take for a whole number. A switch has an empty text as its value: with true
+    or false the word stays behind the flag, where it means something else.
+
+    Pass: max-model-len "1048576"; trust-remote-code "".
+    Fail: max-model-len 1048576, written as 1.048576e+06; trust-remote-code true (advisory).
+    Level: mandatory for numbers; advisory for switches.
+    Source: volcano-sh/kthena pkg/model-booster-controller/utils/template.go
+    ConvertVLLMArgsFromJson; Go's fmt, verb %v.
+    """
+    for worker in backend.workers:
+        at, config = f"{worker.path}.config", worker.fields.get("config")
+        if gap := gap_of(config):
+            yield not_checked(at, gap, _CONFIG)
+            continue
+        for key, value in mapping(config).items():
+            yield from _setting(f"{at}.{key_text(key)}", value)
+
+
+def _setting(path: str, value: object) -> Iterator[Finding]:
+    number = whole(value)
+    if gap := gap_of(value):
+        yield not_checked(path, gap, _CONFIG)
+    elif isinstance(value, bool):
+        word = str(value).lower()
+        yield Finding(
+            path=path,
+            seen=f"is {word}, so the command line has the word {word} behind the flag, and vLLM's "
+            "switches take none",
+            remedy='write ""' if value else "remove it, or write its no- form with an empty text",
+            rule=_CONFIG,
+            level=Level.ADVISORY,
+        )
+    elif isinstance(number, int) and abs(number) >= _SHORTEST and not isinstance(value, str):
+        shown = show(number)
+        seen = f"is {shown}, which Kthena writes with an exponent, and vLLM reads no whole number"
+        yield Finding(path=path, seen=seen, remedy=f'write "{shown}", with quotes', rule=_CONFIG)
+
+
+def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=_WORKERS, level=level)
+
+
+RULES: tuple[Callable[[Backend], Iterator[Finding]], ...] = (booster_workers, booster_config)

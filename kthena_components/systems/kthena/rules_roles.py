@@ -1,0 +1,263 @@
+"""What Kthena asks of roles: their names, counts, gang minima, templates and images.
+
+Each function is one rule of kthena_admission.RULES.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, Level, join_path, not_checked, suggest
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.kthena.view import Role, Serving, templates
+
+_ROLES, _ROLE_NAME = 4, 12
+_CUT = 253
+"""No name is longer in Kubernetes; of a longer one the rest is only counted."""
+_DNS_1035 = "a DNS-1035 label: lower-case letters, digits and dashes, a letter first, no dash last"
+_CRD_NAME = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
+_MINIMUM = "spec.template.gangPolicy.minRoleReplicas"
+
+
+def generated_name(view: Serving) -> Iterator[Finding]:
+    """Every name that Kthena makes is a DNS label of at most 63 characters.
+
+    It judges `<name>-<replicas>-<role>-<role replicas>-<worker replicas>`, with the counts and
+    not the highest ordinals; a count that is not given is 1.
+
+    Pass: llama-1-serve-1-1, 17 characters.
+    Fail: 64 characters; the name Llama_1.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
+    validGeneratedNameLength.
+    """
+    path, rule = "metadata.name", "kthena-generated-name"
+    if not view.name:
+        if isinstance(mapping(view.manifest).get("metadata"), Mapping) and view.name == "":
+            seen = "is missing, and every name that Kthena makes begins with it"
+            yield Finding(path=path, seen=seen, remedy="add metadata.name", rule=rule)
+        return
+    if isinstance(view.name, str) and not naming.DNS_1035.fullmatch(view.name):
+        begins = "every name that Kthena makes begins with it"
+        seen = f"is {show(view.name)}, and {begins}, but it is not {_DNS_1035}"
+        remedy = f"write for example '{_label(view.name, _CUT)}'"
+        yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+    for role in view.roles:
+        parts = (view.name, view.replicas, role.name, role.replicas, role.workers)
+        if gap := first_gap(*parts):
+            yield not_checked(path, gap, rule)
+        elif None not in parts:
+            yield from _generated(view, role, [str(part) for part in parts])
+
+
+def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]:
+    path, rule = "metadata.name", "kthena-generated-name"
+    name = "-".join(part[:_CUT] for part in parts)
+    over = sum(map(len, parts)) + len(parts) - 1 - naming.DNS_LABEL
+    seen = f"with role {show(role.name)} the generated name is {show(name, 2 * _CUT)}"
+    if over > 0:
+        long = f"{naming.DNS_LABEL + over} characters, and Kubernetes allows {naming.DNS_LABEL}"
+        remedy = f"shorten metadata.name or the role's name by {over}"
+        yield Finding(path=path, seen=f"{seen}, {long}", remedy=remedy, rule=rule)
+    # Since 0.3 a role's name has a rule of its own, and one fault gives one finding.
+    if not view.since("0.3") and not naming.DNS_1035.fullmatch(f"r-{parts[2]}-0"):
+        remedy = f"name the role for example '{_label(parts[2], _ROLE_NAME)}'"
+        yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy, rule=rule)
+
+
+def role_name(view: Serving) -> Iterator[Finding]:
+    """A role's name has at most 12 characters and is a DNS-1035 label (before 0.3: also 405b).
+
+    Pass: llama-405b, 10 characters.
+    Fail: 405b; a name of 13 characters.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateRoleNames;
+    pkg/apis/workload/v1alpha1/servinggroup_types.go Role.Name.
+    """
+    legal, what = naming.DNS_1035, _DNS_1035
+    if not view.since("0.3"):
+        legal, what = _CRD_NAME, "made of letters, digits and dashes, with no dash first or last"
+    for role in view.roles:
+        path, rule = f"{role.path}.name", "kthena-role-name"
+        if gap := gap_of(role.name):
+            yield not_checked(path, gap, rule)
+        if not isinstance(role.name, str):
+            continue
+        over = len(role.name) - _ROLE_NAME
+        if over > 0:
+            seen = f"is {show(role.name)}, {len(role.name)} characters, but may have {_ROLE_NAME}"
+            yield Finding(path=path, seen=seen, remedy=f"shorten it by {over}", rule=rule)
+        if not legal.fullmatch(role.name):
+            seen = f"is {show(role.name)}, which is not {what}"
+            remedy = f"write for example '{_label(role.name, _ROLE_NAME)}'"
+            yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+
+
+def image(view: Serving) -> Iterator[Finding]:
+    """An image that is given is not blank and has no space. Init containers are not looked at.
+
+    Pass: vllm/vllm-openai:v0.33.0; no image.
+    Fail: 1 space alone; a space before the tag.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerImages and
+    validateImageField.
+    """
+    for path, template in templates(view):
+        containers = mapping(template.get("spec")).get("containers")
+        for index, container in enumerate(
+            containers if isinstance(containers, list | tuple) else ()
+        ):
+            given = text(mapping(container).get("image"))
+            at = f"{path}.spec.containers[{index}].image"
+            if gap := gap_of(given):
+                yield not_checked(at, gap, "kthena-image")
+            elif isinstance(given, str) and given and (" " in given or not given.strip()):
+                seen = f"is {show(given)}, and an image is not blank and has no space"
+                yield Finding(
+                    path=at, seen=seen, remedy="write registry/name:tag", rule="kthena-image"
+                )
+
+
+def role_count(view: Serving) -> Iterator[Finding]:
+    """A ModelServing has 1 to 4 roles.
+
+    Pass: 4 roles.
+    Fail: 5 roles; none.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go ServingGroup.Roles.
+    """
+    path, roles, rule = "spec.template.roles", view.template.get("roles"), "kthena-role-count"
+    if gap := gap_of(roles):
+        yield not_checked(path, gap, rule)
+    elif isinstance(roles, list | tuple) and not roles:
+        yield Finding(
+            path=path, seen="is empty, so nothing would run", remedy="add a role", rule=rule
+        )
+    elif isinstance(roles, list | tuple) and len(roles) > _ROLES:
+        seen = f"has {len(roles)} roles, but Kthena takes at most {_ROLES}"
+        yield Finding(path=path, seen=seen, remedy=f"remove {len(roles) - _ROLES}", rule=rule)
+
+
+def role_names_unique(view: Serving) -> Iterator[Finding]:
+    """Each role's name occurs once.
+
+    Pass: prefill and decode.
+    Fail: 2 roles named serve.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go, the CEL rule of
+    ServingGroup.Roles.
+    """
+    first: dict[str, Role] = {}
+    for role in view.roles:
+        path, rule = f"{role.path}.name", "kthena-role-names-unique"
+        if gap := gap_of(role.name):
+            yield not_checked(path, gap, rule)
+        elif isinstance(role.name, str) and first.setdefault(role.name, role) is not role:
+            seen = f"is {show(role.name)}, as {first[role.name].path} is named already"
+            yield Finding(path=path, seen=seen, remedy="rename one of them", rule=rule)
+
+
+def replicas(view: Serving) -> Iterator[Finding]:
+    """Counts of groups, of roles and of workers are not negative.
+
+    Pass: replicas 0.
+    Fail: replicas -1; workerReplicas -2.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validatorReplicas and
+    validateWorkerReplicas.
+    """
+    counts: list[tuple[str, MaybeInt | None]] = [("spec.replicas", view.replicas)]
+    for role in view.roles:
+        counts += [(f"{role.path}.replicas", role.replicas)]
+        counts += [(f"{role.path}.workerReplicas", role.workers)]
+    for path, number in counts:
+        if gap := gap_of(number):
+            yield not_checked(path, gap, "kthena-replicas")
+        elif isinstance(number, int) and number < 0:
+            seen = f"is {number}, but must be at least 0"
+            yield Finding(path=path, seen=seen, remedy="write 0 or more", rule="kthena-replicas")
+
+
+def gang_minimum(view: Serving) -> Iterator[Finding]:
+    """A gang minimum names a role, and is from 0 to that role's replicas.
+
+    Before 0.3 the workers of one instance counted as well: replicas + workerReplicas.
+
+    Pass: minRoleReplicas serve 2, role serve with 2 replicas.
+    Fail: serve 3 of 2 replicas; -1; serv, where the role is serve.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateGangPolicy.
+    """
+    roles = {role.name: role for role in view.roles}
+    unsure = next((name for name in roles if isinstance(name, Unknown)), None)
+    for name, stated in mapping(
+        mapping(view.template.get("gangPolicy")).get("minRoleReplicas")
+    ).items():
+        path, rule, role = (
+            join_path(_MINIMUM, key_text(name)),
+            "kthena-gang-minimum",
+            roles.get(name),
+        )
+        if stated is None or (role is None and (None in roles or not roles)):
+            continue
+        if gap := gap_of(name) or (unsure if role is None else None):
+            yield not_checked(path, gap, rule)
+        elif role is None:
+            near = (n for n in list(roles)[:_ROLES] if isinstance(n, str) and len(n) < _CUT)
+            seen = f"there is no role {show(name)}"
+            yield Finding(path=path, seen=seen, remedy=suggest(key_text(name), near), rule=rule)
+        else:
+            yield from _minimum(view, role, path, whole(stated))
+
+
+def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> Iterator[Finding]:
+    rule, what = "kthena-gang-minimum", "replicas"
+    counted: tuple[MaybeInt | None, ...] = (role.replicas,)
+    if not view.since("0.3"):
+        counted, what = (role.replicas, role.workers), "replicas and workers"
+    if gap := first_gap(least, *counted):
+        yield not_checked(path, gap, rule)
+        return
+    most = sum(number for number in counted if isinstance(number, int))
+    if not isinstance(least, int) or None in counted:
+        return
+    if least < 0:
+        seen = f"is {show(least)}, but must be at least 0"
+        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=rule)
+    elif least > most:
+        seen = f"is {show(least)}, but role {show(role.name)} has {most} {what}"
+        yield Finding(path=path, seen=seen, remedy=f"write at most {max(most, 0)}", rule=rule)
+
+
+def worker_template(view: Serving) -> Iterator[Finding]:
+    """Workers need a template. Refused since 0.4; before, no worker came, or a crash.
+
+    Pass: workerReplicas 1 and a workerTemplate; workerReplicas 0.
+    Fail: workerReplicas 1 and no workerTemplate.
+    Level: mandatory; advisory before 0.4.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go validateWorkerReplicas.
+    """
+    for role in view.roles:
+        path, rule = f"{role.path}.workerTemplate", "kthena-worker-template"
+        if role.fields.get("workerTemplate") is not None:
+            continue
+        if gap := gap_of(role.workers):
+            yield not_checked(path, gap, rule)
+        elif isinstance(role.workers, int) and role.workers > 0:
+            ends = "its controller crashes" if view.since("0.3") else "starts no worker"
+            ends = "" if view.since("0.4") else f", and Kthena {view.version} takes it but {ends}"
+            yield Finding(
+                path=path,
+                rule=rule,
+                seen=f"is missing, but workerReplicas is {role.workers}{ends}",
+                remedy="add workerTemplate, or write workerReplicas: 0",
+                level=Level.MANDATORY if view.since("0.4") else Level.ADVISORY,
+            )
+
+
+def _label(name: str, longest: int) -> str:
+    """Make a DNS-1035 label of a name, as near as can be."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name[:_CUT].lower()).strip("-")
+    return (plain if plain[:1].isalpha() else f"r{plain}")[:longest].rstrip("-")

@@ -1,0 +1,217 @@
+"""How Kthena lets a ModelServing be updated: budgets, partition, surge and recovery.
+
+Each function is one rule of kthena_admission.RULES.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core.findings import Finding, Level, join_path, not_checked
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import count, first_gap, gap_of, mapping, text
+from kthena_components.core.values.unknown import MaybeInt, MaybeText
+from kthena_components.systems.kthena.schema import GROUP_RECREATE, SURGE
+from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
+
+_PERCENT = re.compile(r"0*(100|[0-9]{1,2})%")
+_STRATEGY = "spec.rolloutStrategy"
+_CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
+_ROLLING, _BUDGET, _SURGE = "kthena-rolling-update", "kthena-role-budget", "kthena-max-surge"
+
+
+def rolling_update(view: Serving) -> Iterator[Finding]:
+    """A rollout by groups has a budget that is never 0, and a partition that is a count.
+
+    Both are counts or percentages; those of maxUnavailable round down, so 50% of 1 is refused.
+    A rollout by roles has neither (refused since 1.0). Before 0.4 the partition is a number below
+    replicas. Before 0.3 maxUnavailable may be 0 where maxSurge is not.
+
+    Pass: maxUnavailable 1; 50% of 2 groups; partition 100%.
+    Fail: maxUnavailable 0; 49% of 2 groups, which is 0; partition 101%.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
+    validateRollingUpdateConfiguration.
+    """
+    configuration = view.strategy.get("rollingUpdateConfiguration")
+    if not isinstance(configuration, Mapping):
+        return
+    if view.since("1.0") and (gap := gap_of(view.rollout)):
+        yield not_checked(_CONFIGURATION, gap, _ROLLING)
+    elif view.since("1.0") and view.rollout == BY_ROLE:
+        seen = f"is given, but with {BY_ROLE} each role has a budget of its own"
+        remedy = "remove it, and write maxUnavailable on the roles"
+        yield Finding(path=_CONFIGURATION, seen=seen, remedy=remedy, rule=_ROLLING)
+        return
+    budget = _budget(configuration.get("maxUnavailable"))
+    path = f"{_CONFIGURATION}.maxUnavailable"
+    yield from _format(path, budget, _ROLLING)
+    if view.since("0.3") or _is_zero(configuration.get(SURGE)):
+        yield from _not_zero(path, budget, view.replicas, "groups", _ROLLING)
+    yield from _partition(view, _budget(configuration.get("partition")))
+
+
+def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterator[Finding]:
+    path = f"{_CONFIGURATION}.partition"
+    if view.since("0.4"):
+        yield from _format(path, partition, _ROLLING)
+    elif isinstance(partition, int) and partition < 0:
+        seen = f"is {partition}, but must be at least 0"
+        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_ROLLING)
+    elif partition is None or isinstance(partition, str):
+        return
+    elif gap := first_gap(partition, view.replicas):
+        yield not_checked(path, gap, _ROLLING)
+    elif (
+        isinstance(partition, int) and isinstance(view.replicas, int) and partition >= view.replicas
+    ):
+        seen = f"is {partition}, but Kthena {view.version} wants it below replicas, {view.replicas}"
+        remedy = f"write at most {max(view.replicas - 1, 0)}, or remove it"
+        yield Finding(path=path, seen=seen, remedy=remedy, rule=_ROLLING)
+
+
+def role_budget(view: Serving) -> Iterator[Finding]:
+    """A role's maxUnavailable needs RoleRollingUpdate, is never 0, and is at most its replicas.
+
+    It is a count or a percentage, which rounds down. The field exists since 1.0.
+
+    Pass: type RoleRollingUpdate, maxUnavailable 2 of 2 replicas.
+    Fail: maxUnavailable 3 of 2 replicas; 0; any with type ServingGroupRollingUpdate.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
+    validateMaxUnavailableForRoles.
+    """
+    for role in view.roles if view.since("1.0") else ():
+        stated = role.fields.get("maxUnavailable")
+        if stated is None:
+            continue
+        path = f"{role.path}.maxUnavailable"
+        if gap := first_gap(stated, view.rollout):
+            yield not_checked(path, gap, _BUDGET)
+        elif view.rollout == BY_GROUP:
+            seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
+            remedy = f"write type: {BY_ROLE}, or remove it"
+            yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
+        budget = _budget(stated)
+        yield from _format(path, budget, _BUDGET)
+        yield from _not_zero(path, budget, role.replicas, "replicas", _BUDGET)
+        yield from _within(path, budget, role)
+
+
+def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Iterator[Finding]:
+    share = _share(budget, role.replicas)
+    if isinstance(budget, int) and (gap := gap_of(role.replicas)):
+        yield not_checked(path, gap, _BUDGET)
+    elif isinstance(share, int) and isinstance(role.replicas, int) and share > role.replicas >= 0:
+        seen = f"is {show(budget)}, but the role has {role.replicas} replicas"
+        remedy = f"write at most {role.replicas}" if role.replicas else "remove it"
+        yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
+
+
+def max_surge(view: Serving) -> Iterator[Finding]:
+    """No version of Kthena surges: a rollout takes down before it brings up.
+
+    Before 0.3 the API stores maxSurge and the controller never acts on it; since then the API
+    server drops it silently.
+
+    Pass: no maxSurge.
+    Fail: maxSurge 1.
+    Level: mandatory; advisory for maxSurge 0, which asks for nothing.
+    Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go
+    RollingUpdateConfiguration.
+    """
+    rolling = mapping(view.strategy.get("rollingUpdateConfiguration"))
+    places = {"spec": view.spec, _STRATEGY: view.strategy, _CONFIGURATION: rolling}
+    places |= {"spec.template": view.template} | {role.path: role.fields for role in view.roles}
+    for place, fields in places.items():
+        if SURGE not in fields:
+            continue
+        surge, stored = fields[SURGE], place == _CONFIGURATION and not view.since("0.3")
+        path, zero = join_path(place, SURGE), _is_zero(surge)
+        if surge is None or (stored and zero):
+            continue
+        if gap := gap_of(surge):
+            yield not_checked(path, gap, _SURGE)
+            continue
+        lost = (
+            f"Kthena {view.version} never acts on it" if stored else "the field is dropped silently"
+        )
+        yield Finding(
+            path=path,
+            rule=_SURGE,
+            seen=f"is {show(surge)}, but Kthena has no surge; {lost}",
+            remedy="remove it; a rollout takes groups down first, maxUnavailable at a time",
+            level=Level.ADVISORY if zero else Level.MANDATORY,
+        )
+
+
+def recovery_and_rollout(view: Serving) -> Iterator[Finding]:
+    """Recovery by whole groups does not go with a rollout by roles (refused since 0.4).
+
+    Each role that rolls would take its whole group with it. Defaults: RoleRecreate,
+    ServingGroupRollingUpdate.
+
+    Pass: recoveryPolicy RoleRecreate with type RoleRollingUpdate.
+    Fail: recoveryPolicy ServingGroupRecreate with type RoleRollingUpdate.
+    Level: mandatory.
+    Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
+    validateRecoveryPolicyAndRolloutStrategy.
+    """
+    recovery, path = text(view.spec.get("recoveryPolicy")), f"{_STRATEGY}.type"
+    gap = first_gap(recovery, view.rollout)
+    clash = (gap_of(recovery) or recovery == GROUP_RECREATE) and (
+        gap_of(view.rollout) or view.rollout == BY_ROLE
+    )
+    if not clash or not view.since("0.4"):
+        return
+    if gap:
+        yield not_checked(path, gap, "kthena-recovery-and-rollout")
+        return
+    yield Finding(
+        path=path,
+        rule="kthena-recovery-and-rollout",
+        seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, "
+        "and a role that rolls would recreate its whole group",
+        remedy=f"write {BY_GROUP}, or recoveryPolicy: RoleRecreate",
+    )
+
+
+def _budget(value: object) -> MaybeInt | MaybeText | None:
+    """Read a count or a text."""
+    return text(value) if isinstance(value, str) else count(value)
+
+
+def _format(path: str, budget: MaybeInt | MaybeText | None, rule: str) -> Iterator[Finding]:
+    if gap := gap_of(budget):
+        yield not_checked(path, gap, rule)
+    elif budget is not None and _share(budget, 1) is None:
+        seen = (
+            f"is {show(budget)}, but must be a count of at least 0 or a percentage from 0% to 100%"
+        )
+        yield Finding(path=path, seen=seen, remedy="write for example 1 or 25%", rule=rule)
+
+
+def _not_zero(
+    path: str, budget: MaybeInt | MaybeText | None, of: MaybeInt | None, what: str, rule: str
+) -> Iterator[Finding]:
+    share = _share(budget, of)
+    if isinstance(budget, str) and (gap := gap_of(share)):
+        yield not_checked(path, gap, rule)
+    elif share == 0:
+        rounds = f", which of {of} {what} rounds down to 0" if isinstance(budget, str) else ""
+        shown = show(budget).strip("'")
+        seen = f"is {shown}{rounds}, and then nothing could ever be updated"
+        yield Finding(path=path, seen=seen, remedy="write at least 1", rule=rule)
+
+
+def _share(budget: MaybeInt | MaybeText | None, of: MaybeInt | None) -> MaybeInt | None:
+    """Turn a count or a percentage into a count, rounded down; None when it is neither."""
+    if not isinstance(budget, str):
+        return budget if not isinstance(budget, int) or budget >= 0 else None
+    percent = _PERCENT.fullmatch(budget)
+    if percent is None or not isinstance(of, int):
+        return of if percent else None
+    return int(percent[1]) * of // 100
+
+
+def _is_zero(surge: object) -> bool:
+    return surge is None or _share(_budget(surge), 100) == 0

@@ -1,0 +1,86 @@
+"""How a ModelServing that anybody wrote is read: nothing in it makes a reader raise.
+
+A value that is not known yet is read as Unknown, one of the wrong kind as None: what is wrong
+with it, the shape says (kthena_shape.py), and the rules between fields keep silent.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.schema.versions import KTHENA_VERSIONS, age, known_version
+from kthena_components.core.values.read import count, mapping, object_name, text
+from kthena_components.core.values.unknown import MaybeInt, MaybeText
+
+BY_GROUP, BY_ROLE = "ServingGroupRollingUpdate", "RoleRollingUpdate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """One role of a ModelServing."""
+
+    path: str
+    fields: Mapping[str, Any]
+    name: MaybeText | None
+    replicas: MaybeInt | None
+    workers: MaybeInt | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A ModelServing, and the Kthena that is to read it."""
+
+    manifest: object
+    asked: str
+    """The version as the caller wrote it; `version` is the one that is judged by."""
+    version: str
+    name: MaybeText | None
+    spec: Mapping[str, Any]
+    template: Mapping[str, Any]
+    strategy: Mapping[str, Any]
+    rollout: MaybeText | None
+    replicas: MaybeInt | None
+    roles: tuple[Role, ...]
+
+    def since(self, version: str) -> bool:
+        """Tell whether the Kthena is this version or a newer one."""
+        return age(self.version) >= age(version)
+
+
+def read_serving(manifest: object, asked: str) -> Serving:
+    """Read what the rules need from whatever a manifest contains."""
+    spec = mapping(mapping(manifest).get("spec"))
+    template, strategy = mapping(spec.get("template")), mapping(spec.get("rolloutStrategy"))
+    roles = template.get("roles")
+    return Serving(
+        manifest=manifest,
+        asked=asked,
+        version=known_version(asked) or KTHENA_VERSIONS[-1],
+        name=object_name(mapping(mapping(manifest).get("metadata"))),
+        spec=spec,
+        template=template,
+        strategy=strategy,
+        rollout=text(strategy.get("type"), BY_GROUP),
+        replicas=count(spec.get("replicas"), 1),
+        roles=tuple(
+            _role(f"spec.template.roles[{index}]", mapping(role))
+            for index, role in enumerate(roles if isinstance(roles, list | tuple) else ())
+        ),
+    )
+
+
+def _role(path: str, fields: Mapping[str, Any]) -> Role:
+    return Role(
+        path=path,
+        fields=fields,
+        name=text(fields.get("name")),
+        replicas=count(fields.get("replicas"), 1),
+        workers=count(fields.get("workerReplicas")),
+    )
+
+
+def templates(view: Serving) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """List the pod templates of all roles, with their paths."""
+    for role in view.roles:
+        for field in ("entryTemplate", "workerTemplate"):
+            yield f"{role.path}.{field}", mapping(role.fields.get(field))

@@ -1,0 +1,66 @@
+"""Services that the backends share: the front Service and the ones that give pods a name.
+
+Source of the entry Service: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go.
+"""
+
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
+from kthena_components.core.plan.model import ServingPlan
+
+
+def emit_front(plan: ServingPlan) -> Manifest | None:
+    """Write the Service in front of the entry pods, when the serving is exposed.
+
+    It is not awaited: pulumi-kubernetes waits until a Service has a ready endpoint, which would
+    hold `up` for as long as the model loads.
+    """
+    if plan.expose is None:
+        return None
+    selector = {naming.NAME: plan.name, naming.ENTRY: "true"}
+    if plan.expose.role is not None:
+        selector[naming.ROLE] = plan.expose.role
+    port = {"name": "http", "port": plan.expose.port, "targetPort": plan.expose.target_port}
+    body = service(
+        plan.name, plan.namespace, {naming.NAME: plan.name},
+        {"type": "ClusterIP", "selector": selector, "ports": [port]},
+    )  # fmt: skip
+    body["metadata"]["annotations"] = dict(SKIP_AWAIT)
+    return Manifest(body=body)
+
+
+def emit_instance(
+    plan: ServingPlan, group: int, role: str, instance: int, after: tuple[str, ...]
+) -> tuple[Manifest, Manifest]:
+    """Write the Service that ENTRY_ADDRESS resolves to, and the headless Service of the pods.
+
+    Both publish pods that are not ready: the engine's pods must find each other to become ready.
+    """
+    labels = naming.instance_labels(plan.name, group, role, instance)
+    selector = {k: labels[k] for k in (naming.GROUP_NAME, naming.ROLE, naming.ROLE_ID)}
+    entry = {**selector, naming.ENTRY: "true"}
+    names = (
+        (naming.entry_name(plan.name, group, role, instance), entry),
+        (naming.instance_name(plan.name, group, role, instance), selector),
+    )
+    first, second = (
+        Manifest(
+            body=service(name, plan.namespace, labels, _headless(chosen)),
+            group=group, role=role, after=after,
+        )
+        for name, chosen in names
+    )  # fmt: skip
+    return first, second
+
+
+def _headless(selector: dict[str, str]) -> dict[str, Any]:
+    return {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
+
+
+def service(
+    name: str, namespace: str, labels: dict[str, str], spec: dict[str, Any]
+) -> dict[str, Any]:
+    """Write a Service."""
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}

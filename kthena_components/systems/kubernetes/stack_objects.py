@@ -1,0 +1,181 @@
+"""References between the objects of a stack: names, queues and Services."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from kthena_components.core.findings import Finding, advise, not_checked
+from kthena_components.core.objects.object import EACH_POD, Entry, Pods
+from kthena_components.core.objects.stack import Stack
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, gap_in, gap_of, pairs, text
+from kthena_components.core.values.unknown import Unknown
+
+_ALWAYS = frozenset({"default", "root"})
+"""Queues that Volcano's scheduler makes for itself."""
+_SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
+_MOST_COMPARED = 1_000_000
+"""Pods that are compared with the selectors of Services, in one namespace."""
+
+
+def object_twice(stack: Stack) -> Iterator[Finding]:
+    """No two objects of a stack have one apiVersion, kind, namespace and name.
+
+    Pass: a StatefulSet and a Service that are both named chat.
+    Fail: two Services named chat in one namespace: the second overwrites the first.
+    Level: mandatory.
+    Source: Kubernetes documentation, Object Names and IDs.
+    """
+    first: dict[tuple[str, str, str, str], Entry] = {}
+    for entry in stack.entries:
+        name, namespace, version = entry.name, entry.namespace, entry.version
+        if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
+            continue
+        if not isinstance(version, str) or gap_of(version) or gap_of(entry.kind):
+            continue
+        other = first.setdefault((version, entry.kind, namespace, name), entry)
+        if other is not entry:
+            where = f" in namespace {show(namespace)}" if namespace else ""
+            before = other.path or f"object {other.index + 1}"
+            yield Finding(
+                path=entry.at("metadata.name"),
+                seen=f"is {show(name)}, which is also the {entry.kind}{where} of {before}, and the "
+                "second would overwrite the first",
+                remedy="rename or remove one of the two",
+                rule="object-twice",
+            )
+
+
+def headless_service(stack: Stack) -> Iterator[Finding]:
+    """The Service that a StatefulSet names is in the stack, in its namespace, and is headless.
+
+    It gives each pod its name in DNS, by which the pods of an engine find one another.
+
+    Pass: serviceName chat and a Service chat with clusterIP None.
+    Fail: serviceName chat and no Service chat, or one with an address of its own.
+    Level: advisory. A missing one is told where the objects are all of the cluster's.
+    Source: Kubernetes documentation, StatefulSet Basics and Headless Services.
+    """
+    services, gap = stack.named(_SERVICE), stack.names_gap(_SERVICE)
+    for entry in stack.of(_STATEFUL_SET):
+        name, namespace = text(entry.spec.get("serviceName")), entry.namespace
+        path, rule = entry.at("spec.serviceName"), "headless-service"
+        if name in {None, ""} or namespace is None:
+            continue
+        service = services.get((str(namespace), str(name)))
+        address = service.spec.get("clusterIP") if service else None
+        if late := first_gap(name, namespace, address) or (gap if service is None else None):
+            yield not_checked(path, late, rule)
+        elif service is None and not stack.complete:
+            continue  # it may be in the cluster
+        elif service is None:
+            seen = f"is {show(name)}, but this stack has no Service of that name in namespace "
+            seen += f"{show(namespace)}, and it is what gives the pods their names in DNS"
+            yield advise(path, seen, "add the headless Service", rule)
+        elif address is None or address == "":
+            seen = f"is {show(name)}, a Service with an address of its own, which gives the pods "
+            yield advise(path, f"{seen}no names in DNS", "write clusterIP: None there", rule)
+
+
+def service_selects_pods(stack: Stack) -> Iterator[Finding]:
+    """The selector of a Service matches pods of the stack.
+
+    Labels that a controller adds to its pods count as matching. Nothing is said where an object of
+    the stack may make pods that are not seen here.
+
+    Pass: selector app chat, and a Deployment whose pods have the label app chat.
+    Fail: selector app chat, and pods with the label app llama alone.
+    Level: advisory. It holds only where the objects are all of the cluster's.
+    Source: Kubernetes documentation, Service, Services without selectors.
+    """
+    if (
+        not stack.complete
+        or stack.held
+        or any(_may_make_pods(entry, stack) for entry in stack.entries)
+    ):
+        return
+    carried: dict[object, _Carried] = {}
+    for pods in stack.pods:
+        carried.setdefault(pods.entry.namespace, _Carried()).add(pods)
+    matched: dict[object, bool | Unknown] = {}
+    for entry in stack.of(_SERVICE):
+        selector, path = entry.spec.get("selector"), entry.at("spec.selector")
+        rule = "service-selects-pods"
+        if gap := gap_of(entry.namespace) or gap_of(selector) or gap_in(selector):
+            yield not_checked(path, gap, rule)
+            continue
+        wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
+        if not wanted or entry.spec.get("type") == "ExternalName":
+            continue
+        key = (entry.namespace, *sorted(wanted.items()))
+        if key not in matched:
+            matched[key] = carried.get(entry.namespace, _Carried()).matches(wanted)
+        found = matched[key]
+        if isinstance(found, Unknown):
+            yield not_checked(path, found, rule)
+        elif not found:
+            shown = ", ".join(f"{name}={show(value)}" for name, value in list(wanted.items())[:5])
+            seen = f"is {shown}, but no pod of this stack in namespace {show(entry.namespace)} has "
+            yield advise(f"{path}", f"{seen}these labels", "write the labels of the pods", rule)
+
+
+def _may_make_pods(entry: Entry, stack: Stack) -> bool:
+    """Tell whether an object is of a system that is not known here."""
+    own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
+    return not own and (entry.group, entry.kind) not in stack.makers
+
+
+@dataclass(slots=True)
+class _Carried:
+    """The labels of the pods of one namespace."""
+
+    known: list[Pods] = field(default_factory=list)
+    hidden: list[Pods] = field(default_factory=list)
+    """Pods of which a label is not known yet."""
+    left: int = field(default_factory=lambda: _MOST_COMPARED)
+    """How many more pods are compared with selectors."""
+    _holding: dict[tuple[object, object], list[Pods]] = field(default_factory=dict)
+    _lacking: dict[str, list[Pods]] = field(default_factory=dict)
+
+    def add(self, pods: Pods) -> None:
+        """Take in pods."""
+        # Of labels that are not known at all, any label is not.
+        if any(map(gap_of, (pods.labels.get(""), *pods.labels.values()))):
+            self.hidden.append(pods)
+            return
+        self.known.append(pods)
+        for key, value in pairs(pods.labels):
+            if isinstance(key, str) and isinstance(value, str):
+                self._holding.setdefault((key, value), []).append(pods)
+
+    def matches(self, wanted: Mapping[str, str]) -> bool | Unknown:
+        """Tell whether a selector matches some of the pods."""
+        gap: Unknown | None = None
+        for pods in chain(self._candidates(wanted), self.hidden):
+            self.left -= 1
+            if self.left < 0:
+                return Unknown("there are too many pods and Services to compare them all")
+            held = {key: pods.labels.get(key) for key in wanted}
+            gap = gap or next((gap for gap in map(gap_of, held.values()) if gap), None)
+            added = pods.by_controller
+            if all(
+                held[key] == value or (held[key] is None and (added or key in EACH_POD))
+                for key, value in wanted.items()
+            ):
+                return True
+        return gap or False
+
+    def _candidates(self, wanted: Mapping[str, str]) -> Iterable[Pods]:
+        """Give the pods that may match: those that do by the rarest of the labels."""
+        own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]
+        found = [(self._holding.get(pair, []), self._without(pair[0])) for pair in own]
+        rarest = min(found, key=lambda both: len(both[0]) + len(both[1]), default=(self.known,))
+        return chain(*rarest)
+
+    def _without(self, key: str) -> list[Pods]:
+        """Give the pods to which a controller may add a label."""
+        if key not in self._lacking:
+            self.left -= len(self.known)
+            own = (pods for pods in self.known if pods.by_controller)
+            self._lacking[key] = [pods for pods in own if pods.labels.get(key) is None]
+        return self._lacking[key]

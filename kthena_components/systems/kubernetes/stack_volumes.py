@@ -1,0 +1,114 @@
+"""Volumes that several pods of a stack share."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, Level, join_path, not_checked
+from kthena_components.core.objects.object import Entry, Kind, Pods
+from kthena_components.core.objects.stack import Key, Stack
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, gap_in, gap_of, items, mapping
+from kthena_components.core.values.unknown import Unknown
+
+CLAIM: Kind = ("", "PersistentVolumeClaim")
+_SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+_ONE_POD, _ONE_NODE = "ReadWriteOncePod", "ReadWriteOnce"
+
+
+@dataclass(slots=True)
+class _Users:
+    """The pods of one object, or of one group of objects, that mount a claim."""
+
+    path: str
+    pods: list[Pods] = field(default_factory=list)
+
+    @property
+    def spread(self) -> bool:
+        """Whether the pods are meant for several nodes."""
+        return any(pods.spread or naming.WORKER in pods.labels for pods in self.pods)
+
+
+def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
+    """A volume that several pods mount can be attached to several nodes.
+
+    ReadWriteOnce is one node at a time, so the pods of an engine that spans nodes cannot all mount
+    it; ReadWriteOncePod is one pod. Claims that are not in the stack are not judged, and those
+    that a StatefulSet makes for each of its pods are fine.
+
+    Pass: a claim with ReadWriteMany, an engine of 2 pods.
+    Fail: a claim with ReadWriteOnce, an engine of 2 pods.
+    Level: mandatory for engines of several pods and for ReadWriteOncePod; advisory for replicas,
+    which may be on one node by chance.
+    Source: Kubernetes documentation, Persistent Volumes, Access Modes; KServe
+    docs/samples/multinode: the claim must be ReadWriteMany.
+    """
+    claims = stack.named(CLAIM)
+    for (entry, name), users in _users(stack).items() if claims else ():
+        claim = claims.get((str(users.pods[0].entry.namespace), name))
+        if claim is not None and entry is not None:
+            yield from _judge(claim, users, name)
+    yield from _late(stack) if claims else ()
+
+
+def _users(stack: Stack) -> dict[tuple[object, str], _Users]:
+    """Find who mounts what. Objects of one ServingGroup count as one."""
+    found: dict[tuple[object, str], _Users] = {}
+    for pods in stack.pods:
+        for path, name in _claims_of(pods):
+            if isinstance(name, str) and not gap_of(name):
+                whose = (_owner(pods.entry), name)
+                users = found.setdefault(whose, _Users(pods.entry.at(join_path(pods.path, path))))
+                users.pods.append(pods)
+    return found
+
+
+def _owner(entry: Entry) -> Key | int:
+    labels = mapping(mapping(entry.manifest.get("metadata")).get("labels"))
+    group = labels.get(naming.GROUP_NAME)
+    known = isinstance(group, str) and isinstance(entry.namespace, str)
+    return (str(entry.namespace), str(group)) if known else entry.index
+
+
+def _claims_of(pods: Pods) -> Iterator[tuple[str, Any]]:
+    for i, item in enumerate(items(pods.spec.get("volumes"))):
+        claim = mapping(item).get("persistentVolumeClaim")
+        if isinstance(claim, Mapping):
+            name = claim.get("claimName")
+            yield f"spec.volumes[{i}].persistentVolumeClaim.claimName", name
+
+
+def _late(stack: Stack) -> Iterator[Finding]:
+    for pods in stack.pods:
+        for path, name in _claims_of(pods):
+            if gap := first_gap(name, pods.entry.namespace):
+                at = pods.entry.at(join_path(pods.path, path))
+                yield not_checked(at, gap, "rwx-for-shared-model")
+
+
+def _judge(claim: Entry, users: _Users, name: str) -> Iterator[Finding]:
+    rule, stated = "rwx-for-shared-model", claim.spec.get("accessModes")
+    modes = [mode for mode in items(stated) if isinstance(mode, str)]
+    number = total([pods.count for pods in users.pods])
+    if gap := gap_of(claim.manifest.get("spec")) or gap_in(stated):
+        yield not_checked(users.path, gap, rule)
+        return
+    narrow = next((mode for mode in (_ONE_POD, _ONE_NODE) if mode in modes), None)
+    if narrow is None or not _SHARED.isdisjoint(modes):
+        return
+    if isinstance(number, Unknown):
+        yield not_checked(users.path, number, rule)
+    elif number > 1:
+        once = "mounted by one pod" if narrow == _ONE_POD else "attached to one node"
+        must = users.spread or narrow == _ONE_POD
+        yield Finding(
+            path=users.path,
+            seen=f"is {show(name)}, which is {narrow} and is {once} at a time, but {number} pods "
+            "mount it",
+            remedy=f"write accessModes: [ReadWriteMany] in the claim {show(name)}, or give each "
+            "pod a claim of its own",
+            rule=rule,
+            level=Level.MANDATORY if must else Level.ADVISORY,
+        )

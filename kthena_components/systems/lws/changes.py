@@ -1,0 +1,70 @@
+"""What an update does to a LeaderWorkerSet."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
+from kthena_components.core.rules.change import _LOWERED, Change
+from kthena_components.core.values.read import first_gap
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.lws.view import Group, read_sets
+
+LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+
+
+def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
+    """A LeaderWorkerSet's replicas are not raised in the edit that lowers its GPUs.
+
+    The controller scales first, and updates no old group before the new ones are ready. Without
+    room for both the new groups wait for GPUs that the old ones would have given up.
+
+    Pass: replicas 1 with 8 GPUs before, replicas 1 with 4 GPUs after.
+    Fail: replicas 1 with 8 GPUs before, replicas 2 with 4 GPUs after: 12 GPUs are needed at once.
+    Level: advisory.
+    Source: kubernetes-sigs/lws issue 717; pkg/controllers/leaderworkerset_controller.go
+    rollingUpdateParameters.
+    """
+    path = "spec.replicas"
+    (old,), (new,) = read_sets(change.before).groups, read_sets(change.after).groups
+    was, now = old.replicas, new.replicas
+    held, holds = _gpus(old), _gpus(new)
+    if _rises(was, now) is False or _rises(holds, held) is False:
+        return
+    if gap := first_gap(was, now, held, holds):
+        yield not_checked(path, gap, _LOWERED)
+        return
+    numbers = [number for number in (was, now, held, holds) if isinstance(number, int)]
+    yield _stuck(path, *numbers)
+
+
+def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
+    most = was * held + (now - was) * holds
+    return Finding(
+        path=path,
+        seen=f"rises from {was} to {now} while a group goes from {count_of(held, 'GPU')} to "
+        f"{holds}: the new groups come first, so {most} GPUs are needed at once, "
+        f"not {now * holds}",
+        remedy="lower the GPUs in one update, and raise replicas in the next",
+        rule=_LOWERED,
+        level=Level.ADVISORY,
+    )
+
+
+def _rises(low: MaybeInt | None, high: MaybeInt | None) -> bool | None:
+    """Tell whether a number rises; None when that is not known."""
+    if isinstance(low, Unknown) or isinstance(high, Unknown):
+        return None
+    return low is not None and high is not None and 0 <= low < high
+
+
+def _gpus(group: Group) -> MaybeInt | None:
+    """Give the GPUs of a group; None where it says nothing sensible."""
+    worker, leader = group.template.get("workerTemplate"), group.template.get("leaderTemplate")
+    each = read_pod(worker, "").all_gpus
+    first = each if leader is None else read_pod(leader, "").all_gpus
+    size = group.size
+    if gap := first_gap(size, each, first):
+        return gap
+    if isinstance(size, int) and isinstance(each, int) and isinstance(first, int) and size > 0:
+        return first + (size - 1) * each
+    return None

@@ -1,0 +1,208 @@
+"""Whether a LeaderWorkerSet or a DisaggregatedSet would be let into the cluster, and start.
+
+Mandatory is what the API server or the webhook of LeaderWorkerSet refuses; advisory is what they
+let pass and then lose. What concerns the roles of a DisaggregatedSet is in disaggregated.py.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, Level, judge_by, not_checked
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.lws.rules_disaggregated import judge_roles
+from kthena_components.systems.lws.view import (
+    SHAPE,
+    Group,
+    Sets,
+    is_budget,
+    least,
+    read_sets,
+    refusal,
+    scaled,
+)
+
+_STARTUP = "lws-gang-startup"
+_INT32 = 2**31 - 1
+_VOLCANO = ("scheduling.volcano.sh/", "volcano.sh/")
+_SUBGROUP_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+_TRIED = 1000
+"""Subgroups that are tried for a remedy."""
+
+
+def judge_leader_worker_set(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge a LeaderWorkerSet or a DisaggregatedSet by every rule, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    return judge_by(RULES, read_sets(manifest), path)
+
+
+def lws_shape(view: Sets) -> Iterator[Finding]:
+    """A LeaderWorkerSet, or each one that a DisaggregatedSet makes, has legal names and counts.
+
+    The name is a DNS-1035 label; size is 1 or more; replicas × size fit 32 bits; one of
+    maxUnavailable and maxSurge is above 0; a subgroup divides the group.
+
+    Pass: size 2, subGroupSize 1, maxUnavailable 1.
+    Fail: size 8, subGroupSize 3; maxUnavailable 0 and maxSurge 0.
+    Level: mandatory.
+    Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go generalValidate;
+    pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
+    """
+    yield from _name(view)
+    for group in view.groups:
+        yield from _counts(group)
+        yield from _rollout(group)
+        yield from _subgroups(group)
+    if view.disaggregated:
+        yield from judge_roles(view)
+
+
+def _name(view: Sets) -> Iterator[Finding]:
+    name = view.name
+    if gap := gap_of(name):
+        yield not_checked("metadata.name", gap, SHAPE)
+    elif isinstance(name, str) and name and not _is_label(name):
+        seen = f"is {show(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL}"
+        remedy = "write lower-case letters, digits and dashes, a letter first, no dash last"
+        yield refusal("metadata.name", seen, remedy)
+
+
+def _is_label(name: str) -> bool:
+    return len(name) <= naming.DNS_LABEL and naming.DNS_1035.fullmatch(name) is not None
+
+
+def _counts(group: Group) -> Iterator[Finding]:
+    size_at = f"{group.path}.leaderWorkerTemplate.size"
+    yield from least(size_at, group.template.get("size"), 1, ": the leader counts")
+    yield from least(f"{group.path}.replicas", group.spec.get("replicas"), 0)
+    size, replicas = group.size, group.replicas
+    if isinstance(size, int) and isinstance(replicas, int) and size > 0 < replicas > _INT32 // size:
+        seen = f"makes {show(size)} × {show(replicas)} pods, but may make at most {_INT32}"
+        yield refusal(f"{group.path}.replicas", seen, f"write at most {_INT32 // size}")
+
+
+def _rollout(group: Group) -> Iterator[Finding]:
+    strategy = mapping(group.spec.get("rolloutStrategy"))
+    rolling, at = strategy.get("rollingUpdateConfiguration"), f"{group.path}.rolloutStrategy"
+    at += ".rollingUpdateConfiguration"
+    if gap := gap_of(rolling):
+        yield not_checked(at, gap, SHAPE)
+        return
+    if not isinstance(rolling, Mapping):
+        return
+    down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    fine = True
+    for key, value in (("maxUnavailable", down), ("maxSurge", up)):
+        if gap := gap_of(value):
+            yield not_checked(f"{at}.{key}", gap, SHAPE)
+            fine = False
+        elif value is not None and not is_budget(value):
+            seen = f"is {show(value)}, but must be a count or a percentage up to 100%"
+            yield refusal(f"{at}.{key}", seen, "write for example 1 or 25%")
+            fine = False
+    if not group.in_role:
+        yield from least(f"{at}.partition", rolling.get("partition"), 0)
+    replicas = group.replicas
+    if fine and isinstance(replicas, int) and replicas > 0:
+        both = scaled(down, replicas, 1, up=False), scaled(up, replicas, 0, up=True)
+        if both == (0, 0):
+            of = f" of {replicas} replicas" if "%" in str(down) else ""
+            seen = f"is {show(down)}{of} and maxSurge is {show(0 if up is None else up)}"
+            remedy = "write maxUnavailable: 1, or maxSurge: 1"
+            yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could begin", remedy)
+
+
+def _subgroups(group: Group) -> Iterator[Finding]:
+    policy = group.template.get("subGroupPolicy")
+    at = f"{group.path}.leaderWorkerTemplate.subGroupPolicy"
+    if gap := gap_of(policy):
+        yield not_checked(at, gap, SHAPE)
+        return
+    if not isinstance(policy, Mapping):
+        if _SUBGROUP_TOPOLOGY in group.annotations:
+            where = f"{group.annotations_path}.{_SUBGROUP_TOPOLOGY}"
+            seen = "is given, but there are no subgroups"
+            yield refusal(where, seen, "add subGroupPolicy.subGroupSize, or remove it")
+        return
+    given, kind = policy.get("subGroupSize"), text(policy.get("subGroupPolicyType"))
+    yield from least(f"{at}.subGroupSize", given, 1)
+    number, size = whole(given), group.size
+    if isinstance(number, int) and number > 0 and (gap := first_gap(size, kind)):
+        yield not_checked(f"{at}.subGroupSize", gap, SHAPE)
+    elif isinstance(number, int) and isinstance(size, int) and number > 0 and size > 0:
+        yield from _divides(f"{at}.subGroupSize", number, size, kind)
+
+
+def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]:
+    excluded = kind == "LeaderExcluded"
+    if number > size:
+        seen = f"is {show(number)}, but the group has {size} pods"
+        yield refusal(at, seen, f"write at most {size}")
+    elif not _fits(number, size, excluded):
+        seen = f"is {number}, which divides neither {size} (size) nor {size - 1} (without leader)"
+        if excluded:
+            seen = f"is {number}, which does not divide {size - 1} (size {size} without leader)"
+        nearest = range(min(number, size - 1, _TRIED), 0, -1)
+        fits = next((n for n in nearest if _fits(n, size, excluded)), 1)
+        yield refusal(at, seen, f"write for example {fits}")
+
+
+def _fits(number: int, size: int, excluded: bool) -> bool:
+    return (size - 1) % number == 0 or (not excluded and size % number == 0)
+
+
+def lws_gang_startup(view: Sets) -> Iterator[Finding]:
+    """A gang starts whole groups, so the workers do not wait until their leader is ready.
+
+    With startupPolicy LeaderReady the PodGroup's minMember is 1: the leader alone is placed, and
+    holds its GPUs while its workers may find no room.
+
+    Pass: startupPolicy LeaderCreated with the annotation scheduling.volcano.sh/queue-name.
+    Fail: startupPolicy LeaderReady with schedulerName volcano.
+    Level: advisory.
+    Source: kubernetes-sigs/lws pkg/schedulerprovider/volcano_provider.go; keps/407-gang-scheduling.
+    """
+    for group in view.groups:
+        at, policy = f"{group.path}.startupPolicy", group.spec.get("startupPolicy")
+        if group.size == 1 or (isinstance(policy, str) and policy == "LeaderCreated"):
+            continue
+        gang = _gang(group, view)
+        gap = first_gap(policy, group.size, gang)
+        if gap is not None and gang != "" and (policy == "LeaderReady" or gap_of(policy)):
+            yield not_checked(at, gap, _STARTUP)
+        elif policy == "LeaderReady" and gang and isinstance(group.size, int):
+            yield Finding(
+                path=at,
+                seen=f"is LeaderReady, but {gang} asks for a gang: it would hold the leader alone, "
+                f"and not the {group.size} pods of a group",
+                remedy="write LeaderCreated, or let no gang be scheduled",
+                rule=_STARTUP,
+                level=Level.ADVISORY,
+            )
+
+
+def _gang(group: Group, view: Sets) -> str | Unknown:
+    """Say what asks for a gang; nothing when it is not asked for."""
+    unknown: Unknown | None = None
+    for annotations in (group.annotations, mapping(mapping(view.metadata).get("annotations"))):
+        for key in annotations:
+            if key_text(key).startswith(_VOLCANO):
+                return f"the annotation {key_text(key)}"
+        # Of a map that is not known yet, each field is not known.
+        unknown = unknown or gap_of(annotations.get(_VOLCANO[0]))
+    for field in ("leaderTemplate", "workerTemplate"):
+        spec = mapping(mapping(group.template.get(field)).get("spec"))
+        name = spec.get("schedulerName")
+        unknown = unknown or gap_of(name)
+        if name == "volcano":
+            return "the scheduler volcano"
+    return unknown or ""
+
+
+RULES: tuple[Callable[[Sets], Iterator[Finding]], ...] = (lws_shape, lws_gang_startup)

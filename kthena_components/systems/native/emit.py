@@ -1,0 +1,286 @@
+"""The default backend: StatefulSets, Services and a Volcano PodGroup, without a controller.
+
+Names, labels, annotations and env are Kthena's (core/naming.py), so a template written for Kthena
+runs unchanged. What a controller would do better is in docs/backends.md.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import NameFacts
+from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.templates import with_env
+from kthena_components.core.spec.model import RecoveryPolicy, RolloutType
+from kthena_components.core.templates.template import Template
+from kthena_components.systems.kubernetes import services
+from kthena_components.systems.volcano import emit as volcano
+
+AWAITED_AT_ONCE = 4
+"""Most StatefulSets that `up` waits for side by side.
+
+The engine runs four steps per processor at a time, so four is safe everywhere. A gang starts when
+all its pods exist: if the StatefulSets that are waited for filled every slot, the last ones would
+never be made and the wait would never end.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """One role instance of one group: two StatefulSets that live and die together."""
+
+    plan: ServingPlan
+    group: int
+    role: RolePlan
+    instance: int
+
+    @property
+    def name(self) -> str:
+        return naming.instance_name(self.plan.name, self.group, self.role.name, self.instance)
+
+    @property
+    def key(self) -> str:
+        """Key of the entry StatefulSet."""
+        return f"StatefulSet/{self.name}"
+
+    @property
+    def workers_name(self) -> str:
+        return naming.worker_set_name(self.plan.name, self.group, self.role.name, self.instance)
+
+    @property
+    def workers_key(self) -> str:
+        """Key of the worker StatefulSet."""
+        return f"StatefulSet/{self.workers_name}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return naming.instance_labels(self.plan.name, self.group, self.role.name, self.instance)
+
+
+def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write a serving: each group's PodGroup, then its Services, workers and entries."""
+    front = services.emit_front(plan)
+    groups = [manifest for group in plan.group_numbers() for manifest in _group(plan, group)]
+    return (*groups, *([front] if front else []))
+
+
+def _group(plan: ServingPlan, group: int) -> Iterator[Manifest]:
+    engines = _engines(plan, group)
+    before = tuple(e.key for earlier in plan.batch_before(group) for e in _engines(plan, earlier))
+    gate = before
+    if plan.gang and plan.pod_group is None:
+        pod_group = volcano.emit_pod_group(plan, group, before)
+        gate = (pod_group.key,)
+        yield pod_group
+    made: list[str] = []
+    for engine in engines:
+        named = services.emit_instance(plan, group, engine.role.name, engine.instance, gate)
+        yield from named
+        made += [manifest.key for manifest in named]
+        if engine.role.worker_replicas:
+            workers = _workers(engine, tuple(manifest.key for manifest in named))
+            yield workers
+            made.append(workers.key)
+    side_by_side = _side_by_side(plan, len(engines))
+    for engine in engines:
+        yield _entry(engine, tuple(made), wait=side_by_side or engine is engines[-1])
+        if not side_by_side:
+            made.append(engine.key)
+
+
+def _engines(plan: ServingPlan, group: int) -> list[_Engine]:
+    return [_Engine(plan, group, r, i) for r in plan.roles for i in range(r.replicas)]
+
+
+def _side_by_side(plan: ServingPlan, engines: int) -> bool:
+    """Tell whether every entry is waited for, or only the last one of each group."""
+    groups = min(plan.rollout.max_unavailable, max(plan.groups, 1))
+    return engines * groups <= AWAITED_AT_ONCE
+
+
+def _entry(engine: _Engine, after: tuple[str, ...], *, wait: bool) -> Manifest:
+    own = {naming.ENTRY: "true"}
+    index = {"name": naming.WORKER_INDEX, "value": "0"}
+    template = _template(engine, engine.role.entry, own, index)
+    body = _stateful_set(engine, engine.name, own, template)
+    if not wait:
+        body["metadata"]["annotations"] = _until_made(1)
+    timeout = engine.plan.ready_timeout_seconds if wait else None
+    return _manifest(
+        engine,
+        body,
+        after,
+        timeout_seconds=timeout,
+        # Pulumi then deletes the entry before the workers: new ranks never join an old entry.
+        replace_with=(engine.workers_key,) if engine.role.worker_replicas else (),
+    )
+
+
+def _workers(engine: _Engine, after: tuple[str, ...]) -> Manifest:
+    own = {naming.WORKER: "true"}
+    # One template serves all workers, so the index comes from a label (Kubernetes 1.28 and later).
+    index = {
+        "name": naming.WORKER_INDEX,
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{naming.POD_INDEX}']"}},
+    }
+    role = engine.role
+    template = _template(engine, role.worker or {}, own, index)
+    body = _stateful_set(engine, engine.workers_name, own, template)
+    body["metadata"]["annotations"] = _until_made(role.worker_replicas)
+    body["spec"] |= {"replicas": role.worker_replicas, "ordinals": {"start": 1}}
+    return _manifest(engine, body, after)
+
+
+def _until_made(pods: int) -> dict[str, str]:
+    """Wait only until the pods exist, ready or not.
+
+    Not skipAwait: that would not wait for the end of a deletion either, and a replacement under
+    the same name would be refused.
+    """
+    return {WAIT_FOR: f"jsonpath={{.status.replicas}}={pods}"}
+
+
+def _stateful_set(
+    engine: _Engine, name: str, own: dict[str, str], template: Template
+) -> dict[str, Any]:
+    spec = {
+        "replicas": 1,
+        "serviceName": engine.name,
+        # OrderedReady would make pod 1 only when pod 0 is ready; a gang is never ready in parts.
+        "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": {**engine.labels, **own}},
+        "template": template,
+    }
+    metadata = {"name": name, "namespace": engine.plan.namespace, "labels": engine.labels}
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+
+
+def _manifest(
+    engine: _Engine, body: dict[str, Any], after: tuple[str, ...], **more: Any
+) -> Manifest:
+    """Say how a StatefulSet changes: replaced with its template, or kept below the partition."""
+    plan = engine.plan
+    kept = engine.group - plan.first_group < plan.rollout.partition
+    return Manifest(
+        body=body,
+        group=engine.group,
+        role=engine.role.name,
+        after=after,
+        replace_on=() if kept else ("spec.template",),
+        ignore=("spec",) if kept else (),
+        delete_first=True,
+        **more,
+    )
+
+
+def _template(
+    engine: _Engine, template: Template, own: dict[str, str], index: dict[str, Any]
+) -> Template:
+    """Add to a template what Kthena adds: labels, annotations, variables and the scheduler."""
+    plan, role = engine.plan, engine.role
+    metadata = template.get("metadata") or {}
+    hashes = {naming.ROLE_TEMPLATE_HASH: role.template_hash}
+    if plan.rollout.type is RolloutType.SERVING_GROUP:
+        hashes[naming.REVISION] = plan.revision
+    labels = {**(metadata.get("labels") or {}), **engine.labels, **own, **hashes}
+    annotations = {**(metadata.get("annotations") or {}), **_gang(engine)}
+    address = naming.entry_address(
+        plan.name, engine.group, role.name, engine.instance, plan.namespace
+    )
+    env = [
+        {"name": naming.GROUP_SIZE, "value": str(role.pods)},
+        {"name": naming.ENTRY_ADDRESS, "value": address},
+        index,
+    ]
+    spec = with_env(template, env)["spec"]
+    return {
+        "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
+        "spec": {**spec, "schedulerName": plan.scheduler},
+    }
+
+
+def _gang(engine: _Engine) -> dict[str, str]:
+    """Tell Volcano which gang a pod belongs to, and which of its tasks it is."""
+    plan = engine.plan
+    own = naming.group_name(plan.name, engine.group)
+    gang = own if plan.pod_group is None else plan.pod_group
+    if not plan.gang or not gang:
+        return {}
+    task = naming.role_id(engine.role.name, engine.instance)
+    return {naming.POD_GROUP: gang, naming.TASK_SPEC: task}
+
+
+def refuse(plan: ServingPlan) -> Iterator[Finding]:
+    """Say what only a controller can do, instead of dropping it."""
+    if plan.recovery in {RecoveryPolicy.ROLE_RECREATE, RecoveryPolicy.SERVING_GROUP_RECREATE}:
+        yield _needs_controller(
+            "recovery_policy",
+            f"is {plan.recovery}, but a StatefulSet recreates only the pod that failed",
+        )
+    if plan.restart_grace_seconds:
+        yield _needs_controller(
+            "restart_grace_period_seconds",
+            f"is {plan.restart_grace_seconds}, but a StatefulSet recreates a pod at once",
+        )
+    if plan.rollout.stated and plan.rollout.stated.max_surge is not None:
+        yield Finding(
+            path="rollout_strategy.rolling_update_configuration.max_surge",
+            seen=f"is {plan.rollout.stated.max_surge}, but a StatefulSet is replaced under its own "
+            "name, so nothing can surge",
+            remedy="remove it; max_unavailable is the only budget",
+            rule="backend-loss",
+        )
+    for role in plan.roles:
+        if role.max_unavailable is not None:
+            yield _needs_controller(
+                join_path(role.path, "max_unavailable"),
+                f"is {role.max_unavailable}, but the engines of a group wait for one gang, "
+                "so they cannot be replaced a few at a time",
+            )
+    yield from _same_services(plan)
+
+
+def _needs_controller(path: str, seen: str) -> Finding:
+    return Finding(
+        path=path,
+        seen=seen,
+        remedy="remove it, or use a ModelServing with backend: kthena",
+        rule="backend-loss",
+    )
+
+
+def _same_services(plan: ServingPlan) -> Iterator[Finding]:
+    """Refuse role names whose Services would be one: `a-1` beside a second replica of `a`."""
+    replicas = {role.name: role.replicas for role in plan.roles}
+    for role in plan.roles:
+        stem, _, number = role.name.rpartition("-")
+        ordinal = int(number) if re.fullmatch("0|[1-9][0-9]*", number) else replicas.get(stem, 0)
+        if role.replicas and ordinal < replicas.get(stem, 0):
+            yield Finding(
+                path=f"{role.path}.name",
+                seen=f"is '{role.name}', which is also what a replica of role '{stem}' is called, "
+                "so two Services would have one name",
+                remedy="rename one of the two roles",
+                rule="name-unique",
+            )
+
+
+def names(plan: ServingPlan) -> Iterator[NameFacts]:
+    """Give the longest name of each kind that this plan makes."""
+    last = max(plan.group_numbers(), default=0)
+    for role in plan.roles:
+        at = join_path(role.path, "name")
+        serving, instance = plan.name, max(role.replicas - 1, 0)
+        entry = naming.instance_name(serving, last, role.name, instance)
+        made = [("StatefulSet", entry, naming.STATEFUL_SET_NAME)]
+        if role.worker_replicas:
+            workers = naming.worker_set_name(serving, last, role.name, instance)
+            made = [("StatefulSet", workers, naming.STATEFUL_SET_NAME)]
+            made.append(("worker pod", f"{workers}-{role.worker_replicas}", naming.DNS_LABEL))
+        made.append(("entry pod", f"{entry}-0", naming.DNS_LABEL))
+        for what, name, limit in made:
+            yield NameFacts(path=at, name=name, limit=limit, what=what)

@@ -1,0 +1,145 @@
+"""Put what was emitted natively together again: the inverse of systems/native/emit.py.
+
+Entry and worker StatefulSets of an engine become one engine, and the PodGroup becomes the gang.
+Everything else is ignored. Each object is read alone, so whoever reads many need not hold them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
+from kthena_components.core.facts.workload import group_size, pods_of_template
+from kthena_components.core.findings import join_path
+from kthena_components.core.values.read import as_count, as_map, group_kind, is_name
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.volcano import emit as volcano
+
+_STATEFUL_SET, _POD_GROUP = ("apps", "StatefulSet"), ("scheduling.volcano.sh", "PodGroup")
+Instance = tuple[str, str]
+"""A role, and which of its instances."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one object is in its ServingGroup: an entry, workers, or the gang."""
+
+    group: tuple[str, str]
+    """Namespace and name."""
+    serving: str
+    instance: Instance = ("", "")
+    entry: EngineFacts | None = None
+    workers: tuple[MaybeInt, PodFacts] | None = None
+    gang: GangFacts | None = None
+
+
+def read_part(body: Mapping[str, Any], path: str = "") -> Part | None:
+    """Read a StatefulSet or a PodGroup of a ServingGroup; None for anything else."""
+    group = _group_of(body)
+    if group is None:
+        return None
+    labels = as_map(as_map(body.get("metadata")).get("labels"))
+    part = Part(group=group, serving=str(labels.get(naming.NAME, "")))
+    if group_kind(body) == _POD_GROUP:
+        return replace(part, gang=volcano.read_gang(body, path))
+    instance = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
+    spec, at = as_map(body.get("spec")), join_path(path, "spec.template")
+    template = as_map(spec.get("template"))
+    pod = pods_of_template(template, at)[0]
+    if naming.WORKER in as_map(as_map(spec.get("selector")).get("matchLabels")):
+        number = as_count(spec.get("replicas"), "replicas", 1)
+        return replace(part, instance=instance, workers=(number, pod))
+    size = group_size(template)
+    engine = EngineFacts(
+        path=at,
+        name=instance[0],
+        pods=1 if size is None else size,
+        replicas=1,
+        entry=pod,
+        worker=None,
+    )
+    return replace(part, instance=instance, entry=engine)
+
+
+def _group_of(body: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Give the namespace and the name of an object's group, if it belongs to one."""
+    metadata = as_map(body.get("metadata"))
+    name = as_map(metadata.get("labels")).get(naming.GROUP_NAME)
+    if not is_name(name) or group_kind(body) not in {_STATEFUL_SET, _POD_GROUP}:
+        return None
+    return str(metadata.get("namespace", "")), name
+
+
+@dataclass(slots=True)
+class _Group:
+    """The parts of one ServingGroup, as they are found."""
+
+    serving: str = ""
+    entries: dict[Instance, EngineFacts] = field(default_factory=dict)
+    workers: dict[Instance, tuple[MaybeInt, PodFacts]] = field(default_factory=dict)
+    gang: GangFacts | None = None
+
+    def add(self, part: Part) -> None:
+        """Take in one part."""
+        self.serving = part.serving
+        if part.gang is not None:
+            self.gang = part.gang
+        if part.workers is not None:
+            self.workers[part.instance] = part.workers
+        if part.entry is not None:
+            self.entries[part.instance] = part.entry
+
+    def facts(self) -> ServingFacts:
+        """Put the objects together. What has lost a part, because it is not here, is left out."""
+        whole = [found for key in self.entries if (found := self._engine(key)) is not None]
+        gang, roles = self.gang, {engine.name for engine in whole}
+        if gang is not None:
+            needed = {role for role, minimum in gang.minima.items() if minimum != 0}
+            gang = gang if needed <= roles and len(whole) == len(self.entries) else None
+        return ServingFacts(
+            path="",
+            name=self.serving,
+            engines=_by_role(whole),
+            gang=gang,
+            gang_expected=self.gang is not None,
+        )
+
+    def _engine(self, key: tuple[str, str]) -> EngineFacts | None:
+        engine, found = self.entries[key], self.workers.get(key)
+        if found is None:
+            return engine if engine.pods == 1 else None
+        workers, pod = found
+        pods = workers if isinstance(workers, Unknown) else workers + 1
+        return replace(engine, pods=pods, worker=pod)
+
+
+def join_parts(parts: Iterable[Part]) -> list[ServingFacts]:
+    """Give one ServingFacts for each ServingGroup that has an entry."""
+    groups: dict[tuple[str, str], _Group] = {}
+    for part in parts:
+        groups.setdefault(part.group, _Group()).add(part)
+    return [group.facts() for _, group in sorted(groups.items()) if group.entries]
+
+
+def read_group(
+    bodies: Iterable[Mapping[str, Any]], paths: Sequence[str] = ()
+) -> list[ServingFacts]:
+    """Give one ServingFacts for each ServingGroup.
+
+    Args:
+        bodies: objects of one cluster.
+        paths: where each of them stands, in the caller's coordinates; none if left out.
+    """
+    read = (read_part(as_map(b), p) for b, p in zip_longest(bodies, paths, fillvalue=""))
+    return join_parts(part for part in read if part is not None)
+
+
+def _by_role(engines: list[EngineFacts]) -> tuple[EngineFacts, ...]:
+    """Count equal engines of one role as its replicas."""
+    counted: dict[EngineFacts, int] = {}
+    for engine in engines:
+        counted[engine] = counted.get(engine, 0) + 1
+    return tuple(replace(engine, replicas=count) for engine, count in counted.items())

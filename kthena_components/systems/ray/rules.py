@@ -1,0 +1,199 @@
+"""Whether the pods of a KubeRay cluster hold what its engine asks Ray for.
+
+Where all workers are alike, world-size-equals-gpus judges an engine that the head starts; here is
+what Ray is told, and what several groups of workers hold together.
+"""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+
+from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.values.display import show
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.read import as_map, first_gap, gap_of, whole
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.ray.view import Cluster, Group, pods_text
+
+_PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-gpus"
+
+
+def judge_cluster(cluster: Cluster) -> list[Finding]:
+    """Judge a Ray cluster by every rule, all findings at once."""
+    return judge_by(RULES, cluster)
+
+
+def ray_start_params(cluster: Cluster) -> Iterator[Finding]:
+    """What Ray is told of a pod's GPUs is what the pod has: num-gpus equals the container's limit.
+
+    KubeRay takes the limit of the first container where num-gpus is not given. With a larger
+    number Ray starts ranks on devices that are not there; with a smaller one it leaves GPUs idle.
+    The value is a text.
+
+    Pass: rayStartParams num-gpus "8" and nvidia.com/gpu 8; num-gpus left out; "0" on a head
+    without GPUs.
+    Fail: num-gpus "8" on pods of 4 GPUs; num-gpus "4" on pods of 8 (advisory); num-gpus 8 without
+    quotes.
+    Level: mandatory; advisory where GPUs stay idle, and where a pod has none: Ray then counts GPUs
+    that exist for its scheduler only, as tests do.
+    Source: ray-project/kuberay ray-operator/controllers/ray/common/pod.go
+    addWellKnownAcceleratorResources, updateRayStartParamsResources.
+    """
+    for group in cluster.groups:
+        params, resources = group.fields.get("rayStartParams"), group.fields.get("resources")
+        for field, key, holder in (
+            ("rayStartParams", "num-gpus", params),
+            ("resources", "GPU", resources),
+        ):
+            at = f"{group.path}.{field}"
+            if gap := gap_of(holder):
+                yield not_checked(at, gap, _PARAMS)
+            elif as_map(holder).get(key) is not None:
+                yield from _told(group, f"{at}.{key}", as_map(holder)[key])
+
+
+def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
+    gpus = group.ray_gpus
+    if gap := first_gap(value, gpus):
+        yield not_checked(path, gap, _PARAMS)
+        return
+    if not isinstance(value, str):
+        number = whole(value)
+        written = f'"{number}"' if isinstance(number, int) else f'"{gpus}"'
+        seen = f"is {show(value)}, and KubeRay takes texts here only"
+        yield _finding(path, seen, f"write {written}, with quotes", _PARAMS)
+    told = _count(value)
+    if told is None:
+        if isinstance(value, str):
+            seen = f"is {show(value)}, which is not a count of GPUs"
+            yield _finding(path, seen, f'write "{gpus}", or leave it out', _PARAMS)
+    elif isinstance(gpus, int) and told != gpus:
+        more = told > gpus
+        end = (
+            "so Ray starts ranks on devices that are not there"
+            if more
+            else f"so {count_of(gpus - told, 'GPU')} of each pod would stay idle"
+        )
+        yield _finding(
+            path,
+            f"tells Ray of {count_of(told, 'GPU')}, but a pod of '{group.name}' has {gpus}, {end}",
+            f'write "{gpus}", or leave it out',
+            _PARAMS,
+            Level.MANDATORY if more and gpus else Level.ADVISORY,
+        )
+
+
+def _count(value: object) -> int | None:
+    number = parse_quantity(value)
+    fits = number is not None and Decimal(0) <= number == number.to_integral_value()
+    return int(number) if fits and number is not None else None
+
+
+def ray_worker_groups(cluster: Cluster) -> Iterator[Finding]:
+    """The workers of one engine have equal GPUs, in whatever groups they are.
+
+    Ray fills pods of different sizes as it likes, so a tensor group may lie on parts of two pods.
+
+    Pass: groups a and b, both of pods with 8 GPUs.
+    Fail: group a with 8 GPUs a pod and group b with 4, and a head that starts vLLM.
+    Level: advisory.
+    Source: vllm/v1/executor/ray_executor.py sorts workers by node; vllm ray_utils warns when a
+    tensor group is split.
+    """
+    sizes = [(g, g.pod.gpus) for g in cluster.with_gpus if isinstance(g.pod.gpus, int)]
+    if not _starts_engine(cluster) or not sizes:
+        return
+    first, size = sizes[0]
+    for group, gpus in sizes[1:]:
+        if gpus != size:
+            yield _finding(
+                group.pod.gpus_path,
+                f"gives the pods of group '{group.name}' {gpus} GPUs and those of group "
+                f"'{first.name}' {size}, and one engine runs on both",
+                f"write {size} in both, or {gpus} in both",
+                _GROUPS,
+                Level.ADVISORY,
+            )
+
+
+def ray_cluster_gpus(cluster: Cluster) -> Iterator[Finding]:
+    """An engine on a Ray cluster of unequal workers has as many ranks as the cluster has GPUs.
+
+    More wait for the placement group for ever; fewer leave GPUs idle. Where the autoscaler adds
+    workers, the ranks lie between what there is at least and at most. Where all workers are alike,
+    world-size-equals-gpus says the same.
+
+    Pass: tensor 4 × pipeline 5 = 20 ranks on a head of 8, a worker of 8 and a worker of 4 GPUs.
+    Fail: tensor 8 × pipeline 3 = 24 ranks on the same 20 GPUs.
+
+    Source: kserve/kserve#4946; vllm-project/vllm#6938; vllm ray_utils initialize_ray_cluster.
+    """
+    command = cluster.head.pod.command
+    if command is None or not is_mixed(cluster) or not _starts_engine(cluster):
+        return
+    path = cluster.head.pod.command_path
+    ranks = command.world
+    least, most = cluster.total(most=False), cluster.total(most=True)
+    if gap := first_gap(command.data_mode, ranks, least, most):
+        yield not_checked(path, gap, _GPUS)
+        return
+    if not (isinstance(ranks, int) and isinstance(least, int) and isinstance(most, int)):
+        return
+    if command.data_mode != "internal" or least <= ranks <= most:
+        return
+    held = ", ".join(pods_text(g) for g in (cluster.head, *cluster.with_gpus))
+    many = ranks > most
+    yield _finding(
+        path,
+        f"starts {count_of(ranks, 'rank')}, but the Ray cluster holds "
+        f"{count_of(most if many else least, 'GPU')} ({held}), and "
+        + ("Ray waits for the others for ever" if many else "the others stay idle"),
+        f"change the parallelism to {most if many else least} ranks, or the groups' replicas",
+        _GPUS,
+    )
+
+
+def is_mixed(cluster: Cluster) -> bool:
+    """Tell whether groups of workers have different GPUs, so that no one number is right."""
+    return len({group.pod.gpus for group in cluster.with_gpus}) > 1
+
+
+def pods_of(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
+    """Count the pods of an engine that the head starts, workers without GPUs left out.
+
+    The autoscaler adds workers until every rank has a GPU, as far as it may.
+    """
+    low: int = 0
+    high: int = 0
+    for group in cluster.with_gpus:
+        for value in (group.low, group.high):
+            if isinstance(value, Unknown):
+                return value
+        if isinstance(group.low, int) and isinstance(group.high, int):
+            low, high = low + group.low, high + group.high
+    if low == high:
+        return 1 + low
+    gpus, head = cluster.with_gpus[0].pod.gpus, cluster.head.pod.gpus
+    for value in (ranks, gpus, head):
+        if isinstance(value, Unknown):
+            return Unknown("the autoscaler decides how many workers there are")
+    if isinstance(ranks, int) and isinstance(gpus, int) and isinstance(head, int):
+        return 1 + min(max(-(-(ranks - head) // gpus), low), high)
+    return 1 + low
+
+
+def _starts_engine(cluster: Cluster) -> bool:
+    command = cluster.head.pod.command
+    return command is not None and command.engine is not None
+
+
+def _finding(
+    path: str, seen: str, remedy: str, rule: str, level: Level = Level.MANDATORY
+) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
+
+
+RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
+    ray_start_params,
+    ray_worker_groups,
+    ray_cluster_gpus,
+)

@@ -1,0 +1,192 @@
+"""Whether a RoleBasedGroup would be let into the cluster, and whether its pods would be made.
+
+Mandatory is what the API server, the webhook or the controller refuses: after the last of them the
+object is there and no pod is. Advisory is what is let pass and then lost.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.rules.admission import (
+    budget,
+    cycle_in,
+    dns_label,
+    least,
+    listed,
+    refuse,
+    unique,
+)
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import gap_of, mapping
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.rbg.rules_gang import rbg_gang
+from kthena_components.systems.rbg.rules_templates import rbg_templates
+from kthena_components.systems.rbg.view import (
+    LEADER_WORKER,
+    PATTERNS,
+    STANDALONE,
+    RbgRole,
+    RbgView,
+    read_rbg,
+)
+
+_SHAPE, _ROLLOUT, _DEPENDENCIES = "rbg-shape", "rbg-rollout", "rbg-dependencies"
+
+
+def judge_role_based_group(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
+    """Judge a RoleBasedGroup or a RoleBasedGroupSet by every rule, all findings at once.
+
+    Args:
+        manifest: The object as it would be applied. Values may be Unknown or late texts.
+        path: Where the manifest stands in the caller's input; a prefix of every path.
+    """
+    return judge_by(RULES, read_rbg(manifest), path)
+
+
+def rbg_shape(view: RbgView) -> Iterator[Finding]:
+    """A RoleBasedGroup has a legal name, and roles with counts that can be, one pattern in each.
+
+    The name is a DNS-1123 label; there is a role; role names differ; replicas are 0 or more and
+    size is 1 or more. A third pattern beside another one is let in, and one of them is ignored.
+
+    Pass: 2 roles, prefill with standalonePattern and decode with leaderWorkerPattern of size 2.
+    Fail: size 0; a role with standalonePattern and leaderWorkerPattern; 2 roles named decode.
+    Level: mandatory; advisory for a role with no pattern, and for customComponentsPattern beside
+    another one.
+    Source: sgl-project/rbg api/workloads/v1alpha2/rolebasedgroup_validation.go;
+    config/crd/bases/workloads.x-k8s.io_rolebasedgroups.yaml.
+    """
+    yield from dns_label("metadata.name", view.metadata.get("name"), _SHAPE)
+    roles = view.spec.get("roles")
+    if gap := gap_of(roles):
+        yield not_checked(f"{view.path}.roles", gap, _SHAPE)
+    elif not view.roles and view.spec:
+        yield from refuse(f"{view.path}.roles", "holds no role", "write a role", _SHAPE)
+    yield from unique(((f"{role.path}.name", role.name) for role in view.roles), _SHAPE, "roles")
+    for role in view.roles:
+        if role.name == "":
+            yield from refuse(f"{role.path}.name", "is empty", "name the role", _SHAPE)
+        yield from least(f"{role.path}.replicas", role.fields.get("replicas"), 0, _SHAPE)
+        yield from _size(role)
+        yield from _patterns(role)
+
+
+def _size(role: RbgRole) -> Iterator[Finding]:
+    if role.pattern == LEADER_WORKER:
+        inner = mapping(role.fields.get("leaderWorkerSet")) if role.legacy else role.held
+        at = f"{role.path}.leaderWorkerSet" if role.legacy else role.at
+        yield from least(f"{at}.size", inner.get("size"), 1, _SHAPE, ": the leader counts")
+
+
+def _patterns(role: RbgRole) -> Iterator[Finding]:
+    given = [name for name in PATTERNS if role.fields.get(name) is not None]
+    if gap_of(role.fields.get("name")) and len(given) == len(PATTERNS):
+        return  # The role itself is not known yet.
+    if len(given) > 1:
+        hard = {STANDALONE, LEADER_WORKER} <= set(given)
+        yield from refuse(
+            role.path,
+            f"has {len(given)} patterns, {' and '.join(given)}, and a role has one",
+            "remove all but one",
+            _SHAPE,
+            Level.MANDATORY if hard else Level.ADVISORY,
+        )
+    elif not given and not any(
+        role.fields.get(key) is not None
+        for key in ("template", "templateRef", "leaderWorkerSet", "components", "workload")
+    ):
+        yield from refuse(
+            role.path,
+            "has 0 patterns, so no pod is made",
+            "write standalonePattern, leaderWorkerPattern or customComponentsPattern",
+            _SHAPE,
+            Level.ADVISORY,
+        )
+
+
+def rbg_rollout(view: RbgView) -> Iterator[Finding]:
+    """A role's rolling update can begin and reaches a replica.
+
+    maxSurge and maxUnavailable are not both 0, where a share of the replicas is rounded up for
+    the first and down for the second; partition is below replicas.
+
+    Pass: 4 replicas, maxUnavailable 25%, partition 3.
+    Fail: maxUnavailable 0 with no maxSurge; partition 4 of 4 replicas.
+    Level: mandatory.
+    Source: sgl-project/rbg api/workloads/v1alpha2/rolebasedgroup_validation.go,
+    ValidateRollingUpdate.
+    """
+    for role in view.roles:
+        strategy = mapping(role.fields.get("rolloutStrategy"))
+        given, at = strategy.get("rollingUpdate"), f"{role.path}.rolloutStrategy.rollingUpdate"
+        rolling = mapping(given)
+        if given is None or role.replicas == 0:
+            continue
+        gaps = (given, role.replicas, *rolling.values())
+        if gap := next((gap for gap in map(gap_of, gaps) if gap), None):
+            yield not_checked(at, gap, _ROLLOUT)
+        elif isinstance(role.replicas, int) and role.replicas > 0:
+            yield from _budgets(rolling, at, role.replicas)
+
+
+def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Finding]:
+    down = budget(rolling.get("maxUnavailable"), replicas, 1, up=False)
+    up = budget(rolling.get("maxSurge"), replicas, 0, up=True)
+    kept = budget(rolling.get("partition"), replicas, 0, up=True)
+    for key, number in (("maxUnavailable", down), ("maxSurge", up), ("partition", kept)):
+        if number is None:
+            seen = f"is {show(rolling.get(key))}, but must be a count or a percentage"
+            yield from refuse(f"{at}.{key}", seen, "write for example 1 or 25%", _ROLLOUT)
+    if down == 0 and up == 0:
+        of = f" of {replicas} replicas" if "%" in str(rolling.get("maxUnavailable")) else ""
+        seen = f"is {show(rolling.get('maxUnavailable'))}{of} and maxSurge is "
+        seen += f"{show(rolling.get('maxSurge', 0))}, so no update could begin"
+        remedy = "write maxUnavailable: 1, or maxSurge: 1"
+        yield from refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
+    if kept is not None and kept >= replicas:
+        stated = f"is {show(rolling.get('partition'))}, "
+        seen = f"{stated}but must be below the {replicas} replicas, or none would be updated"
+        yield from refuse(f"{at}.partition", seen, f"write {replicas - 1} or less", _ROLLOUT)
+
+
+def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
+    """A role depends on roles of its group, and not in a circle.
+
+    Pass: decode depends on prefill.
+    Fail: decode depends on 1 role that is not there; 2 roles that depend on each other.
+    Level: mandatory, because the controller refuses it and makes no pod.
+    Source: sgl-project/rbg pkg/dependency/dependency.go.
+    """
+    names = {role.name for role in view.roles if isinstance(role.name, str)}
+    known = f"the group holds {len(names)}: {listed(sorted(names))}"
+    hidden = any(isinstance(role.name, Unknown) for role in view.roles)
+    edges: dict[str, list[str]] = {}
+    for role in view.roles:
+        given, at = role.fields.get("dependencies"), f"{role.path}.dependencies"
+        listed_all = given if isinstance(given, list | tuple) else ()
+        if gap := next((gap for gap in map(gap_of, (given, *listed_all)) if gap), None):
+            if not isinstance(role.name, Unknown):
+                yield not_checked(at, gap, _DEPENDENCIES)
+            continue
+        wanted = [name for name in listed_all if isinstance(name, str)]
+        if isinstance(role.name, str):
+            edges[role.name] = wanted
+        for index, name in enumerate(listed_all):
+            if isinstance(name, str) and name not in names and not hidden:
+                seen = f"is {show(name)}, and {known}"
+                yield from refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
+    if circle := cycle_in(edges):
+        seen = f"holds a circle of {count_of(len(circle) - 1, 'role')}: "
+        seen += " → ".join(show(name).strip("'") for name in circle[:8])
+        remedy = "remove one of these dependencies"
+        yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)
+
+
+RULES: tuple[Callable[[RbgView], Iterator[Finding]], ...] = (
+    rbg_shape,
+    rbg_rollout,
+    rbg_templates,
+    rbg_dependencies,
+    rbg_gang,
+)

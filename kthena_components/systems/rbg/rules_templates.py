@@ -1,0 +1,82 @@
+"""Whether each role of a RoleBasedGroup gets a pod template: its own one, or a shared one."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.rules.admission import dns_label, listed, refuse, unique
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, gap_of, items, mapping, text
+from kthena_components.systems.rbg.view import COMPONENTS, PLAIN, RbgRole, RbgView
+
+_RULE = "rbg-templates"
+_WITHOUT = frozenset({"InstanceSet", "LeaderWorkerSet"})
+"""Workloads of v1alpha1 that take no shared template."""
+
+
+def rbg_templates(view: RbgView) -> Iterator[Finding]:
+    """A role has a template of its own or names a shared one, and not both.
+
+    Shared templates have names that differ and are DNS-1123 labels, and a container. A role that
+    names one also has a patch, {} at least; a patch belongs to a role that names one. Workloads
+    LeaderWorkerSet and InstanceSet of v1alpha1 take no shared template.
+
+    Pass: templateRef with name base and patch {}, and 1 of roleTemplates named base.
+    Fail: template and templateRef in 1 role; templateRef to 1 name that roleTemplates lack.
+    Level: mandatory, because the API server or the controller refuses it; advisory for a missing
+    patch, which releases treat differently, and for a role with neither.
+    Source: sgl-project/rbg api/workloads/v1alpha2/roletemplate_validation.go.
+    """
+    given, at = view.spec.get("roleTemplates"), f"{view.path}.roleTemplates"
+    gap = gap_of(given)
+    if gap:
+        yield not_checked(at, gap, _RULE)
+    shared = [(f"{at}[{index}]", mapping(item)) for index, item in enumerate(items(given))]
+    for place, entry in shared:
+        yield from dns_label(f"{place}.name", entry.get("name"), _RULE)
+        held = mapping(mapping(entry.get("template")).get("spec")).get("containers")
+        if gap_of(held) is None and not items(held):
+            seen = "holds 0 containers, and a template has one at least"
+            where = f"{place}.template.spec.containers"
+            yield from refuse(where, seen, "write the container", _RULE)
+    yield from unique(((f"{p}.name", e.get("name")) for p, e in shared), _RULE, "templates")
+    names = [entry.get("name") for _, entry in shared]
+    hidden = gap is not None or first_gap(*names) is not None
+    known = sorted(name for name in names if isinstance(name, str))
+    for role in view.roles:
+        if role.pattern != COMPONENTS:
+            yield from _source(role, None if hidden else known)
+
+
+def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
+    own, reference = role.held.get("template"), role.held.get("templateRef")
+    if gap := first_gap(own, reference):
+        yield not_checked(role.at, gap, _RULE)
+    elif reference is not None:
+        yield from _shared(role, known)
+        if own is not None:
+            seen = "has both template and templateRef, and a role has one of the 2"
+            yield from refuse(role.at, seen, "remove one of them", _RULE)
+    elif role.legacy and role.held.get("templatePatch") is not None:
+        seen = "is given, but the role names no shared template (templateRef)"
+        yield from refuse(f"{role.at}.templatePatch", seen, "add templateRef, or remove it", _RULE)
+    elif own is None and (role.pattern != PLAIN or role.fields.get("workload") is not None):
+        seen = "has neither template nor templateRef, so 0 pods are made"
+        yield from refuse(role.at, seen, "write template", _RULE, Level.ADVISORY)
+
+
+def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
+    reference = mapping(role.held.get("templateRef"))
+    name, at = text(reference.get("name")), f"{role.at}.templateRef"
+    if gap := gap_of(name):
+        yield not_checked(f"{at}.name", gap, _RULE)
+    elif isinstance(name, str) and known is not None and name not in known:
+        seen = f"is {show(name)}, and roleTemplates holds {len(known)}: {listed(known)}"
+        yield from refuse(f"{at}.name", seen, "name one of roleTemplates", _RULE)
+    kind = text(mapping(role.fields.get("workload")).get("kind"))
+    if isinstance(kind, str) and kind in _WITHOUT:
+        seen = f"is given, and a workload of kind {kind} takes no shared template"
+        yield from refuse(at, seen, "write template in the role", _RULE)
+    holder, key = (role.held, "templatePatch") if role.legacy else (reference, "patch")
+    if holder.get(key) is None:
+        seen = f"names a shared template and {key} is not given, which newer controllers refuse"
+        yield from refuse(at, seen, f"write {key}: {{}}", _RULE, Level.ADVISORY)

@@ -1,0 +1,179 @@
+"""How a RoleBasedGroup, or the one in a RoleBasedGroupSet, is read: nothing makes it raise.
+
+Two versions are written differently and mean the same: v1alpha2 has a pattern in each role,
+v1alpha1 has the template in the role itself, beside `leaderWorkerSet` or `components`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.templates.patches import HIDDEN, patched
+from kthena_components.core.values.read import count, gap_of, items, mapping, text
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
+
+GROUP = "workloads.x-k8s.io"
+RBG, RBG_SET = (GROUP, "RoleBasedGroup"), (GROUP, "RoleBasedGroupSet")
+PREFIX = "rbg.workloads.x-k8s.io/"
+STANDALONE, LEADER_WORKER, COMPONENTS = (
+    "standalonePattern",
+    "leaderWorkerPattern",
+    "customComponentsPattern",
+)
+PATTERNS = (STANDALONE, LEADER_WORKER, COMPONENTS)
+PLAIN = ""
+"""The pattern of a role of v1alpha1 that has nothing but a template."""
+_SIZED = frozenset({"LeaderWorkerSet", "InstanceSet", "RoleInstanceSet"})
+"""Workloads of v1alpha1 that take the size of `leaderWorkerSet`."""
+_IGNORED = Unknown("its workload is of a kind that may ignore leaderWorkerSet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RbgRole:
+    """One role."""
+
+    path: str
+    fields: Mapping[str, Any]
+    name: MaybeText | None
+    replicas: MaybeInt | None
+    pattern: str
+    """One of PATTERNS, or PLAIN."""
+    held: Mapping[str, Any]
+    """What holds the template: the pattern, or in v1alpha1 the role."""
+    at: str
+    """Where that stands."""
+    legacy: bool
+    """Whether it is written as in v1alpha1."""
+
+    @property
+    def size(self) -> MaybeInt | None:
+        """Pods of one instance; None when that is not a count."""
+        if self.pattern != LEADER_WORKER:
+            return 1
+        if not self.legacy:
+            return count(self.held.get("size"), 1)
+        kind = text(mapping(self.fields.get("workload")).get("kind"), "StatefulSet")
+        if isinstance(kind, Unknown) or kind not in _SIZED:
+            return kind if isinstance(kind, Unknown) else _IGNORED
+        return count(mapping(self.fields.get("leaderWorkerSet")).get("size"), 1)
+
+    @property
+    def reference(self) -> Mapping[str, Any] | None:
+        """What names a template of spec.roleTemplates; None when nothing does."""
+        ref = self.held.get("templateRef")
+        return None if ref is None or self.pattern == COMPONENTS else mapping(ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RbgView:
+    """The group, and what it is made of."""
+
+    kind: str
+    metadata: Mapping[str, Any]
+    path: str
+    """Where the group's spec stands."""
+    spec: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+    annotations_path: str
+    roles: tuple[RbgRole, ...]
+    shared: Mapping[str, tuple[str, object]]
+    """The shared templates by name: where each stands, and what it holds."""
+
+
+def read_rbg(manifest: object) -> RbgView:
+    """Read what the rules and the facts need from whatever a manifest contains."""
+    body = mapping(manifest)
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    path, annotations = "spec", mapping(metadata.get("annotations"))
+    at, kind = "metadata.annotations", text(body.get("kind"), "")
+    if kind == RBG_SET[1]:
+        held = "groupTemplate" if spec.get("groupTemplate") is not None else "template"
+        group = mapping(spec.get(held))
+        path, spec = f"spec.{held}", group
+        if held == "groupTemplate":
+            annotations, at = mapping(group.get("annotations")), f"{path}.annotations"
+            path, spec = f"{path}.spec", mapping(group.get("spec"))
+    return RbgView(
+        kind=kind if isinstance(kind, str) else "",
+        metadata=metadata,
+        path=path,
+        spec=spec,
+        annotations=annotations,
+        annotations_path=at,
+        roles=tuple(_roles(spec, path)),
+        shared=_shared(spec, path),
+    )
+
+
+def _shared(spec: Mapping[str, Any], path: str) -> dict[str, tuple[str, object]]:
+    found: dict[str, tuple[str, object]] = {}
+    for index, item in enumerate(items(spec.get("roleTemplates"))):
+        name, at = text(mapping(item).get("name")), f"{path}.roleTemplates[{index}].template"
+        if isinstance(name, str):
+            found.setdefault(name, (at, mapping(item).get("template")))
+    return found
+
+
+def _roles(spec: Mapping[str, Any], path: str) -> Iterator[RbgRole]:
+    for index, item in enumerate(items(spec.get("roles"))):
+        fields, at = mapping(item), f"{path}.roles[{index}]"
+        pattern, legacy = _pattern(fields)
+        held = fields if legacy else mapping(fields.get(pattern))
+        yield RbgRole(
+            path=at,
+            fields=fields,
+            name=text(fields.get("name")),
+            replicas=count(fields.get("replicas"), 1),
+            pattern=pattern,
+            held=held,
+            at=at if legacy else f"{at}.{pattern}",
+            legacy=legacy,
+        )
+
+
+def _pattern(fields: Mapping[str, Any]) -> tuple[str, bool]:
+    stated = next((name for name in PATTERNS if fields.get(name) is not None), None)
+    if stated is not None:
+        return stated, False
+    if fields.get("leaderWorkerSet") is not None:
+        return LEADER_WORKER, True
+    return (COMPONENTS if items(fields.get("components")) else PLAIN), True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RbgTemplate:
+    """A pod template as the controller would make it, and where its parts are written."""
+
+    body: object
+    path: str
+    """Where the template stands that patches are laid over."""
+    patches: tuple[tuple[str, object], ...] = ()
+    """Paths and patches, the later ones over the earlier ones."""
+
+
+def template_of(view: RbgView, role: RbgRole, field: str = "") -> RbgTemplate:
+    """Give a role's pod template, with the patch in a field for the leader or the workers."""
+    path, body = f"{role.at}.template", role.held.get("template")
+    patches: list[tuple[str, object]] = []
+    if role.reference is not None:
+        path, body = _referred(view, role.reference, path)
+        key, at = ("templatePatch", role.at) if role.legacy else ("patch", f"{role.at}.templateRef")
+        held = role.held if role.legacy else role.reference
+        patches.append((f"{at}.{key}", held.get(key)))
+    if field and role.legacy:
+        inner = mapping(role.fields.get("leaderWorkerSet"))
+        legacy = "patchLeaderTemplate" if field == "leaderTemplatePatch" else "patchWorkerTemplate"
+        patches.append((f"{role.at}.leaderWorkerSet.{legacy}", inner.get(legacy)))
+    elif field:
+        patches.append((f"{role.at}.{field}", role.held.get(field)))
+    given = [(at, HIDDEN if gap_of(patch) else patch) for at, patch in patches]
+    body = HIDDEN if gap_of(body) else body
+    made = patched(body, *(patch for _, patch in given))
+    return RbgTemplate(body=made, path=path, patches=tuple(given))
+
+
+def _referred(view: RbgView, reference: Mapping[str, Any], path: str) -> tuple[str, object]:
+    """Find the template that a role names. What is not there is not known, and not empty."""
+    name = text(reference.get("name"))
+    hidden = path, HIDDEN
+    return view.shared.get(name, hidden) if isinstance(name, str) else hidden

@@ -1,0 +1,153 @@
+"""Whether the values of the Helm chart vllm-stack describe engines that start as they are meant.
+
+The ranks against the GPUs are judged by world-size-equals-gpus; here is what is the chart's own.
+Source: vllm-project/production-stack helm/templates/ray-cluster.yaml, deployment-vllm-multi.yaml.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap, mapping, whole
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+CHART = "vllm-stack"
+_RAY, _IGNORED = "vllm-stack-ray", "vllm-stack-ignored"
+_MISPLACED = ("tensorParallelSize", "pipelineParallelSize", "maxModelLen", "extraArgs")
+"""Fields of vllmConfig that are easily written one level too high."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One entry of servingEngineSpec.modelSpec."""
+
+    path: str
+    fields: Mapping[str, Any]
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Its vllmConfig."""
+        return mapping(self.fields.get("vllmConfig"))
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """What its Ray head is asked for."""
+        return mapping(mapping(self.fields.get("raySpec")).get("headNode"))
+
+    @property
+    def ray(self) -> bool | Unknown:
+        """Whether it becomes a RayCluster, and not a Deployment."""
+        spec = self.fields.get("raySpec")
+        enabled = mapping(spec).get("enabled")
+        return first_gap(spec, enabled) or bool(enabled)
+
+
+def read_models(values: object, path: str) -> tuple[Model, ...] | Unknown:
+    """Read the models of the chart's values, those that are switched off left out."""
+    spec = mapping(values).get("servingEngineSpec")
+    listed = mapping(spec).get("modelSpec")
+    if gap := first_gap(values, spec, listed):
+        return gap
+    if mapping(spec).get("enableEngine") is False:
+        return ()
+    models = (
+        Model(path=f"{path}.servingEngineSpec.modelSpec[{index}]", fields=mapping(item))
+        for index, item in enumerate(listed if isinstance(listed, list | tuple) else ())
+    )
+    return tuple(model for model in models if model.fields.get("enabled") is not False)
+
+
+def judge_models(models: tuple[Model, ...]) -> list[Finding]:
+    """Judge the models by every rule, all findings at once."""
+    return list(dict.fromkeys(f for model in models for f in judge_by(RULES, model)))
+
+
+def size_of(value: object) -> MaybeInt | None:
+    """Read a size, which may be a number or a text of digits."""
+    if isinstance(value, str) and len(value) < len(str(2**63)) and value.strip().isdecimal():
+        return int(value)
+    return whole(value)
+
+
+def vllm_stack_ray(model: Model) -> Iterator[Finding]:
+    """A model on Ray has a stage in each node and a tensor group within one: TP = requestGPU.
+
+    Nodes are replicaCount + 1: replicaCount counts the Ray workers and not the model's copies. TP
+    equals requestGPU of the workers and of the head, PP the nodes. With the same number of ranks
+    in another shape vLLM starts, but tensor groups exchange data between nodes. A wrong number of
+    ranks is refused by world-size-equals-gpus.
+
+    Pass: tensorParallelSize 2, pipelineParallelSize 2, replicaCount 1, requestGPU 2 twice.
+    Fail: tensorParallelSize 4, pipelineParallelSize 1 on the same 2 nodes of 2 GPUs.
+    Level: advisory.
+    Source: vllm-project/production-stack tutorials/15-basic-pipeline-parallel.md.
+    """
+    if model.ray is not True:
+        if isinstance(model.ray, Unknown):
+            yield not_checked(f"{model.path}.raySpec", model.ray, _RAY)
+        return
+    tensor, stages = (
+        size_of(model.config.get(key, 1)) for key in ("tensorParallelSize", "pipelineParallelSize")
+    )
+    gpus, head = size_of(model.fields.get("requestGPU")), size_of(model.head.get("requestGPU"))
+    workers = size_of(model.fields.get("replicaCount", 0))
+    if gap := first_gap(tensor, stages, gpus, head, workers):
+        yield not_checked(f"{model.path}.vllmConfig", gap, _RAY)
+        return
+    if not (isinstance(tensor, int) and isinstance(stages, int) and isinstance(workers, int)):
+        return
+    nodes = workers + 1
+    same = isinstance(gpus, int) and gpus == head and tensor * stages == nodes * gpus
+    if same and tensor != gpus:
+        seen = f"is tensorParallelSize {tensor} × pipelineParallelSize {stages} on replicaCount "
+        seen += f"{workers} + 1 = {count_of(nodes, 'node')} of {count_of(gpus, 'GPU')}, "
+        seen += "so tensor groups do not lie in nodes"
+        remedy = f"write tensorParallelSize: {gpus} and pipelineParallelSize: {nodes}"
+        yield _advice(f"{model.path}.vllmConfig", seen, remedy, _RAY)
+
+
+def vllm_stack_ignored(model: Model) -> Iterator[Finding]:
+    """Sizes stand where the chart reads them: in vllmConfig, and pipelines with raySpec only.
+
+    Without raySpec.enabled a model is a Deployment, whose command gets no pipelineParallelSize.
+    What stands beside vllmConfig and not in it is not read at all.
+
+    Pass: pipelineParallelSize 2 with raySpec.enabled; tensorParallelSize 4 in vllmConfig.
+    Fail: pipelineParallelSize 2 without raySpec; tensorParallelSize 4 beside vllmConfig.
+    Level: advisory.
+    Source: vllm-project/production-stack helm/templates/deployment-vllm-multi.yaml.
+    """
+    for key in _MISPLACED:
+        if model.fields.get(key) is not None:
+            at = f"{model.path}.{key}"
+            seen = "stands beside vllmConfig, where the chart does not read it"
+            yield _advice(at, seen, f"move it to vllmConfig.{key}", _IGNORED)
+    at, given = (
+        f"{model.path}.vllmConfig.pipelineParallelSize",
+        model.config.get("pipelineParallelSize"),
+    )
+    stages, ray = size_of(given), model.ray
+    if given is None or stages == 1 or ray is True:
+        return
+    if gap := first_gap(stages, ray, model.fields.get("vllmConfig")):
+        yield not_checked(at, gap, _IGNORED)
+        return
+    seen = f"is {show(given)}, but without raySpec.enabled the model is a Deployment, and the "
+    remedy = "set raySpec.enabled with a headNode, or remove it"
+    yield _advice(
+        at, f"{seen}chart does not tell vLLM of it: the engine has 1 stage", remedy, _IGNORED
+    )
+
+
+def unread(path: str, gap: Unknown) -> Finding:
+    """Say why the models of a release could not be judged."""
+    return not_checked(path, gap, _RAY)
+
+
+def _advice(path: str, seen: str, remedy: str, rule: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=Level.ADVISORY)
+
+
+RULES: tuple[Callable[[Model], Iterator[Finding]], ...] = (vllm_stack_ray, vllm_stack_ignored)

@@ -1,0 +1,96 @@
+"""PodGroups. Queues are in queues.py, HyperNodes in hypernode.py.
+
+Source: Volcano v1.14 config/crd/volcano/bases; the shape of the PodGroup is the one that Kthena
+v1.0.0 writes (pkg/model-serving-controller/podgroupmanager/manager.go).
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import GangFacts
+from kthena_components.core.plan.manifest import PATCH_FORCE, Manifest
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.values.quantity import render_quantity
+from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.unknown import MaybeInt
+
+SCHEDULING = "scheduling.volcano.sh/v1beta1"
+
+
+def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -> Manifest:
+    """Write the gang of one ServingGroup."""
+    name = naming.group_name(plan.name, group)
+    spec: dict[str, Any] = {
+        "minMember": plan.min_member,
+        "minResources": _resource_list(plan.min_resources),
+        "subGroupPolicy": [_sub_group(plan, role) for role in plan.roles],
+    }
+    if plan.queue is not None:
+        spec["queue"] = plan.queue
+    if plan.group_topology is not None:
+        spec["networkTopology"] = render_topology(plan.group_topology)
+    metadata = {
+        "name": name,
+        "namespace": plan.namespace,
+        "labels": {naming.NAME: plan.name, naming.GROUP_NAME: name},
+        "annotations": {naming.POD_GROUP: name, **PATCH_FORCE},
+    }
+    body = {"apiVersion": SCHEDULING, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    return Manifest(
+        body=body,
+        group=group,
+        after=after,
+        # Volcano's scheduler writes the number of a tier over its name. In place, both fields would
+        # be there after a change, and the old number would win. The pods stay meanwhile.
+        replace_on=("spec.networkTopology",),
+        delete_first=True,
+    )
+
+
+def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    """Hold each engine of a role together.
+
+    Without matchLabelKeys a sub group matches no pod at all, and the gang waits for ever.
+    """
+    item: dict[str, Any] = {
+        "name": role.name,
+        "labelSelector": {"matchLabels": {naming.NAME: plan.name, naming.ROLE: role.name}},
+        "matchLabelKeys": [naming.ROLE_ID],
+        "subGroupSize": role.pods,
+        "minSubGroups": role.gang_replicas,
+    }
+    if plan.role_topology is not None:
+        item["networkTopology"] = render_topology(plan.role_topology)
+    return item
+
+
+def render_topology(topology: TopologySpec) -> dict[str, Any]:
+    """Write a topology as Volcano and Kthena (since 0.2) take it."""
+    rendered: dict[str, Any] = {"mode": str(topology.mode)}
+    if topology.highest_tier_allowed is not None:
+        rendered["highestTierAllowed"] = topology.highest_tier_allowed
+    if topology.highest_tier_name is not None:
+        rendered["highestTierName"] = topology.highest_tier_name
+    return rendered
+
+
+def _resource_list(amounts: Mapping[str, Decimal]) -> dict[str, str]:
+    return {resource: render_quantity(amounts[resource]) for resource in sorted(amounts)}
+
+
+def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
+    """Read the gang that a PodGroup describes; minima by sub group name."""
+    spec = as_map(body.get("spec"))
+    minima: dict[str, MaybeInt] = {}
+    for item in as_list(spec.get("subGroupPolicy")):
+        policy = as_map(item)
+        name = policy.get("name")
+        if isinstance(name, str):
+            minima[name] = as_count(policy.get("minSubGroups"), "minSubGroups", 0)
+    at = f"{path}.spec.minMember" if path else "spec.minMember"
+    return GangFacts(
+        path=at, min_member=as_count(spec.get("minMember"), "minMember", 0), minima=minima
+    )

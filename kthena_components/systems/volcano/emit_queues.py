@@ -1,0 +1,77 @@
+"""Volcano's Queues: written, and judged before anything is made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, SpecError, join_path
+from kthena_components.core.objects.kinds import QUEUE
+from kthena_components.core.objects.stack import read_stack
+from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.spec.model import QueueSpec
+from kthena_components.core.spec.parse import parse_spec
+from kthena_components.systems.volcano.emit import SCHEDULING
+from kthena_components.systems.volcano.rules import judge_volcano_object
+from kthena_components.systems.volcano.stack_queues import queue_cycle, queue_within_parent
+
+_OPEN = "jsonpath={.status.state}=Open"
+_PLACES = {"spec.guarantee.resource": "guarantee", "spec.": "", "metadata.": ""}
+"""What the places in a Queue are called in a spec, the longest first."""
+QUEUE_SECONDS = 60
+"""How long a Queue may take to open."""
+
+
+def emit_queue(queue: QueueSpec) -> Manifest:
+    """Write a Queue. It is cluster-wide, and the queue controller opens it.
+
+    Volcano's webhook refuses a PodGroup whose Queue is not open yet, so `up` waits for that.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
+    """
+    spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
+    for field in ("parent", "capability", "deserved"):
+        if getattr(queue, field) is not None:
+            spec[field] = getattr(queue, field)
+    if queue.guarantee is not None:
+        spec["guarantee"] = {"resource": queue.guarantee}
+    body = {
+        "apiVersion": SCHEDULING,
+        "kind": "Queue",
+        "metadata": {"name": queue.name, "annotations": {WAIT_FOR: _OPEN}},
+        "spec": spec,
+    }
+    return Manifest(body=body, timeout_seconds=QUEUE_SECONDS)
+
+
+def compile_queue(args: Mapping[str, Any]) -> Manifest:
+    """Write one Queue from what a user wrote.
+
+    Raises:
+        SpecError: Volcano would refuse it, with every reason.
+    """
+    spec = parse_spec(QueueSpec, args)
+    manifest = emit_queue(spec)
+    findings = [_ours(finding) for finding in judge_volcano_object(manifest.body)]
+    if refused := [finding for finding in findings if finding.level is Level.MANDATORY]:
+        raise SpecError(refused)
+    return manifest
+
+
+def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
+    """Judge the queues of a stack, each alone and with its parent; paths begin with `queues[0]`."""
+    bodies = [emit_queue(queue).body for queue in queues]
+    paths = [f"queues[{index}]" for index in range(len(queues))]
+    found = [_ours(finding, path) for body, path in zip(bodies, paths, strict=True)
+             for finding in judge_volcano_object(body, path)]  # fmt: skip
+    stack = read_stack(bodies, paths, cluster_wide={QUEUE})
+    together = (*queue_cycle(stack), *queue_within_parent(stack))
+    found += [_ours(finding, finding.path.partition(".")[0]) for finding in together]
+    return [finding for finding in found if finding.level is Level.MANDATORY]
+
+
+def _ours(finding: Finding, queue: str = "") -> Finding:
+    """Put a finding about a Queue into the coordinates of a spec."""
+    path = finding.path.removeprefix(f"{queue}.")
+    for theirs, ours in _PLACES.items():
+        if path.startswith(theirs):
+            return replace(finding, path=join_path(queue, ours + path.removeprefix(theirs)))
+    return finding

@@ -1,0 +1,14 @@
+"""The pods that a Volcano Job makes."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.objects.object import Entry, Pods, copies_in, pod_set
+from kthena_components.core.values.read import items, mapping
+
+
+def pods_of_tasks(entry: Entry) -> Iterator[Pods]:
+    """Give the pods of each task."""
+    for i, item in enumerate(items(entry.spec.get("tasks"))):
+        task, at = mapping(item), f"spec.tasks[{i}].template"
+        number = copies_in(task.get("replicas"), 1)
+        yield pod_set(entry, at, task.get("template"), number, by_controller=True)

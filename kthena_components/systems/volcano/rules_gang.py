@@ -1,0 +1,213 @@
+"""Gangs: what a PodGroup or a Volcano Job says of how many pods must start together.
+
+The docstring of each rule is its documentation.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, advise, count_of, join_path, not_checked
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.read import (
+    count,
+    first_gap,
+    gap_in,
+    items,
+    mapping,
+    pairs,
+    spec_of,
+    text,
+    whole,
+)
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.view import Rule
+
+_POLICIES = "spec.subGroupPolicy"
+_TASKS = "spec.minTaskMember"
+
+
+def subgroup_match_label_keys(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A subgroup policy has matchLabelKeys; without them it matches no pod at all.
+
+    A labelSelector alone is not enough: pods are told apart by the values of these labels.
+
+    Pass: matchLabelKeys modelserving.volcano.sh/role-id.
+    Fail: a labelSelector without matchLabelKeys.
+    Level: mandatory where minSubGroups is above 0, since the group then waits for ever; else
+        advisory, since the policy is without effect.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go getOrCreateSubJob and sub_job_info.go
+    getSubJobMatchValues; run on 1.14.1: never placed.
+    """
+    rule = "subgroup-match-label-keys"
+    for i, item in enumerate(items(spec_of(manifest).get("subGroupPolicy"))):
+        policy, path = mapping(item), f"{_POLICIES}[{i}]"
+        keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
+        if gap := gap_in(keys):
+            yield not_checked(f"{path}.matchLabelKeys", gap, rule)
+        elif not any(isinstance(key, str) and key for key in items(keys)):
+            seen = "has no matchLabelKeys, so Volcano counts no pod into this subgroup"
+            remedy = "add the label that tells one subgroup's pods from another's"
+            if isinstance(least, int) and least > 0:
+                seen += f", and with minSubGroups {least} the gang waits for ever"
+                yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+            else:
+                yield advise(path, seen, remedy, rule)
+
+
+def subgroup_names_unique(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Each subgroup policy has a name of its own; those that share one share one minimum.
+
+    Pass: prefill and decode.
+    Fail: two policies named server, or two without a name.
+    Level: mandatory. Of the two minima only the later one is kept.
+    Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobGID and job_info.go MinSubJobs.
+    """
+    first: dict[str, int] = {}
+    for i, item in enumerate(items(spec_of(manifest).get("subGroupPolicy"))):
+        name, path = text(mapping(item).get("name"), ""), f"{_POLICIES}[{i}].name"
+        if isinstance(name, Unknown):
+            yield not_checked(path, name, "subgroup-names-unique")
+        elif name is not None and first.setdefault(name, i) != i:
+            seen = (
+                f"is {show(name)}, as subGroupPolicy[{first[name]}] is"
+                if name
+                else (f"is missing, as in subGroupPolicy[{first[name]}]")
+            )
+            yield Finding(
+                path=path,
+                seen=f"{seen}, and Volcano keeps one minimum for both: that of the later one",
+                remedy="give each policy a name of its own",
+                rule="subgroup-names-unique",
+            )
+
+
+def subgroup_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The pods of the subgroups that must be whole are within minMember.
+
+    Volcano waits for both, so a smaller minMember is not what the gang starts with. A larger one
+    is right where pods outside the subgroups must start too.
+
+    Pass: minMember 4, minSubGroups 2 of subGroupSize 2.
+    Fail: minMember 3, minSubGroups 2 of subGroupSize 2.
+    Level: advisory.
+    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go (CheckSubJobReady and MinAvailable).
+    """
+    spec, rule = spec_of(manifest), "subgroup-minimum"
+    member, total = count(spec.get("minMember"), 0), 0
+    for item in items(spec.get("subGroupPolicy")):
+        policy = mapping(item)
+        size, least = count(policy.get("subGroupSize"), 1), count(policy.get("minSubGroups"), 0)
+        if gap := first_gap(size, least):
+            yield not_checked("spec.minMember", gap, rule)
+            return
+        if isinstance(size, int) and isinstance(least, int):
+            total += max(size, 0) * max(least, 0)
+    if total and isinstance(member, Unknown):
+        yield not_checked("spec.minMember", member, rule)
+    elif isinstance(member, int) and 0 <= member < total:
+        yield advise(
+            "spec.minMember",
+            f"is {member}, but the subgroups that must be whole have {count_of(total, 'pod')}, and "
+            "Volcano waits for both",
+            f"write minMember {total}",
+            rule,
+        )
+
+
+def gang_minimum_stated(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A PodGroup says how many pods start together; with minMember 0 each pod starts alone.
+
+    Pass: minMember 2; minMember 0 with a subgroup whose minSubGroups is above 0.
+    Fail: neither minMember nor subgroups.
+    Level: advisory.
+    Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
+    """
+    spec = spec_of(manifest)
+    if first_gap(manifest.get("spec"), spec.get("subGroupPolicy")):
+        return
+    minima = (mapping(p).get("minSubGroups") for p in items(spec.get("subGroupPolicy")))
+    if count(spec.get("minMember"), 0) == 0 and all(count(m, 0) == 0 for m in minima):
+        yield advise(
+            "spec.minMember",
+            "is 0, so nothing is held together: each pod starts as soon as it fits",
+            "write the number of pods that must start together",
+            "gang-minimum-stated",
+        )
+
+
+def task_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The minima of the tasks add up to at most minMember; else Volcano ignores all of them.
+
+    Each key is the name of a task, which is the value of the annotation volcano.sh/task-spec.
+
+    Pass: minMember 3, minTaskMember leader 1 and worker 2.
+    Fail: minMember 2, minTaskMember leader 1 and worker 2.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid.
+    """
+    spec, rule = spec_of(manifest), "task-minimum"
+    member, minima = count(spec.get("minMember"), 0), spec.get("minTaskMember")
+    if gap := gap_in(minima):
+        yield not_checked(_TASKS, gap, rule)
+        return
+    total = 0
+    for task, stated in pairs(minima):
+        least = whole(stated)
+        if not isinstance(task, str) or not task:
+            seen = f"{show(task)} is not the name of a task"
+            yield Finding(path=_TASKS, seen=seen, remedy="name a task", rule=rule)
+        elif isinstance(least, int) and least < 0:
+            path = join_path(_TASKS, key_text(task))
+            seen = f"is {show(least)}, but must be at least 0"
+            yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=rule)
+        total += least if isinstance(least, int) else 0
+    if total and isinstance(member, Unknown):
+        yield not_checked(_TASKS, member, rule)
+    elif isinstance(member, int) and member < total:
+        yield Finding(
+            path=_TASKS,
+            seen=f"the minima add up to {show(total)}, but minMember is {member}, and Volcano then "
+            "ignores every one of them",
+            remedy=f"write minMember {show(total)}, or lower minima",
+            rule=rule,
+        )
+
+
+def min_resources_within_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """What minResources asks for is what minMember pods need, and not more.
+
+    Volcano looks for a HyperNode with so much room before it tries to place anything. One object
+    shows only the count of pods; the whole stack shows their requests as well.
+
+    Pass: minMember 2, minResources pods 2.
+    Fail: minMember 2, minResources pods 3.
+    Level: mandatory where no minimum of pods can be meant.
+    Source: Volcano v1.14 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go
+    hyperNodeGradientFn with JobInfo.GetMinResources; run on 1.14.1: none placed.
+    """
+    spec, rule = spec_of(manifest), "min-resources-within-minimum"
+    member, amounts = count(spec.get("minMember"), 0), mapping(spec.get("minResources"))
+    asked, path = amounts.get("pods"), "spec.minResources.pods"
+    if gap := first_gap(asked, member) if asked is not None else None:
+        yield not_checked(path, gap, rule)
+        return
+    pods = parse_quantity(asked)
+    if pods is not None and isinstance(member, int) and pods > member > 0:
+        yield Finding(
+            path=path,
+            seen=f"is {show(asked)}, but the gang starts with {count_of(member, 'pod')} "
+            "(minMember), and Volcano places none while there is no room for all that is asked",
+            remedy=f"write {member}",
+            rule=rule,
+        )
+
+
+GANG_RULES: tuple[Rule, ...] = (
+    subgroup_match_label_keys,
+    subgroup_names_unique,
+    subgroup_minimum,
+    gang_minimum_stated,
+    task_minimum,
+    min_resources_within_minimum,
+)

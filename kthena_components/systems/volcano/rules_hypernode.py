@@ -1,0 +1,173 @@
+"""HyperNodes: what Volcano's webhook lets in and its scheduler then ignores.
+
+The docstring of each rule is its documentation. The tree of all HyperNodes is judged in
+whole_stack.py, by the rules of core/topology/tree.py.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.topology.plan import DISCOVERY_LABEL
+from kthena_components.core.topology.spec import check_name, check_node_name, check_regex
+from kthena_components.core.values.go_regex import trouble_in_go
+from kthena_components.core.values.read import (
+    LATE,
+    gap_in,
+    gap_of,
+    items,
+    mapping,
+    object_name,
+    spec_of,
+)
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.view import Rule
+from kthena_components.systems.volcano.view_hyper_node import SELECTORS, read_hyper_node
+
+_LONGEST_PATTERN = 10_000
+"""Characters of a pattern that is read."""
+
+
+def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A HyperNode has a tier and members, each with a type and one selector that Volcano heeds.
+
+    A member of type HyperNode is found by exactMatch alone; an empty labelMatch selects nothing; a
+    member without a selector passes the API server and is then ignored.
+
+    Pass: type Node, selector exactMatch gpu-1.
+    Fail: type HyperNode, selector labelMatch; a member without a selector; two selectors.
+    Level: mandatory; advisory for members of several kinds.
+    Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go, the CEL
+    rules of topology.volcano.sh_hypernodes.yaml, pkg/scheduler/api/hyper_node_info.go GetMembers.
+    """
+    _, problems = read_hyper_node(manifest)
+    for problem in problems:
+        if problem.level is Level.UNKNOWN:
+            continue
+        if _is_late(manifest, problem.path):
+            yield not_checked(problem.path, LATE, problem.rule)
+        elif problem.path != "metadata.name" or not _generates(manifest):
+            yield problem
+
+
+def _generates(manifest: Mapping[str, Any]) -> bool:
+    metadata = mapping(manifest.get("metadata"))
+    return metadata.get("generateName") not in (None, "")
+
+
+def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
+    """Tell whether what a problem is about, or what holds it, is not known yet."""
+    field, _, rest = path.partition(".")
+    holder = manifest.get(field)
+    if gap_of(holder):
+        return True
+    if not rest.startswith("members["):
+        return bool(gap_in(mapping(holder).get(rest)))
+    members = items(mapping(holder).get("members"))
+    member = members[int(rest.removeprefix("members[").partition("]")[0])]
+    selector = mapping(member).get("selector")
+    chosen = [mapping(selector).get(key) for key in SELECTORS] if not gap_of(selector) else []
+    labels = [mapping(one).get("matchLabels") for one in chosen if not gap_of(one)]
+    return bool(gap_in(member, selector, *chosen, *labels))
+
+
+def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The name of a HyperNode, and of each child, is a DNS-1123 subdomain of 253 characters.
+
+    Pass: rack-1, and a member of type HyperNode named rack-1.
+    Fail: Rack_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
+    """
+    metadata = mapping(manifest.get("metadata"))
+    name, stem = metadata.get("name"), metadata.get("generateName")
+    if not name and isinstance(stem, str) and stem and not gap_of(stem):
+        name = object_name(metadata)
+    if isinstance(name, str):
+        yield from _told(check_name(name, "metadata.name"), "hypernode-name")
+    for path, child in _named(manifest, "HyperNode"):
+        yield from _told(check_name(child, path), "hypernode-name")
+
+
+def hypernode_node_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A member of type Node has a name that a node can have.
+
+    Pass: gpu-1.example.com.
+    Fail: GPU_1.
+    Level: mandatory.
+    Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
+    """
+    for path, node in _named(manifest, "Node"):
+        yield from _told(check_node_name(node, path), "hypernode-node-name")
+
+
+def _named(manifest: Mapping[str, Any], wanted: str) -> Iterator[tuple[str, str]]:
+    for path, kind, selector in _members(manifest):
+        exact = mapping(selector.get("exactMatch")).get("name")
+        if isinstance(exact, str) and (kind == "HyperNode") is (wanted == "HyperNode"):
+            yield f"{path}.exactMatch.name", exact
+
+
+def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A node pattern reaches from ^ to $, since Volcano finds it anywhere in a node's name.
+
+    Go must be able to read it: Volcano's webhook refuses whatever Go cannot.
+
+    Pass: ^gpu-[1-4]$.
+    Fail: gpu-1, which is in gpu-10 too; ^gpu-(1$.
+    Level: mandatory; advisory for a pattern that only Python cannot read.
+    Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers (regexp.MatchString);
+    pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go.
+    """
+    for path, kind, selector in _members(manifest):
+        pattern = mapping(selector.get("regexMatch")).get("pattern")
+        at, rule = f"{path}.regexMatch.pattern", "hypernode-node-regex"
+        if isinstance(pattern, str) and len(pattern) > _LONGEST_PATTERN:
+            seen = f"it has {len(pattern)} characters, and {_LONGEST_PATTERN} are read at most"
+            yield not_checked(at, Unknown(seen), rule)
+        elif isinstance(pattern, str) and (kind == "Node" or trouble_in_go(pattern)):
+            yield from _told(check_regex(pattern, at), rule)
+
+
+def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """A HyperNode that somebody wrote does not carry the label of those that Volcano discovers.
+
+    Pass: no label volcano.sh/network-topology-source.
+    Fail: volcano.sh/network-topology-source: label.
+    Level: advisory. What `kubectl get` prints carries it rightly.
+    Source: Volcano v1.14 pkg/controllers/hypernode/hypernode_controller.go and api/types.go.
+    """
+    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
+    if DISCOVERY_LABEL not in labels and (gap := gap_of(labels.get(DISCOVERY_LABEL))):
+        yield not_checked("metadata.labels", gap, "hypernode-discovery-label")
+    elif DISCOVERY_LABEL in labels:
+        yield Finding(
+            path="metadata.labels",
+            rule="hypernode-discovery-label",
+            level=Level.ADVISORY,
+            seen=f"'{DISCOVERY_LABEL}' marks what Volcano's discovery made, and discovery deletes "
+            "a HyperNode with this label that it does not find itself",
+            remedy="remove the label",
+        )
+
+
+def _members(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
+    for i, item in enumerate(items(spec_of(manifest).get("members"))):
+        member = mapping(item)
+        yield f"spec.members[{i}].selector", member.get("type"), mapping(member.get("selector"))
+
+
+def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
+    """Give findings, with those about a late value as things that the rule did not check."""
+    for finding in found:
+        late = finding.rule in {"known-when-planned", "hypernode-late-value"}
+        yield not_checked(finding.path, LATE, rule) if late else finding
+
+
+HYPER_NODE_RULES: tuple[Rule, ...] = (
+    hypernode_shape,
+    hypernode_name,
+    hypernode_node_name,
+    hypernode_node_regex,
+    hypernode_discovery_label,
+)

@@ -1,0 +1,208 @@
+"""Queues: what each one may take, owns and never lends. A rule's docstring documents it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.quantity import parse_quantity
+from kthena_components.core.values.read import first_gap, gap_of, mapping, spec_of, text, whole
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
+from kthena_components.systems.volcano.view import Rule, name_problem
+
+_MOST = 65535
+_QUANTITIES = "queue-quantities"
+_HIERARCHY, _WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?|inf(?:inity)?", re.IGNORECASE
+)
+
+
+def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The weight of a queue is from 1 to 65535.
+
+    Pass: weight 1.
+    Fail: weight 0.
+    Level: mandatory. The API server refuses it.
+    Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_queues.yaml.
+    """
+    stated = spec_of(manifest).get("weight")
+    weight = whole(stated)
+    if isinstance(weight, Unknown):
+        yield not_checked("spec.weight", weight, "queue-weight")
+    elif stated is not None and not (isinstance(weight, int) and 1 <= weight <= _MOST):
+        yield Finding(
+            path="spec.weight",
+            seen=f"is {show(stated)}, but must be a whole number from 1 to {_MOST}",
+            remedy=f"write a number from 1 to {_MOST}",
+            rule="queue-weight",
+        )
+
+
+def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Of each resource a queue is guaranteed at most what it deserves, and that is within its cap.
+
+    Where the larger list does not name a resource, the webhook takes that for 0; and in 1.14 also
+    where a guarantee is given and deserved is not. No amount is negative, and of pods and of what
+    devices count there is no fraction.
+
+    Pass: guarantee 8, deserved 16, capability 16.
+    Fail: guarantee 8, capability 4; deserved cpu 100, where capability names nvidia.com/gpu alone;
+    nvidia.com/gpu 500m.
+    Level: mandatory, since Volcano's webhook refuses it.
+    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
+    validateResourceOfQueue.
+    """
+    spec = spec_of(manifest)
+    lists = {
+        "guarantee.resource": _given(mapping(spec.get("guarantee")).get("resource")),
+        "deserved": _given(spec.get("deserved")),
+        "capability": _given(spec.get("capability")),
+    }
+    for where, stated in lists.items():
+        for resource, amount in mapping(stated).items():
+            yield from _amount(join_path(f"spec.{where}", key_text(resource)), resource, amount)
+    for (low, less), (high, more) in combinations(lists.items(), 2):
+        if high == "deserved" and (more is None or more == {}):
+            yield from _guaranteed_alone(less)
+        if less is None or more is None:
+            continue
+        if gap := first_gap(less, more):
+            yield not_checked(f"spec.{low}", gap, _QUANTITIES)
+            continue
+        # A list that names nothing is like none.
+        for resource in mapping(less) if mapping(more) else ():
+            path = join_path(f"spec.{low}", key_text(resource))
+            amount = mapping(less)[resource]
+            if resource in mapping(more):
+                yield from _ordered(path, high, resource, (amount, mapping(more)[resource]))
+            else:
+                yield from _not_named(path, high, resource, amount)
+
+
+def _given(listed: object) -> object:
+    """Leave out what is null: the API server does so too."""
+    if not isinstance(listed, dict):
+        return listed
+    return {resource: amount for resource, amount in listed.items() if amount is not None}
+
+
+def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
+    number = parse_quantity(amount)
+    if gap_of(amount) or number is None:
+        return
+    if number > largest(str(resource)):
+        seen = f"is {show(amount)}, more than Volcano can count"
+        yield Finding(
+            path=path, seen=seen, remedy=f"write at most {largest(str(resource))}", rule=_QUANTITIES
+        )
+    elif number < 0:
+        seen = f"is {show(amount)}, but must be at least 0"
+        yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_QUANTITIES)
+    elif is_whole(str(resource)) and in_units("", number) % 1000:
+        seen = f"is {show(amount)}, but this resource is counted in whole numbers"
+        yield Finding(path=path, seen=seen, remedy="write a whole number", rule=_QUANTITIES)
+
+
+def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
+    if gap := gap_of(guaranteed):
+        yield not_checked("spec.guarantee.resource", gap, _QUANTITIES)
+    elif any(_exceeds(*stated, None) for stated in mapping(guaranteed).items()):
+        yield Finding(
+            path="spec.guarantee.resource",
+            seen="is given without deserved, which Volcano's webhook takes for 0 and refuses in "
+            "1.14",
+            remedy="add deserved, with as much of each resource",
+            rule=_QUANTITIES,
+        )
+
+
+def _exceeds(resource: object, amount: object, limit: object) -> bool:
+    number = parse_quantity(amount)
+    return number is not None and exceeds(str(resource), [number], parse_quantity(limit))
+
+
+def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
+    """Judge an amount of which the larger list says nothing; counts of objects are no resources."""
+    if gap := gap_of(amount):
+        yield not_checked(path, gap, _QUANTITIES)
+    elif _exceeds(resource, amount, None):
+        yield Finding(
+            path=path,
+            seen=f"is {show(amount)}, but {high} does not name it, and Volcano's webhook takes "
+            "that for 0 and refuses more",
+            remedy=f"add it to {high}, with at least {amount}",
+            rule=_QUANTITIES,
+        )
+
+
+def _ordered(
+    path: str, high: str, resource: object, amounts: tuple[object, object]
+) -> Iterator[Finding]:
+    less, more = amounts
+    if gap := first_gap(less, more):
+        yield not_checked(path, gap, _QUANTITIES)
+        return
+    if parse_quantity(more) is not None and _exceeds(resource, less, more):
+        yield Finding(
+            path=path,
+            seen=f"is {show(less)}, but {high} has {show(more)}, and Volcano's webhook refuses "
+            "more than that",
+            remedy=f"write at most {more}",
+            rule=_QUANTITIES,
+        )
+
+
+def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """The parent of a queue is another queue, and has a name that a queue can have.
+
+    A hierarchy in annotations has as many weights as parts, and each weight is above 0.
+
+    Pass: parent research for the queue research-night.
+    Fail: parent research for the queue research.
+    Level: mandatory. Volcano's webhook refuses it.
+    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
+    validateHierarchicalQueue and validateHierarchicalAttributes.
+    """
+    yield from _hierarchy(mapping(mapping(manifest.get("metadata")).get("annotations")))
+    parent, name = spec_of(manifest).get("parent"), mapping(manifest.get("metadata")).get("name")
+    if parent is None:
+        return
+    if gap_of(name) and not gap_of(parent):
+        yield not_checked("spec.parent", gap_of(name) or Unknown(""), "queue-parent")
+    elif isinstance(parent, str) and parent == name and not gap_of(parent):
+        yield Finding(
+            path="spec.parent",
+            seen=f"is {show(parent)}, the queue itself, and Volcano's webhook refuses that",
+            remedy="name another queue, or remove it",
+            rule="queue-parent",
+        )
+    else:
+        yield from name_problem(parent, "spec.parent", "the name of a Queue")
+
+
+def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
+    path, rule = "metadata.annotations", "queue-parent"
+    parts, weights = (text(annotations.get(key), "") for key in (_HIERARCHY, _WEIGHTS))
+    if gap := first_gap(parts, weights):
+        yield not_checked(path, gap, rule)
+        return
+    if not (isinstance(parts, str) and isinstance(weights, str) and (parts or weights)):
+        return
+    numbers = weights.split("/")
+    if len(parts.split("/")) != len(numbers):
+        seen = f"{_HIERARCHY} {show(parts)} and {_WEIGHTS} {show(weights)} differ in length"
+        yield Finding(path=path, seen=seen, remedy="write a weight for each part", rule=rule)
+    elif wrong := [number for number in numbers if not _is_weight(number)]:
+        seen = f"{_WEIGHTS} has {show(wrong[0])}, which is not a number above 0"
+        yield Finding(path=path, seen=seen, remedy="write for example 1", rule=rule)
+
+
+def _is_weight(written: str) -> bool:
+    return _NUMBER.fullmatch(written) is not None and float(written) > 0
+
+
+QUEUE_RULES: tuple[Rule, ...] = (queue_weight, queue_quantities, queue_parent)

@@ -1,0 +1,90 @@
+"""Network topologies: what Volcano drops without a word, or can never satisfy.
+
+A topology stands in a PodGroup, its subgroups, a Volcano Job, its tasks, or a ModelServing. The
+docstring of each rule is its documentation.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.values.display import show
+from kthena_components.core.values.read import first_gap
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.view import Topology, TopologyRule
+
+
+def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
+    """A hard topology says how far its pods may lie apart; Volcano drops one that does not.
+
+    Until 1.13 the CRD filled in highestTierAllowed 1. Since 1.14 nothing does, and the pods are
+    then placed anywhere.
+
+    Pass: mode hard, highestTierAllowed 1.
+    Fail: mode hard and nothing else; an empty networkTopology.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go IsHardTopologyMode; run on 1.14.1: placed
+    over both racks.
+    """
+    stated = topology.fields.get("highestTierAllowed") is not None
+    if stated or topology.tier_name is not None:
+        return
+    if isinstance(topology.mode, Unknown):
+        yield not_checked(topology.path, topology.mode, "topology-cap-stated")
+    elif topology.mode == "hard":
+        yield Finding(
+            path=topology.path,
+            seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
+            remedy="add highestTierAllowed, for example 1 for the closest tier",
+            rule="topology-cap-stated",
+        )
+
+
+def topology_one_cap(topology: Topology) -> Iterator[Finding]:
+    """The highest tier is given as a number or by name, never both.
+
+    Pass: highestTierName rack.
+    Fail: highestTierAllowed 1 and highestTierName rack.
+    Level: mandatory. Volcano's webhook refuses both; the CRD does not.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go,
+    on HighestTierAllowed and HighestTierName.
+    """
+    tier, name = topology.tier, topology.tier_name
+    if tier is None or name is None:
+        return
+    if gap := first_gap(tier, name):
+        yield not_checked(topology.path, gap, "topology-one-cap")
+        return
+    yield Finding(
+        path=topology.path,
+        seen=f"both highestTierAllowed ({tier}) and highestTierName ({show(name)}) are given, and "
+        "Volcano's webhook refuses that",
+        remedy="keep one of the two",
+        rule="topology-one-cap",
+    )
+
+
+def topology_cap_reachable(topology: Topology) -> Iterator[Finding]:
+    """A hard cap is at least the closest tier, which is 1; below it no HyperNode can be found.
+
+    Pass: highestTierAllowed 1.
+    Fail: highestTierAllowed 0.
+    Level: mandatory.
+    Source: run on Volcano 1.14.1: a group with cap 0 is never placed.
+    """
+    tier, mode = topology.tier, topology.mode
+    if gap := first_gap(tier, mode if tier == 0 else None) if mode != "soft" else None:
+        yield not_checked(f"{topology.path}.highestTierAllowed", gap, "topology-cap-reachable")
+    elif mode == "hard" and tier == 0:
+        yield Finding(
+            path=f"{topology.path}.highestTierAllowed",
+            seen="is 0, below the closest tier, so Volcano never places these pods",
+            remedy="write 1 for the closest tier",
+            rule="topology-cap-reachable",
+        )
+
+
+TOPOLOGY_RULES: tuple[TopologyRule, ...] = (
+    topology_cap_stated,
+    topology_one_cap,
+    topology_cap_reachable,
+)

@@ -1,0 +1,242 @@
+"""PodGroups of a stack against the pods that carry their names.
+
+Volcano finds the pods of a PodGroup by the annotation scheduling.k8s.io/group-name and by the
+namespace. What Kthena and Volcano Jobs make for themselves is not in a stack, and not judged here.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from kthena_components.core.findings import Finding, Level, count_of, join_path, not_checked
+from kthena_components.core.objects.kinds import POD_GROUP
+from kthena_components.core.objects.object import Entry, Pods
+from kthena_components.core.objects.requests import requests_of
+from kthena_components.core.objects.stack import Stack
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.quantity import parse_quantity, render_quantity
+from kthena_components.core.values.read import count, gap_of, items, mapping, pairs
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.volcano.view import topologies
+
+_NOBODY = Unknown("no pod in this stack carries its name")
+
+
+def _gangs(stack: Stack) -> Iterator[tuple[Entry, list[Pods]]]:
+    """Give each PodGroup with the pods that carry its name."""
+    for (namespace, name), entry in stack.named(POD_GROUP).items():
+        yield entry, stack.gangs.get((namespace, name), [])
+
+
+def gang_has_pods(stack: Stack) -> Iterator[Finding]:
+    """At least minMember pods carry the name of their PodGroup; else it waits for ever.
+
+    Pass: minMember 2, a StatefulSet of 2 replicas with its name.
+    Fail: minMember 3, a StatefulSet of 2 replicas with its name.
+    Level: mandatory; not checked where no pod of the stack carries the name.
+    Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
+    """
+    rule = "gang-has-pods"
+    for entry, pods in _gangs(stack):
+        member, path = count(entry.spec.get("minMember"), 0), entry.at("spec.minMember")
+        number = total([item.count for item in pods])
+        if member in {None, 0}:
+            continue
+        gap = next((value for value in (member, number) if isinstance(value, Unknown)), None)
+        short = isinstance(number, int) and isinstance(member, int) and number < member
+        if gap is None and short:
+            gap = stack.unsure or (None if pods else _NOBODY)
+        if gap:
+            yield not_checked(path, gap, rule)
+        elif short:
+            yield Finding(
+                path=path,
+                seen=f"the gang waits for {count_of(member, 'pod')}, but {_carry(number)} its name "
+                "in this stack, so it never starts",
+                remedy=f"write minMember {number}, or give more pods the annotation",
+                rule=rule,
+            )
+
+
+def _carry(number: MaybeInt) -> str:
+    return f"{number} carries" if number == 1 else f"{number} carry"
+
+
+def pod_group_exists(stack: Stack) -> Iterator[Finding]:
+    """The PodGroup that pods name is in the stack, in their namespace.
+
+    Pass: a PodGroup chat-0 and pods that name chat-0.
+    Fail: none; what is not in the stack may be in the cluster.
+    Level: not checked.
+    Source: Volcano v1.14 pkg/scheduler/cache/event_handlers.go: pods without their PodGroup are not
+    scheduled.
+    """
+    known = stack.named(POD_GROUP)
+    for (namespace, name), pods in stack.gangs.items():
+        if name and (namespace, name) not in known:
+            at = pods[0].entry.at(join_path(pods[0].path, "metadata.annotations"))
+            because = f"the PodGroup {show(name)} of these pods is not in namespace "
+            gap = Unknown(f"{because}{show(namespace)} of this stack")
+            yield not_checked(at, gap, "pod-group-exists")
+
+
+def gang_task_exists(stack: Stack) -> Iterator[Finding]:
+    """Each task that minTaskMember names has so many pods; else nothing of the gang starts.
+
+    It is in force where minMember is at least the sum of the minima.
+
+    Pass: minTaskMember worker 2, 2 pods of task worker.
+    Fail: minTaskMember worker 2, pods of task leader alone.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid; run on 1.14.1.
+    """
+    for entry, pods in _gangs(stack):
+        minima = {
+            task: least
+            for task, stated in mapping(entry.spec.get("minTaskMember")).items()
+            if isinstance(least := count(stated), int) and least > 0
+        }
+        member = count(entry.spec.get("minMember"), 0)
+        if pods and isinstance(member, int) and member >= sum(minima.values()):
+            yield from _judge_tasks(stack, entry, pods, minima)
+
+
+def _judge_tasks(
+    stack: Stack, entry: Entry, pods: list[Pods], minima: Mapping[str, int]
+) -> Iterator[Finding]:
+    carried: dict[object, list[MaybeInt]] = {}
+    for item in pods:
+        carried.setdefault(item.task, []).append(item.count)
+    unsure = next((task for task in carried if isinstance(task, Unknown)), None) or stack.unsure
+    for task, least in minima.items():
+        path = entry.at(join_path("spec.minTaskMember", key_text(task)))
+        number = total(carried.get(task, []))
+        if isinstance(number, int) and number >= least:
+            continue
+        if gap := number if isinstance(number, Unknown) else unsure:
+            yield not_checked(path, gap, "gang-task-exists")
+            continue
+        yield Finding(
+            path=path,
+            seen=f"asks for {count_of(least, 'pod')} of task {show(task)}, but {_carry(number)} it "
+            "among the pods of this gang, so none of them ever starts",
+            remedy="name the task that the annotation volcano.sh/task-spec of the pods has",
+            rule="gang-task-exists",
+        )
+
+
+def gang_requests(stack: Stack) -> Iterator[Finding]:
+    """The pods of a gang with a hard topology ask for resources; else the topology skips them.
+
+    Pass: pods with a request or a limit of CPU, memory or GPUs.
+    Fail: pods without any.
+    Level: mandatory.
+    Source: Volcano issue 4811; run on 1.14.1: placed over both racks under a hard cap of 1.
+    """
+    for entry, pods in _gangs(stack):
+        if not any(t.mode == "hard" for t in topologies(entry.manifest)):
+            continue
+        for item in pods:
+            asked, path = requests_of(item), join_path(item.path, "spec.containers")
+            if isinstance(asked, Unknown):
+                yield not_checked(item.entry.at(path), asked, "gang-requests")
+            elif not asked and item.count != 0:
+                yield Finding(
+                    path=item.entry.at(path),
+                    seen="ask for no resources, so the hard network topology of PodGroup "
+                    f"{show(entry.name)} does not apply to these pods",
+                    remedy="add requests, for example of CPU",
+                    rule="gang-requests",
+                )
+
+
+def gang_resources(stack: Stack) -> Iterator[Finding]:
+    """The minResources of a gang are no more than minMember of its pods can ask for.
+
+    What it asks for beyond them must be free in one HyperNode before any pod is placed. The pods
+    that ask for most are counted, so nothing is said of a minimum that could be meant.
+
+    Pass: minMember 2, pods of 8 GPUs, minResources of 16 GPUs.
+    Fail: minMember 2, three pods of 8 GPUs, minResources of 24 GPUs.
+    Level: mandatory.
+    Source: run on Volcano 1.14.1: minResources for all pods of an elastic gang places none.
+    """
+    for entry, pods in _gangs(stack):
+        member = count(entry.spec.get("minMember"), 0)
+        amounts = [(item.count, requests_of(item)) for item in pods]
+        if not pods or stack.unsure or not isinstance(member, int) or member <= 0:
+            continue
+        known = [(n, a) for n, a in amounts if isinstance(n, int) and not isinstance(a, Unknown)]
+        whole = sum(n for n, _ in known)
+        gap = next((v for pair in amounts for v in pair if isinstance(v, Unknown)), None)
+        if gap and entry.spec.get("minResources") is not None:
+            yield not_checked(entry.at("spec.minResources"), gap, "gang-resources")
+        if gap or whole < member:
+            continue  # of too few pods, gang-has-pods speaks
+        yield from _judge_resources(entry, member, known)
+
+
+def _judge_resources(
+    entry: Entry, member: int, known: list[tuple[int, dict[str, Decimal]]]
+) -> Iterator[Finding]:
+    asked_by: dict[str, list[tuple[int, Decimal]]] = {}
+    for number, amounts in known:
+        for name, amount in amounts.items():
+            asked_by.setdefault(name, []).append((number, amount))
+    for resource, stated in pairs(entry.spec.get("minResources")):
+        asked = parse_quantity(stated)
+        if asked is None or not isinstance(resource, str) or resource == "pods":
+            continue
+        most = _most(member, asked_by.get(resource, []))
+        if asked > most:
+            yield Finding(
+                path=entry.at(join_path("spec.minResources", key_text(resource))),
+                seen=f"is {show(stated)}, but the {count_of(member, 'pod')} of minMember ask for "
+                f"{render_quantity(most)} at most, and Volcano places none while there is no room "
+                "for all that is asked",
+                remedy=f"write {render_quantity(most)}",
+                rule="gang-resources",
+            )
+
+
+def _most(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
+    """Add up the largest requests of so many pods."""
+    most, left = Decimal(0), member
+    for number, amount in sorted(amounts, key=lambda pair: -pair[1]):
+        taken = min(number, left)
+        most, left = most + taken * amount, left - taken
+    return most
+
+
+def foreign_group_name(stack: Stack) -> Iterator[Finding]:
+    """Pods name their PodGroup in the annotation that the scheduler reads.
+
+    Pass: annotation scheduling.k8s.io/group-name.
+    Fail: annotation scheduling.volcano.sh/group-name alone, or a label of either name.
+    Level: advisory.
+    Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID.
+    """
+    right, other = "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"
+    for pods in stack.pods:
+        if pods.gang is not None or pods.by_controller:
+            continue
+        wrong = "annotation" if other in pods.annotations else ""
+        key = other if wrong or other in pods.labels else right
+        wrong = wrong or ("label" if key in pods.labels else "")
+        if not wrong and (gap := gap_of(pods.labels.get(right))):
+            path = pods.entry.at(join_path(pods.path, "metadata.labels"))
+            yield not_checked(path, gap, "foreign-group-name")
+        elif wrong:
+            yield Finding(
+                path=pods.entry.at(join_path(pods.path, f"metadata.{wrong}s")),
+                seen=f"the {wrong} {key} names a PodGroup, but Volcano reads the annotation "
+                f"{right} alone",
+                remedy=f"write the annotation {right}",
+                rule="foreign-group-name",
+                level=Level.ADVISORY,
+            )
+
+
+def policies_of(entry: Entry) -> list[Mapping[str, object]]:
+    """List the subgroup policies of a PodGroup."""
+    return [mapping(item) for item in items(entry.spec.get("subGroupPolicy"))]

@@ -1,0 +1,197 @@
+"""How the queues of a stack refer to one another, and what each one leaves for those below it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.objects.kinds import JOB, MODEL_SERVING, POD_GROUP, QUEUE
+from kthena_components.core.objects.object import Entry
+from kthena_components.core.objects.stack import Stack
+from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.quantity import parse_quantity, render_quantity
+from kthena_components.core.values.read import first_gap, gap_of, mapping, text
+from kthena_components.core.values.unknown import MaybeText, Unknown
+from kthena_components.systems.volcano.amounts import exceeds, together
+
+_ALWAYS = frozenset({"default", "root"})
+"""Queues that Volcano's scheduler makes for itself."""
+_MANY = 20
+_WITHIN = "queue-within-parent"
+_SHARED = {"guarantee.resource": "are guaranteed", "deserved": "deserve"}
+"""Lists that the queues below one share, with a word for what they do."""
+
+
+def queue_exists(stack: Stack) -> Iterator[Finding]:
+    """The queue that pods wait in is in the stack and is open; a parent is as well.
+
+    Pass: a Queue research, and a PodGroup with queue research; the queue default.
+    Fail: a queue whose status is Closed: Volcano's webhook refuses the PodGroup.
+    Level: mandatory for a closed queue; not checked for one that is not in the stack.
+    Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
+    checkQueueState.
+    """
+    queues = stack.named(QUEUE)
+    for entry, path, name in _queues_named(stack):
+        if name in _ALWAYS or name in {None, ""}:
+            continue
+        if isinstance(name, Unknown):
+            yield not_checked(entry.at(path), name, "queue-exists")
+            continue
+        queue = queues.get(("", str(name)))
+        state = mapping(queue.manifest.get("status")).get("state") if queue else None
+        missing = Unknown(f"the queue {show(name)} is not in this stack")
+        if gap := gap_of(state) if queue else missing:
+            yield not_checked(entry.at(path), gap, "queue-exists")
+        elif state in ("Closed", "Closing"):
+            yield Finding(
+                path=entry.at(path),
+                seen=f"is {show(name)}, a queue whose state is {state}, and Volcano takes nothing "
+                "new into it",
+                remedy="open the queue, or name another one",
+                rule="queue-exists",
+            )
+
+
+def _queues_named(stack: Stack) -> Iterator[tuple[Entry, str, MaybeText | None]]:
+    for kind in (POD_GROUP, JOB):
+        for entry in stack.of(kind):
+            yield entry, "spec.queue", text(entry.spec.get("queue"))
+    for entry in stack.of(MODEL_SERVING):
+        metadata = mapping(entry.manifest.get("metadata"))
+        name = text(mapping(metadata.get("annotations")).get(naming.QUEUE_NAME))
+        yield entry, f"metadata.annotations.{naming.QUEUE_NAME}", name
+    for entry in stack.of(QUEUE):
+        yield entry, "spec.parent", text(entry.spec.get("parent"))
+
+
+def queue_cycle(stack: Stack) -> Iterator[Finding]:
+    """No queue is above itself.
+
+    Pass: night below research.
+    Fail: night below research and research below night.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/plugins/capacity/capacity.go updateAncestors.
+    """
+    queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
+    parents = {name: text(entry.spec.get("parent")) for name, entry in queues.items()}
+    done: set[str] = set()
+    for start in queues:
+        walk: dict[str, int] = {}
+        name: MaybeText | None = start
+        while isinstance(name, str) and name in queues and name not in done and name not in walk:
+            walk[name] = len(walk)
+            name = parents[name]
+        if isinstance(name, str) and name in walk and parents[name] != name:
+            cycle = [*list(walk)[walk[name] :], name]
+            shown = cycle if len(cycle) <= _MANY else [*cycle[:_MANY], "…", name]
+            yield Finding(
+                path=queues[cycle[0]].at("spec.parent"),
+                seen=f"the parents go in a cycle, {' -> '.join(shown)}, and each queue needs its "
+                "parent first",
+                remedy="remove the parent of one of them",
+                rule="queue-cycle",
+            )
+        done.update(walk)
+
+
+def queue_within_parent(stack: Stack) -> Iterator[Finding]:
+    """A queue may take what its parent may, and with its siblings owns what its parent owns.
+
+    The capability of each queue is within that of its parent; one that the parent does not name is
+    0 there. What the queues below a parent deserve, or are guaranteed, is together within the
+    parent's own list, or within its capability where it has no such list.
+
+    Pass: night and day with 16 GPUs each below research with 16, which deserve 8 each of its 16.
+    Fail: night with capability 16 below research without a capability.
+    Level: mandatory, since Volcano's webhook refuses it.
+    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
+    validateHierarchicalQueueResources; pkg/scheduler/api/resource_info.go LessPartly.
+    """
+    queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
+    below: dict[str, list[Entry]] = {}
+    for name, entry in queues.items():
+        parent = text(entry.spec.get("parent"))
+        if isinstance(parent, Unknown):
+            yield not_checked(entry.at("spec.parent"), parent, _WITHIN)
+        elif isinstance(parent, str) and parent in queues and parent not in {name, "root"}:
+            below.setdefault(parent, []).append(entry)
+    for name, children in below.items():
+        for child in children:
+            yield from _capability(child, queues[name], name)
+        for where in _SHARED:
+            yield from _together(children, queues[name], name, where)
+
+
+def _capability(child: Entry, parent: Entry, name: str) -> Iterator[Finding]:
+    less, more = _amounts(child, "capability"), _amounts(parent, "capability")
+    path = child.at("spec.capability")
+    if gap := first_gap(less, more):
+        yield not_checked(path, gap, _WITHIN)
+        return
+    for resource, amount in mapping(less).items():
+        number, limit = parse_quantity(amount), mapping(more).get(resource)
+        at = join_path(path, key_text(resource))
+        if gap := first_gap(amount, limit):
+            yield not_checked(at, gap, _WITHIN)
+        elif number is not None and _exceeds(resource, [number], limit):
+            has = "does not name it, which Volcano's webhook takes for 0"
+            remedy = f"add it to the capability of {show(name)}, with at least {amount}"
+            if limit is not None:
+                has = f"has {show(limit)}, and Volcano's webhook refuses more than that"
+                remedy = f"write at most {limit}"
+            seen = f"is {show(amount)}, but the capability of {show(name)}, its parent, {has}"
+            yield Finding(path=at, seen=seen, remedy=remedy, rule=_WITHIN)
+
+
+def _together(children: list[Entry], parent: Entry, name: str, where: str) -> Iterator[Finding]:
+    lists = [_amounts(child, where) for child in children]
+    own = _amounts(parent, where)
+    place, limits = (where, own) if own else ("capability", _amounts(parent, "capability"))
+    if not any(lists) or not limits:
+        return
+    path = parent.at(f"spec.{place}")
+    if gap := first_gap(limits, *lists):
+        yield not_checked(path, gap, _WITHIN)
+        return
+    amounts: dict[Any, list[object]] = {}
+    for each in lists:
+        for key, amount in mapping(each).items():
+            amounts.setdefault(key, []).append(amount)
+    for resource, stated in amounts.items():
+        limit, word = mapping(limits).get(resource), key_text(resource)
+        if gap := first_gap(limit, *stated):
+            yield not_checked(join_path(path, word), gap, _WITHIN)
+            continue
+        numbers = [number for number in map(parse_quantity, stated) if number is not None]
+        if _exceeds(resource, numbers, limit):
+            total = together(str(resource), numbers)
+            needed = f"{_SHARED[where]} {render_quantity(total)} of {show(word)} together"
+            yield _too_small(path, limit, f"the queues below {show(name)} {needed}", word, total)
+
+
+def _too_small(path: str, limit: object, needed: str, resource: str, total: Decimal) -> Finding:
+    least = render_quantity(total)
+    if limit is None:
+        seen = f"does not name {show(resource)}, which Volcano's webhook takes for 0, but {needed}"
+        remedy = f"add it, with at least {least}"
+        return Finding(path=path, seen=seen, remedy=remedy, rule=_WITHIN)
+    seen = f"is {show(limit)}, but {needed}, and Volcano's webhook refuses more than that"
+    remedy = f"write at least {least}"
+    return Finding(path=join_path(path, resource), seen=seen, remedy=remedy, rule=_WITHIN)
+
+
+def _amounts(queue: Entry, where: str) -> object:
+    """Give a list of a queue, without what is null: the API server leaves that out too."""
+    found: object = queue.spec
+    for key in where.split("."):
+        found = found if gap_of(found) else mapping(found).get(key)
+    if not isinstance(found, Mapping):
+        return found
+    return {resource: amount for resource, amount in found.items() if amount is not None}
+
+
+def _exceeds(resource: object, amounts: Sequence[Decimal], limit: object) -> bool:
+    number = parse_quantity(limit)
+    return (limit is None or number is not None) and exceeds(str(resource), amounts, number)

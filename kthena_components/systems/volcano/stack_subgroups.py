@@ -1,0 +1,150 @@
+"""The subgroups of a stack's PodGroups, made of the labels of the pods as Volcano makes them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.core.findings import Finding, count_of, not_checked
+from kthena_components.core.objects.kinds import POD_GROUP
+from kthena_components.core.objects.object import EACH_POD, Entry, Pods
+from kthena_components.core.objects.stack import Stack
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.read import LATE, count, gap_in, gap_of, items, mapping
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.volcano.stack_gangs import policies_of
+
+_MOST_COMPARED = 1_000_000
+_TOO_MANY = Unknown("there are too many pods and policies to compare them all")
+
+
+@dataclass(slots=True)
+class _Sub:
+    """What one policy gathers: pods by the values of its keys."""
+
+    groups: dict[tuple[str, ...], list[MaybeInt]] = field(default_factory=dict)
+    gap: Unknown | None = None
+
+
+def subgroup_has_pods(stack: Stack) -> Iterator[Finding]:
+    """Each subgroup policy finds at least minSubGroups subgroups of subGroupSize pods.
+
+    A pod belongs to the first policy whose labelSelector it matches and whose matchLabelKeys it
+    all carries; the values of these keys tell the subgroups apart.
+
+    Pass: minSubGroups 1, subGroupSize 2, two pods that share the value of the key.
+    Fail: the same, where the pods carry another role, lack the key, or are one.
+    Level: mandatory.
+    Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobMatchValues, job_info.go
+    CheckSubJobValid and CheckSubJobReady; run on 1.14.1.
+    """
+    for (namespace, name), entry in stack.named(POD_GROUP).items():
+        pods = stack.gangs.get((namespace, name), [])
+        if pods:
+            yield from _judge(stack, entry, pods)
+
+
+def _judge(stack: Stack, entry: Entry, pods: list[Pods]) -> Iterator[Finding]:
+    policies = policies_of(entry)
+    subs = _gather(policies, pods)
+    for i, (policy, sub) in enumerate(zip(policies, subs, strict=True)):
+        least, size = count(policy.get("minSubGroups"), 0), count(policy.get("subGroupSize"), 1)
+        keyed = any(isinstance(key, str) and key for key in items(policy.get("matchLabelKeys")))
+        if not isinstance(least, int) or not isinstance(size, int) or least <= 0 or not keyed:
+            continue  # without keys, subgroup-match-label-keys speaks
+        path = entry.at(f"spec.subGroupPolicy[{i}]")
+        sizes = [total(counts) for counts in sub.groups.values()]
+        whole = sum(1 for number in sizes if isinstance(number, int) and number >= size)
+        if whole >= least:
+            continue
+        gap = next((number for number in sizes if isinstance(number, Unknown)), None)
+        if gap := gap or sub.gap or stack.unsure:
+            yield not_checked(path, gap, "subgroup-has-pods")
+            continue
+        have = "has" if whole == 1 else "have"
+        yield Finding(
+            path=path,
+            seen=f"waits for {count_of(least, 'subgroup')} of {count_of(size, 'pod')}, but the "
+            f"labels of the gang's pods make {count_of(len(sizes), 'subgroup')}, of which {whole} "
+            f"{have} enough pods, so none of them ever starts",
+            remedy="make labelSelector, matchLabelKeys and subGroupSize fit the pods",
+            rule="subgroup-has-pods",
+        )
+
+
+def _gather(policies: list[Mapping[str, Any]], pods: list[Pods]) -> list[_Sub]:
+    subs = [_Sub() for _ in policies]
+    gap = _TOO_MANY if len(pods) * sum(map(_size, policies)) > _MOST_COMPARED else None
+    for item in pods if gap is None else ():
+        for policy, sub in zip(policies, subs, strict=True):
+            values = _values(policy, item)
+            if isinstance(values, Unknown):
+                gap = gap or values
+                break
+            if values is not None:
+                if item.count != 0:
+                    sub.groups.setdefault(values, []).append(item.count)
+                break
+    for sub in subs:
+        sub.gap = gap
+    return subs
+
+
+def _size(policy: Mapping[str, Any]) -> int:
+    """Count what is compared with each pod."""
+    selector = mapping(policy.get("labelSelector"))
+    expressions = items(selector.get("matchExpressions"))
+    values = sum(len(items(mapping(one).get("values"))) for one in expressions)
+    keys = items(policy.get("matchLabelKeys"))
+    return 1 + len(mapping(selector.get("matchLabels"))) + len(expressions) + values + len(keys)
+
+
+def _values(policy: Mapping[str, Any], pods: Pods) -> tuple[str, ...] | Unknown | None:
+    """Give what tells a pod's subgroup from others; None when the policy is not for it."""
+    matches = _matches(policy.get("labelSelector"), pods.labels)
+    if matches is False:
+        return None
+    keys = policy.get("matchLabelKeys")
+    if gap := (matches if isinstance(matches, Unknown) else None) or gap_in(keys):
+        return gap
+    found: list[str] = []
+    for key in items(keys):
+        value = pods.labels.get(key) if isinstance(key, str) else None
+        if gap := gap_of(value):
+            return gap
+        if value is None and isinstance(key, str) and key in EACH_POD:
+            return Unknown(f"the label {key} is added when the pod is made")
+        if not isinstance(value, str) or not value:
+            return None
+        found.append(value)
+    return tuple(found) or None
+
+
+def _matches(selector: object, labels: Mapping[str, Any]) -> bool | Unknown:
+    """Tell whether labels match a selector; no selector matches everything."""
+    fields = mapping(selector)
+    wanted, listed = fields.get("matchLabels"), fields.get("matchExpressions")
+    if gap := gap_of(selector) or gap_in(wanted, listed):
+        return gap
+    found: list[bool | Unknown] = [
+        gap_of(labels.get(key)) or labels.get(key) == value
+        for key, value in mapping(wanted).items()
+    ]
+    found += [_expression(mapping(expression), labels) for expression in items(listed)]
+    if False in found:
+        return False
+    return next((value for value in found if isinstance(value, Unknown)), True)
+
+
+def _expression(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool | Unknown:
+    key, operator = expression.get("key"), str(expression.get("operator"))
+    value = labels.get(key) if isinstance(key, str) else LATE
+    if gap := gap_of(value) or gap_in(expression, expression.get("values")):
+        return gap
+    values = items(expression.get("values"))
+    held: dict[str, bool] = {
+        "In": value is not None and value in values,
+        "NotIn": value is None or value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+    }
+    return held.get(operator, Unknown("the selector has an operator that is not known here"))

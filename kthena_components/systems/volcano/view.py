@@ -1,0 +1,95 @@
+"""How Volcano's objects, and whatever may hold a network topology, are read.
+
+Nothing in a manifest makes a reader raise. A value that is not known yet is Unknown, one of the
+wrong kind is None, and the rules between fields then keep silent: the shape speaks of it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.naming import dns_name, is_dns_name
+from kthena_components.core.values.read import (
+    gap_of,
+    identity,
+    items,
+    mapping,
+    spec_of,
+    text,
+    whole,
+)
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
+
+NAME_LIMIT = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """One networkTopology, and where it stands."""
+
+    path: str
+    fields: Mapping[str, Any]
+
+    @property
+    def mode(self) -> MaybeText | None:
+        """Give hard or soft; hard is the default of the CRD."""
+        return text(self.fields.get("mode"), "hard")
+
+    @property
+    def tier(self) -> MaybeInt | None:
+        """Give the highest tier that is allowed, when it is given as a number."""
+        return whole(self.fields.get("highestTierAllowed"))
+
+    @property
+    def tier_name(self) -> MaybeText | None:
+        """Give the highest tier that is allowed, when it is given by name."""
+        name = text(self.fields.get("highestTierName"))
+        return None if name == "" else name
+
+
+Rule = Callable[[Mapping[str, Any]], Iterator[Finding]]
+
+TopologyRule = Callable[[Topology], Iterator[Finding]]
+
+
+def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:
+    """List the network topologies of a PodGroup, a Volcano Job or a ModelServing."""
+    spec = spec_of(manifest)
+    match identity(manifest):
+        case ("scheduling.volcano.sh", "PodGroup"):
+            places = [("spec.networkTopology", spec.get("networkTopology"))]
+            for i, policy in enumerate(items(spec.get("subGroupPolicy"))):
+                at = f"spec.subGroupPolicy[{i}].networkTopology"
+                places.append((at, mapping(policy).get("networkTopology")))
+        case ("batch.volcano.sh", "Job"):
+            places = [("spec.networkTopology", spec.get("networkTopology"))]
+            for i, task in enumerate(items(spec.get("tasks"))):
+                policy = mapping(mapping(task).get("partitionPolicy"))
+                at = f"spec.tasks[{i}].partitionPolicy.networkTopology"
+                places.append((at, policy.get("networkTopology")))
+        case ("workload.serving.volcano.sh", "ModelServing"):
+            both = mapping(mapping(spec.get("template")).get("networkTopology"))
+            at = "spec.template.networkTopology"
+            places = [(f"{at}.{key}", both.get(key)) for key in ("groupPolicy", "rolePolicy")]
+        case _:
+            places = []
+    for path, fields in places:
+        if isinstance(fields, Mapping) or gap_of(fields):
+            yield Topology(path, mapping(fields))
+
+
+def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
+    """Say when a name is no DNS-1123 subdomain. A missing one is nobody's mistake here."""
+    rule, name = "volcano-name", text(value)
+    if isinstance(name, Unknown):
+        yield not_checked(path, name, rule)
+    elif name is not None and not is_dns_name(name[: NAME_LIMIT + 1]):
+        shown = name if len(name) <= NAME_LIMIT else f"{name[:40]}…"
+        yield Finding(
+            path=path,
+            seen=f"'{shown}' is not a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' "
+            f"and '.', each part starting and ending with a letter or digit), as {what} is",
+            remedy=f"write '{dns_name(name[:40]) or 'research'}'",
+            rule=rule,
+        )

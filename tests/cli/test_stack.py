@@ -1,0 +1,192 @@
+"""All objects of all paths are judged together: what is found, where, and what it costs."""
+
+import io
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kthena_components.cli.check import Given, Summary, check
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.systems.volcano.stack_queues import queue_exists
+from tests.cli.conftest import Command
+from tests.judge.stack_samples import SECRET, SERVICE, STACK
+from tests.support.specs import ENGINE_RAY, Args, changed
+from tests.systems.volcano.samples import POD_GROUP, exact, hyper_node, pods, secret_env
+
+Write = Callable[[str, str | bytes], Path]
+ALONE = {"world-size-equals-gpus"}
+"""What is said of pods without a command line."""
+PATH = "spec.template.spec.containers[0].env[0].valueFrom.secretKeyRef.key"
+
+
+def text(*bodies: Args) -> str:
+    """Write objects as documents of a file."""
+    return "---\n".join(yaml.safe_dump(body, sort_keys=False) for body in bodies)
+
+
+def found(run: Command, *arguments: str) -> list[tuple[str, int, str]]:
+    """Run the command; give file, line and rule of each finding, but of single objects."""
+    return [(row["file"], row["line"], row["rule"]) for row in rows_of(run, *arguments)]
+
+
+def rows_of(run: Command, *arguments: str) -> list[dict[str, Any]]:
+    rows = json.loads(run(*arguments, "--format", "json").out)
+    return [row for row in rows if row["rule"] not in ALONE]
+
+
+def line_with(run: Command, rule: str, *arguments: str) -> str:
+    """Give the line that a rule is named in."""
+    (line,) = [line for line in run(*arguments).lines if line.endswith(f"[{rule}]")]
+    return line
+
+
+def line_of(content: str, part: str) -> int:
+    return next(n for n, line in enumerate(content.splitlines(), 1) if part in line)
+
+
+def test_a_key_is_compared_with_a_secret_of_another_file(run: Command, write: Write) -> None:
+    leader = text({"kind": "List", "apiVersion": "v1", "items": [
+        SERVICE, pods("chat-a", 1, env=secret_env("tokens"))]})  # fmt: skip
+    write(
+        "m/a.yaml", f"# a comment\n---\n{text(SERVICE | {'metadata': {'name': 'x'}})}---\n{leader}"
+    )
+    write("m/sub/secret.json", json.dumps(SECRET))
+    line = line_of((Path("m/a.yaml")).read_text(), "key: tokens")
+    assert line_with(run, "secret-key-exists", "m") == (
+        f"m/a.yaml:{line}: mandatory: StatefulSet serving/chat-a: {PATH}: is 'tokens', but the "
+        "Secret 'hf' of this stack has no such key, and the container does not start without it. "
+        "Write 'token'. [secret-key-exists]"
+    )
+    assert run("m").status == 1
+    assert run("m/a.yaml").status == 0
+
+
+def test_standard_input_is_judged_together_with_files(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = f"---\n{text(pods('chat-a', 1, env=secret_env('tokens')))}"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    write("secret.yaml", text(SECRET))
+    wanted = ("<stdin>", line_of(content, "key: tokens"), "secret-key-exists")
+    assert found(run, "-", "secret.yaml") == [wanted]
+
+
+def test_an_object_that_is_in_a_file_twice_is_named_with_its_first_line(
+    run: Command, write: Write
+) -> None:
+    write("a.yaml", text(SERVICE, SECRET, SERVICE))
+    line = line_with(run, "object-twice", "a.yaml")
+    assert line.startswith("a.yaml:20: mandatory: Service serving/chat: metadata.name: is 'chat', ")
+    assert "which is also the Service in namespace 'serving' of a.yaml:1, and" in line
+
+
+def test_two_environments_in_two_folders_are_two_clusters(run: Command, write: Write) -> None:
+    broken = pods("chat-a", 1, env=secret_env("tokens"))
+    for folder in ("dev", "prod"):
+        write(f"m/{folder}/chat.yaml", text(broken if folder == "prod" else STACK["leader"]))
+        write(f"m/{folder}/secret.yaml", text(SECRET))
+    assert [(file, rule) for file, _, rule in found(run, "m")] == [
+        ("m/prod/chat.yaml", "secret-key-exists")
+    ]
+    whole = found(run, "--whole", "m")
+    assert {(file, rule) for file, _, rule in whole} >= {
+        ("m/prod/secret.yaml", "object-twice"),
+        ("m/prod/chat.yaml", "object-twice"),
+    }
+
+
+def test_variants_in_one_folder_are_judged_file_by_file(run: Command, write: Write) -> None:
+    racks = [hyper_node(f"spine-{i}", 2, exact("rack", "HyperNode")) for i in range(2)]
+    rack = hyper_node("rack", 1, exact("gpu-1"))
+    for i in range(2):
+        write(f"m/variant-{i}.yaml", text(rack, racks[i]))
+    assert found(run, "m") == []
+    assert "hypernode-two-parents" in {rule for *_, rule in found(run, "--whole", "m")}
+
+
+def test_what_is_missing_is_told_where_all_is_there(run: Command, write: Write) -> None:
+    write("a.yaml", text(POD_GROUP, pods("chat-a", 1)))
+    assert found(run, "a.yaml") == []
+    rules = {rule for *_, rule in found(run, "--whole", "a.yaml")}
+    assert rules >= {"gang-has-pods", "queue-exists", "headless-service"}
+
+
+def test_a_native_group_in_several_files_is_one_engine(run: Command, write: Write) -> None:
+    args = changed(ENGINE_RAY, {"replicas": 1})
+    bodies = [json.loads(json.dumps(dict(m.body))) for m in compile_serving(args).manifests]
+    for i, body in enumerate(bodies):
+        if body["kind"] == "StatefulSet" and body["metadata"]["name"].endswith("-w"):
+            (container,) = body["spec"]["template"]["spec"]["containers"]
+            for amounts in container["resources"].values():
+                amounts["nvidia.com/gpu"] = "4"
+        write(f"m/{i}.yaml", text(body))
+    rows = rows_of(run, "m")
+    told = [row for row in rows if row["rule"] in {"leader-worker-same-gpus", "nodes-whole"}]
+    assert [row["level"] for row in told] == ["mandatory"] * len(told) != []
+    assert all(row["path"].startswith("spec.template") and row["line"] > 1 for row in told)
+
+
+def test_the_budget_is_of_all_files(run: Command, write: Write) -> None:
+    for i in range(3):
+        write(f"m/{i}.yaml", text(pods(f"chat-{i}", 2)))
+    assert run("m", "--gpu-budget", "48").status == 0
+    assert line_with(run, "gpu-budget", "m", "--gpu-budget", "47") == (
+        "m/0.yaml:1: mandatory: all objects: the pods of this stack ask for 48 GPUs, but its "
+        "budget is 47. Give up 1, or ask for a larger budget. [gpu-budget]"
+    )
+    assert run("m", "--gpu-budget", "47").status == 1
+    assert run("m", "--gpu-budget", "many").status == 2
+
+
+def test_types_of_gpus_are_those_of_the_list(run: Command, write: Write) -> None:
+    write("a.yaml", text(pods("chat", 2)))
+    assert run("a.yaml", "--gpu-types", "nvidia.com/gpu, NVIDIA-H100-80GB-HBM3").status == 0
+    assert [rule for *_, rule in found(run, "a.yaml", "--gpu-types", "amd.com/gpu")] == [
+        "gpu-type-allowed"
+    ]
+
+
+def test_levels_weigh_what_is_found_together(run: Command, write: Write) -> None:
+    write("a.yaml", text(SERVICE, SERVICE))
+    write("levels.json", json.dumps({"object-twice": "disabled"}))
+    assert run("a.yaml").status == 1
+    assert run("a.yaml", "--level", "levels.json").status == 0
+
+
+@pytest.mark.usefixtures("faults_told")
+@pytest.mark.parametrize("what", ["judge_stack", "join_parts", "rule"])
+def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise KeyError("x")
+
+    if what == "rule":
+        monkeypatch.setattr(queue_exists, "__code__", broken.__code__)
+    else:
+        monkeypatch.setattr(f"kthena_components.cli.stack.{what}", broken)
+    write("a.yaml", text(SERVICE, SERVICE))
+    done = run("a.yaml")
+    failed = "the rule queue-exists" if what == "rule" else "reading the objects"
+    assert f"because {failed} failed with KeyError at kthena_components" in done.out
+    assert ("object-twice" in done.out) == (what != "judge_stack")
+    assert done.status == 2
+
+
+def test_little_is_held_of_each_object(write: Write) -> None:
+    words = ["--some-flag=of-a-long-command-line"] * 400
+    for i in range(60):
+        body = pods(f"chat-{i}", 1, gang=f"g-{i}", command=[*words, f"--number={i}"])
+        path = write(f"m/{i}.yaml", text(body))
+    assert path.stat().st_size > 12_000
+    list(check([str(path)], Given(), Summary()))
+    tracemalloc.start()
+    list(check([str(path.parent)], Given(), Summary()))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 25 * path.stat().st_size + 60 * 8_000

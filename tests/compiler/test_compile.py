@@ -1,0 +1,161 @@
+"""The one door: what comes out of it beside manifests, and groups and roles used by themselves."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kthena_components.compiler.compile import (
+    BACKENDS,
+    Compiled,
+    compile_group,
+    compile_role,
+    compile_serving,
+)
+from kthena_components.core.findings import Level, SpecError
+from kthena_components.core.plan.manifest import Manifest
+from tests.support.specs import ALL, GROUP, GUIDE, NATIVE_8B, REMOVED, ROLE, changed
+from tests.support.strategies import LATE, damaged, law
+
+
+def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
+    return [manifest for manifest in compiled.manifests if manifest.kind == kind]
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("example", sorted(set(ALL) - {"guide"}))
+def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> None:
+    findings = compile_serving(changed(ALL[example], {"backend": backend})).findings
+    # 94 layers over 4 stages are worth a look, and right.
+    assert {finding.rule for finding in findings} <= {"pp-within-layers"}
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_what_was_filled_in_is_told(backend: str) -> None:
+    findings = compile_serving(changed(GUIDE, {"backend": backend})).findings
+    told = [finding for finding in findings if finding.rule == "requests-mirrored"]
+    assert [str(finding) for finding in told] == [
+        f"roles[0].{role}_template: container '{container}': memory 1124Gi, nvidia.com/gpu 8 had "
+        "limits without requests; requests now equal the limits, because Volcano and Kthena count "
+        "requests only. [requests-mirrored]"
+        for role, container in (("entry", "leader"), ("worker", "worker"))
+    ]
+    assert {finding.level for finding in told} == {Level.ADVISORY}
+
+
+def test_the_guide_is_told_what_its_image_leaves_open() -> None:
+    pod = "roles[0].entry_template.spec.containers[0]"
+    findings = compile_serving(GUIDE).findings
+    assert [str(f) for f in findings if f.rule != "requests-mirrored"] == [
+        (
+            f"{pod}.command: engine 'llama-405b' has 16 ranks in a copy and 8 GPUs in a pod, but "
+            "joins its pods with Ray and does not state the executor, which vLLM refuses since "
+            "0.11.1. Add --distributed-executor-backend ray. [executor-stated]"
+        ),
+        (
+            f"{pod}.image: engine 'llama-405b' was not checked, because the tag latest states no "
+            "version of vLLM, and its image has no Ray since 0.18. [ray-in-image]"
+        ),
+        *(
+            f"roles[0].{pods}_template.spec.containers[0].command: engine 'llama-405b' runs "
+            "/vllm-workspace/examples/online_serving/multi-node-serving.sh, and the image of the "
+            "newest vLLM has it in /vllm-workspace/examples/ray_serving/ (since 0.21.0). Write "
+            "/vllm-workspace/examples/ray_serving/multi-node-serving.sh. [ray-script-in-image]"
+            for pods in ("entry", "worker")
+        ),
+        (
+            f"{pod}.image: engine 'llama-405b' runs 'vllm/vllm-openai:latest', which has the tag "
+            "latest, and a restarted pod may run another version. Write the tag of a release, or a "
+            "digest. [image-pinned]"
+        ),
+    ]
+
+
+def test_an_image_that_only_the_deployment_knows_is_told_and_no_more() -> None:
+    args = changed(NATIVE_8B, {"roles[0].engine.image": LATE})
+    assert [str(finding) for finding in compile_serving(args).findings] == [
+        (
+            "roles[0].engine.image: engine 'server' was not checked, because the image is known "
+            "only after the deployment. [image-pinned]"
+        )
+    ]
+
+
+def test_what_an_overlay_leaves_out_is_told_once_and_at_the_overlay() -> None:
+    limits = {"limits": {"rdma/ib": 1}}
+    overlay = {"spec": {"containers": [{"name": "engine", "resources": limits}]}}
+    findings = compile_serving(changed(ALL["engine-ray"], {"roles[0].overlay": overlay})).findings
+    assert [finding.path for finding in findings] == ["roles[0].overlay"]
+
+
+def test_a_value_that_only_the_deployment_knows_is_no_reason_to_refuse() -> None:
+    command = {"roles[0].entry_template.spec.containers[0].command": ["sh", "-c", LATE]}
+    found = {
+        finding.rule: finding.level for finding in compile_serving(changed(GUIDE, command)).findings
+    }
+    assert found.pop("world-size-equals-gpus") is Level.UNKNOWN
+    assert set(found.values()) == {Level.ADVISORY}
+
+
+def test_a_refusal_counts_its_problems_below_the_subject() -> None:
+    with pytest.raises(SpecError) as refusal:
+        compile_serving(changed(NATIVE_8B, {"replicas": -1, "queue": "Q"}), "ModelServing 'small'")
+    assert str(refusal.value) == (
+        "ModelServing 'small': 2 problems\n"
+        "  queue: is 'Q', but must be lower-case letters, digits, dashes and dots, with a letter "
+        "or digit at both ends of each part. Write for example 'q'. [pattern]\n"
+        "  replicas: is -1, but must be at least 0. Write at least 0. [range]"
+    )
+
+
+@pytest.mark.parametrize("field", ["image", "model"])
+def test_free_text_may_come_from_an_output(field: str) -> None:
+    compiled = compile_serving(changed(NATIVE_8B, {f"roles[0].engine.{field}": LATE}))
+    assert {finding.rule for finding in compiled.findings} <= {"image-pinned"}
+    (stateful_set,) = of_kind(compiled, "StatefulSet")
+    assert LATE in json.dumps(stateful_set.body, ensure_ascii=False)
+
+
+def test_a_group_by_itself_has_its_own_number() -> None:
+    keys = [manifest.key for manifest in compile_group(GROUP).manifests]
+    assert keys == [
+        "PodGroup/chat-3",
+        "Service/chat-3-decode-0-0",
+        "Service/chat-3-decode-0",
+        "StatefulSet/chat-3-decode-0-w",
+        "StatefulSet/chat-3-decode-0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pod_group", "annotations"),
+    [
+        ("shared", {"scheduling.k8s.io/group-name": "shared", "volcano.sh/task-spec": "decode-0"}),
+        (REMOVED, None),
+    ],
+    ids=["joins", "alone"],
+)
+def test_a_role_by_itself_joins_a_gang_but_makes_none(
+    pod_group: object, annotations: dict[str, str] | None
+) -> None:
+    made = compile_role(changed(ROLE, {"pod_group": pod_group}))
+    assert of_kind(made, "PodGroup") == []
+    for stateful_set in of_kind(made, "StatefulSet"):
+        metadata = stateful_set.body["spec"]["template"]["metadata"]
+        assert metadata.get("annotations") == annotations
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@law
+@given(st.data())
+def test_whatever_is_asked_for_is_compiled_or_refused(backend: str, data: st.DataObject) -> None:
+    example = ALL[data.draw(st.sampled_from(sorted(ALL)))]
+    args = data.draw(damaged(changed(example, {"backend": backend})))
+    roles = args["roles"] if isinstance(args.get("roles"), list) else []
+    counts = [args.get("replicas"), *(r.get("replicas") for r in roles if isinstance(r, dict))]
+    assume(all(count < 20 for count in counts if isinstance(count, int)))
+    with contextlib.suppress(SpecError):
+        compile_serving(args)

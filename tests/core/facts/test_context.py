@@ -1,0 +1,145 @@
+"""What travels with the pods of an object, and how it is found again."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kthena_components.core.facts.context import (
+    MODEL_CONFIG,
+    Surroundings,
+    gather,
+    inference_config,
+    place,
+)
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.models import ModelShape
+from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, Unknown
+from kthena_components.judge.manifest import judge_manifest, read_manifest
+from tests.support.specs import ALL
+from tests.support.strategies import damaged
+from tests.systems.test_reader_laws import GOOD
+
+Json = dict[str, Any]
+CONFIG = {"num_attention_heads": 6, "num_hidden_layers": 4, "intermediate_size": 100}
+SHAPE = ModelShape(name="own", heads=6, kv_heads=6, layers=4, experts=0, source="a test")
+MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"TP": "8"}}
+AROUND = Surroundings(config_maps=gather([MAP]), shapes={"own": SHAPE})
+HEADS = "splits 6 attention heads over tensor 8"
+
+
+def deployment(model: str = "own", on: str = "", pods: str = "") -> Json:
+    def noted(text: str) -> Json:
+        return {"name": "a", "annotations": {MODEL_CONFIG: text}} if text else {"name": "a"}
+
+    engine = {"name": "e", "command": ["vllm", "serve", model, "-tp", "8"]}
+    template = {"metadata": noted(pods), "spec": {"containers": [engine]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": noted(on),
+        "spec": {"template": template},
+    }
+
+
+def heads(body: Json, around: Surroundings = AROUND) -> str:
+    found = judge_manifest(body, around=around)
+    return "; ".join(f.seen for f in found if f.rule == "tp-divides-heads")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        deployment(),
+        deployment("other", on=json.dumps(CONFIG)),
+        deployment("other", pods=json.dumps(CONFIG)),
+        deployment("meta-llama/Llama-3.1-8B", pods=json.dumps(CONFIG)),
+        deployment("other", on=json.dumps({"num_hidden_layers": 1}), pods=json.dumps(CONFIG)),
+    ],
+)
+def test_a_stated_shape_is_judged(body: Json) -> None:
+    assert HEADS in heads(body)
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        ("{", f"its annotation {MODEL_CONFIG} holds no JSON object"),
+        ("[]", f"its annotation {MODEL_CONFIG} holds no JSON object"),
+        ("[" * 99999, f"its annotation {MODEL_CONFIG} holds no JSON object"),
+        ("{}", "its config.json states no num_attention_heads"),
+        (f"{LATE_OPEN}1{LATE_CLOSE}", f"its annotation {MODEL_CONFIG} is not known yet"),
+    ],
+    ids=["broken", "list", "deep", "empty", "late"],
+)
+def test_a_shape_that_cannot_be_read_says_why(text: str, because: str) -> None:
+    assert heads(deployment(on=text)) == f"engine 'a' was not checked, because {because}"
+
+
+def test_every_kind_with_pods_is_given_the_shape_of_its_object() -> None:
+    for body in GOOD:
+        metadata = {**body.get("metadata", {}), "annotations": {MODEL_CONFIG: json.dumps(CONFIG)}}
+        facts = read_manifest({**body, "metadata": metadata})
+        assert facts is None or all(e.entry.shape is not None for e in facts.engines), body["kind"]
+
+
+def test_nothing_is_copied_where_nothing_is_known() -> None:
+    body = deployment()
+    assert place(body) is body
+    assert place(MAP, AROUND) is MAP
+
+
+def test_an_object_is_not_changed_and_says_the_same() -> None:
+    for body in GOOD:
+        before = copy.deepcopy(body)
+        placed = place(body, AROUND)
+        assert body == before
+        assert read_manifest(placed) == read_manifest(body)
+        assert judge_manifest(body, around=AROUND) == judge_manifest(body)
+
+
+@pytest.mark.property
+@given(st.sampled_from(GOOD), st.data())
+def test_any_damage_is_judged_with_surroundings(body: Json, data: st.DataObject) -> None:
+    broken = data.draw(damaged(body))
+    assert judge_manifest(broken, around=AROUND) == judge_manifest(broken)
+
+
+def test_a_key_of_the_surroundings_cannot_be_forged() -> None:
+    body = deployment("other")
+    key = next(k for k in place(body, AROUND)["spec"]["template"]["spec"] if k != "containers")
+    body["spec"]["template"]["spec"][key] = {"shape": CONFIG}
+    assert "is not in the table of models" in heads(body, Surroundings())
+
+
+def test_the_config_of_kaito_is_given_with_its_inference() -> None:
+    text = "vllm:\n  tensor-parallel-size: 4\n"
+    held = {**MAP, "metadata": {"name": "ds"}, "data": {"inference_config.yaml": text}}
+    around = Surroundings(config_maps=gather([held, MAP]))
+    workspace = {"kind": "Workspace", "inference": {"preset": {"name": "m"}, "config": "ds"}}
+
+    assert inference_config(place(workspace, around)["inference"]) == text
+    absent = "ConfigMap 'ds' is not among the objects that are checked"
+    assert inference_config(workspace["inference"]) == Unknown(absent)  # type: ignore[arg-type]
+    assert inference_config({"preset": {}}) is None
+    other = place({"inference": {"config": "c"}}, around)["inference"]
+    assert inference_config(other) == Unknown("ConfigMap 'c' has no key 'inference_config.yaml'")
+
+
+def test_a_serving_says_the_shape_that_its_engine_was_given() -> None:
+    from kthena_components.compiler.compile import compile_serving  # noqa: PLC0415
+
+    args = copy.deepcopy(dict(ALL["engine-ray"]))
+    args["roles"][0]["engine"] |= {
+        "hf_config": {**CONFIG, "num_attention_heads": 64, "intermediate_size": 128, "x": 1}
+    }
+    compiled = compile_serving({**args, "backend": "kthena"})
+    assert not [f for f in compiled.findings if "not in the table" in f.seen]
+    (facts,) = (f for m in compiled.manifests if (f := read_manifest(m.body)) is not None)
+    assert isinstance(facts, ServingFacts)
+    shape = facts.engines[0].entry.shape
+    assert isinstance(shape, ModelShape)
+    assert (shape.heads, shape.layers, shape.ffn) == (64, 4, 128)

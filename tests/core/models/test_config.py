@@ -1,0 +1,182 @@
+"""config.json of families that name their sizes in another way, and the context that it states."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kthena_components.core.models import ModelShape, find_model, shape_from_config, shape_keys
+from kthena_components.core.values.unknown import Unknown
+from tests.support.strategies import json_trees, law
+
+Config = dict[str, Any]
+SIZES = ("heads", "kv_heads", "layers", "hidden", "ffn", "experts", "expert_ffn")
+LLAMA4 = {
+    "num_attention_heads": 40,
+    "num_key_value_heads": 8,
+    "num_hidden_layers": 48,
+    "hidden_size": 5120,
+    "intermediate_size": 8192,
+    "intermediate_size_mlp": 16384,
+}
+MINIMAX3 = {
+    "num_attention_heads": 64,
+    "num_key_value_heads": 4,
+    "num_hidden_layers": 60,
+    "hidden_size": 6144,
+    "intermediate_size": 3072,
+    "dense_intermediate_size": 12288,
+    "num_local_experts": 128,
+}
+STEP = {
+    "num_attention_heads": 64,
+    "num_attention_groups": 8,
+    "num_hidden_layers": 45,
+    "hidden_size": 4096,
+    "intermediate_size": 11264,
+    "moe_intermediate_size": 1280,
+    "moe_num_experts": 288,
+}
+MIMO = {
+    "num_attention_heads": 64,
+    "num_key_value_heads": 4,
+    "num_hidden_layers": 48,
+    "hidden_size": 4096,
+    "intermediate_size": 16384,
+    "moe_intermediate_size": 2048,
+    "n_routed_experts": 256,
+}
+MAVERICK, SCOUT = (
+    "meta-llama/Llama-4-Maverick-17B-128E-Instruct",
+    "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+)
+# Fields as the classes of transformers 5.23.0 and the code of the repositories name them.
+FAMILIES: list[tuple[str, Config]] = [
+    (MAVERICK, {**LLAMA4, "num_local_experts": 128, "interleave_moe_layer_step": 2}),
+    (MAVERICK, {**LLAMA4, "num_local_experts": 128, "moe_layers": list(range(1, 48, 2))}),
+    (SCOUT, {**LLAMA4, "num_local_experts": 16, "interleave_moe_layer_step": 1}),
+    (SCOUT, {**LLAMA4, "num_local_experts": 16, "moe_layers": list(range(48))}),
+    ("MiniMaxAI/MiniMax-M3", {**MINIMAX3, "moe_layer_freq": [0] * 3 + [1] * 57}),
+    ("MiniMaxAI/MiniMax-M3", {**MINIMAX3, "mlp_layer_types": ["dense"] * 3 + ["sparse"] * 57}),
+    ("stepfun-ai/Step-3.5-Flash", {**STEP, "moe_layers_enum": ",".join(map(str, range(3, 45)))}),
+    ("stepfun-ai/Step-3.5-Flash", {**STEP, "moe_layers_enum": [float(n) for n in range(3, 45)]}),
+    ("XiaomiMiMo/MiMo-V2-Flash", {**MIMO, "moe_layer_freq": [0] + [1] * 47}),
+]
+
+
+@pytest.mark.parametrize(("name", "config"), FAMILIES)
+def test_a_familys_config_gives_the_sizes_of_its_row(name: str, config: Config) -> None:
+    row = find_model(name)
+    for stated in (config, {"text_config": config}, shape_keys(config)):
+        shape = shape_from_config(stated)
+        assert isinstance(shape, ModelShape)
+        assert {f: getattr(shape, f) for f in SIZES} == {f: getattr(row, f) for f in SIZES}
+
+
+# Changes of a config of a model with experts: width of the dense layers, None where there are none.
+LAYERS: list[tuple[Config, Config, int | None]] = [
+    (MINIMAX3, {}, None),
+    (MINIMAX3, {"moe_layer_freq": [1] * 60}, None),
+    # Three entries more than layers: those that draft tokens.
+    (MINIMAX3, {"mlp_layer_types": ["sparse"] * 60 + ["dense"] * 3}, None),
+    (MINIMAX3, {"moe_layer_freq": [1] * 60 + [0]}, None),
+    (MIMO, {"moe_layer_freq": 1}, None),
+    (MIMO, {"moe_layer_freq": 2}, 16384),
+    (MIMO, {"first_k_dense_replace": 0, "moe_layer_freq": 1}, None),
+    (MIMO, {"first_k_dense_replace": 3, "mlp_layer_types": ["sparse"] * 48}, None),
+    (MIMO, {"moe_layer_freq": [False, *[True] * 47]}, 16384),
+    (STEP, {}, None),
+    (STEP, {"moe_layers_enum": ",".join(map(str, range(45)))}, None),
+    (STEP, {"moe_layers_enum": "³,x,9999999"}, None),
+    # ERNIE 4.5
+    (STEP, {"moe_layer_start_index": 1, "moe_layer_interval": 1}, 11264),
+    (STEP, {"moe_layer_start_index": 0, "moe_layer_interval": 2}, 11264),
+    (STEP, {"moe_layer_start_index": [1, 1], "moe_layer_interval": 1}, 11264),
+]
+
+
+@pytest.mark.parametrize(("config", "changes", "ffn"), LAYERS)
+def test_dense_layers_are_those_that_the_config_tells_of(
+    config: Config, changes: Config, ffn: int | None
+) -> None:
+    shape = shape_from_config({**config, **changes})
+    assert isinstance(shape, ModelShape)
+    assert shape.ffn == ffn
+    assert shape.experts
+
+
+def test_two_sorts_of_experts_are_more_than_one_width_can_say() -> None:
+    lists = {"moe_num_experts": [64, 64], "moe_intermediate_size": [1536, 512]}
+    shape = shape_from_config({**STEP, **lists, "moe_layer_start_index": [1, 1]})
+    assert isinstance(shape, ModelShape)
+    assert (shape.experts, shape.expert_ffn, shape.ffn) == (64, None, 11264)
+
+
+def test_a_dense_model_keeps_its_only_width() -> None:
+    config = {k: v for k, v in MINIMAX3.items() if k != "num_local_experts"}
+    shape = shape_from_config(config)
+    assert isinstance(shape, ModelShape)
+    assert (shape.experts, shape.expert_ffn, shape.ffn) == (0, None, 3072)
+
+
+YARN = {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096}
+CONTEXTS: list[tuple[Config, int | None]] = [
+    ({}, None),
+    ({"max_position_embeddings": 40960}, 40960),
+    ({"n_positions": 1024}, 1024),
+    ({"max_seq_len": 2048, "max_position_embeddings": 4096}, 2048),
+    ({"seq_length": 32768}, 32768),
+    ({"max_position_embeddings": 8192, "model_max_length": 131072}, 131072),
+    ({"max_position_embeddings": 8192, "model_max_length": 0}, 8192),
+    ({"max_position_embeddings": 8192, "model_max_length": None}, 8192),
+    ({"max_sequence_length": 4096, "max_seq_length": 2048, "seq_len": 1024}, 1024),
+    ({"max_target_positions": 448}, 448),
+    ({"max_position_embeddings": "8192"}, None),
+    # What a scale does to it.
+    ({"max_position_embeddings": 163840, "rope_scaling": YARN}, 163840),
+    ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 4.0}}, 16384),
+    ({"max_position_embeddings": 4096, "rope_scaling": {"type": "dynamic", "factor": 2}}, 8192),
+    ({"max_position_embeddings": 4096, "rope_scaling": {"rope_type": "x", "factor": 1e-9}}, None),
+    ({"max_position_embeddings": 131072, "rope_scaling": {"rope_type": "llama3", "factor": 8}},
+     131072),
+    ({"max_position_embeddings": 131072, "rope_scaling": {"type": "longrope", "factor": 32}},
+     131072),
+    ({"max_position_embeddings": 131072, "rope_scaling": {"type": "su"}}, 131072),
+    ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": None}}, 4096),
+    ({"max_position_embeddings": 4096, "rope_scaling": {"type": ["linear"], "factor": [2]}}, 4096),
+    ({"max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default"}}, 4096),
+    ({"max_position_embeddings": 4096,
+      "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0},
+                          "sliding_attention": {"rope_type": "default"}}}, 32768),
+    ({"model_type": "gemma3_text", "max_position_embeddings": 131072,
+      "rope_scaling": {"rope_type": "linear", "factor": 8.0}}, 131072),
+    # vLLM multiplies up to 0.29.0 and does not from 0.30.0 on.
+    ({"max_position_embeddings": 40960, "rope_scaling": {**YARN, "factor": 4}}, None),
+    ({"max_position_embeddings": 40960, "rope_scaling": {"type": "deepseek_yarn", "factor": 4}},
+     None),
+    ({"max_position_embeddings": 40960, "rope_scaling": {"type": "yarn"}}, 40960),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "context"), CONTEXTS)
+def test_a_context_is_what_vllm_derives(config: Config, context: int | None) -> None:
+    for stated in ({**MIMO, **config}, {"text_config": {**MIMO, **config}}):
+        shape = shape_from_config(stated)
+        assert not isinstance(shape, Unknown)
+        assert shape.context == context
+
+
+READ = (
+    *("dense_intermediate_size", "intermediate_size_mlp", "num_attention_groups"),
+    *("moe_num_experts", "moe_layers", "moe_layers_enum", "moe_layer_freq", "mlp_layer_types"),
+    *("moe_layer_start_index", "model_max_length", "rope_scaling", "rope_parameters", "model_type"),
+)
+
+
+@pytest.mark.property
+@law
+@given(json_trees(), st.sampled_from(READ))
+def test_any_value_gives_a_shape_or_a_reason(tree: Any, key: str) -> None:
+    for config in ({**MINIMAX3, "seq_len": 8192, key: tree}, {**STEP, key: [tree]}):
+        assert isinstance(shape_from_config(config), ModelShape | Unknown)

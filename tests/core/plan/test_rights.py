@@ -1,0 +1,53 @@
+"""The role of a deployer against what the package emits."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from kthena_components.cli.main import main
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.plan.rights import EXTRAS, NEEDED, WRITE, rights, roles
+from tests.support.specs import ENGINE_RAY, PREFILL_DECODE, changed
+
+
+@pytest.mark.parametrize("backend", NEEDED)
+@pytest.mark.parametrize("args", [ENGINE_RAY, PREFILL_DECODE], ids=["engine", "roles"])
+def test_a_deployer_may_write_exactly_the_kinds_that_are_emitted(
+    backend: str, args: dict[str, Any]
+) -> None:
+    args = changed(args, {"backend": backend, "expose": {"port": 80, "role": None}})
+    args["expose"]["role"] = args["roles"][0]["name"]
+    emitted = {
+        (body["apiVersion"].rpartition("/")[0], f"{body['kind'].lower()}s")
+        for body in (manifest.body for manifest in compile_serving(args).manifests)
+    }
+    written = {(r.group, r.resource) for r in rights([backend]) if r.verbs == WRITE}
+    assert written == emitted
+
+
+def test_nothing_is_granted_as_a_whole() -> None:
+    granted = [right.rule() for right in rights(NEEDED, EXTRAS)]
+    assert "*" not in str(granted)
+
+
+def test_what_belongs_to_no_namespace_stays_in_a_cluster_role() -> None:
+    written = roles(rights(["kthena"], ["queues", "secrets"]), "serving")
+    assert [(role["kind"], role["metadata"].get("namespace")) for role in written] == [
+        ("ClusterRole", None), ("Role", "serving"),
+    ]  # fmt: skip
+    assert [rule["resources"] for rule in written[0]["rules"]] == [["queues"]]
+    assert ["secrets"] in [rule["resources"] for rule in written[1]["rules"]]
+
+
+def test_the_command_prints_roles_that_kubectl_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rights", "--backend", "native", "--namespace", "serving"]) == 0
+    (role,) = yaml.safe_load_all(capsys.readouterr().out)
+    assert role["kind"] == "Role"
+    assert role["rules"] == [right.rule() for right in rights(["native"])]
+
+
+def test_a_namespace_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["rights", "--namespace", "Not_One"])
+    assert "'Not_One' is no namespace" in capsys.readouterr().err

@@ -1,0 +1,40 @@
+"""The list of checks: each is named, documented and sourced, and carries its own name."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import rule_name
+from kthena_components.core.rules.serving import CHECKS, Check, run_checks
+
+each_check = pytest.mark.parametrize("check", CHECKS, ids=rule_name)
+
+
+def test_names_are_unique() -> None:
+    assert [name for name, n in Counter(map(rule_name, CHECKS)).items() if n > 1] == []
+
+
+@each_check
+def test_a_name_is_in_kebab_case(check: Check) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*", rule_name(check))
+
+
+@each_check
+def test_a_check_says_in_one_sentence_what_holds_and_where_that_is_from(check: Check) -> None:
+    lines = (check.__doc__ or "").strip().splitlines()
+    assert lines[0].endswith(".")
+    assert any(line.strip().startswith("Source: ") for line in lines)
+
+
+@each_check
+def test_a_check_is_tested_where_it_is_looked_for(check: Check) -> None:
+    module = check.__module__.rpartition(".")[2]
+    text = (Path(__file__).parent / f"test_{module}.py").read_text()
+    assert rule_name(check) in text or check.__name__ in text
+
+
+def test_nothing_to_judge_gives_nothing() -> None:
+    assert run_checks(ServingFacts(path="", name="", engines=())) == []

@@ -1,0 +1,162 @@
+"""Pod templates have the types of fields that Kubernetes gives them, wherever they stand."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.schema.language import judge_shape
+from kthena_components.core.schema.pod import shape_of
+from kthena_components.core.schema.quick import quick_test
+from kthena_components.core.schema.versions import KTHENA_VERSIONS
+from kthena_components.judge.manifest import SYSTEMS, judge_manifest
+from kthena_components.judge.objects import MAKERS
+from kthena_components.judge.pod_schema import PLACES
+from tests.support.specs import changed
+from tests.support.strategies import json_trees
+
+Args = dict[str, Any]
+SHAPE = shape_of(by_crd=False)
+TEMPLATE: Args = {
+    "metadata": {"labels": {"app": "chat"}, "annotations": {"a": ""}},
+    "spec": {
+        "containers": [
+            {
+                "name": "engine",
+                "image": "vllm/vllm-openai:v0.33.0",
+                "args": ["-tp", "8"],
+                "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}],
+                "ports": [{"containerPort": 8000}, {"containerPort": 8000}],
+                "resources": {"limits": {"nvidia.com/gpu": 8, "memory": "64Gi", "cpu": 0.5}},
+                "readinessProbe": {"httpGet": {"path": "/health", "port": "http"}},
+                "securityContext": {"privileged": False, "runAsUser": 0},
+            }
+        ],
+        "nodeSelector": {"pool": "gpus"},
+        "terminationGracePeriodSeconds": 30.0,
+        "hostAliases": None,
+    },
+}
+ODD: tuple[object, ...] = (
+    None,
+    True,
+    0,
+    8,
+    -1,
+    0.5,
+    2**31,
+    2**63,
+    "",
+    "8",
+    "x",
+    [],
+    ["x"],
+    {},
+    {"x": 1},
+    b"x",
+)
+
+
+def wrapped(place: str, template: object) -> Args:
+    """Make an object that holds a template at a place."""
+    held: Any = template
+    for key in reversed(place.split(".") if place else []):
+        name = key.removesuffix("[]")
+        held = {name: [held] if name != key else held}
+    return {**held} if isinstance(held, dict) else {}
+
+
+def told(kind: tuple[str, str], place: str, template: object) -> list[str]:
+    group, name = kind
+    body = {"apiVersion": f"{group}/v1".lstrip("/"), "kind": name, **wrapped(place, template)}
+    return [str(f) for f in judge_manifest(body, "F") if f.rule == "pod-schema"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"), [(kind, place) for kind, places in PLACES.items() for place in places]
+)
+def test_a_template_is_judged_wherever_it_stands(kind: tuple[str, str], place: str) -> None:
+    assert told(kind, place, TEMPLATE) == []
+    wrong = changed(TEMPLATE, {"spec.containers[0].env[0].value": 8})
+    at = f"F.{place.replace('[]', '[0]')}".rstrip(".")
+    (line,) = told(kind, place, wrong)
+    assert line == (
+        f"{at}.spec.containers[0].env[0].value: is 8, but must be a text. Write it in quotes. "
+        "[pod-schema]"
+    )
+
+
+def test_every_kind_is_one_that_is_read() -> None:
+    assert set(PLACES) <= {kind for system in SYSTEMS for kind in system.kinds}
+
+
+def test_every_kind_that_holds_templates_is_judged() -> None:
+    """A ModelServing's templates have the shape that its CRD gives them: kthena-schema."""
+    assert set(MAKERS) - {MODEL_SERVING} <= set(PLACES)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "seen"),
+    [
+        ("spec", 5, "is 5, but must be a map"),
+        ("spec.containers", {}, "is a map, but must be a list"),
+        ("spec.containers", None, "is missing"),
+        ("spec.containers[0].args[1]", 8, "is 8, but must be a text. Write it in quotes"),
+        ("spec.containers[0].ports[0].containerPort", "8000", "is '8000', but must be a whole"),
+        ("spec.nodeSelector.pool", True, "is true, but must be a text"),
+        ("metadata.labels.app", 7, "is 7, but must be a text. Write it in quotes"),
+        ("spec.containers[0].readinessProbe.httpGet.port", 80.5, "is 80.5, but must be"),
+        ("spec.containers[0].resources.limits.memory", "64 Gi", "which is not a quantity"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(path: str, value: object, seen: str) -> None:
+    (line,) = told(("apps", "Deployment"), "spec.template", changed(TEMPLATE, {path: value}))
+    assert line.startswith(f"F.spec.template.{path}: ")
+    assert seen in line
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", [], [5], {}, {"tasks": 5}, {"tasks": [None, 5]}])
+def test_an_object_without_templates_is_not_spoken_of(odd: object) -> None:
+    for kind, version in (("Job", "batch.volcano.sh/v1alpha1"), ("Job", "batch/v1")):
+        found = judge_manifest({"apiVersion": version, "kind": kind, "spec": odd})
+        assert [f for f in found if f.rule == "pod-schema"] == []
+
+
+def walked(value: object) -> list[str]:
+    return [str(finding) for finding in judge_shape(value, SHAPE, KTHENA_VERSIONS[-1])]
+
+
+def test_what_is_surely_right_is_right() -> None:
+    """The quick test never says yes where the walk finds something."""
+    sure = quick_test(SHAPE)
+    body = changed(TEMPLATE, {"spec.containers[0].resources.limits.cpu": "500m"})
+    body = changed(body, {"spec.terminationGracePeriodSeconds": 30})
+    assert sure(body)
+    places = list(paths(body))
+    for path, odd in ((path, odd) for path in places for odd in ODD):
+        one = deepcopy(body)
+        put(one, path, odd)
+        assert not (sure(one) and walked(one)), (path, odd)
+
+
+def paths(value: object, at: tuple[Any, ...] = ()) -> Any:
+    pairs = value.items() if isinstance(value, dict) else ()
+    for key, item in enumerate(value) if isinstance(value, list) else pairs:
+        yield (*at, key)
+        yield from paths(item, (*at, key))
+
+
+def put(body: Any, path: tuple[Any, ...], value: object) -> None:
+    for key in path[:-1]:
+        body = body[key]
+    body[path[-1]] = value
+
+
+@pytest.mark.property
+@given(json_trees(), st.sampled_from(["env", "livenessProbe", "resources", "ports", "name"]))
+def test_what_is_surely_right_is_right_in_any_tree(tree: Any, field: str) -> None:
+    body = changed(TEMPLATE, {f"spec.containers[0].{field}": tree})
+    assert not (quick_test(SHAPE)(body) and walked(body))

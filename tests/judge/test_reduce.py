@@ -1,0 +1,81 @@
+"""What is held of an object is little, and the rules for a whole stack say the same of it."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.judge.reduce import reduced
+from kthena_components.judge.stack_rules import COMPARED, judge_stack
+from tests.judge.stack_samples import ENV, STACK
+from tests.rules.cases import HERE
+from tests.support.specs import Args, changed
+from tests.support.strategies import damaged, json_trees
+from tests.systems.volcano.samples import JOB, secret_env
+
+BASES = {
+    name: list(yaml.safe_load_all((HERE / "bases" / f"{name}.yaml").read_text()))
+    for name in ("shared", "racks")
+}
+OBJECTS = [*STACK.values(), JOB, *BASES["shared"], *BASES["racks"]]
+SERVING: Args = yaml.safe_load((HERE / "bases" / "kthena.yaml").read_text())
+
+
+def said(bodies: list[Any]) -> list[str]:
+    found = judge_stack(bodies, budget=8, gpu_types=["amd.com/gpu", "H100"])
+    return [str(finding) for finding in found]
+
+
+def test_a_stack_is_judged_alike() -> None:
+    assert said(list(map(reduced, OBJECTS))) == said(OBJECTS) != []
+
+
+@pytest.mark.property
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(OBJECTS) - 1), st.data())
+def test_a_damaged_stack_is_judged_alike(index: int, data: st.DataObject) -> None:
+    bodies = copy.deepcopy(OBJECTS)
+    bodies[index] = data.draw(damaged(bodies[index]))
+    kept = [reduced(body) if isinstance(body, dict) else body for body in bodies]
+    assert said(kept) == said(bodies)
+
+
+@pytest.mark.property
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(COMPARED)), json_trees(), json_trees())
+def test_anything_is_reduced(kind: tuple[str, str], spec: Any, metadata: Any) -> None:
+    body = {"apiVersion": f"{kind[0]}/v1", "kind": kind[1], "metadata": metadata, "spec": spec}
+    said([reduced(body)])
+
+
+def test_values_of_secrets_command_lines_and_long_annotations_are_not_held() -> None:
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 999, "a": "b"}
+    serving = reduced(changed(SERVING, {"metadata.annotations": annotations}))
+    text = json.dumps([serving, reduced(STACK["secret"])], default=str)
+    for gone in ("c2VjcmV0", "vllm serve", "xxx", "image"):
+        assert gone not in text
+    assert '"token": null' in text
+    # It is there, and no rule takes its text for a name.
+    assert serving["metadata"]["annotations"] == {
+        "kubectl.kubernetes.io/last-applied-configuration": Unknown(
+            "it has more than 256 characters"
+        ),
+        "a": "b",
+    }
+
+
+def test_places_keep_their_numbers() -> None:
+    env = [{"name": "A", "value": "1"}, *secret_env("tokens"), {"name": "B", "value": "2"}]
+    stack = {**STACK, "leader": changed(STACK["leader"], {ENV: env})}
+    bodies = [reduced(body) for body in stack.values()]
+    found = judge_stack(bodies, list(stack))
+    assert [f.path for f in found] == [f"leader.{ENV}[1].valueFrom.secretKeyRef.key"]
+    assert (
+        len(bodies[list(stack).index("leader")]["spec"]["template"]["spec"]["containers"][0]["env"])
+        == 2
+    )

@@ -1,0 +1,166 @@
+"""A rule that fails is named, and hides nothing that another rule finds."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import chain
+from typing import Any, NoReturn
+
+import pytest
+
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import RULE_FAULT, Finding, Level, judge_by, judged, rule_name
+from kthena_components.core.rules.serving import CHECKS
+from kthena_components.core.topology.tree import TREE_RULES
+from kthena_components.judge import manifest as readers
+from kthena_components.judge.catalogue import rule_names
+from kthena_components.judge.levels import Levels, Weight
+from kthena_components.judge.manifest import judge_and_count, judge_manifest
+from kthena_components.judge.pod_schema import pod_schema
+from kthena_components.judge.stack import judge_together
+from kthena_components.judge.stack_rules import ASKED_RULES, STACK_RULES
+from kthena_components.judge.update import CHANGE_RULES
+from kthena_components.judge.waivers import PREFIX, waiver
+from kthena_components.systems.dynamo.rules import RULES as DYNAMO_RULES
+from kthena_components.systems.grove.rules import RULES as GROVE_RULES
+from kthena_components.systems.kaito.rules import RULES as KAITO_RULES
+from kthena_components.systems.kserve.rules import RULES as KSERVE_RULES
+from kthena_components.systems.kserve.rules_llm import RULES as LLM_RULES
+from kthena_components.systems.kthena.rules import RULES as KTHENA_RULES
+from kthena_components.systems.kthena.rules_booster import RULES as BOOSTER_RULES
+from kthena_components.systems.lws.rules import RULES as LWS_RULES
+from kthena_components.systems.ray.rules import RULES as RAY_RULES
+from kthena_components.systems.ray.rules_serve import ray_serve_gpus
+from kthena_components.systems.rbg.rules import RULES as RBG_RULES
+from kthena_components.systems.vllm_stack.rules import RULES as VLLM_STACK_RULES
+from kthena_components.systems.volcano.rules import RULES as VOLCANO_RULES
+from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.stack_topology import hypernode_tree
+from tests.rules.cases import documents
+from tests.rules.test_cases import CASES
+from tests.support.specs import GUIDE
+from tests.toughness.corpus import put
+
+Rule = Callable[..., Any]
+FOUND = Finding(path="a", seen="is wrong", rule="half")
+pytestmark = pytest.mark.usefixtures("faults_told")
+LISTS: list[Sequence[Rule]] = [
+    CHECKS, [pod_schema, ray_serve_gpus, waiver], LWS_RULES, KSERVE_RULES, LLM_RULES, KAITO_RULES,
+    RAY_RULES, BOOSTER_RULES, VLLM_STACK_RULES, RBG_RULES, GROVE_RULES, DYNAMO_RULES,
+    *VOLCANO_RULES.values(), TOPOLOGY_RULES, TREE_RULES, ASKED_RULES, *CHANGE_RULES.values(),
+    [rule for rule in STACK_RULES if rule is not hypernode_tree],
+]  # fmt: skip
+RULES: dict[str, Rule] = {rule_name(rule): rule for rule in chain(*LISTS)}
+RULES |= {f"kthena-{rule_name(rule)}": rule for rule in KTHENA_RULES}
+
+
+def broken(*_: object, **__: object) -> NoReturn:
+    raise KeyError("a piece of input")
+
+
+@pytest.fixture
+def break_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rule], None]:
+    """Make a rule fail in whatever list it stands, and keep its name."""
+    return lambda rule: monkeypatch.setattr(rule, "__code__", broken.__code__)
+
+
+def faults(findings: list[Finding]) -> list[str]:
+    return [str(finding) for finding in findings if finding.rule == RULE_FAULT]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_that_fails_is_named_and_hides_no_other(
+    name: str, break_rule: Callable[[Rule], None]
+) -> None:
+    case = next(c for c in CASES if c.rule == name and c.says and not c.by)
+    before = case.findings()
+    break_rule(RULES[name])
+    after = case.findings()
+
+    assert faults(before) == []
+    assert all(f" the rule {name} failed with KeyError at kthena_" in f for f in faults(after))
+    assert faults(after)
+    assert "a piece of input" not in "".join(faults(after))
+    assert [finding for finding in before if finding.rule != name and finding not in after] == []
+
+
+def test_every_name_is_one_of_the_catalogue() -> None:
+    assert RULES.keys() <= rule_names()
+
+
+def test_what_a_rule_found_before_it_failed_is_kept() -> None:
+    def half(_: object) -> Iterator[Finding]:
+        yield FOUND
+        raise ValueError
+
+    def whole(_: object) -> Iterator[Finding]:
+        yield replace(FOUND, rule="whole")
+
+    found = judge_by([half, whole], None, "spec")
+    assert [finding.rule for finding in found] == ["half", RULE_FAULT, "whole"]
+    assert [finding.path for finding in found] == ["spec.a", "spec", "spec.a"]
+
+
+def test_a_fault_is_told_without_the_text_of_its_error() -> None:
+    (told,) = judged(broken, name="reading the moon")
+    assert (told.level, told.path) == (Level.UNKNOWN, "")
+    assert re.fullmatch(
+        r"was not checked, because reading the moon failed with KeyError at kthena_components\.core"
+        r"\.findings:\d+\. Please report it; what other rules find is told all the same\. "
+        r"\[rule-fault\]",
+        str(told),
+    )
+
+
+def test_a_fault_in_reading_hides_no_rule_that_reads_for_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (body,) = documents("lws")
+    pods = body["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    wrong = put(body, ("spec", "leaderWorkerTemplate", "workerTemplate"), {**pods, "spec": 5})
+    monkeypatch.setattr(readers, "read_manifest", broken)
+    found, held = judge_and_count(wrong, "lws")
+
+    (told,) = faults(found)
+    assert told.startswith("lws: was not checked, because reading the object failed with KeyError")
+    assert "pod-schema" in {finding.rule for finding in found}
+    assert held is None
+
+
+def test_a_waiver_of_a_rule_that_failed_is_not_called_useless(
+    break_rule: Callable[[Rule], None],
+) -> None:
+    (body,) = documents("deployment")
+    noted = {"annotations": {f"{PREFIX}image-pinned": "2026-12-31 it is a mirror"}}
+    waived = {**body, "metadata": {**body["metadata"], **noted}}
+    today = date(2026, 6, 30)
+    assert "waiver" in {finding.rule for finding in judge_manifest(waived, today=today)}
+    break_rule(RULES["image-pinned"])
+    found = judge_manifest(waived, today=today)
+    assert [finding.rule for finding in found] == [RULE_FAULT]
+
+
+def test_a_level_for_all_rules_does_not_hide_a_fault() -> None:
+    found = list(judged(broken))
+    assert Levels(weights={"*": Weight.DISABLED}).apply(found) == found
+    assert Levels(weights={"*": Weight.MANDATORY}).apply(found) == found
+    assert Levels(weights={RULE_FAULT: Weight.DISABLED}).apply(found) == []
+
+
+def test_objects_together_are_judged_by_the_other_rules(break_rule: Callable[[Rule], None]) -> None:
+    bodies = {str(body["metadata"]["name"]): body for body in documents("stack")}
+    twice = {**bodies, "again": next(iter(bodies.values()))}
+    break_rule(RULES["queue-exists"])
+    found = judge_together(twice)
+    assert len(faults(found)) == 1
+    assert "object-twice" in {finding.rule for finding in found}
+
+
+def test_a_component_is_planned_and_says_what_was_not_checked(
+    break_rule: Callable[[Rule], None],
+) -> None:
+    break_rule(RULES["world-size-equals-gpus"])
+    compiled = compile_serving(GUIDE)
+    assert compiled.manifests
+    assert len(faults(list(compiled.findings))) == 1

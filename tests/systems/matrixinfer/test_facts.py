@@ -1,0 +1,79 @@
+"""ModelInfer is read as the ModelServing that it became."""
+
+import pytest
+
+from kthena_components.core.facts.serving import GangFacts
+from kthena_components.systems.kthena.emit import API_VERSION
+from kthena_components.systems.matrixinfer import facts as matrixinfer
+from tests.support.peers import GPU, MODEL_INFER, refused, said_by
+
+ROLE = "spec/template/roles/0"
+AT = "spec.template.roles[0]"
+
+
+def test_the_guide_has_no_mandatory_finding() -> None:
+    assert refused(MODEL_INFER) == []
+
+
+def test_roles_are_engines_of_an_entry_and_workers() -> None:
+    facts = matrixinfer.read(MODEL_INFER)
+    assert facts is not None
+    (engine,) = facts.engines
+    assert (engine.name, engine.pods, engine.replicas) == ("405b", 2, 2)
+    assert facts.gang == GangFacts(
+        path="spec.template.gangSchedule", min_member=2, minima={"405b": 1}
+    )
+    assert facts.gang.path == "spec.template.gangSchedule"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (
+            f"{ROLE}/workerReplicas",
+            2,
+            (
+                f"{AT}.entryTemplate.spec.containers[0].command: engine '405b' starts tensor 8 × "
+                "pipeline 2 = 16 ranks, but its 3 pods × 8 GPUs hold 24. Set pipeline to 3, or "
+                "give the engine 2 pods. [world-size-equals-gpus]"
+            ),
+        ),
+        (
+            f"{ROLE}/entryTemplate/spec/containers/0/resources",
+            {"limits": {GPU: 8}, "requests": {GPU: 4}},
+            (
+                f"{AT}.entryTemplate.spec.containers[0].resources: engine '405b', container "
+                "'leader' states nvidia.com/gpu with a request of 4 and a limit of 8, and "
+                "Kubernetes wants both equal. Write 8 in both. [gpu-requests-equal-limits]"
+            ),
+        ),
+    ],
+)
+def test_one_wrong_number_is_found(path: str, value: object, said: str) -> None:
+    assert refused(MODEL_INFER, {path: value}) == [said]
+
+
+def test_the_group_size_is_known_to_the_command() -> None:
+    assert said_by("ray-cluster-size-equals-group", MODEL_INFER) == []
+    fixed = {f"{ROLE}/workerReplicas": 2}
+    assert said_by("ray-cluster-size-equals-group", MODEL_INFER, fixed) == []
+
+
+@pytest.mark.parametrize("group", sorted(group for group, _ in matrixinfer.KINDS))
+@pytest.mark.parametrize("version", ["v1alpha1", "v1"])
+def test_each_group_and_any_version_is_read(group: str, version: str) -> None:
+    assert matrixinfer.read({**MODEL_INFER, "apiVersion": f"{group}/{version}"}) is not None
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [("apps/v1", "ModelInfer"), (API_VERSION, "ModelServing"), ("v1", "ModelInfer")],
+)
+def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
+    assert matrixinfer.read({**MODEL_INFER, "apiVersion": api, "kind": kind}) is None
+
+
+def test_the_manifest_is_not_changed() -> None:
+    before = repr(MODEL_INFER)
+    matrixinfer.read(MODEL_INFER)
+    assert repr(MODEL_INFER) == before

@@ -1,0 +1,181 @@
+"""Laws that hold for every backend and every serving that it takes."""
+
+import copy
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kthena_components.compiler.compile import BACKENDS, Compiled, compile_serving
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Level
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.systems.kthena import facts as kthena
+from kthena_components.systems.kthena.rules import judge_model_serving
+from kthena_components.systems.kubernetes import facts as workloads
+from kthena_components.systems.native.facts import read_group
+from tests.support.crds import schema_errors
+from tests.support.specs import ALL, changed, template
+from tests.support.strategies import damaged, law, servings
+
+pytestmark = [pytest.mark.property, pytest.mark.parametrize("backend", sorted(BACKENDS))]
+
+
+def bodies(compiled: Compiled, *kinds: str) -> list[dict[str, Any]]:
+    """Give what was emitted, or the objects of some kinds."""
+    return [dict(m.body) for m in compiled.manifests if not kinds or m.kind in kinds]
+
+
+def read_back(compiled: Compiled) -> list[ServingFacts]:
+    """Read the facts from what was emitted, each serving or group on its own."""
+    if compiled.plan.backend == "native":
+        return read_group(bodies(compiled))
+    return [facts for body in bodies(compiled) if (facts := kthena.read(body))]
+
+
+def by_role(facts: ServingFacts) -> ServingFacts:
+    """Order the engines by role, and leave out roles without any: they make no object."""
+    made = [engine for engine in facts.engines if engine.replicas]
+    return replace(facts, engines=tuple(sorted(made, key=lambda engine: engine.name)))
+
+
+@law
+@given(st.data())
+def test_the_facts_of_a_plan_are_what_its_manifests_say(backend: str, data: st.DataObject) -> None:
+    compiled = compile_serving(data.draw(servings(backend)))
+    planned = by_role(facts_from_plan(compiled.plan))
+    times = compiled.plan.groups if backend == "native" and planned.engines else 1
+    if backend == "native" and not planned.engines:
+        times = 0
+    assert [by_role(facts) for facts in read_back(compiled)] == [planned] * times
+
+
+@law
+@given(st.data())
+def test_the_api_server_takes_every_manifest(backend: str, data: st.DataObject) -> None:
+    args = data.draw(servings(backend))
+    version = args.get("kthena_version", "1.0")
+    assert [e for body in bodies(compile_serving(args)) for e in schema_errors(body, version)] == []
+
+
+@law
+@given(st.data())
+def test_the_policies_have_nothing_against_our_manifests(backend: str, data: st.DataObject) -> None:
+    compiled = compile_serving(data.draw(servings(backend)))
+    findings = [finding for body in bodies(compiled) for finding in judge_manifest(body)]
+    assert [str(finding) for finding in findings if finding.level is Level.MANDATORY] == []
+
+
+@law
+@given(st.data())
+def test_the_webhook_of_each_kthena_version_takes_what_is_written_for_it(
+    backend: str, data: st.DataObject
+) -> None:
+    compiled = compile_serving(data.draw(servings(backend)))
+    version = compiled.plan.kthena_version
+    found = [judge_model_serving(b, version) for b in bodies(compiled, "ModelServing")]
+    assert [str(finding) for findings in found for finding in findings] == []
+
+
+@law
+@given(st.data())
+def test_a_serving_gives_the_same_bytes_each_time(backend: str, data: st.DataObject) -> None:
+    args = data.draw(servings(backend))
+    first, second = (json.dumps(bodies(compile_serving(copy.deepcopy(args)))) for _ in range(2))
+    assert first == second
+
+
+@law
+@given(st.data())
+def test_the_arguments_are_left_as_they_were(backend: str, data: st.DataObject) -> None:
+    args = data.draw(servings(backend))
+    before = copy.deepcopy(args)
+    compile_serving(args)
+    assert args == before
+
+
+@law
+@given(st.data())
+def test_no_object_is_made_twice(backend: str, data: st.DataObject) -> None:
+    manifests = compile_serving(data.draw(servings(backend))).manifests
+    made = Counter((m.body["apiVersion"], m.key) for m in manifests)
+    assert [key for key, count in made.items() if count > 1] == []
+
+
+@law
+@given(st.data())
+def test_what_a_manifest_waits_for_comes_before_it(backend: str, data: st.DataObject) -> None:
+    seen: set[str] = set()
+    for manifest in compile_serving(data.draw(servings(backend))).manifests:
+        assert seen.issuperset((*manifest.after, *manifest.replace_with))
+        seen.add(manifest.key)
+
+
+@law
+@given(st.data())
+def test_every_name_fits(backend: str, data: st.DataObject) -> None:
+    for manifest in compile_serving(data.draw(servings(backend))).manifests:
+        limit = 52 if manifest.kind == "StatefulSet" else 63
+        assert naming.DNS_1035.fullmatch(manifest.name)
+        assert len(manifest.name) <= limit
+
+
+@law
+@given(st.data())
+def test_another_role_leaves_the_names_of_the_first_alone(
+    backend: str, data: st.DataObject
+) -> None:
+    args = data.draw(servings(backend).filter(lambda drawn: len(drawn["roles"]) < 4))
+    args.setdefault("expose", {"role": args["roles"][0]["name"]})
+    role = {"name": "z", "entry_template": template()}
+    more = changed(args, {f"roles[{len(args['roles'])}]": role})
+    before, after = (compile_serving(each).manifests for each in (args, more))
+    assert {m.key for m in before} <= {m.key for m in after}
+
+
+@law
+@given(st.data())
+def test_the_pods_that_are_made_are_the_pods_that_were_planned(
+    backend: str, data: st.DataObject
+) -> None:
+    compiled = compile_serving(data.draw(servings(backend)))
+    assert sum(pods_of(manifest) for manifest in compiled.manifests) == compiled.plan.pods
+
+
+def pods_of(manifest: Manifest) -> int:
+    """Count the pods that the controller of an object will make."""
+    spec = manifest.body["spec"]
+    if manifest.kind == "StatefulSet":
+        return int(spec["replicas"])
+    if manifest.kind != "ModelServing":
+        return 0
+    roles = spec["template"]["roles"]
+    return int(spec["replicas"] * sum(r["replicas"] * (1 + r["workerReplicas"]) for r in roles))
+
+
+@pytest.mark.parametrize("example", ALL)
+def test_the_reader_of_one_backend_ignores_the_others_objects(backend: str, example: str) -> None:
+    compiled = compile_serving(changed(ALL[example], {"backend": backend}))
+    for body in bodies(compiled):
+        if backend == "native":
+            assert kthena.read(body) is None
+        else:
+            assert workloads.read(body) is None
+    assert read_group(bodies(compiled)) == [] or backend == "native"
+
+
+@law
+@given(st.data())
+def test_no_manifest_makes_a_reader_raise(backend: str, data: st.DataObject) -> None:
+    example = data.draw(st.sampled_from(sorted(ALL)))
+    emitted = bodies(compile_serving(changed(ALL[example], {"backend": backend})))
+    body = data.draw(damaged(data.draw(st.sampled_from(emitted))))
+    judge_manifest(body)
+    read_group([*emitted, body])

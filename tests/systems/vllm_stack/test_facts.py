@@ -1,0 +1,229 @@
+"""Releases of the chart vllm-stack, by whatever tool."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.findings import Level
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.judge.manifest import judge_manifest, read_manifest
+from kthena_components.systems.vllm_stack import facts as vllm_stack
+from tests.policies.objects import advice, refusals, silent
+from tests.rules.cases import documents, judge
+from tests.support.peers import LATE
+from tests.support.specs import REMOVED, changed
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+BODY = documents("release")[0]
+VALUES = BODY["values"]
+MODEL = "values.servingEngineSpec.modelSpec[0]"
+Changes = dict[str, Any]
+FLUX = {
+    "apiVersion": "helm.toolkit.fluxcd.io/v2",
+    "kind": "HelmRelease",
+    "metadata": {"name": "chat"},
+    "spec": {"chart": {"spec": {"chart": "vllm-stack"}}, "values": VALUES},
+}
+ARGO = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Application",
+    "metadata": {"name": "chat"},
+    "spec": {"source": {"chart": "vllm-stack", "helm": {"valuesObject": VALUES}}},
+}
+
+
+def engine(changes: Changes | None = None) -> EngineFacts:
+    facts = read_manifest(changed(BODY, changes))
+    assert facts is not None
+    (found,) = facts.engines
+    return found
+
+
+def refused(changes: Changes) -> list[str]:
+    return [str(f) for f in judge("release", changes) if f.level is Level.MANDATORY]
+
+
+def test_a_model_on_ray_is_a_head_and_its_workers() -> None:
+    found = engine()
+    assert (found.name, found.pods, found.replicas) == ("chat", 2, 1)
+    assert (found.entry.gpus, found.worker and found.worker.gpus) == (2, 2)
+    assert judge("release", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {f"{MODEL}.replicaCount": 2},
+            (
+                f"{MODEL}.vllmConfig: engine 'chat' starts tensor 2 × pipeline 2 = 4 ranks, but "
+                "its 3 "
+                "pods × 2 GPUs hold 6. Set pipeline to 3, or give the engine 2 pods. "
+                "[world-size-equals-gpus]"
+            ),
+        ),
+        (
+            {f"{MODEL}.raySpec.headNode.requestGPU": 4},
+            (
+                f"{MODEL}.requestGPU: engine 'chat' gives its entry pod 4 GPUs and each worker "
+                "2, and "
+                "an engine deals its ranks out evenly. Write 4 in both, or 2 in both. "
+                "[leader-worker-same-gpus]"
+            ),
+        ),
+        (
+            {f"{MODEL}.vllmConfig.tensorParallelSize": 4},
+            (
+                f"{MODEL}.vllmConfig: engine 'chat' starts tensor 4 × pipeline 2 = 8 ranks, but "
+                "its 2 "
+                "pods × 2 GPUs hold 4. Set pipeline to 1, or set tensor to 2, or give the engine 4 "
+                "pods, or give each pod 4 GPUs. [world-size-equals-gpus]"
+            ),
+        ),
+    ],
+)
+def test_each_of_the_three_equations_is_held(changes: Changes, said: str) -> None:
+    assert said in refused(changes)
+
+
+def test_without_ray_a_model_is_a_deployment() -> None:
+    plain = {f"{MODEL}.raySpec": REMOVED, f"{MODEL}.vllmConfig": {"tensorParallelSize": 2}}
+    assert (engine(plain).pods, engine(plain).replicas, refused(plain)) == (1, 1, [])
+    extra = {**plain, f"{MODEL}.vllmConfig.extraArgs": ["--pipeline-parallel-size", "2"]}
+    (text,) = refused(extra)
+    assert "starts tensor 2 × pipeline 2 = 4 ranks, but its pod has 2 GPUs" in text
+
+
+def test_resources_win_over_what_is_requested() -> None:
+    both = {"limits": {"nvidia.com/gpu": "8"}}
+    found = engine({f"{MODEL}.resources": both, f"{MODEL}.raySpec.headNode.resources": both})
+    assert (found.entry.gpus, found.worker and found.worker.gpus) == (8, 8)
+    assert found.entry.gpus_path == f"{MODEL}.raySpec.headNode.resources"
+
+
+@pytest.mark.parametrize("gpus", ["2", 2.0])
+def test_gpus_may_be_texts(gpus: object) -> None:
+    changes = {f"{MODEL}.requestGPU": gpus, f"{MODEL}.raySpec.headNode.requestGPU": gpus}
+    assert refused(changes) == []
+
+
+def test_a_large_number_is_written_with_an_exponent_by_helm() -> None:
+    (text,) = refused({f"{MODEL}.vllmConfig.maxModelLen": 1048576})
+    assert "1.048576e+06" in text
+    (other,) = refused({f"{MODEL}.vllmConfig.maxModelLen": "1048576"})
+    assert "[context-within-model]" in other
+
+
+def test_a_token_in_the_values_is_found_and_not_repeated() -> None:
+    token = f"hf_{'a1' * 17}"
+    (text,) = refused({f"{MODEL}.hf_token": token})
+    assert text.startswith(f"{MODEL}.hf_token: ")
+    assert token not in text
+    assert refused({f"{MODEL}.hf_token": "<YOUR HF TOKEN>"}) == []
+
+
+@pytest.mark.parametrize(
+    "chart",
+    ["vllm/vllm-stack", "oci://ghcr.io/x/vllm-stack", "./vllm-stack/", "x/vllm-stack-0.1.12.tgz"],
+)
+def test_a_chart_is_known_by_its_last_name(chart: str) -> None:
+    assert engine({"chart": chart}).pods == 2
+
+
+@pytest.mark.parametrize("chart", ["vllm-stack-router", "redis", LATE, None, 3])
+def test_other_charts_are_left_alone(chart: object) -> None:
+    assert judge("release", {"chart": chart, f"{MODEL}.replicaCount": 9}) == []
+
+
+def test_the_pack_judges_pulumis_release() -> None:
+    props = {key: BODY[key] for key in ("chart", "values")}
+    assert silent(RELEASE, props)
+    wrong = changed(props, {f"{MODEL}.replicaCount": 2})
+    assert refusals(RELEASE, wrong).startswith(f"{MODEL}.vllmConfig: engine 'chat' starts")
+    loose = changed(props, {f"{MODEL}.raySpec": REMOVED})
+    assert "[vllm-stack-ignored]" in advice(RELEASE, loose)
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [
+        (FLUX, "spec.values"),
+        (
+            changed(FLUX, {"spec": {"chartRef": {"name": "vllm-stack"}, "values": VALUES}}),
+            "spec.values",
+        ),
+        (ARGO, "spec.source.helm.valuesObject"),
+        (
+            changed(ARGO, {"spec.source.helm": {"values": yaml.safe_dump(VALUES)}}),
+            "spec.source.helm.values",
+        ),
+        (
+            {**ARGO, "spec": {"sources": [{"repoURL": "x"}, ARGO["spec"]["source"]]}},  # type: ignore[index]
+            "spec.sources[1].helm.valuesObject",
+        ),
+        (
+            changed(
+                ARGO,
+                {
+                    "spec.source.chart": REMOVED,
+                    "spec.source.repoURL": "https://github.com/vllm-project/production-stack.git",
+                    "spec.source.path": "helm",
+                },
+            ),
+            "spec.source.helm.valuesObject",
+        ),
+    ],
+)
+def test_other_tools_hold_the_values_elsewhere(body: dict[str, Any], at: str) -> None:
+    facts = read_manifest(body)
+    assert facts is not None
+    (found,) = facts.engines
+    assert found.path == f"{at}.servingEngineSpec.modelSpec[0]"
+    assert judge_manifest(body) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "because"),
+    [
+        ({"spec.source.helm": {"values": "a: *b"}}, "values uses aliases"),
+        ({"spec.source.helm": {"values": LATE}}, "values is not known yet"),
+        (
+            {
+                "spec.source.helm.parameters": [
+                    {"name": "servingEngineSpec.modelSpec[0].replicaCount"}
+                ]
+            },
+            "parameters change the models",
+        ),
+        ({"spec.source.helm": {"valueFiles": ["x.yaml"]}}, "the models may stand in other values"),
+    ],
+)
+def test_what_is_not_here_is_said(changes: Changes, because: str) -> None:
+    (found,) = judge_manifest(changed(ARGO, changes))
+    assert found.level is Level.UNKNOWN
+    assert because in found.seen
+
+
+@pytest.mark.parametrize(
+    ("changes", "pods"),
+    [
+        ({f"{MODEL}.replicaCount": LATE}, Unknown("replicaCount is not known yet")),
+        ({f"{MODEL}.replicaCount": REMOVED}, 1),
+    ],
+)
+def test_workers_may_be_unknown_or_none(changes: Changes, pods: object) -> None:
+    assert engine(changes).pods == pods
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"apiVersion": "helm.sh/v3", "kind": "Chart"},
+        {"apiVersion": "v1", "kind": "Release"},
+        {"servingEngineSpec": {}},
+    ],
+)
+def test_other_objects_are_left_alone(body: dict[str, Any]) -> None:
+    assert vllm_stack.read(body) is None
