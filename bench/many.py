@@ -9,15 +9,15 @@ from typing import Any, Final
 import yaml
 
 from bench.shapes import Body, Shape, Work, config_map, container, custom, workload
-from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.check import CheckOptions, Summary, check
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.reviewed import reviewed
-from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.topology.domains import read_domains
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_together
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 
 _SCHEDULING, _TOPOLOGY = "scheduling.volcano.sh/v1beta1", "topology.volcano.sh/v1alpha1"
 _DAY = "2030-12-31 the new image is not there yet"
@@ -29,7 +29,7 @@ def together(make: Callable[[int], list[Body]]) -> Shape:
     def shape(size: int) -> Work:
         bodies = make(size)
         paths = [f"[{i}]" for i in range(len(bodies))]
-        return lambda: judge_stack(bodies, paths, budget=1, gpu_types=["amd.com/gpu"])
+        return lambda: compare_objects(bodies, paths, budget=1, gpu_types=["amd.com/gpu"])
 
     return shape
 
@@ -131,7 +131,7 @@ def _policies(n: int) -> Work:
     for body in bodies.values():
         body["metadata"]["annotations"] = {"waive.kthena-components/secret-key-exists": _DAY}
     bodies["urn:secret"] = {**core("Secret", "hf", {}), "data": {"token": ""}}
-    return lambda: judge_together(bodies)
+    return lambda: judge_stack(bodies)
 
 
 def _token(i: int) -> Body:
@@ -142,7 +142,7 @@ def _namespaces(n: int) -> Work:
     maps = gather(config_map({"start": "vllm serve m"}, namespace=f"n{i}") for i in range(n))
     env = [{"configMapRef": {"name": "engine"}} for _ in range(99)]
     body = workload(*(container(f"e{i}", envFrom=env) for i in range(n // 99 + 1)))
-    return lambda: judge_manifest(body, around=Surroundings(config_maps=maps))
+    return lambda: judge_manifest(body, around=Context(config_maps=maps))
 
 
 TOGETHER: Final[Mapping[str, Shape]] = {
@@ -174,7 +174,7 @@ def _check(text: str) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "objects.yaml")
         path.write_text(text)
-        for _ in check([str(path)], Given(), Summary()):
+        for _ in check([str(path)], CheckOptions(), Summary()):
             pass
 
 

@@ -6,7 +6,7 @@ Here are pods and command lines; `kinds` has the lists of other kinds, `many` ma
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.judge.manifest import judge_manifest
 
 Body = dict[str, Any]
@@ -63,7 +63,7 @@ def beside(make: Callable[[int], tuple[Body, Body]]) -> Shape:
 
     def shape(size: int) -> Work:
         body, beside = make(size)
-        around = Surroundings(config_maps=gather([beside]))
+        around = Context(config_maps=gather([beside]))
         return lambda: judge_manifest(body, around=around)
 
     return shape

@@ -12,7 +12,7 @@ from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
 from kthena_components.core.findings import Level
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from sandbox.cluster import Size
 from sandbox.nodes import hyper_nodes, node, nodes
 
@@ -217,7 +217,7 @@ def _refused(scene: Scene) -> None:
 def _rules(bodies: Sequence[Mapping[str, Any]]) -> set[str]:
     """Name the rules that find something in the objects, alone and together."""
     found = [finding for body in bodies for finding in judge_manifest(body)]
-    found += judge_stack(bodies)
+    found += compare_objects(bodies)
     return {finding.rule for finding in found if finding.level is not Level.UNKNOWN}
 
 

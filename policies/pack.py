@@ -39,7 +39,7 @@ from kthena_components.judge.levels import (
 )
 from kthena_components.judge.manifest import has_rules, is_compared, judge_manifest
 from kthena_components.judge.secrecy import judge_sealed
-from kthena_components.judge.stack import Bodies, judge_together, owner_of
+from kthena_components.judge.stack import Bodies, judge_stack, owner_of
 from kthena_components.judge.waivers import FIELD, listed, waive
 
 if TYPE_CHECKING or __package__:
@@ -214,7 +214,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
 def _judge_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
     limits: Mapping[str, Any] = {"budget": by.gpu_budget, "gpu_types": by.gpu_types}
-    return judge_sealed(partial(judge_together, today=today(), **limits), bodies)
+    return judge_sealed(partial(judge_stack, today=today(), **limits), bodies)
 
 
 def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:

@@ -13,7 +13,7 @@ import yaml
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError, Waiver
 from kthena_components.core.plan.report import render_table
-from kthena_components.judge.levels import Weight, parse_settings
+from kthena_components.judge.levels import LevelOverride, parse_settings
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.waivers import annotated, read_waiver
 from sandbox.cluster import Size
@@ -63,7 +63,7 @@ def test_the_config_of_the_policies_can_be_used() -> None:
     (shown,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
     config = json.loads(shown)
     settings = parse_settings(config["serving-rules"])
-    assert settings.levels.weights["image-pinned"] is Weight.ADVISORY
+    assert settings.levels.weights["image-pinned"] is LevelOverride.ADVISORY
     assert settings.kthena_version == "0.4"
     together = parse_settings(config["serving-groups"], together=True)
     assert together.levels.weights

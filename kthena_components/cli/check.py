@@ -7,9 +7,9 @@ from typing import Any
 
 from kthena_components.cli.context import Texts, find_config_maps
 from kthena_components.cli.objects import is_judged, is_wanted, objects_of
-from kthena_components.cli.stack import Asked, Together, Told
-from kthena_components.core.facts.context import NOWHERE, Surroundings
-from kthena_components.core.facts.totals import Held
+from kthena_components.cli.stack import LocatedFinding, StackOptions, Together
+from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, RULE_FAULT, Finding, count_of, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import as_map
@@ -41,14 +41,14 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class CheckOptions:
     """By what is judged."""
 
     settings: Settings = field(default_factory=Settings)
     """How much each rule weighs, and for which Kthena."""
     today: date | None = None
     """The day by which waivers are judged; none is heeded if left out."""
-    asked: Asked = field(default_factory=Asked)
+    asked: StackOptions = field(default_factory=StackOptions)
     """What is said of all objects together."""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     """Shapes of models by name, in lower case."""
@@ -108,7 +108,9 @@ class Summary:
         )
 
 
-def check(paths: Iterable[str], given: Given, summary: Summary) -> Iterator[Result | Unreadable]:
+def check(
+    paths: Iterable[str], given: CheckOptions, summary: Summary
+) -> Iterator[Result | Unreadable]:
     """Judge every object below some paths, and count in the summary what was looked at.
 
     Args:
@@ -121,7 +123,7 @@ def check(paths: Iterable[str], given: Given, summary: Summary) -> Iterator[Resu
     texts = Texts(found.named)
     together = Together(given.asked, given.today, read=texts.read)
     maps = find_config_maps((path for path in found.files if isinstance(path, str)), texts.read)
-    around = Surroundings(config_maps=maps, shapes=given.shapes)
+    around = Context(config_maps=maps, shapes=given.shapes)
     beside = _Beside(given, summary, texts, around, together)
     for path in found.files:
         for result in [path] if isinstance(path, Unreadable) else _file(path, beside):
@@ -140,10 +142,10 @@ def check(paths: Iterable[str], given: Given, summary: Summary) -> Iterator[Resu
 class _Beside:
     """What all files share."""
 
-    given: Given
+    given: CheckOptions
     summary: Summary
     texts: Texts
-    around: Surroundings
+    around: Context
     together: Together
 
 
@@ -171,8 +173,8 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
 
 
 def judge_safely(
-    body: Mapping[str, Any], given: Given, around: Surroundings = NOWHERE
-) -> tuple[list[Finding], Held | None]:
+    body: Mapping[str, Any], given: CheckOptions, around: Context = NO_CONTEXT
+) -> tuple[list[Finding], GpuDemand | None]:
     """Judge, and turn a fault outside of the rules into a finding as well."""
     try:
         return judge_and_count(
@@ -182,7 +184,7 @@ def judge_safely(
         return [fault(READING, error)], None
 
 
-def _told(told: Told, finding: Finding) -> Result:
+def _told(told: LocatedFinding, finding: Finding) -> Result:
     body = {} if told.of_all else told.kept.body
     return _result(shown_name(told.kept.file), told.line, body, finding)
 

@@ -10,9 +10,9 @@ from tabulate import tabulate
 from kthena_components.cli.gpu_table import Gpus, Pair, Row, between, deployed, gpus_of
 from kthena_components.cli.planned_changes import (
     Effect,
-    Happening,
-    happenings,
+    PlannedChange,
     natural,
+    planned_changes,
     shown_paths,
 )
 from kthena_components.cli.preview import Said, Weight, title_of
@@ -104,7 +104,7 @@ def _section(stack: Reviewed) -> str:
     parts += list(_trouble(stack))
     parts += list(_shapes(stack))
     if not stack.is_stopped or stack.pairs:
-        parts += list(_effects(happenings(stack.preview.steps.values())))
+        parts += list(_effects(planned_changes(stack.preview.steps.values())))
     parts += list(_findings(stack))
     return "\n\n".join(parts)
 
@@ -181,7 +181,7 @@ def _held(pair: Pair) -> str:
     return between(pair.cell("gpus"), "0") if pair.after is None else pair.cell("gpus")
 
 
-def _effects(found: Sequence[Happening]) -> Iterator[str]:
+def _effects(found: Sequence[PlannedChange]) -> Iterator[str]:
     if not found:
         yield "Nothing that runs is touched."
         return
@@ -191,7 +191,7 @@ def _effects(found: Sequence[Happening]) -> Iterator[str]:
             (item for item in found if item.effect is effect),
             key=lambda item: (item.step.kind, natural(item.step.name)),
         )
-        grouped: dict[tuple[str, str], list[Happening]] = {}
+        grouped: dict[tuple[str, str], list[PlannedChange]] = {}
         for item in items:
             grouped.setdefault((item.step.kind, item.words), []).append(item)
         if effect in {Effect.CREATED, Effect.ADOPTED} and items:
@@ -203,7 +203,7 @@ def _effects(found: Sequence[Happening]) -> Iterator[str]:
     yield _listed(lines)
 
 
-def _line(effect: Effect, kind: str, alike: Sequence[Happening]) -> str:
+def _line(effect: Effect, kind: str, alike: Sequence[PlannedChange]) -> str:
     names = [cell_text(item.step.name) for item in alike[:_MOST_NAMES]]
     more = len(alike) - len(names)
     listed = ", ".join(names) + (f" and {more} more" if more else "")

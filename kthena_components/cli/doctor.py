@@ -45,14 +45,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Write one line for each thing that was looked at, and give the exit status."""
     # Imported here because most commands need none of it.
-    from kthena_components.cluster.requirements import DEFAULT, need_of_backends  # noqa: PLC0415
+    from kthena_components.cluster.requirements import DEFAULT, requirements_of_backends  # noqa: PLC0415
     from kthena_components.cluster.stack_file import (  # noqa: PLC0415
         StackFileError,
         read_stack_file,
         usable_kubeconfig,
     )
 
-    need = need_of_backends(DEFAULT)
+    need = requirements_of_backends(DEFAULT)
     stack: ReadStack | None = None
     if asked.stack is not None:
         try:
@@ -66,10 +66,10 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         need = stack.need
     with opened(asked, parser) as (cluster, version):
         from kthena_components.cluster.doctor import judge_cluster, judge_stack_file  # noqa: PLC0415
-        from kthena_components.cluster.fetch import examine  # noqa: PLC0415
+        from kthena_components.cluster.fetch import fetch  # noqa: PLC0415
         from kthena_components.cluster.snapshot import exit_status, render_lines  # noqa: PLC0415
 
-        lines = [*judge_stack_file(stack), *judge_cluster(examine(cluster, version, need), need)]
+        lines = [*judge_stack_file(stack), *judge_cluster(fetch(cluster, version, need), need)]
         sys.stdout.write(f"{visible_lines(render_lines(lines))}\n")
         sys.stdout.flush()
         return exit_status(lines)

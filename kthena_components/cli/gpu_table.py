@@ -10,9 +10,9 @@ from typing import Any
 from kthena_components.cli.preview import STACK_TYPE, Preview, Step
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.report import shape_of
-from kthena_components.core.values.display import show
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import as_count, as_list, as_map
-from kthena_components.core.values.unknown import MaybeInt, is_late
+from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE
 
@@ -135,7 +135,7 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
     field = _GROUPS.get(step.kind)
     groups: MaybeInt = 1 if field is None else as_count(spec.get(field), field, 1)
     namespace = metadata.get("namespace")
-    named = isinstance(namespace, str) and not is_late(namespace)
+    named = isinstance(namespace, str) and not is_unresolved(namespace)
     rows = shape_of(
         facts, namespace=str(namespace) if named else "", backend=step.kind, groups=groups
     )
@@ -177,7 +177,7 @@ def _whole(row: Row) -> Row:
 
 
 def _name(value: object) -> str:
-    if isinstance(value, str) and not is_late(value):
+    if isinstance(value, str) and not is_unresolved(value):
         return value[:_LONGEST_NAME]
     return UNKNOWN
 
@@ -205,7 +205,7 @@ def _told(row: Row) -> list[Any]:
 
 def _cell(row: Row, key: str) -> str:
     value = row.get(key, UNKNOWN)
-    return value if isinstance(value, str) else show(value)
+    return value if isinstance(value, str) else display(value)
 
 
 def _parallelism(row: Row) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.check import CheckOptions, Summary, check
 from kthena_components.cli.context import ModelConfigError, read_shapes
 from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.levels import read_settings
@@ -23,7 +23,7 @@ from kthena_components.cli.review import add_parser as add_review
 from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
-from kthena_components.cli.stack import Asked
+from kthena_components.cli.stack import StackOptions
 from kthena_components.cli.status import add_parser as add_status
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import NEWEST, SettingError
@@ -154,11 +154,11 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # cycles as often as usual takes a tenth of the time.
     gc.set_threshold(_OBJECTS, 20, 20)
     types = tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip())
-    given = Given(
+    given = CheckOptions(
         settings=settings,
         # Waivers end by the day of UTC, so that they end for everybody at once.
         today=datetime.now(UTC).date(),
-        asked=Asked(
+        asked=StackOptions(
             whole=asked.whole,
             budget=settings.gpu_budget if asked.gpu_budget is None else asked.gpu_budget,
             gpu_types=types or settings.gpu_types,
@@ -179,7 +179,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _run(paths: Sequence[str], given: Given, report: Report) -> int:
+def _run(paths: Sequence[str], given: CheckOptions, report: Report) -> int:
     summary = Summary()
     for result in check(paths, given, summary):
         if isinstance(result, Unreadable):

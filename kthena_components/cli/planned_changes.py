@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.preview import Step
-from kthena_components.core.values.display import show
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import as_map
 from kthena_components.judge.manifest import read_manifest
 
@@ -47,7 +47,7 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class PlannedChange:
     """What happens to one object."""
 
     effect: Effect
@@ -60,7 +60,7 @@ class Happening:
 _PLAIN = {"create": Effect.CREATED, "import": Effect.ADOPTED}
 
 
-def happenings(steps: Iterable[Step]) -> list[Happening]:
+def planned_changes(steps: Iterable[Step]) -> list[PlannedChange]:
     """Say what happens to each Kubernetes object that does not stay as it is."""
     return [
         _happening(step)
@@ -69,23 +69,23 @@ def happenings(steps: Iterable[Step]) -> list[Happening]:
     ]
 
 
-def _happening(step: Step) -> Happening:
+def _happening(step: Step) -> PlannedChange:
     runs = _has_pods(step)
     if step.op == "delete":
         words = "with the pods" if runs else ""
-        return Happening(effect=Effect.DELETED, step=step, words=words)
+        return PlannedChange(effect=Effect.DELETED, step=step, words=words)
     if step.op == "replace":
         words = "pods end before new ones start, so what they serve is down in between"
         words = words if runs else "deleted and made anew"
-        return Happening(
+        return PlannedChange(
             effect=Effect.REPLACED, step=step, words=words, paths=tuple(_changed(step))
         )
     if step.op in _PLAIN:
-        return Happening(effect=_PLAIN[step.op], step=step)
+        return PlannedChange(effect=_PLAIN[step.op], step=step)
     return _update(step, runs=runs)
 
 
-def _update(step: Step, *, runs: bool) -> Happening:
+def _update(step: Step, *, runs: bool) -> PlannedChange:
     paths = tuple(_changed(step))
     pattern, how = _TEMPLATES.get(step.kind, (r"spec\b", "the controller may restart pods"))
     inside = tuple(path for path in paths if re.match(pattern, path))
@@ -94,10 +94,10 @@ def _update(step: Step, *, runs: bool) -> Happening:
         inside = tuple(path for path in inside if path not in scaled)
     if runs and inside:
         how = "role after role restarts" if _by_role(step) else how
-        return Happening(effect=Effect.RESTARTED, step=step, words=how, paths=inside)
+        return PlannedChange(effect=Effect.RESTARTED, step=step, words=how, paths=inside)
     if runs and scaled:
-        return Happening(effect=Effect.SCALED, step=step, words=_steps_of(step), paths=scaled)
-    return Happening(effect=Effect.CHANGED, step=step, paths=paths)
+        return PlannedChange(effect=Effect.SCALED, step=step, words=_steps_of(step), paths=scaled)
+    return PlannedChange(effect=Effect.CHANGED, step=step, paths=paths)
 
 
 def _by_role(step: Step) -> bool:
@@ -110,7 +110,7 @@ def _steps_of(step: Step) -> str:
     counts = [as_map(body.get("spec")).get("replicas", 1) for body in (step.old, step.new)]
     if any(isinstance(n, bool) or not isinstance(n, int) for n in counts) or counts[0] == counts[1]:
         return "what stays keeps running"
-    return f"from {show(counts[0])} to {show(counts[1])} copies, and what stays keeps running"
+    return f"from {display(counts[0])} to {display(counts[1])} copies, and what stays keeps running"
 
 
 def _has_pods(step: Step) -> bool:

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any
 
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
-from kthena_components.core.facts.totals import Held
+from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import (
     READING,
     READING_ALL,
@@ -26,11 +26,11 @@ from kthena_components.core.rules.serving import run_checks
 from kthena_components.core.values.read import as_map
 from kthena_components.judge.manifest import is_compared
 from kthena_components.judge.reduce import reduced
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, waive
 from kthena_components.reading.documents import Document, read_documents
 from kthena_components.reading.files import Unreadable, read_text, shown_name
-from kthena_components.systems.native.facts import Part, join_parts, read_part
+from kthena_components.systems.native.facts import GroupMember, join_parts, read_part
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
@@ -39,7 +39,7 @@ _OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StackOptions:
     """What the caller says of all objects."""
 
     whole: bool = False
@@ -49,7 +49,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ReducedObject:
     """What is held of an object."""
 
     file: str
@@ -58,8 +58,8 @@ class Kept:
     number: int
     """Its place among the objects of the documents that have this shift."""
     body: Mapping[str, Any]
-    part: Part | None
-    held: Held | None
+    part: GroupMember | None
+    held: GpuDemand | None
     has_lines: bool
 
     @property
@@ -78,10 +78,10 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class LocatedFinding:
     """A finding about one object, or about all of some files."""
 
-    kept: Kept
+    kept: ReducedObject
     line: int
     finding: Finding
     of_all: bool = False
@@ -91,10 +91,10 @@ class Told:
 class Together:
     """The objects of all files."""
 
-    asked: Asked
+    asked: StackOptions
     today: date | None = None
     """The day by which waivers are judged; none is heeded if left out."""
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[ReducedObject] = field(default_factory=list)
     said: set[int] = field(default_factory=set)
     """Hashes of what was found in single objects."""
     read: Callable[[str], str | Unreadable] = read_text
@@ -104,7 +104,12 @@ class Together:
     _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
 
     def keep(
-        self, path: str, shift: int, item: KubeObject, held: Held | None, found: Iterable[Finding]
+        self,
+        path: str,
+        shift: int,
+        item: KubeObject,
+        held: GpuDemand | None,
+        found: Iterable[Finding],
     ) -> list[Finding]:
         """Hold what the rules for all objects read of one. Gives a finding where that fails."""
         number = self._number(path, shift)
@@ -117,7 +122,7 @@ class Together:
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in found)
         self.kept.append(
-            Kept(
+            ReducedObject(
                 file=path,
                 line=item.line,
                 shift=shift,
@@ -137,7 +142,7 @@ class Together:
         if self.asked.whole and kind not in self._foreign:
             self._foreign.add(kind)
             body = {"apiVersion": kind[0], "kind": kind[1]}
-            kept = Kept(
+            kept = ReducedObject(
                 file=path, line=item.line, shift=shift, number=number, body=body,
                 part=None, held=None, has_lines=False,
             )  # fmt: skip
@@ -150,10 +155,10 @@ class Together:
         self._numbers = (path, shift, number)
         return number
 
-    def judge(self) -> Iterator[Told]:
+    def judge(self) -> Iterator[LocatedFinding]:
         """Judge the objects of each cluster together, and give findings in the order of files."""
         told = [one for cluster in self._clusters() for one in self._judge(cluster)]
-        by_file: dict[str, list[Told]] = {}
+        by_file: dict[str, list[LocatedFinding]] = {}
         for one in sorted(told, key=lambda one: not one.of_all):
             by_file.setdefault(one.kept.file, []).append(one)
         for path, found in by_file.items():
@@ -188,7 +193,7 @@ class Together:
                 return True
         return False
 
-    def _judge(self, numbers: list[int]) -> Iterator[Told]:
+    def _judge(self, numbers: list[int]) -> Iterator[LocatedFinding]:
         if not numbers:
             return
         found = self._findings([self.kept[number] for number in numbers], numbers)
@@ -205,9 +210,9 @@ class Together:
                 remedy=self._named(finding.remedy),
             )
             waived = named if match is None else self._waived(named, owner)
-            yield Told(kept=owner, line=owner.line, finding=waived, of_all=match is None)
+            yield LocatedFinding(kept=owner, line=owner.line, finding=waived, of_all=match is None)
 
-    def _waived(self, finding: Finding, owner: Kept) -> Finding:
+    def _waived(self, finding: Finding, owner: ReducedObject) -> Finding:
         """Let a finding stand that its object waives. Judging waivers is done where it is alone."""
         if self.today is None:
             return finding
@@ -218,12 +223,12 @@ class Together:
         stated = self._stated[id(owner)].get(finding.rule, [])
         return waive([finding], stated, self.today)[0]
 
-    def _findings(self, kept: Sequence[Kept], numbers: Sequence[int]) -> list[Finding]:
+    def _findings(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
         found = list(judged(_grouped, kept, name=READING_ALL))
         return found + self._sure(judged(self._compared, kept, numbers, name=READING_ALL))
 
-    def _compared(self, kept: Sequence[Kept], numbers: Sequence[int]) -> list[Finding]:
-        return judge_stack(
+    def _compared(self, kept: Sequence[ReducedObject], numbers: Sequence[int]) -> list[Finding]:
+        return compare_objects(
             [one.body for one in kept],
             [f"{_OPEN}{number}{_CLOSE}" for number in numbers],
             held={i: one.held for i, one in enumerate(kept) if one.held is not None},
@@ -249,7 +254,7 @@ class Together:
 
         return _OWNER.sub(place, text) if _OPEN in text else text
 
-    def _with_lines(self, path: str, found: list[Told]) -> Iterator[Told]:
+    def _with_lines(self, path: str, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
         """Look up the lines of findings in one file, which is read once more for them."""
         wanted = {one.kept.shift for one in found if one.kept.has_lines and one.finding.path}
         text = self.read(path) if wanted else ""
@@ -264,7 +269,7 @@ class Together:
             yield replace(one, line=item.line_of(one.finding.path)) if item else one
 
 
-def _grouped(kept: Iterable[Kept]) -> Iterator[Finding]:
+def _grouped(kept: Iterable[ReducedObject]) -> Iterator[Finding]:
     """Judge engines of several objects."""
     for facts in join_parts(one.part for one in kept if one.part is not None):
         yield from run_checks(facts)

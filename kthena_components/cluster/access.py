@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kthena_components.cluster.objects import known, name_of, status_of
-from kthena_components.cluster.requirements import POD_GROUP, READ, Need, Right, SecretKey
-from kthena_components.cluster.snapshot import Line, Mark, Seen, serves
+from kthena_components.cluster.requirements import POD_GROUP, READ, Requirements, Right, SecretKey
+from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import nearest
 from kthena_components.core.values.read import as_list, as_map
 from kthena_components.core.values.unknown import Unknown
@@ -25,26 +25,30 @@ def allows(rules: Iterable[Mapping[str, Any]], right: Right) -> bool:
     )
 
 
-def judge_namespaces(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_namespaces(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say which namespaces are missing: no stack makes one."""
     for name in need.namespaces:
         there = seen.namespaces.get(name, Unknown("it was not looked for"))
         if isinstance(there, Unknown):
-            yield Line(Mark.UNKNOWN, "namespace", f"{name}: cannot be told, {there.because}")
+            yield Diagnostic(
+                Status.UNKNOWN, "namespace", f"{name}: cannot be told, {there.because}"
+            )
         elif not there:
             text = f"{name} does not exist. Run `kubectl create namespace {name}`"
-            yield Line(Mark.FAIL, "namespace", text)
+            yield Diagnostic(Status.FAIL, "namespace", text)
         elif need.stack:
-            yield Line(Mark.OK, "namespace", f"{name} exists")
+            yield Diagnostic(Status.OK, "namespace", f"{name} exists")
 
 
-def judge_queues(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_queues(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say which queues take no work: Volcano's admission refuses a PodGroup for them."""
     if not serves(seen, POD_GROUP):
         return
     if isinstance(seen.queues, Unknown):
         for name in need.queues:
-            yield Line(Mark.UNKNOWN, "queue", f"{name}: cannot be told, {seen.queues.because}")
+            yield Diagnostic(
+                Status.UNKNOWN, "queue", f"{name}: cannot be told, {seen.queues.because}"
+            )
         return
     states = {name_of(body): status_of(body).get("state") for body in known(seen.queues)}
     for name in need.queues:
@@ -52,41 +56,43 @@ def judge_queues(seen: Seen, need: Need) -> Iterator[Line]:
             near = nearest(name, states)
             remedy = f"Write '{near}', or add" if near else "Add"
             text = f"{name} does not exist. {remedy} it to queues of the stack"
-            yield Line(Mark.FAIL, "queue", text)
+            yield Diagnostic(Status.FAIL, "queue", text)
         elif states[name] != _OPEN:
             text = f"{name} is {states[name] or 'without a state'}, so Volcano's admission refuses "
-            yield Line(Mark.FAIL, "queue", f"{text}its PodGroups. Open it, or use another one")
+            yield Diagnostic(
+                Status.FAIL, "queue", f"{text}its PodGroups. Open it, or use another one"
+            )
         else:
-            yield Line(Mark.OK, "queue", f"{name} is open")
+            yield Diagnostic(Status.OK, "queue", f"{name} is open")
 
 
-def judge_secrets(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_secrets(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say which Secrets are missing, or lack a key that pods take."""
     for taken in need.secrets:
         keys = seen.secrets.get((taken.namespace, taken.name), Unknown("it was not looked for"))
         yield _secret(taken, keys)
 
 
-def _secret(taken: SecretKey, keys: frozenset[str] | Unknown | None) -> Line:
+def _secret(taken: SecretKey, keys: frozenset[str] | Unknown | None) -> Diagnostic:
     if isinstance(keys, Unknown):
-        return Line(Mark.UNKNOWN, "secret", f"{taken}: cannot be told, {keys.because}")
+        return Diagnostic(Status.UNKNOWN, "secret", f"{taken}: cannot be told, {keys.because}")
     create = (
         f"`kubectl create secret generic {taken.name} -n {taken.namespace} "
         f"--from-file={taken.key or 'KEY'}=FILE`"
     )
     if keys is None:
         text = f"{taken} does not exist, and pods that take it do not start. Run {create}"
-        return Line(Mark.FAIL, "secret", text)
+        return Diagnostic(Status.FAIL, "secret", text)
     if taken.key and taken.key not in keys:
         near = nearest(taken.key, keys)
         remedy = f"Write '{near}', or add the key" if near else "Add the key"
         text = f"{taken} has no key '{taken.key}', and pods that take it do not start. {remedy}"
-        return Line(Mark.FAIL, "secret", text)
+        return Diagnostic(Status.FAIL, "secret", text)
     has = f"has the key '{taken.key}'" if taken.key else "exists"
-    return Line(Mark.OK, "secret", f"{taken} {has}")
+    return Diagnostic(Status.OK, "secret", f"{taken} {has}")
 
 
-def judge_rights(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_rights(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say what the user may not do that an update or a destroy does."""
     places: dict[str, list[Right]] = {}
     for right in need.rights:
@@ -97,13 +103,13 @@ def judge_rights(seen: Seen, need: Need) -> Iterator[Line]:
         unknown = [r for r in rights if isinstance(seen.rights.get(r, Unknown("")), Unknown)]
         if refused:
             text = f"you may not {_verbs(refused)} {where}. Ask for a role with these verbs"
-            yield Line(Mark.FAIL, "rights", text)
+            yield Diagnostic(Status.FAIL, "rights", text)
         elif unknown:
-            yield Line(Mark.UNKNOWN, "rights", f"whether you may {_verbs(unknown)} {where}")
+            yield Diagnostic(Status.UNKNOWN, "rights", f"whether you may {_verbs(unknown)} {where}")
         else:
             made = sorted({r.resource for r in rights if r.verb not in READ})
             text = f"you may make, change and delete {', '.join(made)} {where}"
-            yield Line(Mark.OK, "rights", text)
+            yield Diagnostic(Status.OK, "rights", text)
 
 
 def _verbs(rights: Iterable[Right]) -> str:

@@ -22,8 +22,8 @@ from kthena_components.cluster.objects import (
     requested,
     takes_pods,
 )
-from kthena_components.cluster.requirements import Need
-from kthena_components.cluster.snapshot import Line, Mark, Seen
+from kthena_components.cluster.requirements import Requirements
+from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.plan.model import RolePlan, ServingPlan
@@ -38,27 +38,31 @@ from kthena_components.core.values.unknown import Unknown
 Amounts = Mapping[str, Decimal]
 
 
-def judge_gpus(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_gpus(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Count accelerators: what nodes have, what pods hold, what is free."""
     subject = "GPUs"
     if isinstance(seen.nodes, Unknown):
-        yield Line(Mark.UNKNOWN, subject, f"cannot be counted, because {seen.nodes.because}")
+        yield Diagnostic(
+            Status.UNKNOWN, subject, f"cannot be counted, because {seen.nodes.because}"
+        )
         return
     holding = [node for node in seen.nodes if accelerators(allocatable(node))]
     if not holding:
         text = f"none of {count_of(len(seen.nodes), 'node')} offers any. Install a device plugin"
         asked = any(accelerators(gang.least) for plan in need.plans for gang in gangs(plan))
-        yield Line(Mark.FAIL if asked else Mark.WARN, subject, text)
+        yield Diagnostic(Status.FAIL if asked else Status.WARN, subject, text)
         return
     total = sum(accelerators(allocatable(node)) for node in holding)
     text = f"{total} on {count_of(len(holding), 'node')} ({_kinds(holding)})"
     if isinstance(seen.pods, Unknown):
-        yield Line(Mark.OK, subject, f"{text}; how many are free is not known: {seen.pods.because}")
+        yield Diagnostic(
+            Status.OK, subject, f"{text}; how many are free is not known: {seen.pods.because}"
+        )
         return
     free = sum(max(0, accelerators(left)) for left in free_on(seen, seen.pods).values())
     away = sum(not takes_pods(node) for node in holding)
     off = f"; {count_of(away, 'node')} not ready or cordoned" if away else ""
-    yield Line(Mark.OK if free else Mark.WARN, subject, f"{text}, {free} free{off}")
+    yield Diagnostic(Status.OK if free else Status.WARN, subject, f"{text}, {free} free{off}")
 
 
 def _kinds(nodes: Sequence[Body]) -> str:
@@ -72,7 +76,7 @@ def _kinds(nodes: Sequence[Body]) -> str:
     return ", ".join(f"{number} × {each}" for each, number in sorted(counts.items()))
 
 
-def judge_nodes(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_nodes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say when none of the nodes that are large enough takes the pods of a role."""
     roles = ((plan, role) for plan in need.plans if plan.groups for role in plan.roles)
     found = (
@@ -83,7 +87,7 @@ def judge_nodes(seen: Seen, need: Need) -> Iterator[Line]:
     yield from dict.fromkeys(line for line in found if line)
 
 
-def _judge_pods(title: str, template: Template, seen: Seen) -> Line | None:
+def _judge_pods(title: str, template: Template, seen: Snapshot) -> Diagnostic | None:
     spec, requests = as_map(template.get("spec")), requests_of(template)
     large = [node for node in known(seen.nodes) if slots(allocatable(node), requests)]
     why = [list(obstacles(spec, node)) for node in large]
@@ -98,12 +102,12 @@ def _judge_pods(title: str, template: Template, seen: Seen) -> Line | None:
     tolerant = tolerating_devices(spec, requests)
     if not all(any(obstacles(tolerant, node)) for node in large):
         plugin = "The API server's plugin ExtendedResourceToleration would add the toleration"
-        return Line(Mark.WARN, "nodes", f"{text}. {plugin}; without it write {added}")
+        return Diagnostic(Status.WARN, "nodes", f"{text}. {plugin}; without it write {added}")
     selector = "Compare its nodeSelector and affinity with `kubectl get nodes --show-labels`"
-    return Line(Mark.FAIL, "nodes", f"{text}. {f'Write {added}' if keys else selector}")
+    return Diagnostic(Status.FAIL, "nodes", f"{text}. {f'Write {added}' if keys else selector}")
 
 
-def free_on(seen: Seen, pods: Sequence[Body]) -> dict[str, dict[str, Decimal]]:
+def free_on(seen: Snapshot, pods: Sequence[Body]) -> dict[str, dict[str, Decimal]]:
     """Say what is left on each node that takes pods."""
     held = requested(pods)
     return {
@@ -168,7 +172,7 @@ def _least(templates: Sequence[Template]) -> Amounts:
     return {key: min(one[key] for one in pods) for key in shared}
 
 
-def judge_room(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_room(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say for each gang of a stack whether it can ever be placed, and whether it can be now."""
     for plan in need.plans:
         for gang in gangs(plan) if plan.gang and plan.groups else ():
@@ -179,7 +183,7 @@ def judge_room(seen: Seen, need: Need) -> Iterator[Line]:
         yield from _judge_sum(seen, need)
 
 
-def _judge_sum(seen: Seen, need: Need) -> Iterator[Line]:
+def _judge_sum(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say when the servings of a stack have no room beside one another."""
     if isinstance(seen.nodes, Unknown) or isinstance(seen.pods, Unknown):
         return
@@ -188,19 +192,21 @@ def _judge_sum(seen: Seen, need: Need) -> Iterator[Line]:
     free = sum(max(0, accelerators(left)) for left in free_on(seen, others).values())
     text = f"all servings together ask for {count_of(asked, 'GPU')}, and {free} are free of others"
     if asked > free:
-        yield Line(Mark.WARN, "room", f"{text}. What has no room waits until GPUs are free")
+        yield Diagnostic(Status.WARN, "room", f"{text}. What has no room waits until GPUs are free")
     else:
-        yield Line(Mark.OK, "room", text)
+        yield Diagnostic(Status.OK, "room", text)
 
 
 def _gpus_of(plan: ServingPlan) -> int:
     return plan.groups * sum(role.replicas * accelerators(role.requests) for role in plan.roles)
 
 
-def _judge_gang(seen: Seen, need: Need, plan: ServingPlan, gang: Gang) -> Line:
+def _judge_gang(seen: Snapshot, need: Requirements, plan: ServingPlan, gang: Gang) -> Diagnostic:
     domains = _usable(seen, need, gang.topology)
     if isinstance(domains, Unknown):
-        return Line(Mark.UNKNOWN, "room", f"{gang.title}: not judged, because {domains.because}")
+        return Diagnostic(
+            Status.UNKNOWN, "room", f"{gang.title}: not judged, because {domains.because}"
+        )
     may_use = {name_of(node) for node in known(seen.nodes) if gang.may_use(node)}
     empty = {name_of(n): allocatable(n) for n in known(seen.nodes) if name_of(n) in may_use}
     largest = max(domains, key=lambda domain: _slots_in(domain, empty, gang.least))
@@ -211,10 +217,10 @@ def _judge_gang(seen: Seen, need: Need, plan: ServingPlan, gang: Gang) -> Line:
     if most < gang.pods:
         place = f"largest HyperNode of tier {tier}, {largest.name}," if largest.name else "cluster"
         text = f"{asks}, but the {place} has room for {most} when it is empty, so it never starts"
-        return Line(Mark.FAIL, "room", f"{text}. {_remedy(largest)}")
+        return Diagnostic(Status.FAIL, "room", f"{text}. {_remedy(largest)}")
     if isinstance(seen.pods, Unknown):
         text = f"{asks} and fits into an empty cluster; now is not known: {seen.pods.because}"
-        return Line(Mark.OK, "room", text)
+        return Diagnostic(Status.OK, "room", text)
     others = [pod for pod in seen.pods if not _is_of(pod, plan)]
     free = {name: left for name, left in free_on(seen, others).items() if name in may_use}
     # HyperNodes of one tier share no node, and those of lower tiers are inside of them.
@@ -222,8 +228,10 @@ def _judge_gang(seen: Seen, need: Need, plan: ServingPlan, gang: Gang) -> Line:
     where = f"HyperNodes of tier {tier} have" if largest.name else "the cluster has"
     text = f"{asks}; {where} room for {now} now, and {gang.copies} asked for"
     if now < gang.copies:
-        return Line(Mark.WARN, "room", f"{text}. What has no room waits until GPUs are free")
-    return Line(Mark.OK, "room", text)
+        return Diagnostic(
+            Status.WARN, "room", f"{text}. What has no room waits until GPUs are free"
+        )
+    return Diagnostic(Status.OK, "room", text)
 
 
 def _remedy(largest: Domain) -> str:
@@ -236,7 +244,9 @@ def _is_of(pod: Body, plan: ServingPlan) -> bool:
     return named and namespace_of(pod) == plan.namespace
 
 
-def _usable(seen: Seen, need: Need, topology: TopologySpec | None) -> Sequence[Domain] | Unknown:
+def _usable(
+    seen: Snapshot, need: Requirements, topology: TopologySpec | None
+) -> Sequence[Domain] | Unknown:
     """List the HyperNodes that a gang may use; the whole cluster is one where nothing binds it."""
     if isinstance(seen.nodes, Unknown):
         return seen.nodes

@@ -8,8 +8,8 @@ from kthena_components.cluster.access import (
 )
 from kthena_components.cluster.capacity import judge_gpus, judge_nodes, judge_room
 from kthena_components.cluster.network import judge_network, judge_tiers
-from kthena_components.cluster.requirements import Need
-from kthena_components.cluster.snapshot import Line, Mark, Seen
+from kthena_components.cluster.requirements import Requirements
+from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status
 from kthena_components.cluster.stack_file import ReadStack
 from kthena_components.cluster.systems import (
     judge_controllers,
@@ -22,22 +22,22 @@ from kthena_components.cluster.systems import (
 _SHOWN = 3
 
 
-def judge_stack_file(stack: ReadStack | None) -> list[Line]:
+def judge_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
     """Say what an update of a stack would be refused for, whatever the cluster."""
     if stack is None:
         return []
-    found = [Line(Mark.FAIL, "stack", str(refusal)) for refusal in stack.refusals[:_SHOWN]]
+    found = [Diagnostic(Status.FAIL, "stack", str(refusal)) for refusal in stack.refusals[:_SHOWN]]
     more = len(stack.refusals) - _SHOWN
     if more > 0:
         text = f"{more} more: run `pulumi preview --stack {stack.need.stack}`"
-        found.append(Line(Mark.FAIL, "stack", text))
+        found.append(Diagnostic(Status.FAIL, "stack", text))
     if stack.renders:
         text = "its output is render, so an update writes files and does not touch this cluster"
-        found.append(Line(Mark.WARN, "stack", text))
+        found.append(Diagnostic(Status.WARN, "stack", text))
     return found
 
 
-def judge_cluster(seen: Seen, need: Need) -> list[Line]:
+def judge_cluster(seen: Snapshot, need: Requirements) -> list[Diagnostic]:
     """Judge a cluster by everything that is asked of it, in the order in which one mends it."""
     return [
         *judge_kubernetes(seen, need),

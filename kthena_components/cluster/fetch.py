@@ -20,10 +20,10 @@ from kthena_components.cluster.requirements import (
     SECRET,
     Body,
     Kind,
-    Need,
+    Requirements,
     Right,
 )
-from kthena_components.cluster.snapshot import Seen
+from kthena_components.cluster.snapshot import Snapshot
 from kthena_components.core.values.read import as_list, as_map
 from kthena_components.core.values.unknown import Unknown
 
@@ -40,10 +40,10 @@ _AT_ONCE = 8
 _SCHEMA = "#/components/schemas/"
 
 
-def examine(cluster: Cluster, version: str, need: Need) -> Seen:
+def fetch(cluster: Cluster, version: str, need: Requirements) -> Snapshot:
     """Read everything that is judged."""
     kinds = (POD_GROUP, QUEUE, HYPER_NODE, MODEL_SERVING)
-    return Seen(
+    return Snapshot(
         server=cluster.server,
         version=version,
         user=_user(cluster),
@@ -126,7 +126,7 @@ def _namespace(cluster: Cluster, name: str) -> bool | Unknown:
 
 
 def _secrets(
-    cluster: Cluster, need: Need
+    cluster: Cluster, need: Requirements
 ) -> dict[tuple[str, str], frozenset[str] | Unknown | None]:
     """Read the keys of Secrets. Their values are let go at once."""
     found: dict[tuple[str, str], frozenset[str] | Unknown | None] = {}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from kthena_components.cluster.capacity import cap_of, gangs
 from kthena_components.cluster.objects import accelerators, allocatable, known, name_of
-from kthena_components.cluster.requirements import HYPER_NODE, Need
-from kthena_components.cluster.snapshot import Line, Mark, Seen, serves
+from kthena_components.cluster.requirements import HYPER_NODE, Requirements
+from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.spec.model import TopologyMode, TopologySpec
 from kthena_components.core.topology.domains import Domain
@@ -16,39 +16,43 @@ from kthena_components.systems.volcano.view_hyper_node import read_hyper_nodes
 
 SUBJECT = "HyperNodes"
 _PLACE = re.compile(r"(?:hyper_nodes|manifests)\[([0-9]+)\]")
-_MARKS = {Level.MANDATORY: Mark.FAIL, Level.ADVISORY: Mark.WARN}
+_MARKS = {Level.MANDATORY: Status.FAIL, Level.ADVISORY: Status.WARN}
 _SHOWN = 3
 
 
-def judge_network(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Judge the tree by the rules of core/topology/tree.py, then which nodes are in it."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return
     domains = seen.domains(need.hyper_nodes)
     if isinstance(seen.hyper_nodes, Unknown):
-        yield Line(Mark.UNKNOWN, SUBJECT, f"not judged, because {seen.hyper_nodes.because}")
+        yield Diagnostic(Status.UNKNOWN, SUBJECT, f"not judged, because {seen.hyper_nodes.because}")
         return
     bodies = seen.all_hyper_nodes(need.hyper_nodes)
     if not bodies:
-        mark = Mark.FAIL if need.topology else Mark.WARN
+        mark = Status.FAIL if need.topology else Status.WARN
         text = "there are none, so a hard network topology binds nothing. Describe the racks in "
-        yield Line(mark, SUBJECT, f"{text}topology of the stack, or switch Volcano's discovery on")
+        yield Diagnostic(
+            mark, SUBJECT, f"{text}topology of the stack, or switch Volcano's discovery on"
+        )
         return
     told = list(_tree(seen, need))
     yield from told
     if isinstance(domains, Unknown):
-        yield Line(Mark.UNKNOWN, SUBJECT, f"which nodes they hold: {domains.because}")
+        yield Diagnostic(Status.UNKNOWN, SUBJECT, f"which nodes they hold: {domains.because}")
         return
     empty = [domain.name for domain in domains if not domain.nodes]
     if empty:
         text = f"{_some(empty)} hold{'s' if len(empty) == 1 else ''} no node of this cluster. "
-        yield Line(Mark.WARN, SUBJECT, f"{text}Compare their selectors with `kubectl get nodes`")
+        yield Diagnostic(
+            Status.WARN, SUBJECT, f"{text}Compare their selectors with `kubectl get nodes`"
+        )
     yield from _outside(seen, domains)
-    if not any(line.mark is Mark.FAIL for line in told):
-        yield Line(Mark.OK, SUBJECT, _tiers(domains))
+    if not any(line.mark is Status.FAIL for line in told):
+        yield Diagnostic(Status.OK, SUBJECT, _tiers(domains))
 
 
-def _tree(seen: Seen, need: Need) -> Iterator[Line]:
+def _tree(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     bodies = seen.all_hyper_nodes(need.hyper_nodes)
     read = read_hyper_nodes(bodies)
     names = [entry.name for entry in read.hyper_nodes]
@@ -60,15 +64,15 @@ def _tree(seen: Seen, need: Need) -> Iterator[Line]:
             yield _line(finding, [name_of(body) for body in bodies])
 
 
-def _line(finding: Finding, names: list[str]) -> Line:
+def _line(finding: Finding, names: list[str]) -> Diagnostic:
     found = _PLACE.match(finding.path)
     name = names[int(found[1])] if found else "HyperNodes"
     remedy = f". {finding.remedy[:1].upper()}{finding.remedy[1:]}" if finding.remedy else ""
     text = f"{name}: {finding.seen}{remedy} [{finding.rule}]"
-    return Line(_MARKS.get(finding.level, Mark.UNKNOWN), SUBJECT, text)
+    return Diagnostic(_MARKS.get(finding.level, Status.UNKNOWN), SUBJECT, text)
 
 
-def _outside(seen: Seen, domains: list[Domain]) -> Iterator[Line]:
+def _outside(seen: Snapshot, domains: list[Domain]) -> Iterator[Diagnostic]:
     """Name nodes with GPUs that are in no HyperNode: a hard topology never uses them."""
     inside = frozenset[str]().union(*(domain.nodes for domain in domains))
     gpus = [name_of(node) for node in known(seen.nodes) if accelerators(allocatable(node))]
@@ -76,7 +80,7 @@ def _outside(seen: Seen, domains: list[Domain]) -> Iterator[Line]:
     if out:
         text = f"{len(out)} of {count_of(len(gpus), 'node')} with GPUs, {_some(out)}, "
         text += f"{'is' if len(out) == 1 else 'are'} in none, and no hard topology uses them. "
-        yield Line(Mark.WARN, SUBJECT, f"{text}Add them to the HyperNode of their rack")
+        yield Diagnostic(Status.WARN, SUBJECT, f"{text}Add them to the HyperNode of their rack")
 
 
 def _tiers(domains: list[Domain]) -> str:
@@ -89,7 +93,7 @@ def _tiers(domains: list[Domain]) -> str:
     return ", ".join(told)
 
 
-def judge_tiers(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_tiers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say when a topology names a tier that binds nothing, or one that nothing has."""
     domains = seen.domains(need.hyper_nodes)
     if isinstance(domains, Unknown) or not domains:
@@ -100,7 +104,7 @@ def judge_tiers(seen: Seen, need: Need) -> Iterator[Line]:
             if topology is not None and topology.mode is TopologyMode.HARD:
                 said = _tier(topology, domains)
                 if said:
-                    yield Line(Mark.FAIL, "topology", f"{gang.title} {said}")
+                    yield Diagnostic(Status.FAIL, "topology", f"{gang.title} {said}")
 
 
 def _tier(topology: TopologySpec, domains: list[Domain]) -> str | None:

@@ -67,7 +67,7 @@ class SecretKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Requirements:
     """What is asked of a cluster."""
 
     stack: str | None = None
@@ -105,20 +105,24 @@ class Need:
         return sorted(found | (reads if "native" in self.backends else set()))
 
 
-def need_of_backends(namespace: str, backends: Iterable[str] = MADE_BY) -> Need:
+def requirements_of_backends(namespace: str, backends: Iterable[str] = MADE_BY) -> Requirements:
     """Ask what either backend needs, without a stack."""
     kinds = {(namespace, kind) for backend in backends for kind in MADE_BY[backend]}
-    return Need(namespaces=(namespace,), kinds=frozenset(kinds), backends=frozenset(backends))
+    return Requirements(
+        namespaces=(namespace,), kinds=frozenset(kinds), backends=frozenset(backends)
+    )
 
 
-def need_of_stack(stack: str, spec: StackSpec, servings: Iterable[Compiled]) -> Need:
+def requirements_of_stack(
+    stack: str, spec: StackSpec, servings: Iterable[Compiled]
+) -> Requirements:
     """Ask what the servings of a stack need that the stack does not make itself."""
     compiled = list(servings)
     plans = tuple(one.plan for one in compiled)
     made = {(secret.namespace, secret.name) for secret in spec.secrets}
     taken = {key for plan in plans for key in _secrets(plan)}
     queues = {plan.queue or DEFAULT for plan in plans if plan.gang}
-    return Need(
+    return Requirements(
         stack=stack,
         backends=frozenset(plan.backend for plan in plans),
         namespaces=tuple(

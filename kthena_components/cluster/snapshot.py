@@ -14,7 +14,7 @@ from kthena_components.core.topology.domains import Domain, read_domains
 from kthena_components.core.values.unknown import Unknown
 
 
-class Mark(StrEnum):
+class Status(StrEnum):
     """How a line ends up."""
 
     OK = "ok"
@@ -27,17 +27,17 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Diagnostic:
     """One thing that was looked at."""
 
-    mark: Mark
+    mark: Status
     subject: str
     text: str
     """What was seen with numbers, and what to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
-class Seen:
+class Snapshot:
     """Everything that is judged. What could not be read is Unknown, with the reason."""
 
     server: str
@@ -81,17 +81,17 @@ class Seen:
         return list(named.values())
 
 
-def serves(seen: Seen, kind: Kind) -> bool:
+def serves(seen: Snapshot, kind: Kind) -> bool:
     """Tell whether the cluster knows a kind in our version of it."""
     return kind[1] in seen.served.get(kind[0], ())
 
 
-def render_lines(lines: Sequence[Line]) -> str:
+def render_lines(lines: Sequence[Diagnostic]) -> str:
     """Write one line for each thing."""
     rows = [[line.mark, line.subject, line.text] for line in lines]
     return tabulate(rows, tablefmt="plain", disable_numparse=True)
 
 
-def exit_status(lines: Sequence[Line]) -> int:
+def exit_status(lines: Sequence[Diagnostic]) -> int:
     """Give 1 when something failed, or else 0."""
-    return int(any(line.mark is Mark.FAIL for line in lines))
+    return int(any(line.mark is Status.FAIL for line in lines))

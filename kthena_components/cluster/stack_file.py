@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.cluster.kubeconfig import anchored, programs_of
-from kthena_components.cluster.requirements import Need, need_of_stack
+from kthena_components.cluster.requirements import Requirements, requirements_of_stack
 from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.plan.stack import (
@@ -36,7 +36,7 @@ class StackFileError(Exception):
 class ReadStack:
     """A stack, and what was found in it."""
 
-    need: Need
+    need: Requirements
     spec: StackSpec
     file: str
     """Its path, from the project's folder."""
@@ -74,7 +74,7 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
         except SpecError as error:
             findings += [finding.under(f"servings[{index}]") for finding in error.findings]
     refusals = [config.located(f) for f in findings if f.level is Level.MANDATORY]
-    need = need_of_stack(stack, spec, compiled)
+    need = requirements_of_stack(stack, spec, compiled)
     return ReadStack(need=need, spec=spec, refusals=tuple(refusals), file=config.file)
 
 

@@ -20,9 +20,9 @@ from kthena_components.cluster.requirements import (
     POD_GROUP,
     QUEUE,
     Kind,
-    Need,
+    Requirements,
 )
-from kthena_components.cluster.snapshot import Line, Mark, Seen, serves
+from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import count_of
 from kthena_components.core.spec.model import KthenaVersion
 from kthena_components.core.values.read import as_list, as_map
@@ -40,65 +40,65 @@ _SUB_GROUPS: Field = ("spec", "subGroupPolicy")
 _ROLE_BUDGET: Field = ("spec", "template", "roles", "maxUnavailable")
 
 
-def judge_kubernetes(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_kubernetes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say who answers, and whether Kubernetes is new enough."""
     text = f"{seen.server} answers {seen.user}: Kubernetes {seen.version}"
     found = re.match(r"v?(\d+)\.(\d+)", seen.version)
     if found and (int(found[1]), int(found[2])) < OLDEST_KUBERNETES and "native" in need.backends:
         text += ", but the native backend needs 1.28. Update it, or use kthena"
-        yield Line(Mark.FAIL, "cluster", text)
+        yield Diagnostic(Status.FAIL, "cluster", text)
     else:
-        yield Line(Mark.OK, "cluster", text)
+        yield Diagnostic(Status.OK, "cluster", text)
 
 
-def judge_volcano(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_volcano(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say whether Volcano's kinds are there as we write them."""
     if not need.volcano:
         return
     missing = [kind for kind in (POD_GROUP, QUEUE) if not serves(seen, kind)]
     has_tree = serves(seen, HYPER_NODE)
     if missing:
-        yield Line(Mark.FAIL, "volcano", f"{_lacks(seen, missing)}. {INSTALL_VOLCANO}")
+        yield Diagnostic(Status.FAIL, "volcano", f"{_lacks(seen, missing)}. {INSTALL_VOLCANO}")
         return
     fields = _has(seen, POD_GROUP, _SUB_GROUPS)
     if fields is False:
         text = "PodGroup has no subGroupPolicy, so this Volcano is older than 1.14 and engines are "
-        yield Line(Mark.FAIL, "volcano", f"{text}not held together. {INSTALL_VOLCANO}")
+        yield Diagnostic(Status.FAIL, "volcano", f"{text}not held together. {INSTALL_VOLCANO}")
     elif not has_tree:
-        mark = Mark.FAIL if need.topology or need.hyper_nodes else Mark.WARN
+        mark = Status.FAIL if need.topology or need.hyper_nodes else Status.WARN
         text = f"{_lacks(seen, [HYPER_NODE])}, so no network topology can be asked for"
-        yield Line(mark, "volcano", f"{text}. {INSTALL_VOLCANO}")
+        yield Diagnostic(mark, "volcano", f"{text}. {INSTALL_VOLCANO}")
     elif isinstance(fields, Unknown):
-        yield Line(Mark.UNKNOWN, "volcano", f"its version cannot be told: {fields.because}")
+        yield Diagnostic(Status.UNKNOWN, "volcano", f"its version cannot be told: {fields.because}")
     else:
         text = "PodGroup and Queue v1beta1, HyperNode v1alpha1: Volcano 1.14 or later"
-        yield Line(Mark.OK, "volcano", text)
+        yield Diagnostic(Status.OK, "volcano", text)
 
 
-def judge_kthena(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_kthena(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say whether ModelServings are there as we write them."""
     if "kthena" not in need.backends:
         return
     if not serves(seen, MODEL_SERVING):
-        mark = Mark.FAIL if need.stack else Mark.WARN
+        mark = Status.FAIL if need.stack else Status.WARN
         instead = "use backend: native" if need.stack else "use backend native alone"
         text = f"{_lacks(seen, [MODEL_SERVING])}. {INSTALL_KTHENA}, or {instead}"
-        yield Line(mark, "kthena", text)
+        yield Diagnostic(mark, "kthena", text)
         return
     newest = _has(seen, MODEL_SERVING, _ROLE_BUDGET)
     newer = [p.name for p in need.plans if p.kthena_version == KthenaVersion.V1_0]
     if isinstance(newest, Unknown):
-        yield Line(Mark.UNKNOWN, "kthena", f"its version cannot be told: {newest.because}")
+        yield Diagnostic(Status.UNKNOWN, "kthena", f"its version cannot be told: {newest.because}")
     elif newest:
-        yield Line(Mark.OK, "kthena", "ModelServing v1alpha1: Kthena 1.0 or later")
+        yield Diagnostic(Status.OK, "kthena", "ModelServing v1alpha1: Kthena 1.0 or later")
     else:
         text = "ModelServing has no roles[].maxUnavailable, so this Kthena is older than 1.0"
         whose = f", but {', '.join(newer)} would be written for 1.0" if newer else ""
         remedy = "Write kthena_version, or update Kthena with its CRDs"
-        yield Line(Mark.WARN, "kthena", f"{text}{whose}. {remedy}")
+        yield Diagnostic(Status.WARN, "kthena", f"{text}{whose}. {remedy}")
 
 
-def _lacks(seen: Seen, kinds: list[Kind]) -> str:
+def _lacks(seen: Snapshot, kinds: list[Kind]) -> str:
     """Say which kinds are missing, and in which other versions they are there."""
     told = []
     for api_version, name in kinds:
@@ -110,7 +110,7 @@ def _lacks(seen: Seen, kinds: list[Kind]) -> str:
     return f"the cluster has no {' and no '.join(told)}"
 
 
-def _has(seen: Seen, kind: Kind, path: Field) -> bool | Unknown:
+def _has(seen: Snapshot, kind: Kind, path: Field) -> bool | Unknown:
     """Tell whether a published schema has a field."""
     schema = seen.schemas.get(kind, Unknown("its schema was not published"))
     if isinstance(schema, Unknown):
@@ -133,14 +133,14 @@ class Controller:
     label: tuple[str, str]
     """Of its Deployment."""
     leases: tuple[str, ...]
-    evidence: Callable[[Seen], str | None]
+    evidence: Callable[[Snapshot], str | None]
     """What only it can have written; None when there is nothing."""
-    silence: Callable[[Seen], str | None]
+    silence: Callable[[Snapshot], str | None]
     """What it should have written long ago; None when there is nothing."""
 
 
-def _queue_status(key: str, said: str) -> Callable[[Seen], str | None]:
-    def look(seen: Seen) -> str | None:
+def _queue_status(key: str, said: str) -> Callable[[Snapshot], str | None]:
+    def look(seen: Snapshot) -> str | None:
         queues = (body for body in known(seen.queues) if name_of(body) == "default")
         return said if any(key in status_of(body) for body in queues) else None
 
@@ -151,33 +151,33 @@ def _has_status(body: Body) -> bool:
     return bool(status_of(body).get("observedGeneration") or status_of(body).get("conditions"))
 
 
-def _served(seen: Seen) -> str | None:
+def _served(seen: Snapshot) -> str | None:
     told = [title_of(body) for body in known(seen.model_servings) if _has_status(body)]
     return f"ModelServing {told[0]} has a status" if told else None
 
 
-def _unserved(seen: Seen) -> str | None:
+def _unserved(seen: Snapshot) -> str | None:
     for body in known(seen.model_servings):
         if as_map(body.get("spec")).get("replicas") and not _has_status(body) and _old(body, seen):
             return f"ModelServing {title_of(body)} has no status"
     return None
 
 
-def _unscheduled(seen: Seen) -> str | None:
+def _unscheduled(seen: Snapshot) -> str | None:
     for body in known(seen.pod_groups):
         if not status_of(body).get("phase") and _old(body, seen):
             return f"PodGroup {title_of(body)} has no phase"
     return None
 
 
-def _closed(seen: Seen) -> str | None:
+def _closed(seen: Snapshot) -> str | None:
     for body in known(seen.queues):
         if not status_of(body).get("state") and _old(body, seen) and name_of(body) != "root":
             return f"Queue {name_of(body)} has no state"
     return None
 
 
-def _old(body: Body, seen: Seen) -> bool:
+def _old(body: Body, seen: Snapshot) -> bool:
     made = _time(as_map(body.get("metadata")).get("creationTimestamp"))
     return made is not None and seen.now - made > SILENCE
 
@@ -198,7 +198,7 @@ KTHENA = Controller(
 )  # fmt: skip
 
 
-def judge_controllers(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_controllers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say whether the programs run, as far as a cluster shows it."""
     volcano = need.volcano and serves(seen, POD_GROUP)
     for wanted, controller in (
@@ -210,7 +210,7 @@ def judge_controllers(seen: Seen, need: Need) -> Iterator[Line]:
             yield judge_controller(seen, controller)
 
 
-def judge_controller(seen: Seen, controller: Controller) -> Line:
+def judge_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
     """Look for a Deployment, a Lease, and what the program alone writes, in this order."""
     key, value = controller.label
     for body in known(seen.deployments):
@@ -220,24 +220,24 @@ def judge_controller(seen: Seen, controller: Controller) -> Line:
     seconds = int(SILENCE.total_seconds())
     if silence:
         text = f"does not seem to run: {silence} after more than {seconds} s. Start it"
-        return Line(Mark.FAIL, controller.title, text)
+        return Diagnostic(Status.FAIL, controller.title, text)
     for lease in known(seen.leases):
         renewed = _time(as_map(lease.get("spec")).get("renewTime"))
         if name_of(lease) in controller.leases and renewed is not None:
             age = int((seen.now - renewed).total_seconds())
             if seen.now - renewed > SILENCE:
                 text = f"has not renewed its Lease {title_of(lease)} for {age} s. Start it"
-                return Line(Mark.FAIL, controller.title, text)
+                return Diagnostic(Status.FAIL, controller.title, text)
             text = f"has renewed its Lease {title_of(lease)} {max(age, 0)} s ago"
-            return Line(Mark.OK, controller.title, text)
+            return Diagnostic(Status.OK, controller.title, text)
     none = seen.deployments.because if isinstance(seen.deployments, Unknown) else (
         f"no Deployment has the label {key}={value}")  # fmt: skip
     if evidence:
-        return Line(Mark.OK, controller.title, f"has run here: {evidence}; {none}")
-    return Line(Mark.UNKNOWN, controller.title, f"whether it runs cannot be told: {none}")
+        return Diagnostic(Status.OK, controller.title, f"has run here: {evidence}; {none}")
+    return Diagnostic(Status.UNKNOWN, controller.title, f"whether it runs cannot be told: {none}")
 
 
-def _deployment(body: Body, controller: Controller) -> Line:
+def _deployment(body: Body, controller: Controller) -> Diagnostic:
     wanted = int(as_map(body.get("spec")).get("replicas", 1) or 0)
     ready = int(status_of(body).get("readyReplicas") or 0)
     text = f"Deployment {title_of(body)} has {ready} of {count_of(wanted, 'pod')} ready"
@@ -245,8 +245,8 @@ def _deployment(body: Body, controller: Controller) -> Line:
     images = [str(as_map(c).get("image", "")) for c in as_list(template.get("containers"))]
     text += f", image {images[0].rpartition('/')[2]}" if images else ""
     if ready:
-        return Line(Mark.OK, controller.title, text)
-    return Line(Mark.FAIL, controller.title, f"{text}. See `kubectl describe` of it")
+        return Diagnostic(Status.OK, controller.title, text)
+    return Diagnostic(Status.FAIL, controller.title, f"{text}. See `kubectl describe` of it")
 
 
 def _time(text: object) -> datetime | None:
@@ -256,26 +256,26 @@ def _time(text: object) -> datetime | None:
         return None
 
 
-def judge_scheduler_config(seen: Seen, need: Need) -> Iterator[Line]:
+def judge_scheduler_config(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     """Say whether the scheduler heeds network topologies at all."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return
     config, subject = seen.scheduler_config, "scheduler config"
-    bad = Mark.FAIL if need.topology else Mark.WARN
+    bad = Status.FAIL if need.topology else Status.WARN
     if isinstance(config, Unknown):
-        yield Line(Mark.UNKNOWN, subject, f"cannot be told, because {config.because}")
+        yield Diagnostic(Status.UNKNOWN, subject, f"cannot be told, because {config.because}")
     elif config is None:
         text = "there is no ConfigMap volcano-system/volcano-scheduler-configmap, so whether "
-        yield Line(Mark.UNKNOWN, subject, f"{text}the plugin {PLUGIN} is on cannot be told")
+        yield Diagnostic(Status.UNKNOWN, subject, f"{text}the plugin {PLUGIN} is on cannot be told")
     elif (plugins := _plugins(config)) is None:
         text = f"{title_of(config)} holds no scheduler config that can be read. Write its tiers"
-        yield Line(bad, subject, text)
+        yield Diagnostic(bad, subject, text)
     elif PLUGIN in plugins:
-        yield Line(Mark.OK, subject, f"{title_of(config)} has the plugin {PLUGIN}")
+        yield Diagnostic(Status.OK, subject, f"{title_of(config)} has the plugin {PLUGIN}")
     else:
         text = f"{title_of(config)} has no plugin {PLUGIN}, so even a hard network topology is "
         text += f"ignored without a word. Add `- name: {PLUGIN}` to its plugins"
-        yield Line(bad, subject, text)
+        yield Diagnostic(bad, subject, text)
 
 
 def _plugins(config: Body) -> set[str] | None:

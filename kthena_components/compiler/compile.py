@@ -32,7 +32,7 @@ from kthena_components.core.spec.model import (
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
-from kthena_components.judge.waivers import fixed, listed, waive
+from kthena_components.judge.waivers import listed, unwaivable, waive
 from kthena_components.systems.kthena import emit as kthena
 from kthena_components.systems.kthena import limits as kthena_limits
 from kthena_components.systems.native import emit as native
@@ -158,7 +158,7 @@ def _waived(
 
     firm = {finding.rule for finding in findings if finding.level is Level.MANDATORY}
     stated = [entry for entry in listed(waivers) if entry.rule not in firm]
-    told = [fixed(entry) for entry in listed(waivers) if entry.rule in firm]
+    told = [unwaivable(entry) for entry in listed(waivers) if entry.rule in firm]
     manifests, found = annotate(manifests, stated)
     return [*waive(judged, stated, today, elsewhere=found), *told], manifests
 

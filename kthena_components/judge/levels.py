@@ -25,7 +25,7 @@ NEWEST = KTHENA_VERSIONS[-1]
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
 
 
-class Weight(StrEnum):
+class LevelOverride(StrEnum):
     """What may be said of a rule."""
 
     MANDATORY = "mandatory"
@@ -42,7 +42,7 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
     "levels": {
         "type": "object",
         "description": "Level of a rule, or of all others (*), in place of the environment's.",
-        "additionalProperties": {"type": "string", "enum": list(Weight)},
+        "additionalProperties": {"type": "string", "enum": list(LevelOverride)},
     },
     "kthenaVersion": {
         "type": "string",
@@ -74,7 +74,7 @@ class SettingError(ValueError):
 class Levels:
     """The weight of each rule; a rule that is not named keeps the level of its findings."""
 
-    weights: Mapping[str, Weight] = field(default_factory=dict)
+    weights: Mapping[str, LevelOverride] = field(default_factory=dict)
 
     def apply(self, findings: Iterable[Finding]) -> list[Finding]:
         """Weigh findings. Disabled rules say nothing; what is unknown or waived stays so.
@@ -85,7 +85,7 @@ class Levels:
         for finding in findings:
             other = None if finding.rule == RULE_FAULT else self.weights.get(DEFAULT)
             weight = self.weights.get(finding.rule, other)
-            if weight is Weight.DISABLED:
+            if weight is LevelOverride.DISABLED:
                 continue
             if weight is not None and finding.level not in _UNWEIGHED:
                 finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, weighed
@@ -125,11 +125,13 @@ def environment_levels(environment: str) -> Levels:
 
 
 @cache
-def _table() -> Mapping[str, Mapping[str, Weight]]:
+def _table() -> Mapping[str, Mapping[str, LevelOverride]]:
     """Read the weight of each rule by environment."""
     text = resources.files(__package__).joinpath("levels.json").read_text(encoding="utf-8")
     rows: dict[str, dict[str, str]] = json.loads(text)
-    return {rule: {key: Weight(word) for key, word in row.items()} for rule, row in rows.items()}
+    return {
+        rule: {key: LevelOverride(word) for key, word in row.items()} for rule, row in rows.items()
+    }
 
 
 def parse_levels(stated: object) -> Levels:
@@ -146,10 +148,10 @@ def parse_levels(stated: object) -> Levels:
             close = nearest(str(rule), known)
             meant = f"write '{close}'" if close else "'check --rules' lists those that there are"
             raise SettingError(f"there is no rule '{rule}'; {meant}")
-        if not isinstance(weight, str) or weight not in set(Weight):
-            known_weights = ", ".join(Weight)
+        if not isinstance(weight, str) or weight not in set(LevelOverride):
+            known_weights = ", ".join(LevelOverride)
             raise SettingError(f"'{rule}' is {_shown(weight)}; known: {known_weights}")
-        weights[str(rule)] = Weight(weight)
+        weights[str(rule)] = LevelOverride(weight)
     return Levels(weights=weights)
 
 

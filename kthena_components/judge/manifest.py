@@ -7,9 +7,9 @@ module of rules in core/checks, and one row here.
 from dataclasses import replace
 from datetime import date
 
-from kthena_components.core.facts.context import NOWHERE, Surroundings, place, stated_shape
+from kthena_components.core.facts.context import NO_CONTEXT, Context, place, stated_shape
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.facts.totals import Held, held_by
+from kthena_components.core.facts.totals import GpuDemand, gpu_demand
 from kthena_components.core.findings import READING, RULE_FAULT, Finding, fault, judged, rule_name
 from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.kinds import MODEL_SERVING
@@ -87,7 +87,7 @@ _RUNTIMES = frozenset((KSERVE, kind) for kind in RUNTIMES)
 
 
 def read_manifest(
-    body: Body, path: str = "", *, around: Surroundings = NOWHERE
+    body: Body, path: str = "", *, around: Context = NO_CONTEXT
 ) -> ServingFacts | None:
     """Read the facts of a manifest of any kind that is known; None for the others.
 
@@ -105,7 +105,7 @@ def read_manifest(
 
 
 def _shaped(
-    engine: EngineFacts, shape: ModelShape | Unknown | None, around: Surroundings
+    engine: EngineFacts, shape: ModelShape | Unknown | None, around: Context
 ) -> EngineFacts:
     """Add the shape of its model to an engine that has no pod template to say it."""
     entry, command = engine.entry, engine.entry.command
@@ -131,7 +131,7 @@ def judge_manifest(
     body: Body,
     path: str = "",
     *,
-    around: Surroundings = NOWHERE,
+    around: Context = NO_CONTEXT,
     today: date | None = None,
     kthena_version: str = NEWEST,
 ) -> list[Finding]:
@@ -150,10 +150,10 @@ def judge_manifest(
 def judge_and_count(
     body: Body,
     path: str = "",
-    around: Surroundings = NOWHERE,
+    around: Context = NO_CONTEXT,
     today: date | None = None,
     kthena_version: str = NEWEST,
-) -> tuple[list[Finding], Held | None]:
+) -> tuple[list[Finding], GpuDemand | None]:
     """Judge one manifest, and count the accelerators of pods that do not stand in it."""
     kind = group_kind(body)
     system = _BY_KIND.get(kind)
@@ -165,7 +165,7 @@ def judge_and_count(
         if facts is not None:
             findings = run_checks(facts)
             counted = kind not in MAKERS and kind not in _RUNTIMES
-            held = held_by(facts) if counted else None
+            held = gpu_demand(facts) if counted else None
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it all the same
         findings.append(fault(READING, error))
     if system.judge is not None:
@@ -196,10 +196,10 @@ def judged_elsewhere(body: Body) -> frozenset[str]:
     return stack_rule_names().union(shared)
 
 
-def read_held(body: Body) -> Held | None:
+def read_held(body: Body) -> GpuDemand | None:
     """Count the accelerators of an object whose pods do not stand in it as templates."""
     kind = group_kind(body)
     if kind in MAKERS or kind in _RUNTIMES:
         return None
     facts = read_manifest(body)
-    return None if facts is None else held_by(facts)
+    return None if facts is None else gpu_demand(facts)

@@ -5,9 +5,9 @@ They are read in one pass. Nothing in a manifest makes the reading raise.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from kthena_components.core.facts.totals import Held
+from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.kinds import JOB, MODEL_SERVING
-from kthena_components.core.objects.object import Entry, Kind, Pods
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.stack import Stack, read_stack
 from kthena_components.systems.kthena.pods import pods_of_roles
 from kthena_components.systems.kubernetes.pods import (
@@ -22,7 +22,7 @@ from kthena_components.systems.matrixinfer.facts import MODEL_INFERS
 from kthena_components.systems.ray.pods import CLUSTERS, pods_of_cluster
 from kthena_components.systems.volcano.pods import pods_of_tasks
 
-MAKERS: Mapping[Kind, Callable[[Entry], Iterator[Pods]]] = {
+MAKERS: Mapping[GroupKind, Callable[[Object], Iterator[PodSet]]] = {
     ("", "Pod"): pods_of_pod,
     ("apps", "Deployment"): pods_of_copies,
     ("apps", "StatefulSet"): pods_of_copies,
@@ -58,7 +58,7 @@ CLUSTER_WIDE = frozenset(
 def read_objects(
     manifests: Sequence[object],
     paths: Sequence[str],
-    held: Mapping[int, Held] | None = None,
+    held: Mapping[int, GpuDemand] | None = None,
     *,
     complete: bool = True,
 ) -> Stack:

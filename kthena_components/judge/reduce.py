@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.objects.object import Kind
+from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.values.read import identity, mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.objects import MAKERS
@@ -79,7 +79,7 @@ def _inference(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {"spec": {"predictor": {"workerSpec": {}}} if worker is not None else {}}
 
 
-_CONTENT: dict[Kind, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+_CONTENT: dict[GroupKind, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     **dict.fromkeys(MAKERS, _pod),
     ("", "Service"): _service,
     ("", "Node"): _status,

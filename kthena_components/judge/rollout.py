@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
-from kthena_components.core.objects.object import Entry, Kind, Pods
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import count, first_gap, gap_of, mapping
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, first_unknown, mapping, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kubernetes.stack_gpus import gpus_asked, gpus_of_pods
 from kthena_components.systems.lws.pods import DISAGGREGATED, LWS
 from kthena_components.systems.lws.view import is_budget, read_sets, scaled
 from kthena_components.systems.matrixinfer.facts import MODEL_INFERS
 
-_DEPLOYMENT: Kind = ("apps", "Deployment")
-_INFERENCE_SERVICE: Kind = ("serving.kserve.io", "InferenceService")
+_DEPLOYMENT: GroupKind = ("apps", "Deployment")
+_INFERENCE_SERVICE: GroupKind = ("serving.kserve.io", "InferenceService")
 _QUARTER = "25%"
 
 
@@ -25,7 +25,7 @@ _QUARTER = "25%"
 class _Rollout:
     """How one set of equal replicas is updated."""
 
-    entry: Entry
+    entry: Object
     path: str
     """Where its pods stand: their paths begin with it."""
     at: str
@@ -53,7 +53,7 @@ def surge_needs_spare_gpus(stack: Stack, budget: int) -> Iterator[Finding]:
     used, _ = gpus_asked(stack)
     if used > budget:
         return
-    pods: dict[tuple[int, str], list[Pods]] = {}
+    pods: dict[tuple[int, str], list[PodSet]] = {}
     for item in stack.pods:
         group, inside, _ = item.path.partition(".leaderWorkerTemplate.")
         for path in {"", f"{group}." if inside else ""}:
@@ -104,13 +104,15 @@ def _rolling(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping(mapping(spec.get("rolloutStrategy")).get("rollingUpdateConfiguration"))
 
 
-def _judge(rollout: _Rollout, pods: list[Pods], used: int, budget: int) -> Iterator[Finding]:
+def _judge(rollout: _Rollout, pods: list[PodSet], used: int, budget: int) -> Iterator[Finding]:
     at, rule = rollout.entry.at(f"{rollout.at}.maxSurge"), "surge-needs-spare-gpus"
     gpus, replicas = total([gpus_of_pods(item) for item in pods]), rollout.replicas
     if gpus == 0 or not replicas or (isinstance(replicas, int) and replicas < 0):
         return
     stated = rollout.strategy.get("maxUnavailable"), rollout.strategy.get("maxSurge")
-    if gap := first_gap(gpus, replicas, *stated) or gap_of(rollout.entry.spec.get("strategy")):
+    if gap := first_unknown(gpus, replicas, *stated) or unknown_in(
+        rollout.entry.spec.get("strategy")
+    ):
         yield not_checked(at, gap, rule)
         return
     down, up = (u if s is None else s for s, u in zip(stated, rollout.usual, strict=True))
@@ -118,7 +120,7 @@ def _judge(rollout: _Rollout, pods: list[Pods], used: int, budget: int) -> Itera
         more, fewer = scaled(up, replicas, 0, up=True), scaled(down, replicas, 0, up=False)
         needed = gpus // replicas * more
         if more and used + needed > budget:
-            surge = "is not stated, which is 25%" if stated[1] is None else f"is {show(up)}"
+            surge = "is not stated, which is 25%" if stated[1] is None else f"is {display(up)}"
             extra = f"{surge}, and adds {count_of(more, 'replica')} of {gpus // replicas} GPUs"
             yield _short(at, extra, used + needed, budget, stuck=fewer == 0)
 

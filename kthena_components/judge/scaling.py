@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, not_checked
-from kthena_components.core.objects.object import Entry, Kind
+from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.objects.stack import Key, Stack
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, mapping
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping
 from kthena_components.systems.lws.pods import DISAGGREGATED
 from kthena_components.systems.matrixinfer.facts import MODEL_INFERS
 
-HPA: Kind = ("autoscaling", "HorizontalPodAutoscaler")
-SCALED_OBJECT: Kind = ("keda.sh", "ScaledObject")
-INFERENCE_SERVICE: Kind = ("serving.kserve.io", "InferenceService")
+HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
+SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
+INFERENCE_SERVICE: GroupKind = ("serving.kserve.io", "InferenceService")
 _UNSCALABLE = dict.fromkeys((*MODEL_INFERS, DISAGGREGATED), "has no scale subresource")
 _RULE = "autoscaler-conflict"
 
@@ -23,8 +23,8 @@ _RULE = "autoscaler-conflict"
 class _Target:
     """What an autoscaler scales."""
 
-    scaler: Entry
-    kind: Kind
+    scaler: Object
+    kind: GroupKind
     name: str
     namespace: str
 
@@ -48,7 +48,7 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
     matrixinfer-ai/matrixinfer config/crd (no scale subresource).
     """
-    first: dict[tuple[Kind, Key], Entry] = {}
+    first: dict[tuple[GroupKind, Key], Object] = {}
     for target in _targets(stack):
         if isinstance(target, Finding):
             yield target
@@ -58,7 +58,8 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
         why = _why_not(stack, target)
         if other is not target.scaler:
             seen = (
-                f"is {_shown(target)}, which the {other.kind} {show(other.name)} scales too, and "
+                f"is {_shown(target)}, which the {other.kind} {display(other.name)} "
+                "scales too, and "
             )
             seen += "each would undo what the other does"
             yield _conflict(target.path, seen, "keep one of the two")
@@ -68,7 +69,7 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
 
 
 def _shown(target: _Target) -> str:
-    return f"the {target.kind[1]} {show(target.name)}"
+    return f"the {target.kind[1]} {display(target.name)}"
 
 
 def _conflict(path: str, seen: str, remedy: str) -> Finding:
@@ -82,7 +83,7 @@ def _targets(stack: Stack) -> Iterator[_Target | Finding]:
             usual = ("apps/v1", "Deployment") if scaler_kind == SCALED_OBJECT else (None, None)
             version, kind = target.get("apiVersion", usual[0]), target.get("kind", usual[1])
             name, namespace = target.get("name"), entry.namespace
-            if gap := first_gap(version, kind, name, namespace):
+            if gap := first_unknown(version, kind, name, namespace):
                 yield not_checked(entry.at("spec.scaleTargetRef"), gap, _RULE)
             elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
                 group = str(version).partition("/")[0] if "/" in str(version) else ""
@@ -108,5 +109,5 @@ def _why_not(stack: Stack, target: _Target) -> str:
     return ""
 
 
-def _nodes(entry: Entry | None) -> bool:
+def _nodes(entry: Object | None) -> bool:
     return entry is not None and mapping(entry.spec.get("predictor")).get("workerSpec") is not None

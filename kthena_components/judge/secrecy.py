@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
-from kthena_components.core.values.unknown import LATE_OPEN, is_late
+from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
 SECRET = "[secret]"  # noqa: S105 - what stands in place of one, as in Pulumi's own messages
 SIGNATURE = "4dabf18193072939515e22adb298388d"
@@ -84,7 +84,7 @@ def _shape(value: Any) -> Any:
 
 
 def _is_unknown(value: object) -> bool:
-    return is_late(value) and LATE_OPEN not in str(value)
+    return is_unresolved(value) and OUTPUT_OPEN not in str(value)
 
 
 def _words(text: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from datetime import date
 from typing import Any
 
-from kthena_components.core.facts.context import Surroundings, gather, place
+from kthena_components.core.facts.context import Context, gather, place
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.judge.manifest import has_rules, judge_manifest, judged_elsewhere, read_held
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.systems.native.facts import read_group
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 4096
 """Characters of the longest name by which a caller knows an object."""
 
 
-def judge_together(
+def judge_stack(
     bodies: Bodies,
     today: date | None = None,
     *,
@@ -40,7 +40,7 @@ def judge_together(
         budget: How many accelerators they may ask for; no limit if left out.
         gpu_types: Resources and products of accelerators that they may ask for; any if left out.
     """
-    around = Surroundings(config_maps=gather(bodies.values()))
+    around = Context(config_maps=gather(bodies.values()))
     findings = list(judged(_grouped, bodies, around, name=READING_ALL))
     findings += judged(_compared, bodies, budget, gpu_types, name=READING_ALL)
     findings += judged(_with_config_maps, bodies, around, name=READING_ALL)
@@ -52,7 +52,7 @@ def judge_together(
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
 
 
-def _grouped(bodies: Bodies, around: Surroundings) -> Iterator[Finding]:
+def _grouped(bodies: Bodies, around: Context) -> Iterator[Finding]:
     """Judge engines of several objects."""
     known = {name: place(body, around) for name, body in bodies.items()}
     for facts in read_group(known.values(), list(known)):
@@ -61,7 +61,7 @@ def _grouped(bodies: Bodies, around: Surroundings) -> Iterator[Finding]:
 
 def _compared(bodies: Bodies, budget: int | None, gpu_types: Sequence[str]) -> list[Finding]:
     held = {i: held for i, body in enumerate(bodies.values()) if (held := read_held(body))}
-    return judge_stack(
+    return compare_objects(
         list(bodies.values()),
         list(bodies),
         held=held,
@@ -71,7 +71,7 @@ def _compared(bodies: Bodies, budget: int | None, gpu_types: Sequence[str]) -> l
     )
 
 
-def _with_config_maps(bodies: Bodies, around: Surroundings) -> Iterator[Finding]:
+def _with_config_maps(bodies: Bodies, around: Context) -> Iterator[Finding]:
     """Judge once more what takes something from a ConfigMap among the objects."""
     for name, body in bodies.items() if around.config_maps else ():
         if _REFERS.search(json.dumps(body, default=str)):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from kthena_components.core.facts.totals import Held
+from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding, judged, once_each, tidy
 from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP, QUEUE
-from kthena_components.core.objects.object import Kind
+from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.stack import Stack
 from kthena_components.judge.objects import MAKERS, read_objects
 from kthena_components.judge.rollout import surge_needs_spare_gpus
@@ -46,7 +46,7 @@ from kthena_components.systems.volcano.stack_queues import (
 from kthena_components.systems.volcano.stack_subgroups import subgroup_has_pods
 from kthena_components.systems.volcano.stack_topology import hypernode_tree, topology_tier_exists
 
-COMPARED: frozenset[Kind] = frozenset(
+COMPARED: frozenset[GroupKind] = frozenset(
     {
         *MAKERS,
         *(POD_GROUP, QUEUE, HYPER_NODE, NODE, SECRET, CLAIM, HPA, SCALED_OBJECT),
@@ -82,11 +82,11 @@ ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 """Rules that need a budget or a list as well, and hold only where one is given."""
 
 
-def judge_stack(
+def compare_objects(
     manifests: Sequence[Mapping[str, Any]],
     paths: Sequence[str] = (),
     *,
-    held: Mapping[int, Held] | None = None,
+    held: Mapping[int, GpuDemand] | None = None,
     budget: int | None = None,
     gpu_types: Sequence[str] = (),
     complete: bool = True,

@@ -16,7 +16,7 @@ from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver, join_path, nearest
 from kthena_components.core.values.read import as_map
-from kthena_components.core.values.unknown import Unknown, is_late
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 PREFIX = "waive.kthena-components/"
 """What the key of an annotation begins with. The rule follows, and both together fit Kubernetes."""
@@ -127,7 +127,9 @@ def waiver(entry: Stated, today: date) -> Iterator[Finding]:
     Fail: no day, no reason, a day that is over, or a rule that does not exist.
     Source: Kubernetes documentation, Annotations: a prefix, and a name of at most 63 characters.
     """
-    if any(isinstance(value, Unknown) or is_late(value) for value in (entry.rule, entry.text)):
+    if any(
+        isinstance(value, Unknown) or is_unresolved(value) for value in (entry.rule, entry.text)
+    ):
         yield _not_known(entry)
     elif problem := _no_rule(entry.rule) or _no_waiver(entry, today):
         yield _refused(entry, *problem)
@@ -144,7 +146,7 @@ def unused(entry: Stated) -> Finding:
     )
 
 
-def fixed(entry: Stated) -> Finding:
+def unwaivable(entry: Stated) -> Finding:
     """Say that a component cannot be planned at all with what a rule has found."""
     because = f"cannot waive '{entry.rule}': with what it finds there is no plan of the component"
     return _refused(entry, because, "mend what it finds, and remove the waiver")

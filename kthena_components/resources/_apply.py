@@ -13,7 +13,7 @@ import pulumi
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.resources._outputs import Late
+from kthena_components.resources._outputs import Outputs
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
@@ -61,7 +61,7 @@ class Scope:
 
 
 def apply(
-    scope: Scope, manifests: Iterable[Manifest], late: Late
+    scope: Scope, manifests: Iterable[Manifest], outputs: Outputs
 ) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each one's `after` before it, and give the resources by key."""
     resources: dict[str, pulumi.CustomResource] = {}
@@ -70,7 +70,7 @@ def apply(
         resources[manifest.key] = pulumi.CustomResource(
             type_token(manifest),
             scope.name_of(manifest.name),
-            late.show(manifest.body),
+            outputs.restore(manifest.body),
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
                 depends_on=[resources[key] for key in before.nearest(manifest)],

@@ -14,7 +14,7 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def tell(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> None:
+def report(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> None:
     """Show what stops nothing, identical lines once; as warnings what would, but for a waiver."""
     for line, level in {str(finding): finding.level for finding in findings}.items():
         log = pulumi.log.warn if level is Level.WAIVED else pulumi.log.info

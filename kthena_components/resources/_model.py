@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kthena_components.core.findings import Finding, SpecError, join_path
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 from kthena_components.reading.files import Unreadable, read_text
 
 
@@ -34,7 +34,7 @@ def read_hf_configs(args: dict[str, Any]) -> dict[str, Any]:
 def _role(role: Any, path: str, findings: list[Finding]) -> Any:
     engine: Any = role.get("engine") if isinstance(role, Mapping) else None
     stated = engine.get("hf_config") if isinstance(engine, Mapping) else None
-    if not isinstance(stated, str) or is_late(stated):
+    if not isinstance(stated, str) or is_unresolved(stated):
         return role
     try:
         return {**role, "engine": {**engine, "hf_config": _config(stated)}}

@@ -14,14 +14,14 @@ import pulumi
 
 from kthena_components.core.findings import Finding, SpecError, path_of
 from kthena_components.core.values.display import show_value
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, LATE_TOKEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, OUTPUT_TOKEN
 from kthena_components.judge.secrecy import SECRET
 from kthena_components.resources._sealed import config_secrets, holds_secret
 
 Path: TypeAlias = tuple[str | int, ...]
 
 
-def hide(args: object) -> "tuple[dict[str, Any], Late]":
+def to_tokens(args: object) -> "tuple[dict[str, Any], Outputs]":
     """Make plain data of a component's args: Outputs become tokens, enum members their text.
 
     Raises:
@@ -33,43 +33,43 @@ def hide(args: object) -> "tuple[dict[str, Any], Late]":
         hiding.refuse((), args, "a mapping of fields", "write a mapping")
     if hiding.findings:
         raise SpecError(hiding.findings)
-    return plain, Late(hiding.outputs)
+    return plain, Outputs(hiding.outputs)
 
 
 def without_tokens(text: str) -> str:
     """Write a text that holds tokens for a reader."""
-    return LATE_TOKEN.sub("<Output>", text)
+    return OUTPUT_TOKEN.sub("<Output>", text)
 
 
-class Late:
+class Outputs:
     """The Outputs behind the tokens of one component."""
 
     def __init__(self, outputs: Mapping[int, pulumi.Output[Any]]) -> None:
         self._outputs = outputs
-        self._shown: dict[str, pulumi.Output[Any]] = {}
+        self._restoren: dict[str, pulumi.Output[Any]] = {}
 
-    def show(self, value: Any) -> Any:
+    def restore(self, value: Any) -> Any:
         """Put the Outputs back; what holds none is given back as it is, not as a copy."""
-        return self._show(value) if self._outputs else value
+        return self._restore(value) if self._outputs else value
 
-    def _show(self, value: Any) -> Any:
+    def _restore(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self._text(value) if LATE_OPEN in value else value
+            return self._text(value) if OUTPUT_OPEN in value else value
         if isinstance(value, Mapping):
-            return {key: self._show(item) for key, item in value.items()}
+            return {key: self._restore(item) for key, item in value.items()}
         if isinstance(value, Sequence):
-            return [self._show(item) for item in value]
+            return [self._restore(item) for item in value]
         return value
 
     def _text(self, text: str) -> pulumi.Output[Any]:
         """Give the Output itself for a token alone, and else one that is made of the whole text."""
-        known = self._shown.get(text)
+        known = self._restoren.get(text)
         if known is None:
-            parts: list[Any] = LATE_TOKEN.split(text)
+            parts: list[Any] = OUTPUT_TOKEN.split(text)
             parts[1::2] = [self._outputs[int(number)] for number in parts[1::2]]
             alone = len(parts) == 3 and not parts[0] and not parts[2]  # noqa: PLR2004
             known = parts[1] if alone else pulumi.Output.all(*parts).apply(_join)
-            self._shown[text] = known
+            self._restoren[text] = known
         return known
 
 
@@ -137,7 +137,7 @@ class _Hiding:
                 number += 1
             is_output = isinstance(value, pulumi.Output)
             self.outputs[number] = value if is_output else pulumi.Output.from_input(value)
-            known = self._tokens[id(value)] = f"{LATE_OPEN}{number}{LATE_CLOSE}"
+            known = self._tokens[id(value)] = f"{OUTPUT_OPEN}{number}{OUTPUT_CLOSE}"
         return known
 
     def _address(self, path: Path) -> str:
@@ -155,7 +155,7 @@ class _Hiding:
         return "/".join(map(str, parts))
 
     def _text(self, text: str, path: Path) -> str:
-        if LATE_OPEN in text or LATE_CLOSE in text:
+        if OUTPUT_OPEN in text or OUTPUT_CLOSE in text:
             wanted = "text without the characters U+E000 and U+E001, which stand for Outputs here"
             self.refuse(path, without_tokens(text), wanted, "remove them")
         return str(text)

@@ -24,9 +24,9 @@ from kthena_components.core.plan.report import gpu_count, shape
 from kthena_components.core.topology.plan import TopologyPlan
 from kthena_components.judge.waivers import FIELD
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
-from kthena_components.resources._log import tell, today
+from kthena_components.resources._log import report, today
 from kthena_components.resources._model import read_hf_configs
-from kthena_components.resources._outputs import Late, hide, without_tokens
+from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
 from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
 from kthena_components.resources.cluster_args import HyperNodeTopologyArgs, QueueArgs
@@ -84,7 +84,7 @@ class ModelServing(pulumi.ComponentResource):
         super().__init__(MODEL_SERVING, name, _summary(compiled, rows), opts)
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         resources = apply(scope, compiled.manifests, late)
-        tell(self, notes)
+        report(self, notes)
         url = _url(plan)
         _publish(self, {**_counts(plan, rows), "name": plan.name, "endpoint": url})
         ready = awaited(compiled.manifests, resources)
@@ -117,7 +117,7 @@ class ServingGroup(pulumi.ComponentResource):
         scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
         scope.made[plan.first_group, None] = self
         apply(scope, compiled.manifests, late)
-        tell(self, notes)
+        report(self, notes)
         group = group_name(plan.name, plan.first_group)
         _publish(self, {**_counts(plan, rows), "name": group})
 
@@ -151,7 +151,7 @@ class Role(pulumi.ComponentResource):
         role = plan.roles[0].name
         scope.made[plan.first_group, role] = self
         apply(scope, compiled.manifests, late)
-        tell(self, notes)
+        report(self, notes)
         _publish(self, {**_counts(plan, rows), "name": role, "addresses": _addresses(plan)})
 
 
@@ -172,7 +172,7 @@ class HyperNodeTopology(pulumi.ComponentResource):
         super().__init__(TOPOLOGY, name, {"tiers": tiers}, opts)
         scope = Scope(root=self, name=name, timeouts=_timeouts(opts))
         apply(scope, topology.manifests, late)
-        tell(self, notes)
+        report(self, notes)
         names = [manifest.name for manifest in topology.manifests]
         _publish(self, {"names": names, "tiers": tiers})
 
@@ -205,11 +205,11 @@ def _compile_queue(args: Mapping[str, Any]) -> Manifest:
 def _compile(
     kind: str, name: str, args: object, compiler: Callable[[Mapping[str, Any]], T],
     defaults: Mapping[str, Any],
-) -> tuple[T, Late, Sequence[Finding]]:  # fmt: skip
+) -> tuple[T, Outputs, Sequence[Finding]]:  # fmt: skip
     """Compile args, and give what is to be told; or raise RefusedError with every reason."""
 
-    def made(stated: object) -> tuple[T, Late, Sequence[Finding]]:
-        plain, late = hide(stated)
+    def made(stated: object) -> tuple[T, Outputs, Sequence[Finding]]:
+        plain, late = to_tokens(stated)
         compiled = compiler({**defaults, **read_hf_configs(plain)})
         return compiled, late, getattr(compiled, "findings", ())
 

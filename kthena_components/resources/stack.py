@@ -33,7 +33,7 @@ from kthena_components.core.plan.stack import (
 from kthena_components.resources._apply import provider_version
 from kthena_components.resources._log import today
 from kthena_components.resources._model import read_hf_configs
-from kthena_components.resources._outputs import hide
+from kthena_components.resources._outputs import to_tokens
 from kthena_components.resources._sealed import shown_of_stack
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
@@ -123,7 +123,7 @@ def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
     for index, serving in enumerate(spec.servings):
         path = f"servings[{index}]"
         try:
-            compiled[path] = compile_serving(read_hf_configs(hide(serving)[0]), today=today())
+            compiled[path] = compile_serving(read_hf_configs(to_tokens(serving)[0]), today=today())
         except SpecError as error:
             findings += [finding.under(path) for finding in error.findings]
     if not any(finding.rule == "name-once" for finding in findings):
@@ -143,7 +143,7 @@ def _plain(values: Mapping[str, Any]) -> list[Finding]:
     The components would refuse them too, when others are registered already.
     """
     try:
-        hide({key: values[key] for key in ("topology", "queues") if key in values})
+        to_tokens({key: values[key] for key in ("topology", "queues") if key in values})
     except SpecError as error:
         return list(error.findings)
     return []

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.check import CheckOptions, Summary, check
 from kthena_components.cli.objects import KubeObject
 from kthena_components.reading.documents import Document, _pieces, read_documents
 from kthena_components.reading.files import Unreadable
@@ -38,7 +38,7 @@ def test_no_text_makes_the_command_raise(write: Write, cut: int, inserted: str, 
     for name in ("a.yaml", "a.json"):
         path = write(name, WRONG[:cut] + inserted + WRONG[kept:])
         summary = Summary()
-        results = list(check([str(path)], Given(), summary))
+        results = list(check([str(path)], CheckOptions(), summary))
         assert summary.files == 1
         assert summary.unreadable == sum(isinstance(result, Unreadable) for result in results)
 
@@ -48,7 +48,7 @@ def test_no_text_makes_the_command_raise(write: Write, cut: int, inserted: str, 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_bytes_make_the_command_raise(write: Write, data: bytes) -> None:
     path = write("a.yaml", pod().encode() + data)
-    list(check([str(path)], Given(), Summary()))
+    list(check([str(path)], CheckOptions(), Summary()))
 
 
 @pytest.mark.parametrize("line", ["# a\n", "\n", " \n", "---\n", "a\n---\n", "...\n", "%A\n"])

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.planned_changes import Effect, happenings
+from kthena_components.cli.planned_changes import Effect, planned_changes
 from kthena_components.cli.preview import Step
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.update import judge_change
 from kthena_components.systems.kserve.facts_llm import read
 from tests.cli.conftest import Command
 from tests.rules.cases import judge
 
 Write = Callable[[str, str | bytes], Path]
-LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 LAST = "vllm serve m -tp 4"
 """An engine that uses half of its GPUs, which stands behind everything else."""
 
@@ -149,7 +149,7 @@ def test_a_template_that_changes_behind_many_labels_restarts_pods() -> None:
         outputs={},
         paths=(),
     )
-    (happening,) = happenings([step])
+    (happening,) = planned_changes([step])
     assert happening.effect is Effect.RESTARTED
 
 

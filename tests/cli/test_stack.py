@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.check import CheckOptions, Summary, check
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.systems.volcano.stack_queues import queue_exists
 from tests.cli.conftest import Command
@@ -159,7 +159,7 @@ def test_levels_weigh_what_is_found_together(run: Command, write: Write) -> None
 
 
 @pytest.mark.usefixtures("faults_told")
-@pytest.mark.parametrize("what", ["judge_stack", "join_parts", "rule"])
+@pytest.mark.parametrize("what", ["compare_objects", "join_parts", "rule"])
 def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
     run: Command, write: Write, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -174,7 +174,7 @@ def test_a_fault_of_a_rule_for_all_objects_hides_nothing_else(
     done = run("a.yaml")
     failed = "the rule queue-exists" if what == "rule" else "reading the objects"
     assert f"because {failed} failed with KeyError at kthena_components" in done.out
-    assert ("object-twice" in done.out) == (what != "judge_stack")
+    assert ("object-twice" in done.out) == (what != "compare_objects")
     assert done.status == 2
 
 
@@ -184,9 +184,9 @@ def test_little_is_held_of_each_object(write: Write) -> None:
         body = pods(f"chat-{i}", 1, gang=f"g-{i}", command=[*words, f"--number={i}"])
         path = write(f"m/{i}.yaml", text(body))
     assert path.stat().st_size > 12_000
-    list(check([str(path)], Given(), Summary()))
+    list(check([str(path)], CheckOptions(), Summary()))
     tracemalloc.start()
-    list(check([str(path.parent)], Given(), Summary()))
+    list(check([str(path.parent)], CheckOptions(), Summary()))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 25 * path.stat().st_size + 60 * 8_000

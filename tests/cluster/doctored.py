@@ -4,17 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.cluster.doctor import judge_cluster
-from kthena_components.cluster.requirements import Need, need_of_backends, need_of_stack
-from kthena_components.cluster.snapshot import Mark, Seen
+from kthena_components.cluster.requirements import (
+    Requirements,
+    requirements_of_backends,
+    requirements_of_stack,
+)
+from kthena_components.cluster.snapshot import Snapshot, Status
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.stack import StackSpec
 from kthena_components.core.values.unknown import Unknown
 
-GENERAL = need_of_backends("default")
+GENERAL = requirements_of_backends("default")
 HIDDEN = Unknown("you may not read it")
 
 
-def stack(**changes: Any) -> Need:
+def stack(**changes: Any) -> Requirements:
     """A serving of two groups, each of two pods with 8 GPUs, inside one rack."""
     serving: dict[str, Any] = {
         "name": "chat", "namespace": "serving", "replicas": 2,
@@ -29,15 +33,15 @@ def stack(**changes: Any) -> Need:
     if overlay := changes.pop("overlay", None):
         serving["roles"][0]["overlay"] = overlay
     spec = StackSpec.model_validate({"servings": [], **changes.pop("spec", {})})
-    return need_of_stack("prod", spec, [compile_serving({**serving, **changes})])
+    return requirements_of_stack("prod", spec, [compile_serving({**serving, **changes})])
 
 
-def with_rights(seen: Seen, need: Need, *refused: str) -> Seen:
+def with_rights(seen: Snapshot, need: Requirements, *refused: str) -> Snapshot:
     """Grant everything but some resources, and make every namespace."""
     rights = {right: right.resource not in refused for right in need.rights}
     return replace(seen, rights=rights, namespaces=dict.fromkeys(need.namespaces, True))
 
 
-def said(subject: str, seen: Seen, need: Need = GENERAL) -> list[tuple[Mark, str]]:
+def said(subject: str, seen: Snapshot, need: Requirements = GENERAL) -> list[tuple[Status, str]]:
     lines = judge_cluster(with_rights(seen, need), need)
     return [(line.mark, line.text) for line in lines if line.subject == subject]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kthena_components.cluster.requirements import HYPER_NODE, MODEL_SERVING, POD_GROUP
-from kthena_components.cluster.snapshot import Seen
+from kthena_components.cluster.snapshot import Snapshot
 from kthena_components.core import naming
 
 NOW = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
@@ -124,7 +124,7 @@ ROLE_BUDGET = {
 }
 
 
-def healthy(**changes: Any) -> Seen:
+def healthy(**changes: Any) -> Snapshot:
     """Two racks of four nodes, everything installed, nothing deployed."""
     seen = {
         "server": "https://cluster", "version": "v1.34.4", "user": "ann", "now": NOW,
@@ -137,4 +137,4 @@ def healthy(**changes: Any) -> Seen:
         "queues": [queue()], "hyper_nodes": tree(2), "nodes": racks(2, 4),
         "scheduler_config": config("gang", "network-topology-aware"),
     }  # fmt: skip
-    return Seen(**{**seen, **changes})
+    return Snapshot(**{**seen, **changes})

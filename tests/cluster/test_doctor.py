@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 
 from kthena_components.cluster.doctor import judge_cluster
-from kthena_components.cluster.requirements import MODEL_SERVING, POD_GROUP, need_of_backends
-from kthena_components.cluster.snapshot import Line, Mark, exit_status, render_lines
+from kthena_components.cluster.requirements import (
+    MODEL_SERVING,
+    POD_GROUP,
+    requirements_of_backends,
+)
+from kthena_components.cluster.snapshot import Diagnostic, Status, exit_status, render_lines
 from tests.cluster.doctored import GENERAL, HIDDEN, said, stack, with_rights
 from tests.cluster.objects import (
     JUST_NOW,
@@ -22,20 +26,20 @@ from tests.cluster.objects import (
 def test_a_sound_cluster_fails_in_nothing() -> None:
     for need in (GENERAL, stack(), stack(backend="kthena")):
         lines = judge_cluster(with_rights(healthy(), need), need)
-        assert {line.mark for line in lines} <= {Mark.OK, Mark.UNKNOWN}
+        assert {line.mark for line in lines} <= {Status.OK, Status.UNKNOWN}
         assert exit_status(lines) == 0
 
 
 def test_lines_begin_with_their_mark() -> None:
-    lines = [Line(Mark.OK, "cluster", "a"), Line(Mark.FAIL, "volcano", "b")]
+    lines = [Diagnostic(Status.OK, "cluster", "a"), Diagnostic(Status.FAIL, "volcano", "b")]
     assert render_lines(lines) == "ok    cluster  a\nfail  volcano  b"
     assert exit_status(lines) == 1
 
 
 def test_an_old_kubernetes_fails_for_native_alone() -> None:
     old = healthy(version="v1.27.9")
-    assert said("cluster", old)[0][0] is Mark.FAIL
-    assert said("cluster", old, need_of_backends("default", ["kthena"]))[0][0] is Mark.OK
+    assert said("cluster", old)[0][0] is Status.FAIL
+    assert said("cluster", old, requirements_of_backends("default", ["kthena"]))[0][0] is Status.OK
 
 
 def without(*groups: str) -> dict[str, Any]:
@@ -46,7 +50,7 @@ def without(*groups: str) -> dict[str, Any]:
 def test_without_volcano_its_version_to_install_is_named() -> None:
     seen = healthy(**without("scheduling.volcano.sh", "topology.volcano.sh"))
     ((mark, text),) = said("volcano", seen)
-    assert mark is Mark.FAIL
+    assert mark is Status.FAIL
     assert "no PodGroup scheduling.volcano.sh/v1beta1" in text
     assert "Install Volcano 1.14 or later" in text
     assert said("Volcano's scheduler", seen) == []
@@ -56,37 +60,37 @@ def test_another_version_of_a_kind_is_named() -> None:
     served = {**healthy().served, "workload.serving.volcano.sh/v1": ["ModelServing"]}
     del served["workload.serving.volcano.sh/v1alpha1"]
     ((mark, text),) = said("kthena", healthy(served=served), stack(backend="kthena"))
-    assert mark is Mark.FAIL
+    assert mark is Status.FAIL
     assert "no ModelServing workload.serving.volcano.sh/v1alpha1 (only v1)" in text
 
 
 def test_a_volcano_without_sub_groups_is_too_old() -> None:
     schemas: dict[Any, Any] = {POD_GROUP: {"properties": {"spec": {"properties": {}}}}}
     ((mark, text),) = said("volcano", healthy(schemas=schemas))
-    assert (mark, "older than 1.14" in text) == (Mark.FAIL, True)
+    assert (mark, "older than 1.14" in text) == (Status.FAIL, True)
     ((mark, _),) = said("volcano", healthy(schemas={POD_GROUP: HIDDEN}))
-    assert mark is Mark.UNKNOWN
+    assert mark is Status.UNKNOWN
 
 
 def test_without_hyper_nodes_only_a_topology_fails() -> None:
     seen = healthy(**without("topology.volcano.sh"))
-    assert said("volcano", seen)[0][0] is Mark.WARN
-    assert said("volcano", seen, stack())[0][0] is Mark.FAIL
+    assert said("volcano", seen)[0][0] is Status.WARN
+    assert said("volcano", seen, stack())[0][0] is Status.FAIL
 
 
 def test_without_kthena_native_still_works() -> None:
     seen = healthy(**without("workload.serving.volcano.sh"))
     ((mark, text),) = said("kthena", seen)
-    assert mark is Mark.WARN
+    assert mark is Status.WARN
     assert "Install Kthena 1.0 with its CRDs" in text
     assert said("kthena", seen, stack()) == []
-    assert said("kthena", seen, stack(backend="kthena"))[0][0] is Mark.FAIL
+    assert said("kthena", seen, stack(backend="kthena"))[0][0] is Status.FAIL
 
 
 def test_an_older_kthena_names_the_servings_that_are_written_for_1_0() -> None:
     schemas: dict[Any, Any] = {**healthy().schemas, MODEL_SERVING: {"properties": {}}}
     ((mark, text),) = said("kthena", healthy(schemas=schemas), stack(backend="kthena"))
-    assert mark is Mark.WARN
+    assert mark is Status.WARN
     assert "chat would be written for 1.0. Write kthena_version" in text
 
 
@@ -100,11 +104,11 @@ def test_an_older_kthena_names_the_servings_that_are_written_for_1_0() -> None:
 )
 def test_a_deployment_shows_whether_a_controller_runs(subject: str, label: Any) -> None:
     ((mark, text),) = said(subject, healthy(deployments=[deployment(*label)]))
-    assert mark is Mark.OK
+    assert mark is Status.OK
     assert text == f"Deployment system/{label[1]} has 1 of 1 pod ready, image {label[1]}:v1.14.1"
     assert (
         said(subject, healthy(deployments=[deployment(label[0], label[1], ready=0)]))[0][0]
-        is Mark.FAIL
+        is Status.FAIL
     )
 
 
@@ -116,11 +120,11 @@ def lease(name: str, renewed: str) -> dict[str, Any]:
 def test_a_lease_shows_it_without_a_deployment() -> None:
     fresh = healthy(leases=[lease("volcano", "2026-01-02T11:59:57.123456Z")])
     assert said("Volcano's scheduler", fresh) == [
-        (Mark.OK, "has renewed its Lease volcano-system/volcano 2 s ago")
+        (Status.OK, "has renewed its Lease volcano-system/volcano 2 s ago")
     ]
     stale = healthy(leases=[lease("volcano", LONG_AGO)])
     assert said("Volcano's scheduler", stale) == [
-        (Mark.FAIL, "has not renewed its Lease volcano-system/volcano for 3600 s. Start it")
+        (Status.FAIL, "has not renewed its Lease volcano-system/volcano for 3600 s. Start it")
     ]
 
 
@@ -130,13 +134,13 @@ def serving(made: str, **status: Any) -> dict[str, Any]:
 
 
 def test_what_only_a_controller_writes_shows_that_it_has_run() -> None:
-    assert said("Volcano's scheduler", healthy())[0][0] is Mark.OK
-    assert said("Kthena's controller", healthy())[0][0] is Mark.UNKNOWN
+    assert said("Volcano's scheduler", healthy())[0][0] is Status.OK
+    assert said("Kthena's controller", healthy())[0][0] is Status.UNKNOWN
     ran = healthy(model_servings=[serving(LONG_AGO, observedGeneration=1)])
-    assert said("Kthena's controller", ran)[0][0] is Mark.OK
+    assert said("Kthena's controller", ran)[0][0] is Status.OK
     nothing = healthy(queues=[], deployments=HIDDEN)
     assert said("Volcano's scheduler", nothing)[0] == (
-        Mark.UNKNOWN, "whether it runs cannot be told: you may not read it",
+        Status.UNKNOWN, "whether it runs cannot be told: you may not read it",
     )  # fmt: skip
 
 
@@ -149,17 +153,17 @@ def test_what_a_controller_should_have_written_shows_that_it_does_not_run() -> N
         ("Kthena's controller", "ModelServing serving/chat has no status"),
     ):
         ((mark, text),) = said(subject, dead)
-        assert (mark, what in text) == (Mark.FAIL, True)
+        assert (mark, what in text) == (Status.FAIL, True)
     young = healthy(model_servings=[serving(JUST_NOW)])
-    assert said("Kthena's controller", young)[0][0] is Mark.UNKNOWN
+    assert said("Kthena's controller", young)[0][0] is Status.UNKNOWN
 
 
 def test_the_plugin_of_the_scheduler_is_looked_for() -> None:
     off = healthy(scheduler_config=config("gang", "binpack"))
-    assert said("scheduler config", off)[0][0] is Mark.WARN
+    assert said("scheduler config", off)[0][0] is Status.WARN
     ((mark, text),) = said("scheduler config", off, stack())
-    assert (mark, "Add `- name: network-topology-aware`" in text) == (Mark.FAIL, True)
+    assert (mark, "Add `- name: network-topology-aware`" in text) == (Status.FAIL, True)
     broken = healthy(scheduler_config={"metadata": {"name": "c"}, "data": {"a": "[", "b": "x"}})
     assert "holds no scheduler config" in said("scheduler config", broken)[0][1]
     for unseen in (None, HIDDEN):
-        assert said("scheduler config", healthy(scheduler_config=unseen))[0][0] is Mark.UNKNOWN
+        assert said("scheduler config", healthy(scheduler_config=unseen))[0][0] is Status.UNKNOWN

@@ -8,7 +8,7 @@ import pytest
 from kthena_components.cluster.access import allows
 from kthena_components.cluster.doctor import judge_cluster
 from kthena_components.cluster.requirements import Right, SecretKey
-from kthena_components.cluster.snapshot import Mark
+from kthena_components.cluster.snapshot import Status
 from tests.cluster.doctored import HIDDEN, said, stack, with_rights
 from tests.cluster.objects import (
     healthy,
@@ -18,12 +18,12 @@ from tests.cluster.objects import (
 
 def test_queues_must_be_there_and_open() -> None:
     asked = stack(queue="llm")
-    assert said("queue", healthy(queues=[queue("llm")]), asked) == [(Mark.OK, "llm is open")]
+    assert said("queue", healthy(queues=[queue("llm")]), asked) == [(Status.OK, "llm is open")]
     ((mark, text),) = said("queue", healthy(queues=[queue("lmm")]), asked)
-    assert (mark, "llm does not exist. Write 'lmm'" in text) == (Mark.FAIL, True)
+    assert (mark, "llm does not exist. Write 'lmm'" in text) == (Status.FAIL, True)
     ((mark, text),) = said("queue", healthy(queues=[queue("llm", "Closed")]), asked)
-    assert (mark, "llm is Closed" in text) == (Mark.FAIL, True)
-    assert said("queue", healthy(queues=HIDDEN), asked)[0][0] is Mark.UNKNOWN
+    assert (mark, "llm is Closed" in text) == (Status.FAIL, True)
+    assert said("queue", healthy(queues=HIDDEN), asked)[0][0] is Status.UNKNOWN
     made = stack(queue="llm", spec={"queues": [{"name": "llm"}]})
     assert said("queue", healthy(queues=[]), made) == []
 
@@ -33,20 +33,20 @@ def test_a_missing_namespace_is_told_with_the_command_that_makes_it() -> None:
     seen = replace(with_rights(healthy(), asked), namespaces={"serving": False})
     lines = [line for line in judge_cluster(seen, asked) if line.subject == "namespace"]
     assert [(line.mark, "`kubectl create namespace serving`" in line.text) for line in lines] == [
-        (Mark.FAIL, True)
+        (Status.FAIL, True)
     ]
 
 
 @pytest.mark.parametrize(
     ("keys", "mark", "text"),
     [
-        (frozenset({"token"}), Mark.OK, "serving/hf has the key 'token'"),
-        (frozenset({"tokens"}), Mark.FAIL, "has no key 'token', and pods that take it do not"),
-        (None, Mark.FAIL, "kubectl create secret generic hf -n serving --from-file=token=FILE"),
-        (HIDDEN, Mark.UNKNOWN, "cannot be told, you may not read it"),
+        (frozenset({"token"}), Status.OK, "serving/hf has the key 'token'"),
+        (frozenset({"tokens"}), Status.FAIL, "has no key 'token', and pods that take it do not"),
+        (None, Status.FAIL, "kubectl create secret generic hf -n serving --from-file=token=FILE"),
+        (HIDDEN, Status.UNKNOWN, "cannot be told, you may not read it"),
     ],
 )
-def test_secrets_must_have_their_keys(keys: Any, mark: Mark, text: str) -> None:
+def test_secrets_must_have_their_keys(keys: Any, mark: Status, text: str) -> None:
     role = {**_ROLE, "hugging_face_token": {"name": "hf", "key": "token"}}
     asked = stack(roles=[role])
     assert asked.secrets == (SecretKey("serving", "hf", "token"),)
@@ -70,10 +70,10 @@ def test_rights_that_are_missing_are_listed_by_resource() -> None:
     asked = stack()
     lines = judge_cluster(with_rights(healthy(), asked, "podgroups"), asked)
     ((mark, text),) = [(line.mark, line.text) for line in lines if line.subject == "rights"]
-    assert mark is Mark.FAIL
+    assert mark is Status.FAIL
     assert "you may not create, delete, get, list, patch, watch podgroups in serving" in text
     lines = judge_cluster(replace(with_rights(healthy(), asked), rights={}), asked)
-    assert [line.mark for line in lines if line.subject == "rights"] == [Mark.UNKNOWN]
+    assert [line.mark for line in lines if line.subject == "rights"] == [Status.UNKNOWN]
 
 
 @pytest.mark.parametrize(

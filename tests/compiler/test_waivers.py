@@ -13,7 +13,7 @@ from kthena_components.compiler.compile import (
 )
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_together
+from kthena_components.judge.stack import judge_stack
 from kthena_components.judge.waivers import PREFIX, RULE
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
 
@@ -44,7 +44,7 @@ def test_a_waived_serving_is_planned_and_its_manifests_carry_the_waiver(backend:
     assert (levels[WORLD], RULE in levels) == (Level.WAIVED, False)
     bodies = {str(number): manifest.body for number, manifest in enumerate(made.manifests)}
     alone = [f for body in bodies.values() for f in judge_manifest(body, today=TODAY)]
-    found = [*alone, *judge_together(bodies, TODAY)]
+    found = [*alone, *judge_stack(bodies, TODAY)]
     assert {f.level for f in found if f.rule == WORLD} == {Level.WAIVED}
     assert [str(f) for f in found if f.level is Level.MANDATORY or f.rule == RULE] == []
 
@@ -71,7 +71,7 @@ def test_a_rule_over_all_objects_is_waived_in_each_of_them() -> None:
         else body
         for name, body in bodies.items()
     }
-    found = judge_together(addressed, TODAY)
+    found = judge_stack(addressed, TODAY)
     assert {f.level for f in found if f.rule == "headless-service"} == {Level.WAIVED}
     assert [str(f) for f in found if f.rule == RULE] == []
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from tests.support.specs import REMOVED, Args, changed
 from tests.systems.volcano.samples import POD_GROUP, QUEUE, TREE, lines, pods, secret_env
 
@@ -50,4 +50,4 @@ def said(budget: int | None = None, **changes: Any) -> list[str]:
             stack[key] = change
         else:
             stack[key] = changed(stack[key], change)
-    return lines(judge_stack(list(stack.values()), list(stack), budget=budget))
+    return lines(compare_objects(list(stack.values()), list(stack), budget=budget))

@@ -13,9 +13,9 @@ from kthena_components.judge.levels import (
     ENVIRONMENTS,
     LIMITS,
     SETTINGS,
+    LevelOverride,
     SettingError,
     Settings,
-    Weight,
     environment_levels,
     parse_levels,
     parse_settings,
@@ -24,7 +24,7 @@ from kthena_components.judge.levels import (
 from tests.support.strategies import json_trees
 
 WEIGHTS = {name: environment_levels(name).weights for name in ENVIRONMENTS}
-ORDER = (Weight.DISABLED, Weight.ADVISORY, Weight.MANDATORY)
+ORDER = (LevelOverride.DISABLED, LevelOverride.ADVISORY, LevelOverride.MANDATORY)
 
 
 def finding(rule: str, level: Level = Level.MANDATORY) -> Finding:
@@ -38,7 +38,9 @@ def test_an_environment_weighs_rules_that_there_are(environment: str) -> None:
 
 def test_nothing_weighs_less_nearer_to_production() -> None:
     """Whatever its findings weigh by themselves: some rules have findings of two levels."""
-    for rule, own in product(set().union(*WEIGHTS.values()), (Weight.ADVISORY, Weight.MANDATORY)):
+    for rule, own in product(
+        set().union(*WEIGHTS.values()), (LevelOverride.ADVISORY, LevelOverride.MANDATORY)
+    ):
         row = [WEIGHTS[name].get(rule, own) for name in ENVIRONMENTS]
         assert row == sorted(row, key=ORDER.index), (rule, own)
 
@@ -87,14 +89,14 @@ def test_what_is_unknown_or_waived_is_not_weighed(level: Level) -> None:
 @pytest.mark.parametrize(
     ("levels", "pinned", "shm"),
     [
-        ({}, Weight.MANDATORY, Weight.MANDATORY),
-        ({"image-pinned": "disabled"}, Weight.DISABLED, Weight.MANDATORY),
-        ({"*": "advisory", "shm-present": "disabled"}, None, Weight.DISABLED),
+        ({}, LevelOverride.MANDATORY, LevelOverride.MANDATORY),
+        ({"image-pinned": "disabled"}, LevelOverride.DISABLED, LevelOverride.MANDATORY),
+        ({"*": "advisory", "shm-present": "disabled"}, None, LevelOverride.DISABLED),
     ],
     ids=["none", "one", "all"],
 )
 def test_levels_stand_above_those_of_the_environment(
-    levels: dict[str, str], pinned: Weight | None, shm: Weight
+    levels: dict[str, str], pinned: LevelOverride | None, shm: LevelOverride
 ) -> None:
     weights = parse_settings({"environment": "prod", "levels": levels}).levels.weights
     assert (weights.get("image-pinned"), weights["shm-present"]) == (pinned, shm)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.reduce import reduced
-from kthena_components.judge.stack_rules import COMPARED, judge_stack
+from kthena_components.judge.stack_rules import COMPARED, compare_objects
 from tests.judge.stack_samples import ENV, STACK
 from tests.rules.cases import HERE
 from tests.support.specs import Args, changed
@@ -27,7 +27,7 @@ SERVING: Args = yaml.safe_load((HERE / "bases" / "kthena.yaml").read_text())
 
 
 def said(bodies: list[Any]) -> list[str]:
-    found = judge_stack(bodies, budget=8, gpu_types=["amd.com/gpu", "H100"])
+    found = compare_objects(bodies, budget=8, gpu_types=["amd.com/gpu", "H100"])
     return [str(finding) for finding in found]
 
 
@@ -73,7 +73,7 @@ def test_places_keep_their_numbers() -> None:
     env = [{"name": "A", "value": "1"}, *secret_env("tokens"), {"name": "B", "value": "2"}]
     stack = {**STACK, "leader": changed(STACK["leader"], {ENV: env})}
     bodies = [reduced(body) for body in stack.values()]
-    found = judge_stack(bodies, list(stack))
+    found = compare_objects(bodies, list(stack))
     assert [f.path for f in found] == [f"leader.{ENV}[1].valueFrom.secretKeyRef.key"]
     assert (
         len(bodies[list(stack).index("leader")]["spec"]["template"]["spec"]["containers"][0]["env"])

@@ -15,10 +15,10 @@ from kthena_components.core.rules.serving import CHECKS
 from kthena_components.core.topology.tree import TREE_RULES
 from kthena_components.judge import manifest as readers
 from kthena_components.judge.catalogue import rule_names
-from kthena_components.judge.levels import Levels, Weight
+from kthena_components.judge.levels import LevelOverride, Levels
 from kthena_components.judge.manifest import judge_and_count, judge_manifest
 from kthena_components.judge.pod_schema import pod_schema
-from kthena_components.judge.stack import judge_together
+from kthena_components.judge.stack import judge_stack
 from kthena_components.judge.stack_rules import ASKED_RULES, STACK_RULES
 from kthena_components.judge.update import CHANGE_RULES
 from kthena_components.judge.waivers import PREFIX, waiver
@@ -143,16 +143,16 @@ def test_a_waiver_of_a_rule_that_failed_is_not_called_useless(
 
 def test_a_level_for_all_rules_does_not_hide_a_fault() -> None:
     found = list(judged(broken))
-    assert Levels(weights={"*": Weight.DISABLED}).apply(found) == found
-    assert Levels(weights={"*": Weight.MANDATORY}).apply(found) == found
-    assert Levels(weights={RULE_FAULT: Weight.DISABLED}).apply(found) == []
+    assert Levels(weights={"*": LevelOverride.DISABLED}).apply(found) == found
+    assert Levels(weights={"*": LevelOverride.MANDATORY}).apply(found) == found
+    assert Levels(weights={RULE_FAULT: LevelOverride.DISABLED}).apply(found) == []
 
 
 def test_objects_together_are_judged_by_the_other_rules(break_rule: Callable[[Rule], None]) -> None:
     bodies = {str(body["metadata"]["name"]): body for body in documents("stack")}
     twice = {**bodies, "again": next(iter(bodies.values()))}
     break_rule(RULES["queue-exists"])
-    found = judge_together(twice)
+    found = judge_stack(twice)
     assert len(faults(found)) == 1
     assert "object-twice" in {finding.rule for finding in found}
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.core.findings import Finding, Level, Waiver
-from kthena_components.core.values.unknown import LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_OPEN
 from kthena_components.judge.catalogue import rule_names
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.secrecy import (
@@ -24,7 +24,7 @@ from kthena_components.judge.secrecy import (
     opened,
     without_login,
 )
-from kthena_components.judge.stack import judge_together
+from kthena_components.judge.stack import judge_stack
 from tests.policies.objects import UNKNOWN
 from tests.rules.cases import TODAY, documents, read_cases
 from tests.support.specs import Args, changed
@@ -47,7 +47,7 @@ def test_seals_are_opened_and_hidden() -> None:
 def test_what_is_not_known_hides_nothing() -> None:
     assert hide(UNKNOWN) == UNKNOWN
     assert hide([UNKNOWN]) == [UNKNOWN]
-    assert hide(f"a word and {LATE_OPEN}7\ue001") == SECRET
+    assert hide(f"a word and {OUTPUT_OPEN}7\ue001") == SECRET
 
 
 def test_a_list_keeps_its_shape_and_words_that_are_nobodys_secret() -> None:
@@ -254,7 +254,7 @@ def judge_all(bodies: Mapping[str, Any]) -> list[Finding]:
     """Judge objects one by one and together, as policies do."""
     alone = partial(judge_manifest, today=TODAY)
     found = [finding for body in bodies.values() for finding in judge_sealed(alone, body)]
-    return [*found, *judge_sealed(partial(judge_together, today=TODAY), bodies)]
+    return [*found, *judge_sealed(partial(judge_stack, today=TODAY), bodies)]
 
 
 def weights(findings: list[Finding]) -> set[tuple[str, Level]]:

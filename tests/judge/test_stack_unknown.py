@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from tests.judge.stack_samples import ENV, GANG_TOPOLOGY, TEMPLATE, said
 from tests.systems.volcano.samples import (
     LATE,
@@ -55,15 +55,15 @@ def test_what_is_not_known_yet_is_told(changes: dict[str, Any], rule: str) -> No
 
 
 def test_a_gang_without_pods_in_the_stack_is_not_checked() -> None:
-    assert lines(judge_stack([POD_GROUP], ["g"]))[:1] == [
+    assert lines(compare_objects([POD_GROUP], ["g"]))[:1] == [
         "U g.spec.minMember: not checked, because no pod in this stack carries its name. [gang-has-pods]"
     ]
 
 
 def test_a_part_of_a_gang_is_not_taken_for_the_whole() -> None:
     part = [POD_GROUP, pods("chat-a", 1)]
-    assert {finding.level for finding in judge_stack(part)} >= {Level.MANDATORY}
-    found = judge_stack(part, ["g"], complete=False)
+    assert {finding.level for finding in compare_objects(part)} >= {Level.MANDATORY}
+    found = compare_objects(part, ["g"], complete=False)
     assert {f.level for f in found} <= {Level.UNKNOWN, Level.ADVISORY}
     assert (
         "U g.spec.minMember: not checked, because pods that are not in this stack may belong to the gang. [gang-has-pods]"
@@ -75,7 +75,7 @@ def test_a_part_of_a_gang_is_not_taken_for_the_whole() -> None:
 def test_a_name_where_volcano_does_not_look_is_worth_a_look(place: str) -> None:
     body = pods("x", 1)
     body["spec"]["template"]["metadata"] = {place: {"scheduling.volcano.sh/group-name": "chat-0"}}
-    (line, _) = lines(judge_stack([body]))
+    (line, _) = lines(compare_objects([body]))
     assert line == (
         f"A spec.template.metadata.{place}: the {place[:-1]} scheduling.volcano.sh/group-name names a PodGroup, but Volcano reads the annotation scheduling.k8s.io/group-name alone. Write the annotation scheduling.k8s.io/group-name. [foreign-group-name]"
     )
@@ -86,7 +86,7 @@ def test_a_cycle_of_hyper_nodes_is_told_once() -> None:
         hyper_node("a", 1, exact("b", "HyperNode")),
         hyper_node("b", 2, exact("a", "HyperNode")),
     )
-    assert lines(judge_stack([one, two], ["a", "b"])) == [
+    assert lines(compare_objects([one, two], ["a", "b"])) == [
         "M a.spec.members[0].selector.exactMatch.name: the children go in a cycle, b -> a -> b, but a HyperNode cannot be in itself, and with a cycle Volcano places no group that has a network topology. Remove 'b' from the children of 'a'. [hypernode-cycle]"
     ]
 
@@ -108,5 +108,5 @@ def test_values_of_secrets_are_never_shown() -> None:
 
 
 def test_nothing_to_judge_gives_nothing() -> None:
-    assert judge_stack([], []) == []
-    assert {finding.level for finding in judge_stack([POD_GROUP])} == {Level.UNKNOWN}
+    assert compare_objects([], []) == []
+    assert {finding.level for finding in compare_objects([POD_GROUP])} == {Level.UNKNOWN}

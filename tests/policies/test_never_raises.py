@@ -195,7 +195,7 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
         raise KeyError("gone")
 
     monkeypatch.setattr(pack, "judge_manifest", broken)
-    monkeypatch.setattr(pack, "judge_together", broken)
+    monkeypatch.setattr(pack, "judge_stack", broken)
     wrong = model_serving(pod(vllm("-tp", "17")))
     assert refusals(MODEL_SERVING, wrong) == ""
     fault = (

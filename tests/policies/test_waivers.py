@@ -134,7 +134,7 @@ def test_what_was_judged_for_one_policy_is_kept_for_the_other(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[object] = []
-    name = {"rules": "judge_manifest", "groups": "judge_together"}[kind]
+    name = {"rules": "judge_manifest", "groups": "judge_stack"}[kind]
     real = getattr(pack, name)
 
     def count(*asked: Any, **by: Any) -> Any:

@@ -4,7 +4,7 @@ import pulumi
 
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.resources._apply import Scope, apply
-from kthena_components.resources._outputs import Late
+from kthena_components.resources._outputs import Outputs
 from tests.support.recorder import Recorded, record
 
 
@@ -20,7 +20,7 @@ def manifest(name: str, *after: str, replace_with: tuple[str, ...] = ()) -> Mani
 def applied(*manifests: Manifest) -> Recorded:
     def program() -> None:
         root = pulumi.ComponentResource("test:index:Root", "root")
-        apply(Scope(root=root, name="root", serving="m"), manifests, Late({}))
+        apply(Scope(root=root, name="root", serving="m"), manifests, Outputs({}))
 
     return record(program)
 

@@ -8,9 +8,9 @@ import pulumi
 import pytest
 
 from kthena_components.core.findings import SpecError
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, is_late
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 from kthena_components.core.values.visible import escaped
-from kthena_components.resources._outputs import Late, hide, without_tokens
+from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
 from tests.resources.build import late, serving, unknown
 from tests.support.recorder import UNKNOWN, Recorded, attempt, record, secrets_in
 from tests.support.specs import ENGINE_RAY, changed
@@ -34,20 +34,20 @@ def exported(make: Callable[[], Any], *, preview: bool = False) -> Any:
 
 
 def hidden(args: Mapping[str, Any]) -> dict[str, Any]:
-    return hide(args)[0]
+    return to_tokens(args)[0]
 
 
 def findings(args: object) -> list[str]:
     with pytest.raises(SpecError) as refused:
-        hide(args)
+        to_tokens(args)
     return [str(finding) for finding in refused.value.findings]
 
 
 def test_plain_data_stays_as_it_is() -> None:
     args = {"a": [1, "two", None, True], "b": {"c": 1.5}}
-    plain, carried = hide(args)
+    plain, carried = to_tokens(args)
     assert plain == args
-    assert carried.show(plain) is plain
+    assert carried.restore(plain) is plain
 
 
 def test_members_of_enums_become_their_values() -> None:
@@ -65,9 +65,9 @@ def test_whole_floats_become_numbers_without_a_fraction() -> None:
 def test_an_output_becomes_a_token_and_comes_back_itself() -> None:
     def program() -> None:
         image = late("vllm")
-        plain, carried = hide({"image": image})
-        assert is_late(plain["image"])
-        assert carried.show(plain)["image"] is image
+        plain, carried = to_tokens({"image": image})
+        assert is_unresolved(plain["image"])
+        assert carried.restore(plain)["image"] is image
 
     record(program)
 
@@ -110,40 +110,40 @@ def test_awaitables_are_outputs_too() -> None:
         return "vllm:v1"
 
     def make() -> Any:
-        plain, carried = hide({"image": image()})
-        return carried.show(f"pull {plain['image']} now")
+        plain, carried = to_tokens({"image": image()})
+        return carried.restore(f"pull {plain['image']} now")
 
     assert exported(make) == "pull vllm:v1 now"
 
 
 def test_outputs_inside_a_longer_text_are_joined_with_it() -> None:
     def make() -> Any:
-        plain, carried = hide({"a": late("one"), "b": late("{two}")})
-        return carried.show({"command": [f"--x={plain['a']} {{}} {plain['b']}", plain["a"]]})
+        plain, carried = to_tokens({"a": late("one"), "b": late("{two}")})
+        return carried.restore({"command": [f"--x={plain['a']} {{}} {plain['b']}", plain["a"]]})
 
     assert exported(make) == {"command": ["--x=one {} {two}", "one"]}
 
 
 def test_a_secret_stays_secret_inside_a_longer_text() -> None:
     def make() -> Any:
-        plain, carried = hide({"a": pulumi.Output.secret("hidden")})
-        return carried.show(f"--key={plain['a']}")
+        plain, carried = to_tokens({"a": pulumi.Output.secret("hidden")})
+        return carried.restore(f"--key={plain['a']}")
 
     assert list(secrets_in(exported(make))) == ["--key=hidden"]
 
 
 def test_an_unknown_makes_the_whole_text_unknown() -> None:
     def make() -> Any:
-        plain, carried = hide({"a": unknown()})
-        return carried.show(f"--id={plain['a']}")
+        plain, carried = to_tokens({"a": unknown()})
+        return carried.restore(f"--id={plain['a']}")
 
     assert exported(make, preview=True) == UNKNOWN
 
 
 def test_only_text_can_stand_inside_a_text() -> None:
     def program() -> None:
-        plain, carried = hide({"a": pulumi.Output.secret(7)})
-        pulumi.export("value", carried.show(f"--port={plain['a']}"))
+        plain, carried = to_tokens({"a": pulumi.Output.secret(7)})
+        pulumi.export("value", carried.restore(f"--port={plain['a']}"))
 
     error = attempt(program).error
     assert isinstance(error, pulumi.RunError)
@@ -155,19 +155,19 @@ def test_only_text_can_stand_inside_a_text() -> None:
 
 def test_equal_texts_share_one_output() -> None:
     def program() -> None:
-        plain, carried = hide({"a": late("x")})
+        plain, carried = to_tokens({"a": late("x")})
         text = f"--x={plain['a']}"
-        assert carried.show(text) is carried.show(text)
+        assert carried.restore(text) is carried.restore(text)
 
     record(program)
 
 
 def test_without_outputs_nothing_is_walked() -> None:
     body = {"spec": object()}
-    assert Late({}).show(body) is body
+    assert Outputs({}).restore(body) is body
 
 
-@pytest.mark.parametrize("character", [LATE_OPEN, LATE_CLOSE])
+@pytest.mark.parametrize("character", [OUTPUT_OPEN, OUTPUT_CLOSE])
 def test_text_that_could_be_a_token_is_refused(character: str) -> None:
     (found,) = findings({"roles": [{"name": f"a{character}b"}]})
     assert found == (
@@ -208,7 +208,7 @@ def test_args_must_be_a_mapping(args: object, shown: str) -> None:
 
 
 def test_a_token_is_shown_to_readers_as_an_output() -> None:
-    assert without_tokens(f"is '{LATE_OPEN}12{LATE_CLOSE}'") == "is '<Output>'"
+    assert without_tokens(f"is '{OUTPUT_OPEN}12{OUTPUT_CLOSE}'") == "is '<Output>'"
 
 
 def chat(changes: Mapping[str, Callable[[], object]], *, preview: bool = False) -> Recorded:
@@ -268,7 +268,7 @@ def test_unknown_values_do_not_stop_a_preview() -> None:
 def test_no_token_is_left_in_any_request() -> None:
     seen = chat({f"{ENGINE}.image": lambda: late("a:1"), f"{ENGINE}.model": lambda: late("b")})
     texts = [str(r.props) + str(r.outputs) + r.name for r in seen.resources] + seen.infos()
-    assert not [text for text in texts if is_late(text) or LATE_OPEN in text]
+    assert not [text for text in texts if is_unresolved(text) or OUTPUT_OPEN in text]
 
 
 def test_what_uses_an_output_depends_on_its_resource() -> None:

@@ -9,7 +9,7 @@ from kthena_components import ModelServing
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.resources import components
-from kthena_components.resources._log import tell
+from kthena_components.resources._log import report
 from tests.resources.build import group, queue, role, serving, topology
 from tests.resources.test_standalone import INVENTORY
 from tests.support.recorder import UNKNOWN, Recorded, record
@@ -129,7 +129,7 @@ def test_what_was_filled_in_is_told_once_and_about_the_component() -> None:
 
 def test_identical_notes_are_told_once() -> None:
     note = Finding(path="roles[0]", seen="was filled in", rule="note", level=Level.ADVISORY)
-    seen = record(lambda: tell(pulumi.ComponentResource("test:index:Any", "any"), [note, note]))
+    seen = record(lambda: report(pulumi.ComponentResource("test:index:Any", "any"), [note, note]))
     assert seen.infos() == [str(note)]
 
 

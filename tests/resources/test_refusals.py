@@ -10,7 +10,7 @@ import pytest
 
 from kthena_components import RefusedError
 from kthena_components.core.findings import Finding
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from tests.resources.build import group, late, queue, role, serving, topology
 from tests.support.recorder import attempt
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
@@ -82,7 +82,7 @@ def test_every_component_refuses_before_it_registers(
 
 
 def test_a_token_never_shows_in_a_message() -> None:
-    seen = f"there is no node '{LATE_OPEN}7{LATE_CLOSE}'"
+    seen = f"there is no node '{OUTPUT_OPEN}7{OUTPUT_CLOSE}'"
     error = RefusedError([Finding(path="nodes", seen=seen, rule="node")], "Topology 'net'")
     assert str(error) == (
         "Topology 'net' is refused: 1 problem\n  nodes: there is no node '<output>'. [node]"

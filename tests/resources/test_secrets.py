@@ -9,7 +9,7 @@ import pytest
 
 from kthena_components import RefusedError
 from kthena_components.judge.secrecy import SECRET
-from kthena_components.resources._outputs import hide
+from kthena_components.resources._outputs import to_tokens
 from tests.resources.build import group, queue, role, serving, topology
 from tests.support.recorder import attempt, record, secrets_in
 from tests.support.specs import ENGINE_RAY, GROUP, ROLE, changed
@@ -116,8 +116,8 @@ def test_a_secret_output_stays_one_in_every_text_that_it_becomes_part_of() -> No
 
 def test_what_stands_around_an_output_that_is_no_text_is_not_shown_when_it_is_secret() -> None:
     def program() -> None:
-        plain, carried = hide({"a": pulumi.Output.secret(7)})
-        pulumi.export("value", carried.show(f"--url=https://me:sable@raven --port={plain['a']}"))
+        plain, carried = to_tokens({"a": pulumi.Output.secret(7)})
+        pulumi.export("value", carried.restore(f"--url=https://me:sable@raven --port={plain['a']}"))
 
     error = str(attempt(program).error)
     assert error.startswith("an Output inside the text '[secret]' gave a int, but only text can")

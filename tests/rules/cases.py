@@ -10,11 +10,11 @@ from typing import Any
 import yaml
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, Level, SpecError
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.manifest import judge_manifest, read_held
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
 from tests.support.specs import REMOVED, changed
 
@@ -63,7 +63,7 @@ class _Loader(yaml.SafeLoader):
     """YAML with the two values that no file can write."""
 
 
-_Loader.add_constructor("!unknown", lambda _, node: f"{node.value}{LATE_OPEN}7{LATE_CLOSE}")
+_Loader.add_constructor("!unknown", lambda _, node: f"{node.value}{OUTPUT_OPEN}7{OUTPUT_CLOSE}")
 _Loader.add_constructor("!gone", lambda _loader, _node: REMOVED)
 
 
@@ -84,10 +84,10 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
 
 def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
-    around = Surroundings(config_maps=gather(bodies))
+    around = Context(config_maps=gather(bodies))
     alone = [f for name, body in named.items() for f in judge_manifest(body, name, around=around)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_held(body))}
-    return [*alone, *judge_stack(bodies, list(named), held=held, **asked)]
+    return [*alone, *compare_objects(bodies, list(named), held=held, **asked)]
 
 
 @cache

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kthena_components.core.naming import STATEFUL_SET_NAME
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from tests.support.specs import Args, gpu_template, template
 
 law = settings(max_examples=15, deadline=None)
@@ -216,7 +216,7 @@ def _keys_of(holder: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder)))
 
 
-LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 """What stands for a Pulumi Output while a plan is made."""
 PREVIEW_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What the engine puts for a text that is not known during a preview."""

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.manifest import has_rules
 from tests.rules.cases import documents
 
 TESTS = Path(__file__).parents[1]
-LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 ODD: tuple[Any, ...] = (
     LATE,
     None,

@@ -14,21 +14,21 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cli.check import Given, Summary, check
+from kthena_components.cli.check import CheckOptions, Summary, check
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.main import FORMATS
 from kthena_components.cli.preview import parse_preview
 from kthena_components.cli.review import judge_updates
 from kthena_components.cli.reviewed import reviewed
-from kthena_components.cli.stack import Asked
+from kthena_components.cli.stack import StackOptions
 from kthena_components.cluster.doctor import judge_stack_file
 from kthena_components.cluster.stack_file import StackFileError, read_stack_file
-from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.judge.levels import Levels
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack import judge_together
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
 from kthena_components.reading.files import Unreadable
 from tests.toughness.guard import check as judged
@@ -116,9 +116,9 @@ def _judge(given: Manifests, _: Path) -> None:
         judged(body, one)
     if len(bodies) > 1:
         judged(bodies, lambda: judge_change(first, bodies[1]))
-        judged(bodies, lambda: judge_stack(bodies, complete=given.whole))
+        judged(bodies, lambda: compare_objects(bodies, complete=given.whole))
         named = {f"n{i}": body for i, body in enumerate(bodies)}
-        judged(bodies, lambda: judge_together(named, TODAY, budget=9, gpu_types=["nvidia.com/gpu"]))
+        judged(bodies, lambda: judge_stack(named, TODAY, budget=9, gpu_types=["nvidia.com/gpu"]))
     if given.written:
         _check(given)
 
@@ -129,8 +129,8 @@ def _check(given: Manifests) -> None:
     report, summary = FORMATS[given.form](told.append), Summary()
     before, sys.stdin = sys.stdin, TextIOWrapper(BytesIO(given.written))
     try:
-        asked = Asked(whole=given.whole, budget=3, gpu_types=("nvidia.com/gpu",))
-        for result in check(["-"], Given(today=TODAY, asked=asked), summary):
+        asked = StackOptions(whole=given.whole, budget=3, gpu_types=("nvidia.com/gpu",))
+        for result in check(["-"], CheckOptions(today=TODAY, asked=asked), summary):
             report.skip(result) if isinstance(result, Unreadable) else report.add(result)
         report.close(summary)
     finally:
@@ -145,7 +145,7 @@ def _scripts(draw: random.Random, _: Path) -> tuple[Body, Body]:
 
 def _read_script(given: tuple[Body, Body], _: Path) -> None:
     body, config_map = given
-    around = Surroundings(config_maps=gather([config_map]))
+    around = Context(config_maps=gather([config_map]))
     judged(given, lambda: judge_manifest(body, around=around))
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, Level
 from kthena_components.judge.manifest import judge_manifest
 from tests.rules.cases import documents
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.property
 
 
 def judged(body: object, config_map: object) -> list[Finding]:
-    around = Surroundings(config_maps=gather([config_map]))  # type: ignore[list-item]
+    around = Context(config_maps=gather([config_map]))  # type: ignore[list-item]
     return judge_manifest(body, around=around)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ from pulumi_policy.proxy import unknown_checking_proxy
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems.native.facts import read_group
 from policies import pack
 from tests.support.engine import ROOT
@@ -54,7 +54,7 @@ def test_no_stack_of_damaged_manifests_makes_a_rule_raise_or_hang() -> None:
         draw = random.Random(f"{SEED}-stack-{number}")
         bodies = [damaged(draw) if draw.randrange(3) == 0 else body for body in bases().values()]
         paths = [f"[{i}]" for i in range(len(bodies))]
-        check(number, partial(judge_stack, bodies, paths))
+        check(number, partial(compare_objects, bodies, paths))
         read_group(bodies, paths)
 
 

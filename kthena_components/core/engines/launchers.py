@@ -2,7 +2,7 @@
 
 from kthena_components.core.engines.vllm_launch import NNODES_SINCE
 from kthena_components.core.values.images import Version, read_image
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 
 def stated_release(kind: str, image: str) -> Version | None:
@@ -11,7 +11,7 @@ def stated_release(kind: str, image: str) -> Version | None:
     None where it states none: the image of somebody else, a tag that moves, or an output, of
     which only the deployment knows the rest.
     """
-    return None if is_late(image) else read_image(image).release_of(kind)
+    return None if is_unresolved(image) else read_image(image).release_of(kind)
 
 
 def default_launcher(kind: str, release: Version | None, data: int) -> str:

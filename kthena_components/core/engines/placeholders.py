@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.engines.files import Absent, Files, read_file
 from kthena_components.core.values.images import Image
-from kthena_components.core.values.unknown import LATE_TOKEN, MaybeText, Unknown, is_late
+from kthena_components.core.values.unknown import OUTPUT_TOKEN, MaybeText, Unknown, is_unresolved
 
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
 _MAX_INSERTED = 1 << 21
@@ -156,13 +156,13 @@ class Scope:
         match = _GAP.search(word)
         if match is not None:
             return Unknown(self._of(match)[1])
-        if is_late(word):
+        if is_unresolved(word):
             return Unknown("it is an output that only the deployment knows")
         return word
 
     def show(self, word: str) -> str:
         """Write a word as the user wrote it, shortened for a message."""
-        shown = LATE_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
+        shown = OUTPUT_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
         return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
     def _of(self, match: re.Match[str]) -> tuple[str, str]:
@@ -177,7 +177,7 @@ def hide_gaps(text: str) -> str:
 
 def has_gap(word: str) -> bool:
     """Tell whether a word, or a part of it, is not known."""
-    return _GAP_OPEN in word or is_late(word)
+    return _GAP_OPEN in word or is_unresolved(word)
 
 
 def expand_kubernetes(text: str, scope: Scope) -> str:

@@ -18,7 +18,7 @@ _TOLD = Unknown("nothing says which of the pods make one engine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class EngineTemplate:
     """One template of a group, and how many pods of it there are."""
 
     path: str
@@ -28,7 +28,7 @@ class Part:
     pod: PodFacts
 
 
-def engines_of(parts: Iterable[Part], replicas: MaybeInt = 1) -> tuple[EngineFacts, ...]:
+def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple[EngineFacts, ...]:
     """Give the engines of one group.
 
     Args:
@@ -51,7 +51,7 @@ def engines_of(parts: Iterable[Part], replicas: MaybeInt = 1) -> tuple[EngineFac
     return tuple(_unknown(part, replicas) for part in leaders)
 
 
-def _follows(part: Part, starts: set[str], first: set[str]) -> bool:
+def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:
     """Tell whether a template's pods join an engine that another template starts.
 
     Args:
@@ -75,13 +75,13 @@ def _is_first(command: CommandFacts | None) -> bool:
     return command is not None and command.nnodes not in {None, 1} and not _is_ranked(command)
 
 
-def _unknown(part: Part, replicas: MaybeInt) -> EngineFacts:
+def _unknown(part: EngineTemplate, replicas: MaybeInt) -> EngineFacts:
     return EngineFacts(
         path=part.path, name=part.name, pods=_TOLD, replicas=replicas, entry=part.pod, worker=None
     )
 
 
-def _alone(part: Part, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts:
+def _alone(part: EngineTemplate, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts:
     """Give the engine of a template that no other one joins: as many pods as it is told."""
     pods: MaybeInt = pods_of(size, part.pod.command)
     if pods == 1:
@@ -89,7 +89,9 @@ def _alone(part: Part, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts
     return replace(_unknown(part, replicas), pods=pods)
 
 
-def _together(leader: Part, followers: Sequence[Part], replicas: MaybeInt) -> EngineFacts:
+def _together(
+    leader: EngineTemplate, followers: Sequence[EngineTemplate], replicas: MaybeInt
+) -> EngineFacts:
     pods: MaybeInt = leader.count
     for part in followers:
         pods = _plus(pods, part.count)
@@ -99,7 +101,7 @@ def _together(leader: Part, followers: Sequence[Part], replicas: MaybeInt) -> En
     return replace(_unknown(leader, replicas), pods=pods, worker=worker)
 
 
-def _alike(part: Part) -> tuple[object, ...]:
+def _alike(part: EngineTemplate) -> tuple[object, ...]:
     """Give what followers must have in common to be told of as one."""
     command = part.pod.command
     sizes = (command.engine, command.tensor, command.pipeline, command.data) if command else ()

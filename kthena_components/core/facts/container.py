@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.core.values.read import as_list, as_map
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
 
@@ -88,10 +88,10 @@ class Volumes:
 def read_volumes(spec: Mapping[str, Any]) -> Volumes:
     """Read the volumes of a pod's spec, whatever is in them."""
     named: dict[str, Mapping[str, Any]] = {}
-    late = is_late(spec.get("volumes"))
+    late = is_unresolved(spec.get("volumes"))
     for item in as_list(spec.get("volumes")):
         name = as_map(item).get("name")
-        late = late or is_late(item) or is_late(name)
+        late = late or is_unresolved(item) or is_unresolved(name)
         if isinstance(name, str):
             named.setdefault(name, as_map(item))
     return Volumes(named, late)
@@ -104,12 +104,12 @@ def read_container(
     image, name = container.get("image"), container.get("name")
     late = Unknown("the image is known only after the deployment")
     known = image if isinstance(image, str) and image else None
-    named = name if isinstance(name, str) and not is_late(name) else "?"
+    named = name if isinstance(name, str) and not is_unresolved(name) else "?"
     return ContainerFacts(
         path=path,
         image_path=f"{path}.image",
         name=named,
-        image=late if is_late(image) else known,
+        image=late if is_unresolved(image) else known,
         shm=_shared_memory(container, spec, volumes),
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),
@@ -143,14 +143,14 @@ def _shared_memory(
     if spec.get("hostIPC") is True:
         return SharedMemory.MEMORY
     mounts = container.get("volumeMounts")
-    if is_late(mounts) or any(map(is_late, as_list(mounts))):
+    if is_unresolved(mounts) or any(map(is_unresolved, as_list(mounts))):
         return Unknown("the volume mounts are not known yet")
     places = (
         (as_map(mount).get("mountPath"), as_map(mount).get("name")) for mount in as_list(mounts)
     )
     name = next((v for at, v in places if isinstance(at, str) and _is_shm(at)), None)
     if name is None:
-        late = any(is_late(as_map(mount).get("mountPath")) for mount in as_list(mounts))
+        late = any(is_unresolved(as_map(mount).get("mountPath")) for mount in as_list(mounts))
         return Unknown("a mount path is not known yet") if late else SharedMemory.NOTHING
     return _volume(name, volumes)
 
@@ -160,13 +160,13 @@ def _is_shm(path: str) -> bool:
 
 
 def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
-    found = volumes.named.get(name) if isinstance(name, str) and not is_late(name) else None
+    found = volumes.named.get(name) if isinstance(name, str) and not is_unresolved(name) else None
     if found is None:
-        late = is_late(name) or volumes.late
+        late = is_unresolved(name) or volumes.late
         return Unknown("the volumes are not known yet") if late else SharedMemory.MISSING
     empty, host = found.get("emptyDir"), as_map(found.get("hostPath")).get("path")
     medium = as_map(empty).get("medium")
-    if any(map(is_late, (empty, medium, host))):
+    if any(map(is_unresolved, (empty, medium, host))):
         return Unknown(f"what the volume at {SHM_PATH} is, is not known yet")
     memory = medium == "Memory" or (isinstance(host, str) and _is_shm(host))
     return SharedMemory.MEMORY if memory else SharedMemory.DISK
@@ -187,7 +187,7 @@ def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFac
 
 
 def _is_literal(value: object) -> bool:
-    if not isinstance(value, str) or is_late(value):
+    if not isinstance(value, str) or is_unresolved(value):
         return False
     return value.strip() != "" and _REFERENCE.fullmatch(value.strip()) is None
 
@@ -207,13 +207,13 @@ def looks_like_token(value: object) -> bool:
 
 def _hidden_token(container: Mapping[str, Any], name: str) -> Unknown | None:
     env = container.get("env")
-    if is_late(env) or any(map(is_late, as_list(env))):
+    if is_unresolved(env) or any(map(is_unresolved, as_list(env))):
         return Unknown(f"the variables of container '{name}' are not known yet")
     for item in map(as_map, as_list(env)):
         variable, sources = item.get("name"), (item.get("value"), item.get("valueFrom"))
         named = isinstance(variable, str) and variable in TOKEN_VARIABLES
-        if named and any(map(is_late, sources)):
+        if named and any(map(is_unresolved, sources)):
             return Unknown(f"the value of {variable} is not known yet")
-        if is_late(variable) and "secretKeyRef" not in as_map(item.get("valueFrom")):
+        if is_unresolved(variable) and "secretKeyRef" not in as_map(item.get("valueFrom")):
             return Unknown(f"the name of a variable of container '{name}' is not known yet")
     return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kthena_components.core.models import ModelShape, shape_from_config
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 MODEL_CONFIG = "kthena-components/model-config"
 """Annotation of an object or a pod template: its model's config.json, as text."""
@@ -46,13 +46,13 @@ class ConfigMap:
     def text(self, key: str) -> MaybeText:
         """Give what a key holds, or why that is not known."""
         value = self.data.get(key)
-        if isinstance(value, str) and not is_late(value):
+        if isinstance(value, str) and not is_unresolved(value):
             return value
         shown = key[:_LONGEST]
         if key in self.binary:
             return Unknown(f"key '{shown}' of {self.title} is binary")
         if key in self.data:
-            why = "is not known yet" if is_late(value) else "holds no text"
+            why = "is not known yet" if is_unresolved(value) else "holds no text"
             return Unknown(f"key '{shown}' of {self.title} {why}")
         if self.gap is not None:
             return Unknown(f"key '{shown}' of {self.title} is not known: {self.gap.because}")
@@ -78,7 +78,7 @@ class ConfigMaps:
         """
         metadata = body.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
-        named = isinstance(name, str) and not is_late(name)
+        named = isinstance(name, str) and not is_unresolved(name)
         if not named or body.get("apiVersion") != "v1" or body.get("kind") != "ConfigMap":
             return
         data, binary = body.get("data"), body.get("binaryData")
@@ -86,7 +86,7 @@ class ConfigMaps:
             name=str(name),
             data=data if isinstance(data, Mapping) else {},
             binary=frozenset(filter(_is_text, binary if isinstance(binary, Mapping) else ())),
-            gap=_LATE_DATA if is_late(data) or is_late(binary) else gap,
+            gap=_LATE_DATA if is_unresolved(data) or is_unresolved(binary) else gap,
         )
         spaces, space = self._found.setdefault(str(name), {}), namespace_of(body)
         other = spaces.get(space, known)
@@ -116,7 +116,7 @@ def _title(name: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Context:
     """What is known beside an object."""
 
     config_maps: ConfigMaps = field(default_factory=ConfigMaps)
@@ -130,7 +130,7 @@ class Surroundings:
     def find(self, reference: Mapping[str, Any]) -> ConfigMap | Unknown:
         """Find the ConfigMap that a reference names."""
         name = reference.get("name")
-        if is_late(name):
+        if is_unresolved(name):
             return Unknown("the name of its ConfigMap is not known yet")
         if not isinstance(name, str) or not name:
             return Unknown("it names no ConfigMap")
@@ -140,11 +140,11 @@ class Surroundings:
         return found
 
 
-NOWHERE = Surroundings()
+NO_CONTEXT = Context()
 """Nothing is known."""
 
 
-def place(body: Mapping[str, Any], around: Surroundings = NOWHERE) -> Mapping[str, Any]:
+def place(body: Mapping[str, Any], around: Context = NO_CONTEXT) -> Mapping[str, Any]:
     """Give an object what is known around it.
 
     The result is a copy whose pods carry the surroundings, or the object itself where there is
@@ -160,7 +160,7 @@ def place(body: Mapping[str, Any], around: Surroundings = NOWHERE) -> Mapping[st
     return placed
 
 
-def _walk(value: Any, key: object, around: Surroundings, levels: int) -> Any:
+def _walk(value: Any, key: object, around: Context, levels: int) -> Any:
     if not levels:
         return value
     if isinstance(value, list | tuple):
@@ -185,10 +185,10 @@ def _same(one: object, other: object) -> bool:
     return one is other
 
 
-def around_of(part: Mapping[str, Any]) -> Surroundings:
+def around_of(part: Mapping[str, Any]) -> Context:
     """Give what a pod's spec carries; nothing where it carries nothing."""
     found = part.get(_KEY)
-    return found if isinstance(found, Surroundings) else NOWHERE
+    return found if isinstance(found, Context) else NO_CONTEXT
 
 
 def carried(part: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def namespace_of(body: Mapping[str, Any]) -> str:
     """Give the namespace that an object states, empty if none."""
     metadata = body.get("metadata")
     stated = metadata.get("namespace") if isinstance(metadata, Mapping) else None
-    return stated if isinstance(stated, str) and not is_late(stated) else ""
+    return stated if isinstance(stated, str) and not is_unresolved(stated) else ""
 
 
 def stated_shape(metadata: object) -> ModelShape | Unknown | None:
@@ -209,7 +209,7 @@ def stated_shape(metadata: object) -> ModelShape | Unknown | None:
     text = annotations.get(MODEL_CONFIG) if isinstance(annotations, Mapping) else None
     if text is None:
         return None
-    if is_late(text):
+    if is_unresolved(text):
         return Unknown(f"its annotation {MODEL_CONFIG} is not known yet")
     try:
         config = json.loads(text) if isinstance(text, str) else None

@@ -8,9 +8,9 @@ from typing import Any
 from kthena_components.core.engines import Files, Mount
 from kthena_components.core.engines.files import Contents
 from kthena_components.core.facts.container import Volumes
-from kthena_components.core.facts.context import ConfigMap, Surroundings
+from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.values.read import as_list, as_map
-from kthena_components.core.values.unknown import Unknown, is_late
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MOST = 100
 """Mounts of ConfigMaps that are read in one container."""
@@ -39,7 +39,7 @@ class PodVolumes:
     """What the containers of one pod share: its volumes, each read once."""
 
     volumes: Volumes
-    around: Surroundings
+    around: Context
     _contents: dict[str, _Content | None] = field(default_factory=dict)
 
     def content(self, name: str) -> _Content | None:
@@ -67,7 +67,12 @@ def read_files(
     for index, mount in enumerate(map(as_map, as_list(container.get("volumeMounts")))):
         name, at = mount.get("name"), mount.get("mountPath")
         content = pod.content(name) if isinstance(name, str) else None
-        if content is None or not isinstance(at, str) or is_late(at) or not at.startswith("/"):
+        if (
+            content is None
+            or not isinstance(at, str)
+            or is_unresolved(at)
+            or not at.startswith("/")
+        ):
             continue
         where = f"{path}.volumeMounts[{index}]"
         if name not in seen:
@@ -89,7 +94,7 @@ def _part(whole: Mount, mount: Mapping[str, Any], at: str) -> Mount:
     """Give what a mount shows of its volume: all of it, or what stands at its subPath."""
     inside = mount.get("subPath")
     expression = mount.get("subPathExpr")
-    if is_late(inside) or (inside is not None and not isinstance(inside, str)) or expression:
+    if is_unresolved(inside) or (inside is not None and not isinstance(inside, str)) or expression:
         gap = Unknown("the path inside its volume is not known")
         return Mount(at, gap=gap, source=whole.source)
     if not inside:
@@ -107,13 +112,13 @@ def _below(inside: str) -> str:
     return posixpath.normpath(inside).lstrip("/")
 
 
-def _content(volume: Mapping[str, Any], around: Surroundings) -> _Content:
+def _content(volume: Mapping[str, Any], around: Context) -> _Content:
     if "configMap" in volume:
         sources: list[Any] = [volume["configMap"]]
     else:
         projected = volume["projected"]
         listed = as_map(projected).get("sources")
-        sources = list(as_list(listed)) if not is_late(listed) else [projected]
+        sources = list(as_list(listed)) if not is_unresolved(listed) else [projected]
         sources = [as_map(source).get("configMap", _OTHER) for source in sources]
     parts = [_source(source, around) for source in sources]
     files = dict(file for part in parts for file in part.whole.files)
@@ -123,7 +128,7 @@ def _content(volume: Mapping[str, Any], around: Surroundings) -> _Content:
     return _Content(Mount("", Contents(files.items()), gap, source), missing)
 
 
-def _source(source: Any, around: Surroundings) -> _Content:
+def _source(source: Any, around: Context) -> _Content:
     """Give the files that one ConfigMap becomes: each key one, or those that `items` names."""
     if source is _OTHER or not isinstance(source, Mapping):
         return _unknown(Unknown("it may come from something that is not read"))
@@ -132,7 +137,7 @@ def _source(source: Any, around: Surroundings) -> _Content:
     if isinstance(found, Unknown):
         return _unknown(found)
     listed = source.get("items")
-    if is_late(listed):
+    if is_unresolved(listed):
         return _unknown(Unknown("the items of its volume are not known yet"))
     if not as_list(listed):
         keys = [key for key in (*found.data, *found.binary) if isinstance(key, str)]
@@ -153,5 +158,9 @@ def _items(source: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Give key and path of each item of a volume."""
     for item in map(as_map, as_list(source.get("items"))):
         key, at = item.get("key"), item.get("path")
-        if isinstance(key, str) and isinstance(at, str) and not (is_late(key) or is_late(at)):
+        if (
+            isinstance(key, str)
+            and isinstance(at, str)
+            and not (is_unresolved(key) or is_unresolved(at))
+        ):
             yield key, posixpath.normpath(at)

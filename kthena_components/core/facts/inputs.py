@@ -10,11 +10,11 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.engines import Files, Hidden, image_entrypoint
-from kthena_components.core.facts.context import ConfigMap, Surroundings
+from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.facts.files import MissingKey, PodVolumes, read_files, why_missing
 from kthena_components.core.values.display import _LATE, text_of
 from kthena_components.core.values.read import as_list, as_map
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ from pod to pod: facts are about all pods of a template."""
@@ -50,7 +50,7 @@ class Inputs:
 
     def miss(self, path: str, found: ConfigMap, key: object) -> None:
         """Note a key that is not there, so that the container does not start."""
-        if isinstance(key, str) and not is_late(key):
+        if isinstance(key, str) and not is_unresolved(key):
             self.missing.append(MissingKey(path=path, because=why_missing(found, key)))
 
 
@@ -78,11 +78,15 @@ def read_inputs(
         _env_from(given, source, around)
     if len(sources) > _MOST:
         given.hide("", f"envFrom, of which {_MOST} sources are read")
-    if is_late(container.get("envFrom")):
+    if is_unresolved(container.get("envFrom")):
         given.hide("", "envFrom, which is not known yet")
-    if is_late(container.get("env")):
+    if is_unresolved(container.get("env")):
         given.hide("", "env, which is not known yet")
-    late = [i for i, item in enumerate(items) if is_late(item) or is_late(as_map(item).get("name"))]
+    late = [
+        i
+        for i, item in enumerate(items)
+        if is_unresolved(item) or is_unresolved(as_map(item).get("name"))
+    ]
     for index, item in enumerate(items):
         if index in late[-1:]:
             given.hide("", "env, a part of which is not known yet")
@@ -94,12 +98,12 @@ def read_inputs(
     return given
 
 
-def _env_from(given: Inputs, source: object, around: Surroundings) -> None:
+def _env_from(given: Inputs, source: object, around: Context) -> None:
     """Take in all keys of a ConfigMap; what cannot be read hides the variables it may set."""
     reference, prefix = as_map(source).get("configMapRef"), as_map(source).get("prefix")
-    start = prefix if isinstance(prefix, str) and not is_late(prefix) else ""
+    start = prefix if isinstance(prefix, str) and not is_unresolved(prefix) else ""
     found = around.find(reference) if isinstance(reference, Mapping) else None
-    if isinstance(found, ConfigMap) and found.gap is None and not is_late(prefix):
+    if isinstance(found, ConfigMap) and found.gap is None and not is_unresolved(prefix):
         for key in found.data:
             if isinstance(key, str) and _VARIABLE.fullmatch(start + key):
                 given.set(start + key, _literal(found.text(key)))
@@ -110,28 +114,28 @@ def _env_from(given: Inputs, source: object, around: Surroundings) -> None:
 def _why(source: object, found: ConfigMap | Unknown | None) -> str:
     """Say why a source of variables is not known."""
     secret = as_map(as_map(source).get("secretRef")).get("name")
-    if isinstance(secret, str) and not is_late(secret):
+    if isinstance(secret, str) and not is_unresolved(secret):
         return f"Secret '{secret[:63]}' is not read"
     if isinstance(found, ConfigMap):
         return f"{found.title} is not known yet"
     return found.because if found else "a source is not known yet"
 
 
-def _env(given: Inputs, item: Mapping[str, Any], around: Surroundings, path: str) -> None:
+def _env(given: Inputs, item: Mapping[str, Any], around: Context, path: str) -> None:
     name, value = item.get("name"), item.get("value")
-    if not isinstance(name, str) or is_late(name):
+    if not isinstance(name, str) or is_unresolved(name):
         return
     reference = as_map(item.get("valueFrom")).get("configMapKeyRef")
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
         late = Unknown(f"the value of {name} is not in the manifest")
-        given.set(name, late if is_late(value) else value)
+        given.set(name, late if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
         given.set(name, Unknown(f"the value of {name} is not in the manifest"))
     else:
         key, found = reference.get("key"), around.find(reference)
         if isinstance(found, Unknown):
             given.set(name, Unknown(f"the value of {name} is not in the manifest: {found.because}"))
-        elif not isinstance(key, str) or is_late(key):
+        elif not isinstance(key, str) or is_unresolved(key):
             given.set(name, Unknown(f"the key of {name} in {found.title} is not known yet"))
         else:
             given.set(name, _literal(found.text(key)))
@@ -153,7 +157,7 @@ def read_argv(container: Mapping[str, Any]) -> list[str]:
 
 
 def _words(value: object) -> list[str]:
-    if is_late(value):
+    if is_unresolved(value):
         # The whole list is not known: one word may be the model, another one any flag.
         return [_LATE, _LATE]
     return [text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]

@@ -24,7 +24,7 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.values.display import show_value
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import MAX_COUNT, as_list, as_map
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 _ANY = "accelerators"
 """Stands for the resource where it is not known which one it is."""
@@ -133,7 +133,7 @@ def read_pods(template: object, path: str, env: Mapping[str, str] | None = None)
     """Read a pod template, once for each engine in it, and once when it starts none."""
     spec = as_map(template).get("spec")
     items, at = as_map(spec).get("containers"), join_path(path, "spec.containers")
-    if any(map(is_late, (template, spec, items, *as_list(items)))):
+    if any(map(is_unresolved, (template, spec, items, *as_list(items)))):
         return [_hidden(at)]
     spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
     pod = PodVolumes(read_volumes(spec), around_of(spec))
@@ -185,13 +185,13 @@ def _container(
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image = container.get("image")
-    runs = image if isinstance(image, str) and image and not is_late(image) else None
+    runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
     command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
     name = _name(container)
     gap = None if command is None or command.engine else command.hidden
-    if command is None and any(map(is_late, argv)):
+    if command is None and any(map(is_unresolved, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
-    elif command is None and argv and is_late(image):
+    elif command is None and argv and is_unresolved(image):
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
@@ -232,7 +232,7 @@ def _command(
 
 def _name(container: Mapping[str, Any]) -> str:
     name = container.get("name")
-    return name if isinstance(name, str) and not is_late(name) else "?"
+    return name if isinstance(name, str) and not is_unresolved(name) else "?"
 
 
 def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
@@ -249,7 +249,7 @@ def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
             request=_devices_in(requests, resource),
         )
     unnamed = None
-    if any(map(is_late, (container.get("resources"), limits, requests))):
+    if any(map(is_unresolved, (container.get("resources"), limits, requests))):
         unnamed = Unknown(f"the resources of container '{name}' are not known yet")
     elif not named:
         unnamed = _unnamed(name, resources)
@@ -267,10 +267,10 @@ def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
 
 
 def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
-    amount = amounts if is_late(amounts) else as_map(amounts).get(resource)
+    amount = amounts if is_unresolved(amounts) else as_map(amounts).get(resource)
     if amount is None:
         return None
-    if is_late(amount):
+    if is_unresolved(amount):
         return Unknown(f"the amount of {resource} is not known yet")
     if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):
         return Unknown(f"one {resource} has several cores, as many as its kind says")

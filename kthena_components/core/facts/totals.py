@@ -10,7 +10,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class GpuDemand:
     """What an object asks for whose pods do not stand in it as templates."""
 
     gpus: MaybeInt
@@ -19,13 +19,13 @@ class Held:
     """The names of the resources that they are."""
 
 
-def held_by(facts: ServingFacts) -> Held:
+def gpu_demand(facts: ServingFacts) -> GpuDemand:
     """Add up the accelerators of all engines of a serving, with all their replicas."""
     one: MaybeInt = 0
     for engine in facts.engines:
         one = total((one, product(engine.replicas, _of_engine(engine))))
     pods = [pod for e in facts.engines for pod in (e.entry, e.worker) if pod is not None]
-    return Held(gpus=product(facts.copies, one), resources=frozenset(_resources(pods)))
+    return GpuDemand(gpus=product(facts.copies, one), resources=frozenset(_resources(pods)))
 
 
 def _of_engine(engine: EngineFacts) -> MaybeInt:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.hardware.table import Gpu, find_gpu, find_instance, gpu_of
-from kthena_components.core.values.unknown import Unknown, is_late
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MIB = 1024
 _HALF = 0.5
@@ -108,7 +108,7 @@ def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
     where one of them leaves it open. What stands beside a term holds for all of them.
     """
     selector = spec.get("nodeSelector")
-    if is_late(selector):
+    if is_unresolved(selector):
         return Unknown("the node selector is not known yet")
     always = [(key, [value]) for key, value in _map(selector).items() if key in _READERS]
     terms = _terms(spec)
@@ -125,10 +125,10 @@ def _terms(spec: Mapping[str, Any]) -> list[list[tuple[str, Sequence[object]]]] 
     place: object = spec
     for key in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
         place = _map(place).get(key)
-        if is_late(place):
+        if is_unresolved(place):
             return gap
     items = _map(place).get("nodeSelectorTerms")
-    if is_late(items) or any(map(is_late, _list(items))):
+    if is_unresolved(items) or any(map(is_unresolved, _list(items))):
         return gap
     return [list(_expressions(_map(term))) for term in _list(items)]
 
@@ -137,7 +137,7 @@ def _expressions(term: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[object
     for item in map(_map, _list(term.get("matchExpressions"))):
         key, values = item.get("key"), item.get("values")
         if isinstance(key, str) and key in _READERS and item.get("operator") == "In":
-            yield key, [values] if is_late(values) else _list(values)
+            yield key, [values] if is_unresolved(values) else _list(values)
 
 
 def _all_of(stated: Sequence[tuple[str, Sequence[object]]]) -> GpuFacts | Unknown | None:
@@ -150,7 +150,7 @@ def _all_of(stated: Sequence[tuple[str, Sequence[object]]]) -> GpuFacts | Unknow
 
 
 def _one_of(key: str, values: Sequence[object]) -> GpuFacts | Unknown | None:
-    if any(map(is_late, values)):
+    if any(map(is_unresolved, values)):
         return Unknown(f"the node label {key} is not known yet")
     texts = [str(v) for v in values if isinstance(v, str) or _is_short(v)]
     return _largest([_READERS[key](text) for text in texts])

@@ -18,7 +18,8 @@ from kthena_components.core.memory.sharding import ENGINES, VLLM, attention_rank
 from kthena_components.core.memory.sizes import part_left
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.images import Version, read_image
-from kthena_components.core.values.unknown import MaybeInt, Unknown, first_unknown
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
 """vLLM's default of --gpu-memory-utilization, and that of versions before 0.20."""

@@ -9,7 +9,7 @@ from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import count, mapping, text
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
-Kind = tuple[str, str]
+GroupKind = tuple[str, str]
 """API group and kind."""
 
 EACH_POD = frozenset(
@@ -28,7 +28,7 @@ _NO_COUNT = Unknown("the number of pods is not a count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Object:
     """One object of the stack."""
 
     index: int
@@ -52,10 +52,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pods:
+class PodSet:
     """Equal pods that an object makes."""
 
-    entry: Entry
+    entry: Object
     path: str
     """Where their template stands, in the object."""
     count: MaybeInt
@@ -85,18 +85,18 @@ def as_copies(number: MaybeInt | None) -> MaybeInt:
 
 
 def pod_set(
-    entry: Entry,
+    entry: Object,
     path: str,
     template: object,
     number: MaybeInt,
     *,
     by_controller: bool = False,
     spread: bool = False,
-) -> Pods:
+) -> PodSet:
     """Give equal pods of one template."""
     fields = mapping(template)
     metadata = mapping(fields.get("metadata"))
-    return Pods(
+    return PodSet(
         entry=entry,
         path=path,
         count=number,

@@ -3,21 +3,23 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from kthena_components.core.objects.object import Pods
+from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import gap_of, items, mapping, pairs
+from kthena_components.core.values.read import items, mapping, pairs, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
 Amounts = Mapping[str, Decimal]
 
 
-def requests_of(pods: Pods) -> dict[str, Decimal] | Unknown:
+def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:
     """Add up what the containers of one pod ask for; a limit stands in for a request.
 
     Init containers run before the others, so a pod asks for the larger of the two; one that
     stays (restartPolicy Always) counts with the others.
     """
-    if gap := gap_of(pods.spec.get("containers")) or gap_of(pods.spec.get("initContainers")):
+    if gap := unknown_in(pods.spec.get("containers")) or unknown_in(
+        pods.spec.get("initContainers")
+    ):
         return gap
     asked: dict[str, Decimal] = {}
     first: dict[str, Decimal] = {}
@@ -41,13 +43,13 @@ def requests_of(pods: Pods) -> dict[str, Decimal] | Unknown:
 def _requests(container: object) -> dict[str, Decimal] | Unknown:
     resources = mapping(mapping(container).get("resources"))
     lists = [resources.get("limits"), resources.get("requests")]
-    gap = gap_of(container) or gap_of(mapping(container).get("resources"))
-    gap = gap or next((gap for gap in map(gap_of, lists) if gap), None)
+    gap = unknown_in(container) or unknown_in(mapping(container).get("resources"))
+    gap = gap or next((gap for gap in map(unknown_in, lists) if gap), None)
     if gap:
         return gap
     found: dict[str, Decimal] = {}
     for resource, stated in (*pairs(lists[0]), *pairs(lists[1])):
-        if gap := gap_of(stated):
+        if gap := unknown_in(stated):
             return gap
         amount = parse_quantity(stated)
         if isinstance(resource, str) and amount is not None:
@@ -55,7 +57,7 @@ def _requests(container: object) -> dict[str, Decimal] | Unknown:
     return {resource: amount for resource, amount in found.items() if amount > 0}
 
 
-def gpus_of(pods: Pods) -> int | Unknown:
+def gpus_of(pods: PodSet) -> int | Unknown:
     """Count the accelerators of one pod."""
     asked = requests_of(pods)
     if isinstance(asked, Unknown):

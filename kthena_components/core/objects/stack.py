@@ -8,14 +8,14 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kthena_components.core.facts.totals import Held
-from kthena_components.core.objects.object import Entry, Kind, Pods
-from kthena_components.core.values.read import LATE, identity, mapping, text
+from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
+from kthena_components.core.values.read import NOT_YET_KNOWN, identity, mapping, text
 from kthena_components.core.values.unknown import Unknown
 
 Key = tuple[str, str]
 
-PodMaker = Callable[[Entry], Iterator[Pods]]
+PodMaker = Callable[[Object], Iterator[PodSet]]
 _ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
 
 
@@ -23,26 +23,26 @@ _ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
 class Stack:
     """All objects, and where to find them."""
 
-    entries: list[Entry] = field(default_factory=list)
-    by_kind: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
-    pods: list[Pods] = field(default_factory=list)
-    gangs: dict[Key, list[Pods]] = field(default_factory=dict)
+    entries: list[Object] = field(default_factory=list)
+    by_kind: dict[tuple[str, str], list[Object]] = field(default_factory=dict)
+    pods: list[PodSet] = field(default_factory=list)
+    gangs: dict[Key, list[PodSet]] = field(default_factory=dict)
     """Pods by the namespace and the name of the PodGroup that they ask for."""
-    held: list[tuple[Entry, Held]] = field(default_factory=list)
+    held: list[tuple[Object, GpuDemand]] = field(default_factory=list)
     """What objects ask for whose pods do not stand in them as templates."""
     unsure: Unknown | None = None
     """Why it is not known of some pods which PodGroup they ask for."""
-    makers: frozenset[Kind] = frozenset()
+    makers: frozenset[GroupKind] = frozenset()
     """The kinds whose objects hold pod templates, which are read."""
     complete: bool = True
     """Whether what is not here is nowhere in the cluster."""
-    _named: dict[Key, dict[Key, Entry]] = field(default_factory=dict)
+    _named: dict[Key, dict[Key, Object]] = field(default_factory=dict)
 
-    def of(self, kind: tuple[str, str]) -> list[Entry]:
+    def of(self, kind: tuple[str, str]) -> list[Object]:
         """List the objects of a group and kind."""
         return self.by_kind.get(kind, [])
 
-    def named(self, kind: tuple[str, str]) -> dict[Key, Entry]:
+    def named(self, kind: tuple[str, str]) -> dict[Key, Object]:
         """Find the objects of a kind by namespace and name; the first of each name.
 
         That is for rules, when all objects are read: it is found once.
@@ -67,9 +67,9 @@ def read_stack(
     manifests: Sequence[object],
     paths: Sequence[str],
     *,
-    makers: Mapping[Kind, PodMaker] = {},
-    cluster_wide: Container[Kind] = (),
-    held: Mapping[int, Held] | None = None,
+    makers: Mapping[GroupKind, PodMaker] = {},
+    cluster_wide: Container[GroupKind] = (),
+    held: Mapping[int, GpuDemand] | None = None,
     complete: bool = True,
 ) -> Stack:
     """Read the objects of one cluster, in one pass.
@@ -101,9 +101,11 @@ def read_stack(
     return stack
 
 
-def _entry(index: int, manifest: Mapping[str, Any], path: str, kind: Kind, *, wide: bool) -> Entry:
+def _entry(
+    index: int, manifest: Mapping[str, Any], path: str, kind: GroupKind, *, wide: bool
+) -> Object:
     metadata = mapping(manifest.get("metadata"))
-    return Entry(
+    return Object(
         index=index,
         path=path,
         manifest=manifest,
@@ -115,11 +117,11 @@ def _entry(index: int, manifest: Mapping[str, Any], path: str, kind: Kind, *, wi
     )
 
 
-def _add_to_gang(stack: Stack, pods: Pods) -> None:
+def _add_to_gang(stack: Stack, pods: PodSet) -> None:
     gang, namespace = pods.gang, pods.entry.namespace
     if pods.by_controller or gang is None:
         return
     if isinstance(gang, str) and isinstance(namespace, str):
         stack.gangs.setdefault((namespace, gang), []).append(pods)
     else:
-        stack.unsure = stack.unsure or LATE
+        stack.unsure = stack.unsure or NOT_YET_KNOWN

@@ -10,8 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, not_checked, suggest
 from kthena_components.core.naming import is_dns_name
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import gap_of, whole
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 
 _PERCENT = re.compile(r"[0-9]{1,9}%")
@@ -27,7 +27,7 @@ def refuse(
     yield Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
 
 
-def least(path: str, value: object, lowest: int, rule: str, why: str = "") -> Iterator[Finding]:
+def at_least(path: str, value: object, lowest: int, rule: str, why: str = "") -> Iterator[Finding]:
     """Judge a count that may be left out."""
     if value is None:
         return
@@ -35,10 +35,10 @@ def least(path: str, value: object, lowest: int, rule: str, why: str = "") -> It
     if isinstance(number, Unknown):
         yield not_checked(path, number, rule)
     elif number is None:
-        seen = f"is {show(value)}, but must be a whole number"
+        seen = f"is {display(value)}, but must be a whole number"
         yield from refuse(path, seen, f"write {lowest} or more", rule)
     elif number < lowest:
-        seen = f"is {show(number)}, but must be at least {lowest}{why}"
+        seen = f"is {display(number)}, but must be at least {lowest}{why}"
         yield from refuse(path, seen, f"write {lowest} or more", rule)
 
 
@@ -46,12 +46,12 @@ def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> It
     """Judge that no two places hold the same name."""
     first: dict[str, str] = {}
     for path, name in named:
-        if gap := gap_of(name):
+        if gap := unknown_in(name):
             yield not_checked(path, gap, rule)
         elif isinstance(name, str):
             where = first.setdefault(name, path)
             if where != path:
-                seen = f"is {show(name)}, as {where} is already"
+                seen = f"is {display(name)}, as {where} is already"
                 yield from refuse(path, seen, f"rename one of the {what or 'two'}", rule)
 
 
@@ -70,10 +70,10 @@ def subdomain(path: str, name: object, rule: str) -> Iterator[Finding]:
 def _named(
     path: str, name: object, rule: str, wanted: str, fits: Callable[[str], bool]
 ) -> Iterator[Finding]:
-    if gap := gap_of(name):
+    if gap := unknown_in(name):
         yield not_checked(path, gap, rule)
     elif name is not None and not (isinstance(name, str) and fits(name)):
-        seen = f"is {show(name)}, which is not {wanted}"
+        seen = f"is {display(name)}, which is not {wanted}"
         remedy = "write lower-case letters, digits and dashes, a letter or digit first and last"
         yield from refuse(path, seen, remedy, rule)
 
@@ -90,10 +90,10 @@ def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str) -> Ite
     """Judge a word that may be left out, of which only a few are allowed."""
     if value is None:
         return
-    if gap := gap_of(value):
+    if gap := unknown_in(value):
         yield not_checked(path, gap, rule)
     elif value not in allowed:
-        seen = f"is {show(value)}, but must be one of {', '.join(allowed)}"
+        seen = f"is {display(value)}, but must be one of {', '.join(allowed)}"
         remedy = suggest(value[:100], allowed) if isinstance(value, str) else f"write {allowed[0]}"
         yield from refuse(path, seen, remedy, rule)
 
@@ -120,8 +120,8 @@ def cycle_in(edges: Mapping[str, Iterable[str]]) -> list[str]:
     return []
 
 
-def listed(names: Sequence[str]) -> str:
+def joined(names: Sequence[str]) -> str:
     """Write names for a message, not too many and none too long."""
-    shown = [show(name).strip("'") for name in names[:_LISTED]]
+    shown = [display(name).strip("'") for name in names[:_LISTED]]
     more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
     return ", ".join([*shown, *more]) or "none"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.values.read import LATE
-from kthena_components.core.values.unknown import Unknown, is_late
+from kthena_components.core.values.read import NOT_YET_KNOWN
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _ONLY, _FIXED, _LOWERED = "gang-topology-only-change", "kthena-gang-fixed", "lws-lower-then-raise"
 
@@ -29,7 +29,7 @@ def _kind(body: Mapping[str, Any]) -> tuple[str, str]:
 def _differ(before: object, after: object) -> bool | Unknown:
     """Tell whether two values differ, or why that cannot be told."""
     if _has_late(before) or _has_late(after):
-        return LATE
+        return NOT_YET_KNOWN
     try:
         return before != after
     except RecursionError:
@@ -41,7 +41,7 @@ def _has_late(value: object) -> bool:
     parts = [value]
     while parts:
         part = parts.pop()
-        if isinstance(part, Unknown) or is_late(part):
+        if isinstance(part, Unknown) or is_unresolved(part):
             return True
         if isinstance(part, Mapping):
             parts.extend(part.values())

@@ -14,7 +14,7 @@ from kthena_components.core.values.images import (
     shown_image,
     write_version,
 )
-from kthena_components.core.values.unknown import first_unknown
+from kthena_components.core.values.read import first_unknown
 
 TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 STATED_SINCE: Version = (0, 11, 1)

@@ -7,7 +7,8 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.wording import title, unjudged
-from kthena_components.core.values.unknown import Unknown, first_unknown
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
 
 _RULE = "leader-worker-same-parallelism"
 _ALIKE = {

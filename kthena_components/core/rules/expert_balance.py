@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
-from kthena_components.core.values.unknown import Unknown, all_known, first_unknown
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown, all_known
 
 RULE = "expert-balance"
 _WANTS_EXPERTS = (0, 10)

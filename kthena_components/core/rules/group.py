@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.wording import unjudged
-from kthena_components.core.values.unknown import Unknown, first_unknown
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
 
 
 def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 
 def name_fits(facts: ServingFacts) -> Iterator[Finding]:
@@ -20,7 +20,7 @@ def name_fits(facts: ServingFacts) -> Iterator[Finding]:
     """
     longest: dict[str, tuple[int, Finding]] = {}
     for item in facts.names:
-        if is_late(item.name):
+        if is_unresolved(item.name):
             yield Finding(
                 path=item.path,
                 seen=f"the {item.what} name was not checked, because it is an output that only the "

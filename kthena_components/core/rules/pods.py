@@ -13,7 +13,8 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.images import read_image, shown_image
-from kthena_components.core.values.unknown import MaybeInt, Unknown, first_unknown
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
 def shm_present(facts: ServingFacts) -> Iterator[Finding]:

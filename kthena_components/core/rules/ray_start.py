@@ -10,7 +10,8 @@ from kthena_components.core.findings import Finding, Level, count_of
 from kthena_components.core.rules.engine_start import image_of, release_of
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.images import Image, Version, shown_image, write_version
-from kthena_components.core.values.unknown import Unknown, all_known, first_unknown
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown, all_known
 
 WITHOUT_RAY_SINCE: Version = (0, 18)
 """The first vLLM whose own image does not contain Ray."""

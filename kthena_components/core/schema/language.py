@@ -16,8 +16,8 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path, not_checked, suggest
 from kthena_components.core.schema.versions import age
-from kthena_components.core.values.display import key_text, show
-from kthena_components.core.values.read import first_gap, gap_of, whole
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import first_unknown, unknown_in, whole
 
 SCHEMA, VERSION = "kthena-schema", "kthena-version"
 _QUANTITY = re.compile(
@@ -112,7 +112,7 @@ class Since:
 
 def judge_shape(value: object, schema: Schema, version: str, path: str = "") -> Iterator[Finding]:
     """Say where a value does not have a shape."""
-    gap = gap_of(value)
+    gap = unknown_in(value)
     match schema:
         case Free() | Ruled() | Text(one_of=(), longest=None) if gap:
             return
@@ -195,7 +195,7 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
             yield from _number(number, Whole(bits=bits), path)
         case Amount() if isinstance(value, str):
             if not _QUANTITY.fullmatch(value):
-                seen = f"is {show(value)}, which is not a quantity"
+                seen = f"is {display(value)}, which is not a quantity"
                 yield _mistake(path, seen, "write for example 8, 500m or 1124Gi")
         case Amount(fractions=True) if isinstance(value, float):
             pass
@@ -212,7 +212,7 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
 def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
     if schema.one_of and value not in schema.one_of:
         words = " or ".join(f"'{word}'" for word in schema.one_of)
-        seen = f"is {show(value)}, but must be {words}"
+        seen = f"is {display(value)}, but must be {words}"
         yield _mistake(path, seen, suggest(value, schema.one_of))
     if schema.longest is not None and len(value) > schema.longest:
         seen = f"has {len(value)} characters, but may have {schema.longest}"
@@ -222,7 +222,7 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
 def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
     most = 2 ** (schema.bits - 1) - 1
     if not -most - 1 <= value <= most:
-        seen = f"is {show(value)}, but must be from {-most - 1} to {most}"
+        seen = f"is {display(value)}, but must be from {-most - 1} to {most}"
         yield _mistake(path, seen, "write a number in that range")
     elif schema.least is not None and value < schema.least:
         seen = f"is {value}, but must be at least {schema.least}"
@@ -246,7 +246,7 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
             wanted, remedy = "a list", "write a list"
         case _:
             wanted, remedy = "a map", "write a map"
-    return _mistake(path, f"is {show(value)}, but must be {wanted}", remedy)
+    return _mistake(path, f"is {display(value)}, but must be {wanted}", remedy)
 
 
 def _doubles(
@@ -258,12 +258,12 @@ def _doubles(
             continue
         named = {key: item.get(key) for key in keys}
         values = tuple(_KEY_DEFAULTS.get(k) if v is None else v for k, v in named.items())
-        if gap := first_gap(*values):
+        if gap := first_unknown(*values):
             yield not_checked(f"{path}[{index}]", gap, SCHEMA)
         elif all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in values):
             before = first.setdefault(values, index)
             if before != index:
-                what = " and ".join(f"{k} {show(v)}" for k, v in zip(keys, values, strict=True))
+                what = " and ".join(f"{k} {display(v)}" for k, v in zip(keys, values, strict=True))
                 where = f"{path.rpartition('.')[2]}[{before}]"
                 seen = f"has {what}, as {where} has, and the API server refuses doubles here"
                 yield _mistake(f"{path}[{index}]", seen, "rename it or remove it")
@@ -273,8 +273,8 @@ def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:
     seen = "is in the list already, and the API server refuses doubles here"
     plain = [item if isinstance(item, str | int | float) else None for item in items]
     for index, item in enumerate(plain):
-        if item is not None and not gap_of(item) and item in plain[:index]:
-            yield _mistake(f"{path}[{index}]", f"{show(item)} {seen}", "remove it")
+        if item is not None and not unknown_in(item) and item in plain[:index]:
+            yield _mistake(f"{path}[{index}]", f"{display(item)} {seen}", "remove it")
 
 
 def _weighs(finding: Finding) -> bool:

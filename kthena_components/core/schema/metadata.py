@@ -11,8 +11,8 @@ from typing import Any
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.schema.language import Fields, Table, Text
-from kthena_components.core.values.display import key_text, show
-from kthena_components.core.values.read import gap_of, mapping
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import mapping, unknown_in
 
 METADATA = Fields(
     partial=True,
@@ -36,29 +36,29 @@ def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
         for key in mapping(fields.get(kind)):
             yield from _key(kind, key, rule)
     for key, value in mapping(fields.get("labels")).items():
-        if isinstance(value, str) and value and not gap_of(value) and not _is_word(value):
+        if isinstance(value, str) and value and not unknown_in(value) and not _is_word(value):
             path = join_path("metadata.labels", key_text(key))
-            seen = f"is {show(value)}, but a label's value is empty or {_WHAT}"
+            seen = f"is {display(value)}, but a label's value is empty or {_WHAT}"
             yield Finding(path=path, seen=seen, remedy="write for example 'chat'", rule=rule)
     yield from _size(mapping(fields.get("annotations")), rule)
 
 
 def _stem(stem: object, rule: str) -> Iterator[Finding]:
-    if not isinstance(stem, str) or not stem or gap_of(stem):
+    if not isinstance(stem, str) or not stem or unknown_in(stem):
         return
     # The API server lets the last dash stand, and the character before it is not looked at.
     whole = f"{stem[:-2]}a" if len(stem) > 1 and stem.endswith("-") else stem
     if not is_dns_name(whole):
-        seen = f"is {show(stem)}, which is not the beginning of a DNS-1123 subdomain"
+        seen = f"is {display(stem)}, which is not the beginning of a DNS-1123 subdomain"
         remedy = "write lower-case letters, digits and dashes, for example 'chat-'"
         yield Finding(path="metadata.generateName", seen=seen, remedy=remedy, rule=rule)
 
 
 def _key(kind: str, key: object, rule: str) -> Iterator[Finding]:
-    if not isinstance(key, str) or gap_of(key):
+    if not isinstance(key, str) or unknown_in(key):
         return
     if not is_qualified(key.lower() if kind == "annotations" else key):
-        seen = f"has the key {show(key)}, which is not a name {_WHAT}"
+        seen = f"has the key {display(key)}, which is not a name {_WHAT}"
         seen += ", perhaps after a DNS-1123 subdomain and one '/'"
         yield Finding(path=f"metadata.{kind}", seen=seen, remedy="rename it", rule=rule)
 

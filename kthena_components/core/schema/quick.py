@@ -19,7 +19,7 @@ from kthena_components.core.schema.language import (
     Text,
     Whole,
 )
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 Test = Callable[[object], bool]
 _LEAST, _MOST = -(2**31), 2**31 - 1
@@ -56,7 +56,7 @@ def _is_amount(value: object) -> bool:
 
 
 def _is_budget(value: object) -> bool:
-    return (type(value) is str and not is_late(value)) or _is_small(value)
+    return (type(value) is str and not is_unresolved(value)) or _is_small(value)
 
 
 def _is_switch(value: object) -> bool:

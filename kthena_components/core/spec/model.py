@@ -10,18 +10,18 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from kthena_components.core.templates.template import QUANTITY_WORDS, Amount, PodTemplate
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, is_late
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 
 
 def _plain(value: Any) -> Any:
     """Refuse an Output where the plan has to know the value."""
-    if is_late(value):
+    if is_unresolved(value):
         raise ValueError("a plain value")
     return value
 
 
 def _budget(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | str) or is_late(value):
+    if isinstance(value, bool) or not isinstance(value, int | str) or is_unresolved(value):
         raise ValueError("a count or a percentage such as 25%")
     return value
 
@@ -39,7 +39,7 @@ _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"^{_PART}([.]{_PART})*$"
-_QUEUE = rf"{_SUBDOMAIN}|^{LATE_OPEN}[0-9]+{LATE_CLOSE}$"  # or it comes late
+_QUEUE = rf"{_SUBDOMAIN}|^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"  # or it comes late
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
 _PARTS = (

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
 from kthena_components.core.spec.model import NAME_PATTERNS, PATTERNS
 from kthena_components.core.values.display import show_value
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -53,7 +53,7 @@ def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
         return Finding(
             path=path, seen="is missing", remedy=f"add '{error['loc'][-1]}'", rule="required"
         )
-    if is_late(value):
+    if is_unresolved(value):
         return Finding(
             path=path,
             rule="known-when-planned",

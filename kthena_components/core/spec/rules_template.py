@@ -11,7 +11,7 @@ from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.spec.model import RoleSpec
 from kthena_components.core.values.display import show_value
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 _TEMPLATE = ("metadata", "spec")
 _METADATA = ("annotations", "labels")
@@ -129,7 +129,7 @@ def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
     """
     for field in ("entry_template", "worker_template", "overlay"):
         stated = ((getattr(role, field) or {}).get("spec") or {}).get("schedulerName")
-        if is_late(stated):
+        if is_unresolved(stated):
             yield Finding(
                 path=f"{field}.spec.schedulerName",
                 rule="template-scheduler",

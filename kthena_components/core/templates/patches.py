@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.templates.overlay import MERGE_KEYS, lay_over
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, is_late
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 
-HIDDEN = f"{LATE_OPEN}0{LATE_CLOSE}"
+HIDDEN = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 """Stands for a template that cannot be told."""
 _DEEPEST = 40
 
@@ -50,7 +50,7 @@ def _hides(base: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
     """Tell whether something that is not known yet stands where a patch merges."""
     for key, change in patch.items():
         old = base.get(key)
-        if is_late(old) and isinstance(change, Mapping | list | tuple):
+        if is_unresolved(old) and isinstance(change, Mapping | list | tuple):
             return True
         if isinstance(old, Mapping) and isinstance(change, Mapping) and _hides(old, change):
             return True
@@ -70,6 +70,6 @@ def _is_named(items: object, key: str, depth: int) -> bool:
         return False
     for item in items:
         name = item.get(key) if isinstance(item, Mapping) else None
-        if not isinstance(name, str | int) or is_late(name) or not _is_plain(item, depth + 1):
+        if not isinstance(name, str | int) or is_unresolved(name) or not _is_plain(item, depth + 1):
             return False
     return True

@@ -9,14 +9,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchema
 from pydantic_core import CoreSchema, core_schema
 
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 Template = dict[str, Any]
 QUANTITY_WORDS = "a Kubernetes quantity such as 125, 500m or 15Gi"
 
 
 def _amount(value: Any) -> Any:
-    if parse_quantity(value) is None and not is_late(value):
+    if parse_quantity(value) is None and not is_unresolved(value):
         raise ValueError(QUANTITY_WORDS)
     return value
 

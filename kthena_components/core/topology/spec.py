@@ -12,7 +12,7 @@ from kthena_components.core.findings import Finding, Level
 from kthena_components.core.naming import DNS_LABEL, NAME_LIMIT, dns_name, is_dns_name
 from kthena_components.core.spec.model import PATTERNS, Count, Spec, Text
 from kthena_components.core.values.go_regex import anchored, trouble_in_go
-from kthena_components.core.values.unknown import LATE_OPEN, is_late
+from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
 DNS_1123 = (
     f"a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' and '.', "
@@ -21,7 +21,7 @@ DNS_1123 = (
 
 Word = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
 
-_LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{LATE_OPEN}"  # or it comes late
+_LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"  # or it comes late
 
 PATTERNS[_LABEL_VALUE] = "letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
@@ -104,7 +104,7 @@ def must_be_known(path: str, use: str) -> Finding:
 
 def check_name(name: str, path: str) -> Iterator[Finding]:
     """Say when a HyperNode cannot have a name."""
-    if is_late(name):
+    if is_unresolved(name):
         yield must_be_known(path, "parents list their children by name")
     elif not is_dns_name(name):
         yield Finding(
@@ -115,7 +115,7 @@ def check_name(name: str, path: str) -> Iterator[Finding]:
 
 def check_node_name(name: str, path: str) -> Iterator[Finding]:
     """Say when no Kubernetes node can have a name."""
-    if is_late(name):
+    if is_unresolved(name):
         yield not_judged(path)
     elif not is_dns_name(name):
         yield Finding(
@@ -127,7 +127,7 @@ def check_node_name(name: str, path: str) -> Iterator[Finding]:
 def check_regex(pattern: str, path: str) -> Iterator[Finding]:
     """Say when Volcano would read a node pattern otherwise than it looks, or not at all."""
     level = Level.MANDATORY
-    if is_late(pattern):
+    if is_unresolved(pattern):
         yield not_judged(path)
         return
     trouble = trouble_in_go(pattern)
@@ -196,7 +196,7 @@ def _check_tiers(inventory: InventorySpec) -> Iterator[Finding]:
     first: dict[str, int] = {}
     for t, tier in enumerate(inventory.tiers):
         path = f"inventory.tiers[{t}]"
-        if is_late(tier.label) or is_late(tier.title):
+        if is_unresolved(tier.label) or is_unresolved(tier.title):
             yield must_be_known(path, "HyperNodes are named after it")
         elif first.setdefault(tier.title, t) != t:
             yield Finding(
@@ -225,7 +225,7 @@ def _check_labels_present(inventory: InventorySpec) -> Iterator[Finding]:
     for i, node in enumerate(inventory.nodes):
         for tier in inventory.tiers:
             value = node.labels.get(tier.label)
-            if is_late(value):
+            if is_unresolved(value):
                 yield must_be_known(f"inventory.nodes[{i}].labels", "it places the node")
             elif not value:
                 yield Finding(

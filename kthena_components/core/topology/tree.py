@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from kthena_components.core.findings import Finding, Level, judged, nearest
 from kthena_components.core.topology.spec import HyperNodeSpec, must_be_known
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 ENOUGH = 20  # near names and cycles take long to find; more of them have the same cause
 
@@ -81,9 +81,9 @@ def hypernode_unknown_child(tree: Tree) -> Iterator[Finding]:
     for i, entry in enumerate(tree.entries):
         for k, child in enumerate(entry.children):
             path = f"{place_of(i)}.children[{k}]"
-            if is_late(child):
+            if is_unresolved(child):
                 yield must_be_known(path, "children are found by name")
-            if child in names or is_late(child):
+            if child in names or is_unresolved(child):
                 continue
             unknown += 1
             close = nearest(child, sorted(names - {entry.name})) if unknown <= ENOUGH else None

@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from enum import Enum
 
 from kthena_components.core.naming import DNS_LABEL
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, LATE_TOKEN, is_late
+from kthena_components.core.values.unknown import (
+    OUTPUT_CLOSE,
+    OUTPUT_OPEN,
+    OUTPUT_TOKEN,
+    is_unresolved,
+)
 
 
 def show_value(value: object) -> str:
@@ -19,7 +24,7 @@ def show_value(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 
 _LONG_INT = 10_000
 """Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
@@ -27,7 +32,7 @@ _LONG_INT = 10_000
 
 def text_of(value: object) -> str:
     """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
-    if is_late(value) and LATE_OPEN not in str(value):
+    if is_unresolved(value) and OUTPUT_OPEN not in str(value):
         return _LATE
     if isinstance(value, int) and value.bit_length() > _LONG_INT:
         return hex(value)
@@ -37,11 +42,11 @@ def text_of(value: object) -> str:
 _SHOWN, _BITS, _INT32 = 40, 64, 2**31
 
 
-def show(value: object, longest: int = _SHOWN) -> str:
+def display(value: object, longest: int = _SHOWN) -> str:
     """Write a value for a message, in one line and never long."""
     match value:
         case str():
-            known = LATE_TOKEN.sub("<output>", value)
+            known = OUTPUT_TOKEN.sub("<output>", value)
             shown = repr(known if len(known) <= longest else f"{known[:longest]}…")
         case None:
             shown = "null"
@@ -60,4 +65,4 @@ def show(value: object, longest: int = _SHOWN) -> str:
 
 def key_text(key: object) -> str:
     """Write a map's key for a path."""
-    return key if isinstance(key, str) and len(key) <= DNS_LABEL else show(key).strip("'")
+    return key if isinstance(key, str) and len(key) <= DNS_LABEL else display(key).strip("'")

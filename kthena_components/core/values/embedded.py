@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from kthena_components.core.values.display import text_of
-from kthena_components.core.values.unknown import Unknown, is_late
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 MOST_TEXT = 200_000
 """Characters of a text that is read."""
@@ -34,7 +34,7 @@ def read_yaml_text(value: object, what: str) -> Any:
         The document, or Unknown with the reason why it cannot be read. A text with aliases is not
         read: a short one may stand for a huge value.
     """
-    if is_late(value):
+    if is_unresolved(value):
         return Unknown(f"{what} is not known yet")
     return _read(value, what) if isinstance(value, str) else value
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from kthena_components.core.values.display import _INT32, show_value
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
 
 
 def inside(value: object, key: str) -> Any:
     """Give a field; of a map that is not known yet each field is not known."""
-    return value if is_late(value) else as_map(value).get(key)
+    return value if is_unresolved(value) else as_map(value).get(key)
 
 
 def group_kind(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -27,7 +27,7 @@ def name_of(body: Mapping[str, Any]) -> str:
 
 def is_name(value: object) -> TypeGuard[str]:
     """Tell whether a value is a text that is known and not empty."""
-    return isinstance(value, str) and value != "" and not is_late(value)
+    return isinstance(value, str) and value != "" and not is_unresolved(value)
 
 
 MAX_COUNT = 2**31 - 1
@@ -38,7 +38,7 @@ def as_count(value: object, what: str, default: int) -> MaybeInt:
     """Give a count; a missing one is the default, whatever is not one is unknown."""
     if value is None:
         return default
-    if is_late(value):
+    if is_unresolved(value):
         return Unknown(f"{what} is not known yet")
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1
     if 0 <= number <= MAX_COUNT and number == int(number):
@@ -58,7 +58,7 @@ def as_list(value: object) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else []
 
 
-LATE = Unknown("the value is known only after the deployment")
+NOT_YET_KNOWN = Unknown("the value is known only after the deployment")
 
 _EXACT = 2**53
 """Up to here the API server takes a float for a whole number."""
@@ -103,7 +103,7 @@ def mapping(value: object) -> Mapping[str, Any]:
         return value
     if isinstance(value, Mapping):
         return value
-    gap = gap_of(value)
+    gap = unknown_in(value)
     return _NotKnown(gap) if gap else {}
 
 
@@ -111,7 +111,7 @@ def text(value: object, default: str | None = None) -> MaybeText | None:
     """Read a text."""
     if value is None:
         return default
-    return gap_of(value) or (value if isinstance(value, str) else None)
+    return unknown_in(value) or (value if isinstance(value, str) else None)
 
 
 def count(value: object, default: int | None = None) -> MaybeInt | None:
@@ -123,7 +123,7 @@ def count(value: object, default: int | None = None) -> MaybeInt | None:
 
 def whole(value: object) -> MaybeInt | None:
     """Read a whole number, 8.0 as well: JSON does not tell them apart."""
-    if gap := gap_of(value):
+    if gap := unknown_in(value):
         return gap
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -132,16 +132,16 @@ def whole(value: object) -> MaybeInt | None:
     return int(value)
 
 
-def gap_of(value: object) -> Unknown | None:
+def unknown_in(value: object) -> Unknown | None:
     """Say why a value cannot be judged, if it cannot."""
     if isinstance(value, Unknown):
         return value
-    return LATE if is_late(value) else None
+    return NOT_YET_KNOWN if is_unresolved(value) else None
 
 
-def first_gap(*values: object) -> Unknown | None:
+def first_unknown(*values: object) -> Unknown | None:
     """Say why values cannot be judged together, if they cannot."""
-    return next((gap for gap in map(gap_of, values) if gap), None)
+    return next((gap for gap in map(unknown_in, values) if gap), None)
 
 
 def identity(manifest: object) -> tuple[str, str]:
@@ -167,11 +167,11 @@ def pairs(value: object) -> Iterator[tuple[object, Any]]:
     yield from mapping(value).items()
 
 
-def gap_in(*values: object) -> Unknown | None:
+def unknown_inside(*values: object) -> Unknown | None:
     """Say why values cannot be judged, if they or what they hold directly is not known."""
     for value in values:
         inside = value.values() if isinstance(value, Mapping) else items(value)
-        gap = gap_of(value) or next((gap for gap in map(gap_of, inside) if gap), None)
+        gap = unknown_in(value) or next((gap for gap in map(unknown_in, inside) if gap), None)
         if gap:
             return gap
     return None

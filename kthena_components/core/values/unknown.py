@@ -10,8 +10,8 @@ from typing import TypeGuard, TypeVar
 
 # A Pulumi Output travels through the pure code as text of this form (resources/_outputs.py writes
 # it). The private-use characters cannot occur in a legal Kubernetes name or a sane flag.
-LATE_OPEN, LATE_CLOSE = "\ue000", "\ue001"
-LATE_TOKEN = re.compile(f"{LATE_OPEN}([0-9]+){LATE_CLOSE}")
+OUTPUT_OPEN, OUTPUT_CLOSE = "\ue000", "\ue001"
+OUTPUT_TOKEN = re.compile(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,13 @@ def is_known(value: T | Unknown) -> TypeGuard[T]:
     return not isinstance(value, Unknown)
 
 
-def is_late(text: object) -> bool:
+def is_unresolved(text: object) -> bool:
     """Tell whether a text holds a value that only the deployment will know."""
     if not isinstance(text, str):
         return False
-    return text in _PREVIEW_UNKNOWNS or (LATE_OPEN in text and LATE_TOKEN.search(text) is not None)
-
-
-def first_unknown(*values: object) -> Unknown | None:
-    """Give the first of some values that cannot be judged."""
-    return next((value for value in values if isinstance(value, Unknown)), None)
+    return text in _PREVIEW_UNKNOWNS or (
+        OUTPUT_OPEN in text and OUTPUT_TOKEN.search(text) is not None
+    )
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:

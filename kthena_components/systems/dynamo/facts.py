@@ -20,10 +20,10 @@ from kthena_components.core.values.read import (
     as_count,
     as_list,
     as_map,
-    gap_of,
     group_kind,
     mapping,
     name_of,
+    unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.dynamo.view import (
@@ -48,7 +48,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         return None
     graph, name = read_graph(body), name_of(body)
     engines = [engine for item in graph.components if (engine := _engine(graph, item, path))]
-    if gap_of(graph.listed) or gap_of(body.get("spec")):
+    if unknown_in(graph.listed) or unknown_in(body.get("spec")):
         engines.extend(_hidden(graph, path, name))
     # Grove makes a gang of each replica; without it, LeaderWorkerSet and Volcano do.
     return ServingFacts(

@@ -9,9 +9,23 @@ from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, count_of, judge_by, not_checked
-from kthena_components.core.rules.admission import least, listed, one_of, refuse, subdomain, unique
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_of, items, mapping, text, whole
+from kthena_components.core.rules.admission import (
+    at_least,
+    joined,
+    one_of,
+    refuse,
+    subdomain,
+    unique,
+)
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    first_unknown,
+    items,
+    mapping,
+    text,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.dynamo.rules_launch import dynamo_launch, dynamo_name_length
 from kthena_components.systems.dynamo.view import (
@@ -57,7 +71,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
     shared.go; deploy/operator/api/v1beta1.
     """
     yield from subdomain("metadata.name", graph.name, _SHAPE)
-    if gap := gap_of(graph.listed):
+    if gap := unknown_in(graph.listed):
         yield not_checked(graph.at, gap, _SHAPE)
     elif graph.spec and not 1 <= len(graph.components) <= _MOST:
         seen = f"holds {len(graph.components)} components, but must hold 1 to {_MOST}"
@@ -66,12 +80,12 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
     yield from unique(named, _SHAPE, "components")
     for item in graph.components:
         fields, multinode = item.fields, item.fields.get("multinode")
-        yield from least(f"{item.path}.replicas", fields.get("replicas"), 0, _SHAPE)
-        if gap := gap_of(multinode):
+        yield from at_least(f"{item.path}.replicas", fields.get("replicas"), 0, _SHAPE)
+        if gap := unknown_in(multinode):
             yield not_checked(f"{item.path}.multinode", gap, _SHAPE)
         nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
         if not isinstance(nodes, Unknown):
-            yield from least(at, nodes, 2, _SHAPE, ", and 1 node is what there is without it")
+            yield from at_least(at, nodes, 2, _SHAPE, ", and 1 node is what there is without it")
         yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
     yield from _executor("metadata.annotations", graph.annotations)
     for key, allowed in _ANNOTATIONS.items():
@@ -82,7 +96,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
 
 def _executor(at: str, annotations: Mapping[str, Any]) -> Iterator[Finding]:
     value = annotations.get(EXECUTOR)
-    lower = value.lower() if isinstance(value, str) and not gap_of(value) else value
+    lower = value.lower() if isinstance(value, str) and not unknown_in(value) else value
     yield from one_of(f"{at}.{EXECUTOR}", lower, ("mp", "ray"), _SHAPE)
 
 
@@ -94,7 +108,7 @@ def _pickers(graph: Graph) -> Iterator[Finding]:
             seen = f"is {item.nodes} nodes, but an endpoint picker runs on 1"
             yield from refuse(f"{item.path}.multinode", seen, "remove it", _SHAPE)
         if isinstance(replicas, int) and replicas >= 0 and replicas != 1:
-            seen = f"is {show(replicas)}, but there is 1 endpoint picker"
+            seen = f"is {display(replicas)}, but there is 1 endpoint picker"
             yield from refuse(f"{item.path}.replicas", seen, "write 1", _SHAPE)
     if len(pickers) > 1:
         seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has one at most"
@@ -115,7 +129,7 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     shared_v1beta1.go.
     """
     single = graph.kind == COMPONENT[1]
-    if gap := gap_of(graph.annotations.get(ENABLE_GROVE)):
+    if gap := unknown_in(graph.annotations.get(ENABLE_GROVE)):
         yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap, _PLACEMENT)
     outside = single or graph.without_grove
     why = "a DynamoComponentDeployment never has" if single else f'{ENABLE_GROVE} "false" turns off'
@@ -123,8 +137,8 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     asked = [] if single else [("spec.priorityClassName", graph.spec.get("priorityClassName"))]
     asked += [(f"{c.path}.minAvailable", c.fields.get("minAvailable")) for c in graph.components]
     for at, value in asked:
-        if outside and value not in (None, "") and gap_of(value) is None:
-            seen = f"is {show(value)}, which takes Grove, and {why}"
+        if outside and value not in (None, "") and unknown_in(value) is None:
+            seen = f"is {display(value)}, which takes Grove, and {why}"
             yield from refuse(at, seen, remedy, _PLACEMENT)
     for item in graph.components:
         yield from _minimum(item)
@@ -134,17 +148,17 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
 
 def _minimum(item: Component) -> Iterator[Finding]:
     given, at = item.fields.get("minAvailable"), f"{item.path}.minAvailable"
-    yield from least(at, given, 1, _PLACEMENT)
+    yield from at_least(at, given, 1, _PLACEMENT)
     minimum, replicas = whole(given), whole(item.fields.get("replicas", 1))
     if isinstance(minimum, int) and isinstance(replicas, int) and minimum > replicas > 0:
-        seen = f"is {show(minimum)}, but replicas is {show(replicas)}"
-        yield from refuse(at, seen, f"write {show(replicas)} or less", _PLACEMENT)
+        seen = f"is {display(minimum)}, but replicas is {display(replicas)}"
+        yield from refuse(at, seen, f"write {display(replicas)} or less", _PLACEMENT)
 
 
 def _domains(graph: Graph) -> Iterator[Finding]:
     own, at = graph.spec.get("topologyConstraint"), "spec.topologyConstraint"
     parts = [(c.path, c.fields.get("topologyConstraint")) for c in graph.components]
-    if gap := first_gap(own, *(part for _, part in parts)):
+    if gap := first_unknown(own, *(part for _, part in parts)):
         yield not_checked(at, gap, _PLACEMENT)
         return
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
@@ -175,7 +189,7 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     names = [item.name for item in graph.components]
     if given is None:
         return
-    if gap := first_gap(graph.listed, given, strategy.get("type"), *items(given), *names):
+    if gap := first_unknown(graph.listed, given, strategy.get("type"), *items(given), *names):
         yield not_checked(at, gap, _RESTART)
         return
     if str(text(strategy.get("type"), "")).lower() == "parallel" and items(given):
@@ -183,9 +197,9 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
         yield from refuse(at, seen, "remove it, or write type: Sequential", _RESTART)
         return
     known = sorted(name for name in names if isinstance(name, str))
-    order = [name if isinstance(name, str) else show(name) for name in items(given)]
+    order = [name if isinstance(name, str) else display(name) for name in items(given)]
     if order and (len(order) != len(set(order)) or set(order) != set(known)):
-        seen = f"is {listed(order)}, and the graph holds {len(known)}: {listed(known)}"
+        seen = f"is {joined(order)}, and the graph holds {len(known)}: {joined(known)}"
         yield from refuse(at, seen, "name each of them once", _RESTART)
 
 
@@ -205,13 +219,13 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
             at = f"{item.path}.experimental.gpuMemoryService"
         given = holder.get("gpuMemoryService")
         off = item.alpha and mapping(given).get("enabled") in (None, False)
-        if given is None or (off and gap_of(given) is None):
+        if given is None or (off and unknown_in(given) is None):
             continue
         gpus = read_pod(template_of(item), item.path).gpus
-        if gap := first_gap(given, item.kind, gpus):
+        if gap := first_unknown(given, item.kind, gpus):
             yield not_checked(at, gap, _MEMORY)
         elif item.kind not in _WORKERS:
-            seen = f"is given, but the component is {show(item.kind)} and not 1 of "
+            seen = f"is given, but the component is {display(item.kind)} and not 1 of "
             yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", "remove it", _MEMORY)
         elif gpus == 0:
             seen = "is given, but the main container has a limit of 0 GPUs"

@@ -7,7 +7,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.admission import refuse
-from kthena_components.core.values.read import first_gap, items, mapping
+from kthena_components.core.values.read import first_unknown, items, mapping
 from kthena_components.core.values.unknown import MaybeInt
 from kthena_components.systems.dynamo.view import (
     COMPONENT,
@@ -54,7 +54,7 @@ def _launched(
     item: Component, command: CommandFacts, gpus: MaybeInt, words: list[str]
 ) -> Iterator[Finding]:
     copy, at = command.per_rank_world, f"{item.path}.multinode"
-    if gap := first_gap(item.nodes, copy, gpus):
+    if gap := first_unknown(item.nodes, copy, gpus):
         yield not_checked(at, gap, _LAUNCH)
     elif isinstance(copy, int) and isinstance(gpus, int) and 0 < gpus < copy:
         read = _read(words, _SIZES[0]) * _read(words, _SIZES[1])
@@ -100,7 +100,7 @@ def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
     off = graph.annotations.get(ENABLE_GROVE)
     for item in graph.components:
         at = item.path if item.alpha else f"{item.path}.name"
-        if gap := first_gap(graph.name, item.name, item.nodes, off):
+        if gap := first_unknown(graph.name, item.name, item.nodes, off):
             yield not_checked(at, gap, _NAMES)
         elif isinstance(graph.name, str) and isinstance(item.name, str):
             several = isinstance(item.nodes, int) and item.nodes > 1

@@ -12,7 +12,7 @@ from typing import Any
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.display import key_text
-from kthena_components.core.values.read import count, gap_of, items, mapping, text
+from kthena_components.core.values.read import count, items, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 NVIDIA = "nvidia.com"
@@ -46,7 +46,7 @@ class Component:
         multinode = self.fields.get("multinode")
         if multinode is None:
             return 1
-        return gap_of(multinode) or count(mapping(multinode).get("nodeCount"), _FEWEST_NODES)
+        return unknown_in(multinode) or count(mapping(multinode).get("nodeCount"), _FEWEST_NODES)
 
     @property
     def main_path(self) -> str:
@@ -121,8 +121,8 @@ def _services(spec: Mapping[str, Any]) -> Iterator[Component]:
         yield Component(
             path=f"spec.services.{key_text(key)}",
             fields=fields,
-            name=gap_of(key) or key_text(key),
-            kind=gap_of(value) or text(fields.get("componentType")),
+            name=unknown_in(key) or key_text(key),
+            kind=unknown_in(value) or text(fields.get("componentType")),
             alpha=True,
             shared=shared,
         )
@@ -152,43 +152,45 @@ def template_of(component: Component) -> object:
     extra = component.fields.get("extraPodSpec")
     main = mapping(extra).get("mainContainer")
     envs, resources = component.fields.get("envs"), component.fields.get("resources")
-    if gap_of(component.kind) or any(map(gap_of, (extra, main))):
+    if unknown_in(component.kind) or any(map(unknown_in, (extra, main))):
         return HIDDEN
     every = [*items(mapping(main).get("env")), *items(envs), *component.shared]
     container = {
         **mapping(main),
         "name": MAIN,
-        "env": HIDDEN if gap_of(envs) else every,
+        "env": HIDDEN if unknown_in(envs) else every,
         "resources": _resources(resources, mapping(main).get("resources")),
     }
     rest = {key: value for key, value in mapping(extra).items() if key != "mainContainer"}
     others = rest.get("containers")
-    containers = HIDDEN if gap_of(others) else [container, *items(others)]
+    containers = HIDDEN if unknown_in(others) else [container, *items(others)]
     return _with_shared_memory(component, {"spec": {**rest, "containers": containers}})
 
 
 def _resources(own: object, main: object) -> object:
     """Write the resources of v1alpha1 as a container has them; own ones go before the main's."""
-    if gap_of(own) or gap_of(main):
+    if unknown_in(own) or unknown_in(main):
         return HIDDEN
     made: dict[str, Any] = {}
     for kind in ("limits", "requests"):
         stated, beneath = mapping(own).get(kind), mapping(main).get(kind)
-        if gap_of(stated) or gap_of(beneath):
+        if unknown_in(stated) or unknown_in(beneath):
             made[kind] = HIDDEN
         elif stated is not None or beneath is not None:
             made[kind] = _merged(_amounts(mapping(stated)), mapping(beneath))
     claims = mapping(own).get("claims") or mapping(main).get("claims")
-    return made if claims is None else {**made, "claims": HIDDEN if gap_of(claims) else claims}
+    return made if claims is None else {**made, "claims": HIDDEN if unknown_in(claims) else claims}
 
 
 def _amounts(item: Mapping[str, Any]) -> dict[Any, Any]:
     amounts: dict[Any, Any] = {key: item[key] for key in _COMMON if item.get(key) is not None}
     gpu, kind = item.get("gpu"), item.get("gpuType")
-    if gap_of(kind):
+    if unknown_in(kind):
         amounts[GPU] = HIDDEN
     elif gpu is not None:
-        amounts[kind if isinstance(kind, str) and kind else GPU] = HIDDEN if gap_of(gpu) else gpu
+        amounts[kind if isinstance(kind, str) and kind else GPU] = (
+            HIDDEN if unknown_in(gpu) else gpu
+        )
     return {**amounts, **mapping(item.get("custom"))}
 
 
@@ -202,7 +204,7 @@ def _with_shared_memory(component: Component, template: object) -> object:
     """Add the volume in memory that the operator mounts, unless the component does without."""
     spec = mapping(template).get("spec")
     containers = mapping(spec).get("containers")
-    if gap_of(template) or gap_of(spec) or gap_of(containers):
+    if unknown_in(template) or unknown_in(spec) or unknown_in(containers):
         return HIDDEN
     if _without_memory(component) or not items(containers):
         return template
@@ -219,8 +221,8 @@ _MEMORY = {"medium": "Memory"}
 
 def _mounted(container: Any) -> Any:
     mounts = mapping(container).get("volumeMounts")
-    if gap_of(container) or not isinstance(container, Mapping) or gap_of(mounts):
-        return HIDDEN if gap_of(container) else container
+    if unknown_in(container) or not isinstance(container, Mapping) or unknown_in(mounts):
+        return HIDDEN if unknown_in(container) else container
     mount = {"name": "dshm", "mountPath": SHM_PATH}
     return {**container, "volumeMounts": [*items(mounts), mount]}
 

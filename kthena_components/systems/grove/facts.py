@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.facts.assembly import Part, engines_of, relocated
+from kthena_components.core.facts.assembly import EngineTemplate, engines_of, relocated
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.findings import join_path
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import as_count, as_map, gap_of, group_kind, name_of
+from kthena_components.core.values.read import as_count, as_map, group_kind, name_of, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.grove.view import (
     SET,
@@ -78,8 +78,8 @@ def _of_group(group: ScalingGroup, members: list[Clique], path: str) -> Iterator
         yield replace(engine, name=f"{name}-{engine.name}" if len(engines) > 1 else name)
 
 
-def _part(clique: Clique, path: str, env: Mapping[str, str]) -> Part:
-    return Part(
+def _part(clique: Clique, path: str, env: Mapping[str, str]) -> EngineTemplate:
+    return EngineTemplate(
         path=join_path(path, clique.path),
         name=clique.name if isinstance(clique.name, str) else "?",
         count=_count(clique.replicas, "replicas"),
@@ -95,6 +95,6 @@ def _count(value: object, what: str) -> MaybeInt:
 def _pod(clique: Clique, path: str, env: Mapping[str, str]) -> PodFacts:
     """Read a podSpec, which stands where others have a whole template."""
     at = join_path(path, f"{clique.at}.podSpec")
-    spec = HIDDEN if gap_of(clique.pod) else clique.pod
+    spec = HIDDEN if unknown_in(clique.pod) else clique.pod
     pod = fill_requests(read_pod({"spec": spec}, "", env))
     return relocated(pod, "spec.", f"{at}.")

@@ -8,9 +8,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
-from kthena_components.core.rules.admission import cycle_in, least, listed, one_of, refuse, unique
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import count, first_gap, gap_of, items, mapping, text
+from kthena_components.core.rules.admission import (
+    at_least,
+    cycle_in,
+    joined,
+    one_of,
+    refuse,
+    unique,
+)
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    items,
+    mapping,
+    text,
+    unknown_in,
+)
 from kthena_components.systems.grove.rules_groups import (
     grove_gang,
     grove_names,
@@ -49,7 +63,7 @@ def grove_counts(view: CliqueSet) -> Iterator[Finding]:
     Level: mandatory.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
-    yield from least("spec.replicas", view.spec.get("replicas"), 0, _COUNTS)
+    yield from at_least("spec.replicas", view.spec.get("replicas"), 0, _COUNTS)
     for clique in view.cliques:
         yield from _counted(clique.at, clique.spec, clique.replicas, "autoScalingConfig")
     for group in view.groups:
@@ -60,14 +74,14 @@ def grove_counts(view: CliqueSet) -> Iterator[Finding]:
 def _counted(
     at: str, fields: Mapping[str, Any], replicas: object, scaling: str
 ) -> Iterator[Finding]:
-    yield from least(f"{at}.replicas", replicas, 1, _COUNTS)
-    yield from least(f"{at}.minAvailable", fields.get("minAvailable"), 1, _COUNTS)
+    yield from at_least(f"{at}.replicas", replicas, 1, _COUNTS)
+    yield from at_least(f"{at}.minAvailable", fields.get("minAvailable"), 1, _COUNTS)
     pods, minimum = count(replicas), count(fields.get("minAvailable"))
     if isinstance(pods, int) and isinstance(minimum, int) and minimum > pods > 0:
         seen = f"is {minimum}, but replicas is {pods}, so the gang would wait for ever"
         yield from refuse(f"{at}.minAvailable", seen, f"write {pods} or less", _COUNTS)
     given, where = fields.get(scaling), f"{at}.{scaling}"
-    if gap := gap_of(given):
+    if gap := unknown_in(given):
         yield not_checked(where, gap, _COUNTS)
     elif given is not None:
         yield from _scaled(where, mapping(given), pods, minimum)
@@ -77,8 +91,8 @@ def _scaled(
     at: str, scaling: Mapping[str, Any], pods: object, minimum: object
 ) -> Iterator[Finding]:
     few, many = scaling.get("minReplicas"), scaling.get("maxReplicas")
-    yield from least(f"{at}.minReplicas", few, 1, _COUNTS)
-    yield from least(f"{at}.maxReplicas", many, 1, _COUNTS)
+    yield from at_least(f"{at}.minReplicas", few, 1, _COUNTS)
+    yield from at_least(f"{at}.maxReplicas", many, 1, _COUNTS)
     lowest, highest = count(few), count(many)
     if isinstance(lowest, int) and isinstance(minimum, int) and lowest < minimum:
         seen = f"is {lowest}, but minAvailable is {minimum}: it would break the gang"
@@ -103,11 +117,11 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
     kind = text(view.template.get("cliqueStartupType"), _STARTUPS[0])
     yield from one_of(f"{TEMPLATE}.cliqueStartupType", kind, _STARTUPS, _STARTUP)
     after = [c for c in view.cliques if c.spec.get("startsAfter") not in (None, [], ())]
-    if gap_of(kind):
+    if unknown_in(kind):
         return
     for clique in after:
-        if kind != EXPLICIT and gap_of(clique.spec.get("startsAfter")) is None:
-            seen = f"is given, but cliqueStartupType is {show(kind)}, so it has no effect"
+        if kind != EXPLICIT and unknown_in(clique.spec.get("startsAfter")) is None:
+            seen = f"is given, but cliqueStartupType is {display(kind)}, so it has no effect"
             at, remedy = f"{clique.at}.startsAfter", f"write cliqueStartupType: {EXPLICIT}"
             yield from refuse(at, seen, remedy, _STARTUP, Level.ADVISORY)
     if kind == EXPLICIT and after:
@@ -116,28 +130,28 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
 
 def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
-    known = f"the set holds {len(names)}: {listed(sorted(names))}"
+    known = f"the set holds {len(names)}: {joined(sorted(names))}"
     edges: dict[str, list[str]] = {}
     hidden = view.gap
     for clique in after:
         given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
-        if gap := first_gap(given, *items(given), hidden):
+        if gap := first_unknown(given, *items(given), hidden):
             yield not_checked(at, gap, _STARTUP)
             return
         wanted = [name for name in items(given) if isinstance(name, str)]
         yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
         for index, name in enumerate(wanted):
             if name == clique.name:
-                seen = f"is {show(name)}, the clique itself: it would wait for ever"
+                seen = f"is {display(name)}, the clique itself: it would wait for ever"
                 yield from refuse(f"{at}[{index}]", seen, "remove it", _STARTUP)
             elif name not in names:
-                seen = f"is {show(name)}, and {known}"
+                seen = f"is {display(name)}, and {known}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _STARTUP)
         if isinstance(clique.name, str):
             edges[clique.name] = [name for name in wanted if name != clique.name]
     if circle := cycle_in(edges):
         seen = f"holds a circle of {count_of(len(circle) - 1, 'clique')}: "
-        seen += " → ".join(show(name).strip("'") for name in circle[:8])
+        seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these startsAfter"
         yield from refuse(f"{TEMPLATE}.cliques", seen, remedy, _STARTUP)
 
@@ -155,14 +169,14 @@ def grove_pods(view: CliqueSet) -> Iterator[Finding]:
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
     given = view.template.get("cliques")
-    if gap := gap_of(given):
+    if gap := unknown_in(given):
         yield not_checked(f"{TEMPLATE}.cliques", gap, _PODS)
     elif not view.cliques and view.spec:
         yield from refuse(f"{TEMPLATE}.cliques", "holds no clique", "write a clique", _PODS)
     yield from _schedulers(view)
     for clique in view.cliques:
         pod, at = mapping(clique.pod), f"{clique.at}.podSpec"
-        if gap := gap_of(clique.pod):
+        if gap := unknown_in(clique.pod):
             yield not_checked(at, gap, _PODS)
             continue
         for key in ("topologySpreadConstraints", "nodeName"):
@@ -185,25 +199,26 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
     for clique in view.cliques:
         name = mapping(clique.pod).get("schedulerName", "")
         at = f"{clique.at}.podSpec.schedulerName"
-        if gap_of(clique.pod):
+        if unknown_in(clique.pod):
             continue
-        if gap := gap_of(name):
+        if gap := unknown_in(name):
             yield not_checked(at, gap, _PODS)
             return
         if isinstance(name, str) and name:
             if first and name != first:
                 seen = (
-                    f"is {show(name)}, but another clique has {show(first)}, and all have the same"
+                    f"is {display(name)}, but another clique has {display(first)}, and "
+                    "all have the same"
                 )
-                yield from refuse(at, seen, f"write {show(first)} in all", _PODS)
+                yield from refuse(at, seen, f"write {display(first)} in all", _PODS)
                 return
             first = name
     silent = [c for c in view.cliques if mapping(c.pod).get("schedulerName", "") in ("", None)]
     if first and silent:
         at = f"{silent[0].at}.podSpec.schedulerName"
         seen = f"is not stated in {len(silent)} of {len(view.cliques)} cliques, and another one has"
-        seen += f" {show(first)}: all have the same scheduler"
-        yield from refuse(at, seen, f"write {show(first)} in all", _PODS, Level.ADVISORY)
+        seen += f" {display(first)}: all have the same scheduler"
+        yield from refuse(at, seen, f"write {display(first)} in all", _PODS, Level.ADVISORY)
 
 
 RULES: tuple[Callable[[CliqueSet], Iterator[Finding]], ...] = (

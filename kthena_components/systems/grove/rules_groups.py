@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.rules.admission import listed, refuse, subdomain, unique
+from kthena_components.core.rules.admission import joined, refuse, subdomain, unique
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import count, first_gap, gap_of
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, first_unknown, unknown_in
 from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet
 
 _NAMES, _GROUPS, _GANG = "grove-names", "grove-scaling-groups", "grove-gang"
@@ -39,7 +39,7 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
     yield from unique(cliques, _NAMES, "cliques")
     yield from unique(groups, _NAMES, "scaling groups")
     yield from unique(roles, _NAMES, "roles")
-    if gap := view.gap or first_gap(view.name):
+    if gap := view.gap or first_unknown(view.name):
         yield not_checked("metadata.name", gap, _NAMES)
         return
     yield from _lengths(view)
@@ -81,7 +81,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
         yield not_checked(f"{TEMPLATE}.podCliqueScalingGroups", view.gap, _GROUPS)
         return
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
-    known = f"the set holds {len(names)}: {listed(sorted(names))}"
+    known = f"the set holds {len(names)}: {joined(sorted(names))}"
     places = [
         (f"{group.path}.cliqueNames[{index}]", name)
         for group in view.groups
@@ -89,13 +89,13 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
     ]
     for path, name in places:
         if not isinstance(name, str) or name not in names:
-            seen = f"is {show(name)}, and {known}"
+            seen = f"is {display(name)}, and {known}"
             yield from refuse(path, seen, "name one of them", _GROUPS)
     yield from unique(places, _GROUPS, "entries")
     grouped = view.grouped
     for clique in view.cliques:
         scaling = clique.spec.get("autoScalingConfig")
-        if clique.name in grouped and (gap := gap_of(scaling)):
+        if clique.name in grouped and (gap := unknown_in(scaling)):
             yield not_checked(f"{clique.at}.autoScalingConfig", gap, _GROUPS)
         elif clique.name in grouped and scaling is not None:
             seen = "is given, but the clique is in 1 scaling group, which is scaled as a whole"
@@ -119,7 +119,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
         if minimum is None or not _joins(clique):
             continue
         at = f"{clique.at}.minAvailable"
-        if gap := first_gap(minimum, pods):
+        if gap := first_unknown(minimum, pods):
             yield not_checked(at, gap, _GANG)
         elif isinstance(minimum, int) and isinstance(pods, int) and 0 < minimum < pods:
             seen = f"is {minimum} of {pods} pods, and one engine needs all of them"
@@ -128,7 +128,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
 
 def _joins(clique: Clique) -> bool:
     """Tell whether the pods of a clique are parts of one engine, by their command."""
-    spec = HIDDEN if gap_of(clique.pod) else clique.pod
+    spec = HIDDEN if unknown_in(clique.pod) else clique.pod
     command = read_pod({"spec": spec}, clique.at).command
     if command is None:
         return False

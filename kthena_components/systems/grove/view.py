@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.values.read import gap_of, items, mapping, text
+from kthena_components.core.values.read import items, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 GROVE = "grove.io"
@@ -70,7 +70,7 @@ class CliqueSet:
         inside = [name for group in self.groups for name in (group.fields.get("cliqueNames"),)]
         members = [name for group in self.groups for name in group.cliques]
         every = (*given, *names, *inside, *members)
-        return next((gap for gap in map(gap_of, every) if gap), None)
+        return next((gap for gap in map(unknown_in, every) if gap), None)
 
 
 def read_clique_set(manifest: object) -> CliqueSet:

@@ -9,8 +9,8 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, judge_by, nearest, not_checked
 from kthena_components.core.hardware import find_instance, known_instances
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules_capacity import kaito_capacity, kaito_parallelism
@@ -56,7 +56,7 @@ def kaito_preset(view: View) -> Iterator[Finding]:
         if all(value is None for value in both):
             seen = "is not stated, and neither is tuning"
             yield refused("inference", seen, "write inference.preset.name", _PRESET)
-        elif all(value is not None and gap_of(value) is None for value in both):
+        elif all(value is not None and unknown_in(value) is None for value in both):
             seen = "stands beside inference, and a Workspace has one of the two"
             yield refused("tuning", seen, "remove one", _PRESET)
     for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
@@ -68,7 +68,7 @@ def _one_way(view: View, model: Model) -> Iterator[Finding]:
     if view.kind == SEVERAL_ROLES or model.tuned:
         return
     preset, template = model.inference.get("preset"), model.inference.get("template")
-    if gap := first_gap(preset, template):
+    if gap := first_unknown(preset, template):
         yield not_checked(model.inference_path, gap, _PRESET)
     elif preset is None and template is None:
         seen = "has neither a preset nor a template"
@@ -82,7 +82,7 @@ def _name(model: Model) -> Iterator[Finding]:
     name = model.preset
     stated = model.inference.get("preset") is not None or not model.inference
     if isinstance(name, Unknown):
-        if stated and gap_of(model.inference.get("preset")) is None:
+        if stated and unknown_in(model.inference.get("preset")) is None:
             yield not_checked(model.preset_path, name, _PRESET)
     elif stated and not name:
         seen = "names no model"
@@ -92,7 +92,8 @@ def _name(model: Model) -> Iterator[Finding]:
         known = f"write '{near}'" if near else "write the model's name on Hugging Face"
         yield Finding(
             path=model.preset_path,
-            seen=f"is {show(name)}, which is neither organisation/name nor a short name of KAITO",
+            seen=f"is {display(name)}, which is neither organisation/name nor a short name "
+            "of KAITO",
             remedy=known,
             rule=_PRESET,
             level=Level.ADVISORY if model.tuned else Level.MANDATORY,
@@ -116,7 +117,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
         if isinstance(name, Unknown):
             yield not_checked(at, name, _INSTANCE)
         elif name and name.startswith("<"):
-            gap = Unknown(f"{show(name)} stands for a name that is still to be written")
+            gap = Unknown(f"{display(name)} stands for a name that is still to be written")
             yield not_checked(at, gap, _INSTANCE)
         elif name:
             yield from _known(model, name)
@@ -124,7 +125,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
 
 def _known(model: Model, name: str) -> Iterator[Finding]:
     if model.resource.get("partition") is not None:
-        seen = f"is {show(name)}, but a partition is for nodes that are there already"
+        seen = f"is {display(name)}, but a partition is for nodes that are there already"
         yield refused(model.instance_path, seen, "remove it, or the partition", _INSTANCE)
     if not isinstance(find_instance(name), Unknown):
         return
@@ -135,7 +136,7 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
     why = "so that it cannot count the nodes of a preset" if azure else "and refuses"
     yield refused(
         model.instance_path,
-        f"is {show(name)}, which KAITO does not know, {why}",
+        f"is {display(name)}, which KAITO does not know, {why}",
         f"write '{near}'" if near else "write one of the instance types in pkg/sku of KAITO",
         _INSTANCE,
     )
@@ -152,15 +153,15 @@ def kaito_roles(view: View) -> Iterator[Finding]:
     if view.kind != SEVERAL_ROLES:
         return
     roles, at = view.spec.get("roles"), "spec.roles"
-    if gap := gap_of(roles):
+    if gap := unknown_in(roles):
         yield not_checked(at, gap, _ROLES)
         return
     items = [mapping(role) for role in (roles if isinstance(roles, list | tuple) else ())]
     kinds = [text(role.get("type")) for role in items]
-    if gap := first_gap(*kinds):
+    if gap := first_unknown(*kinds):
         yield not_checked(at, gap, _ROLES)
     elif sorted(map(str, kinds)) != ["decode", "prefill"]:
-        given = ", ".join(show(kind) for kind in kinds[:3]) or "none"
+        given = ", ".join(display(kind) for kind in kinds[:3]) or "none"
         seen = f"are {len(kinds)} ({given}), but must be one prefill and one decode"
         yield refused(at, seen, "write one role of type prefill and one of type decode", _ROLES)
     for index, role in enumerate(items):
@@ -169,7 +170,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
         if isinstance(replicas, Unknown):
             yield not_checked(path, replicas, _ROLES)
         elif replicas is not None and replicas < 1:
-            seen = f"is {show(replicas)}, but must be at least 1"
+            seen = f"is {display(replicas)}, but must be at least 1"
             yield refused(path, seen, "write 1 or more, or leave it to an autoscaler", _ROLES)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_of, mapping, text
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import find_preset
 from kthena_components.systems.kaito.view import (
@@ -42,10 +42,10 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
         several = view.kind == SEVERAL_ROLES
         inner = "modelAccessSecret" if several else "preset.presetOptions.modelAccessSecret"
         at = f"{model.inference_path}.{inner}"
-        if gap := first_gap(model.secret, local):
+        if gap := first_unknown(model.secret, local):
             yield not_checked(at, gap, _SECRET)
         elif not model.secret and local != "true":
-            seen = f"is not stated, but {show(model.preset)} is given to a token only"
+            seen = f"is not stated, but {display(model.preset)} is given to a token only"
             remedy = "write the name of a Secret with the key HF_TOKEN"
             yield refused(at, seen, remedy, _SECRET)
 
@@ -63,7 +63,7 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
     """
     for model in view.models:
         listed, at = model.inference.get("adapters"), f"{model.inference_path}.adapters"
-        if gap := gap_of(listed):
+        if gap := unknown_in(listed):
             yield not_checked(at, gap, _ADAPTERS)
         adapters = listed if isinstance(listed, list | tuple) else ()
         if len(adapters) > _MOST_ADAPTERS:
@@ -78,12 +78,12 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
 def _adapter(adapter: Mapping[str, Any], at: str, names: set[str]) -> Iterator[Finding]:
     source = adapter.get("source")
     name = text(mapping(source).get("name"))
-    if gap := first_gap(source, name):
+    if gap := first_unknown(source, name):
         yield not_checked(f"{at}.source", gap, _ADAPTERS)
     elif not name:
         yield refused(f"{at}.source", "has no name", "write source.name", _ADAPTERS)
     elif name in names:
-        seen = f"is {show(name)}, the name of another adapter"
+        seen = f"is {display(name)}, the name of another adapter"
         yield refused(f"{at}.source.name", seen, "write another name", _ADAPTERS)
     else:
         names.add(str(name))
@@ -93,15 +93,15 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
     path, runtime = f"{at}.strength", model.runtime
     if value is None:
         return
-    if gap := gap_of(value):
+    if gap := unknown_in(value):
         yield not_checked(path, gap, _ADAPTERS)
     elif not isinstance(value, str) or not 0 <= _number(value) <= 1:
-        seen = f"is {show(value)}, but must be the text of a number from 0 to 1"
+        seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
         yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
     elif isinstance(runtime, str) and runtime != TRANSFORMERS:
         yield Finding(
             path=path,
-            seen=f"is {show(value)}, but vLLM knows no strength of adapters",
+            seen=f"is {display(value)}, but vLLM knows no strength of adapters",
             remedy="leave it out, or choose the transformers runtime",
             rule=_ADAPTERS,
             level=Level.ADVISORY,

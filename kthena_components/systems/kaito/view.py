@@ -8,8 +8,8 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.hardware import Instance, find_instance
 from kthena_components.core.memory import cache_per_token
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import count, first_gap, mapping, text
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, first_unknown, mapping, text
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 from kthena_components.systems.kaito.estimator import (
     CONTEXT,
@@ -160,7 +160,7 @@ def _role(model: Mapping[str, Any], role: Mapping[str, Any], path: str) -> Model
 
 def size_of(model: Model) -> Sized | Unknown | None:
     """Find what KAITO's estimate is made of; None where another rule says what is missing."""
-    gap = first_gap(model.instance, model.preset)
+    gap = first_unknown(model.instance, model.preset)
     if gap is not None:
         return gap
     if not isinstance(model.preset, str) or model.tuned:
@@ -169,7 +169,7 @@ def size_of(model: Model) -> Sized | Unknown | None:
         return Unknown("no instance type says what GPUs the nodes have")
     instance, shape = find_instance(model.instance), find_preset(model.preset)
     if isinstance(instance, Unknown) or isinstance(shape, Unknown):
-        return None if isinstance(instance, Unknown) else first_gap(shape)
+        return None if isinstance(instance, Unknown) else first_unknown(shape)
     return _sized(model, instance, shape)
 
 
@@ -188,7 +188,7 @@ def _tokens(model: Model) -> MaybeInt:
     if isinstance(model.config, Unknown):
         return model.config
     return Unknown(
-        f"the ConfigMap {show(model.config)} may state max-model-len, and is not at hand"
+        f"the ConfigMap {display(model.config)} may state max-model-len, and is not at hand"
     )
 
 

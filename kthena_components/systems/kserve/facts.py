@@ -15,7 +15,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import as_count, as_list, as_map, group_kind, name_of
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.view import (
     GROUP,
     RUNTIMES,
@@ -124,7 +124,7 @@ def _model(model: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _is_hugging_face(model: Mapping[str, Any]) -> bool:
     runtime, name = model.get("runtime"), as_map(model.get("modelFormat")).get("name")
     own = runtime is None or (isinstance(runtime, str) and runtime.startswith(_OWN_RUNTIMES))
-    return own and isinstance(name, str) and name == "huggingface" and not is_late(name)
+    return own and isinstance(name, str) and name == "huggingface" and not is_unresolved(name)
 
 
 def _or_runtime(pod: PodFacts, path: str) -> PodFacts:

@@ -15,12 +15,12 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import as_count, as_list, as_map, group_kind, name_of
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, Unknown, is_late
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, Unknown, is_unresolved
 from kthena_components.systems.kserve.rules_llm import LlmWorkload, read_workloads
 from kthena_components.systems.kserve.view import GROUP
 
 KINDS = frozenset({(GROUP, "LLMInferenceService")})
-_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
 _UNSPREAD = Unknown("without a worker it is not known what data is worth")
@@ -61,7 +61,7 @@ def _pod(workload: LlmWorkload, field: str, at: str, *, based: bool) -> PodFacts
     spec = _plain(workload.fields.get(field))
     stated = as_map(spec).get("containers")
     containers = as_list(stated)
-    if any(map(is_late, (spec, stated, *containers))):
+    if any(map(is_unresolved, (spec, stated, *containers))):
         return read_pod(_LATE, f"{at}.{field}")
     engine = as_map(containers[0]) if containers else {}
     started = [{**engine, "name": "main", **_command(workload, engine)}, *containers[1:]]

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, judge_by, judged, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
@@ -56,7 +56,7 @@ def kserve_multinode(view: MultiNode) -> Iterator[Finding]:
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go
     validateMultiNodeVariables; pkg/webhook/admission/servingruntime/servingruntime_webhook.go.
     """
-    if gap := gap_of(view.holder.get("workerSpec")):
+    if gap := unknown_in(view.holder.get("workerSpec")):
         yield not_checked(view.path, gap, _RULE)
     else:
         yield from _one_worker(view)
@@ -75,7 +75,7 @@ def kserve_multinode(view: MultiNode) -> Iterator[Finding]:
 def _one_worker(view: MultiNode) -> Iterator[Finding]:
     containers, at = view.worker_spec.get("containers"), f"{view.path}.containers"
     count = len(containers) if isinstance(containers, list | tuple) else 0
-    if gap := gap_of(containers):
+    if gap := unknown_in(containers):
         yield not_checked(at, gap, _RULE)
     elif count > 1:
         seen = f"has {count} containers, but KServe takes one worker container"
@@ -104,18 +104,18 @@ def _env(container: Container) -> Iterator[tuple[str, str]]:
 def _unknown_env(container: Container) -> Iterator[Finding]:
     env = container.fields.get("env")
     names = [mapping(item).get("name") for item in env] if isinstance(env, list | tuple) else []
-    if gap := first_gap(env, *names):
+    if gap := first_unknown(env, *names):
         yield not_checked(f"{container.path}.env", gap, _RULE)
 
 
 def _gpu_types(view: MultiNode) -> Iterator[Finding]:
     named = view.annotations.get(GPU_ANNOTATION)
     at = f"metadata.annotations.{GPU_ANNOTATION}"
-    if gap := gap_of(named):
+    if gap := unknown_in(named):
         yield not_checked(at, gap, _RULE)
         return
     if named_gpus(named) is None:
-        seen = f"is {show(named)}, which is no JSON list of resource names"
+        seen = f"is {display(named)}, which is no JSON list of resource names"
         yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
     allowed = _PLAIN.union(known_gpus(view.annotations))
     for container in (view.head, view.worker):
@@ -130,10 +130,10 @@ def _sizes(view: MultiNode) -> Iterator[Finding]:
     for field in _SIZES.values():
         given, at = view.worker_spec.get(field), f"{view.path}.{field}"
         number = whole(given)
-        if gap := gap_of(given):
+        if gap := unknown_in(given):
             yield not_checked(at, gap, _RULE)
         elif given is not None and (not isinstance(number, int) or number < 1):
-            yield _refused(at, f"is {show(given)}, but must be at least 1", "write 1 or more")
+            yield _refused(at, f"is {display(given)}, but must be at least 1", "write 1 or more")
 
 
 def _storage(view: MultiNode) -> Iterator[Finding]:
@@ -145,19 +145,19 @@ def _storage(view: MultiNode) -> Iterator[Finding]:
         yield _refused(at, seen, remedy)
     elif isinstance(given, str) and given.startswith(tuple(f"{one}://" for one in _SCHEMES)):
         return
-    elif gap := gap_of(given):
+    elif gap := unknown_in(given):
         yield not_checked(at, gap, _RULE)
     else:
-        seen = f"is {show(given)}, but with many nodes the model comes by pvc:// or oci:// alone"
+        seen = f"is {display(given)}, but with many nodes the model comes by pvc:// or oci:// alone"
         yield _refused(at, seen, remedy)
 
 
 def _autoscaler(view: MultiNode) -> Iterator[Finding]:
     given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
-    if gap := gap_of(given):
+    if gap := unknown_in(given):
         yield not_checked(at, gap, _RULE)
     elif given != "none":
-        is_what = "is missing" if given is None else f"is {show(given)}"
+        is_what = "is missing" if given is None else f"is {display(given)}"
         yield _refused(
             at, f"{is_what}, but nothing may scale an engine of many nodes", "write none"
         )
@@ -166,20 +166,21 @@ def _autoscaler(view: MultiNode) -> Iterator[Finding]:
 def _traffic(view: MultiNode) -> Iterator[Finding]:
     given, at = view.holder.get("canaryTrafficPercent"), "spec.predictor.canaryTrafficPercent"
     if given is not None:
-        seen = f"is {show(given)}, but traffic cannot be split with workerSpec"
-        gap = gap_of(given)
+        seen = f"is {display(given)}, but traffic cannot be split with workerSpec"
+        gap = unknown_in(given)
         yield not_checked(at, gap, _RULE) if gap else _refused(at, seen, "remove it")
 
 
 def _heads(view: MultiNode) -> Iterator[Finding]:
     given, at = view.holder.get("minReplicas"), "spec.predictor.minReplicas"
     number = whole(given)
-    if gap := gap_of(given):
+    if gap := unknown_in(given):
         yield not_checked(at, gap, _RULE)
     elif isinstance(number, int) and number > 1:
         yield Finding(
             path=at,
-            seen=f"is {show(number)}, but only one head has the workers; the others serve nothing",
+            seen=f"is {display(number)}, but only one head has the workers; the others serve "
+            "nothing",
             remedy="write 1, and one InferenceService for each engine",
             rule=_RULE,
             level=Level.ADVISORY,
@@ -191,10 +192,12 @@ def _general(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     if manifest.get("kind") != SERVICE:
         return
     name = text(mapping(manifest.get("metadata")).get("name"))
-    if gap := gap_of(name):
+    if gap := unknown_in(name):
         yield not_checked("metadata.name", gap, _RULE)
     elif isinstance(name, str) and not _NAME.fullmatch(name):
-        seen = f"is {show(name)}, but must be lower-case letters, digits and dashes, a letter first"
+        seen = (
+            f"is {display(name)}, but must be lower-case letters, digits and dashes, a letter first"
+        )
         yield _refused("metadata.name", seen, "rename it")
     predictor = mapping(mapping(manifest.get("spec")).get("predictor"))
     holders = [("spec.predictor.model", mapping(predictor.get("model")))]

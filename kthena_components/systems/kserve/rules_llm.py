@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import count, first_gap, gap_of, mapping, whole
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, first_unknown, mapping, unknown_in, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _RULE = "kserve-llm-parallelism"
@@ -35,7 +35,7 @@ class LlmWorkload:
     def pods(self) -> MaybeInt:
         """Pods of one engine, as KServe counts them."""
         data, local = self.size("data"), self.size("dataLocal")
-        gap = first_gap(data, local, self.size("pipeline"))
+        gap = first_unknown(data, local, self.size("pipeline"))
         if not self.many:
             return 1
         if gap is not None:
@@ -88,21 +88,21 @@ def kserve_llm_parallelism(workload: LlmWorkload) -> Iterator[Finding]:
     llm_inference_service_types_func.go GetSize.
     """
     at = f"{workload.path}.parallelism"
-    if gap := gap_of(workload.fields.get("parallelism")):
+    if gap := unknown_in(workload.fields.get("parallelism")):
         yield not_checked(at, gap, _RULE)
         return
     for name in _SIZES:
         yield from _positive(f"{at}.{name}", workload.parallelism.get(name))
     pipeline, data = workload.states("pipeline"), workload.states("data")
     worker = workload.fields.get("worker")
-    if not (pipeline or data) and (gap := gap_of(worker)):
+    if not (pipeline or data) and (gap := unknown_in(worker)):
         yield not_checked(f"{workload.path}.worker", gap, _RULE)
     elif workload.many and not (pipeline or data):
         seen = "is given, but parallelism states neither data nor pipeline"
         remedy = "add data and dataLocal, or remove worker"
         yield _refused(f"{workload.path}.worker", seen, remedy)
     if pipeline and data:
-        shown = show(workload.parallelism.get("pipeline"))
+        shown = display(workload.parallelism.get("pipeline"))
         seen = f"is {shown}, but data is given as well, and KServe takes one of them"
         yield _refused(f"{at}.pipeline", seen, "remove pipeline, or data and dataLocal")
     yield from _data(workload, at)
@@ -120,17 +120,17 @@ def kserve_llm_parallelism(workload: LlmWorkload) -> Iterator[Finding]:
 
 def _positive(path: str, value: object) -> Iterator[Finding]:
     number = whole(value)
-    if gap := gap_of(value):
+    if gap := unknown_in(value):
         yield not_checked(path, gap, _RULE)
     elif value is not None and (not isinstance(number, int) or number < 1):
-        yield _refused(path, f"is {show(value)}, but must be at least 1", "write 1 or more")
+        yield _refused(path, f"is {display(value)}, but must be at least 1", "write 1 or more")
 
 
 def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
     data, local = workload.size("data"), workload.size("dataLocal")
     if workload.states("data") != workload.states("dataLocal"):
         here, there = ("data", "dataLocal") if workload.states("data") else ("dataLocal", "data")
-        seen = f"is {show(_shown(workload, here))}, but {there} is not given"
+        seen = f"is {display(_shown(workload, here))}, but {there} is not given"
         yield _refused(f"{at}.{here}", seen, f"add {there}, or remove {here}")
         return
     if isinstance(data, Unknown) or isinstance(local, Unknown):
@@ -150,7 +150,7 @@ def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
 
 def _shown(workload: LlmWorkload, name: str) -> object:
     value = workload.parallelism.get(name)
-    return "<output>" if gap_of(value) else value
+    return "<output>" if unknown_in(value) else value
 
 
 def _refused(path: str, seen: str, remedy: str) -> Finding:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import count, gap_of, mapping
+from kthena_components.core.values.read import count, mapping, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 GROUP = "serving.kserve.io"
@@ -181,7 +181,7 @@ def read_multi_node(manifest: object) -> MultiNode | None:
 def _runtime_gap(predictor: Mapping[str, Any]) -> Unknown | None:
     """Say why what the InferenceService leaves out is not known, if it is not."""
     runtime = mapping(predictor.get("model")).get("runtime")
-    if gap := gap_of(runtime):
+    if gap := unknown_in(runtime):
         return gap
     if runtime is None or runtime == OWN_RUNTIME:
         return None
@@ -224,11 +224,11 @@ def _container(
 
 
 def _gpus(amounts: object, annotations: Mapping[str, Any]) -> MaybeInt | None:
-    if gap := gap_of(amounts):
+    if gap := unknown_in(amounts):
         return gap
     for resource in known_gpus(annotations):
         amount = mapping(amounts).get(resource)
-        if gap := gap_of(amount):
+        if gap := unknown_in(amount):
             return gap
         read = parse_quantity(amount)
         if read is not None and 0 < read <= _MOST and read == read.to_integral_value():
@@ -245,8 +245,8 @@ def known_gpus(annotations: Mapping[str, Any]) -> tuple[str, ...]:
 
 def named_gpus(value: object) -> tuple[str, ...] | None:
     """Read the annotation that names GPU types; None for what KServe cannot read."""
-    if not isinstance(value, str) or len(value) > _LONGEST_JSON or gap_of(value):
-        return () if value is None or gap_of(value) else None
+    if not isinstance(value, str) or len(value) > _LONGEST_JSON or unknown_in(value):
+        return () if value is None or unknown_in(value) else None
     try:
         names = json.loads(value)
     except (ValueError, RecursionError):

@@ -5,9 +5,9 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.change import _FIXED, _ONLY, Change, _differ
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import as_list, first_gap, gap_of, mapping, whole
-from kthena_components.core.values.unknown import Unknown, is_late
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import as_list, first_unknown, mapping, unknown_in, whole
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 MODEL_SERVING = ("workload.serving.volcano.sh", "ModelServing")
 
@@ -33,7 +33,7 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
         if edited is False:
             continue
         rolled = _differ(_hashed(old), _hashed(new))
-        if gap := first_gap(edited, rolled):
+        if gap := first_unknown(edited, rolled):
             if rolled is not True:
                 yield not_checked(path, gap, _ONLY)
                 return
@@ -69,11 +69,11 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
         return
     key = "minRoleReplicas"
     was, now = old.get(key), mapping(new).get(key)
-    if gap := gap_of(new):
+    if gap := unknown_in(new):
         yield not_checked(path, gap, _FIXED)
     elif was is None or now is None:
         return
-    elif gap := gap_of(edited := _differ(was, now)):
+    elif gap := unknown_in(edited := _differ(was, now)):
         yield not_checked(f"{path}.{key}", gap, _FIXED)
     elif edited:
         seen = f"changes from {_counts(was)} to {_counts(now)}, but it is immutable"
@@ -82,8 +82,8 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
 
 def _counts(minima: object) -> str:
     if not isinstance(minima, Mapping):
-        return show(minima)
-    shown = (f"{show(key).strip(chr(39))}: {show(value)}" for key, value in minima.items())
+        return display(minima)
+    shown = (f"{display(key).strip(chr(39))}: {display(value)}" for key, value in minima.items())
     return f"{{{', '.join(list(shown)[:8])}}}"
 
 
@@ -94,10 +94,10 @@ def _template(body: Mapping[str, Any]) -> Mapping[str, Any]:
 def _hashed(template: Mapping[str, Any]) -> object:
     """Give what Kthena's revision is made of."""
     roles = template.get("roles")
-    if is_late(roles) or isinstance(roles, Unknown):
+    if is_unresolved(roles) or isinstance(roles, Unknown):
         return roles
     return [
-        role if is_late(role) else [_plain(mapping(role).get(key)) for key in _HASHED]
+        role if is_unresolved(role) else [_plain(mapping(role).get(key)) for key in _HASHED]
         for role in as_list(roles)
     ]
 

@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts, GangFacts, Serving
 from kthena_components.core.facts.workload import NO_SCHEDULER
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.values.read import as_count, as_list, as_map, group_kind
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 
 def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
@@ -34,7 +34,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         name=str(as_map(body.get("metadata")).get("name", "")),
         engines=engines,
         gang=_read_gang(template, engines, base) if volcano_places else None,
-        gang_expected=NO_SCHEDULER if is_late(scheduler) else volcano_places,
+        gang_expected=NO_SCHEDULER if is_unresolved(scheduler) else volcano_places,
     )
 
 

@@ -15,13 +15,19 @@ from kthena_components.core.findings import join_path
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.values.embedded import go_text
 from kthena_components.core.values.read import as_count, as_map, group_kind, name_of
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import (
+    OUTPUT_CLOSE,
+    OUTPUT_OPEN,
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+)
 from kthena_components.systems.kthena.rules_booster import Backend, Worker, read_backends
 
 KINDS = frozenset({(MODEL_SERVING[0], "ModelBooster")})
 _SCRIPT = "examples/online_serving/multi-node-serving.sh"
 _SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "/model")
-_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 _MODEL_HUB = "hf://"
 _VOLCANO = (None, "", "volcano")
 
@@ -36,7 +42,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         path=join_path(path, "spec"),
         name=name_of(body),
         engines=tuple(engine for backend in backends for engine in _engines(backend, path)),
-        gang_expected=all(name in _VOLCANO or is_late(name) for name in asked),
+        gang_expected=all(name in _VOLCANO or is_unresolved(name) for name in asked),
     )
 
 
@@ -54,7 +60,7 @@ def _engines(backend: Backend, path: str) -> Iterator[EngineFacts]:
         pods: MaybeInt = (given or 1) if plain else 1
         yield EngineFacts(
             path=at,
-            name=name if isinstance(name, str) and not is_late(name) else "?",
+            name=name if isinstance(name, str) and not is_unresolved(name) else "?",
             pods=pods,
             replicas=as_count(_plain(worker.fields.get("replicas")), "replicas", 1),
             entry=_pod(worker, at, _command(backend, worker, pods)),
@@ -103,7 +109,7 @@ def _join_command() -> dict[str, Any]:
 
 def _flags(config: object) -> list[str]:
     """Write a worker's config as flags: sorted, `_` as `-`, an empty text as a bare flag."""
-    if is_late(config):
+    if is_unresolved(config):
         return [_LATE, _LATE]
     words: list[str] = []
     for key, value in sorted((str(k), v) for k, v in as_map(config).items()):

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Entry, Pods, copies_in, pod_set
+from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import items, mapping
 
 
-def pods_of_roles(entry: Entry) -> Iterator[Pods]:
+def pods_of_roles(entry: Object) -> Iterator[PodSet]:
     """Give the entry pods and the worker pods of each role."""
     groups = copies_in(entry.spec.get("replicas"), 1)
     for i, item in enumerate(items(mapping(entry.spec.get("template")).get("roles"))):

@@ -19,8 +19,8 @@ from kthena_components.core.findings import (
 from kthena_components.core.schema.language import SCHEMA, VERSION, judge_shape
 from kthena_components.core.schema.metadata import judge_metadata
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import gap_of, mapping
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.systems.kthena.rules_roles import (
     gang_minimum,
     generated_name,
@@ -89,7 +89,7 @@ def version(view: Serving) -> Iterator[Finding]:
     """
     if known_version(view.asked) is None:
         known = ", ".join(KTHENA_VERSIONS)
-        seen = f"Kthena {show(view.asked)} is not known here, so it was judged as {view.version}"
+        seen = f"Kthena {display(view.asked)} is not known here, so it was judged as {view.version}"
         yield _lost("", seen, f"known: {known}")
     if not view.since("0.2"):
         yield from _version_0_1(view)
@@ -101,10 +101,10 @@ def version(view: Serving) -> Iterator[Finding]:
 
 def _version_0_1(view: Serving) -> Iterator[Finding]:
     scheduler, path = view.spec.get("schedulerName"), "spec.schedulerName"
-    if gap := gap_of(scheduler):
+    if gap := unknown_in(scheduler):
         yield not_checked(path, gap, VERSION)
     elif scheduler is None or (isinstance(scheduler, str) and scheduler != "volcano"):
-        is_what = "is missing" if scheduler is None else f"is {show(scheduler)}"
+        is_what = "is missing" if scheduler is None else f"is {display(scheduler)}"
         seen = f"{is_what}, but Kthena 0.1 takes no scheduler but volcano"
         yield Finding(path=path, seen=seen, remedy="write volcano, or use Kthena 0.2", rule=VERSION)
     topology, gang = view.template.get("networkTopology"), view.template.get("gangPolicy")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, judge_by, not_checked
-from kthena_components.core.values.display import key_text, show
-from kthena_components.core.values.read import gap_of, mapping, whole
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import mapping, unknown_in, whole
 
 _WORKERS, _CONFIG = "booster-workers", "booster-config"
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
@@ -84,10 +84,10 @@ def booster_workers(backend: Backend) -> Iterator[Finding]:
     validateBackendWorkerTypes, convert/model_serving.go; model_booster_types.go ModelBackendType.
     """
     at, kind = f"{backend.path}.type", backend.kind
-    if gap := gap_of(kind):
+    if gap := unknown_in(kind):
         yield not_checked(at, gap, _WORKERS)
     elif kind not in (_PLAIN, _SPLIT):
-        seen = f"is {show(kind)}, and Kthena knows {_PLAIN} and {_SPLIT} only"
+        seen = f"is {display(kind)}, and Kthena knows {_PLAIN} and {_SPLIT} only"
         yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
     else:
         yield from _types(backend)
@@ -97,11 +97,11 @@ def booster_workers(backend: Backend) -> Iterator[Finding]:
 
 def _types(backend: Backend) -> Iterator[Finding]:
     at = f"{backend.path}.workers"
-    if gap := gap_of(backend.fields.get("workers")):
+    if gap := unknown_in(backend.fields.get("workers")):
         yield not_checked(at, gap, _WORKERS)
         return
     types = [(worker.path, worker.fields.get("type", "server")) for worker in backend.workers]
-    gaps = [(path, gap) for path, kind in types if (gap := gap_of(kind))]
+    gaps = [(path, gap) for path, kind in types if (gap := unknown_in(kind))]
     for path, gap in gaps:
         yield not_checked(f"{path}.type", gap, _WORKERS)
     if backend.kind == _PLAIN and len(types) != 1:
@@ -109,8 +109,8 @@ def _types(backend: Backend) -> Iterator[Finding]:
         yield _refused(at, seen, "write one worker, and its pods and replicas")
     wanted = ("server",) if backend.kind == _PLAIN else ("prefill", "decode")
     for path, kind in types:
-        if not gap_of(kind) and kind not in wanted:
-            seen = f"is {show(kind)}, but workers of a {backend.kind} are {' and '.join(wanted)}"
+        if not unknown_in(kind) and kind not in wanted:
+            seen = f"is {display(kind)}, but workers of a {backend.kind} are {' and '.join(wanted)}"
             yield _refused(f"{path}.type", seen, f"write {' or '.join(wanted)}")
     for missing in wanted if backend.kind == _SPLIT and not gaps else ():
         if missing not in [kind for _, kind in types]:
@@ -121,13 +121,13 @@ def _types(backend: Backend) -> Iterator[Finding]:
 def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
     at, given = f"{worker.path}.pods", worker.fields.get("pods")
     pods = whole(given)
-    if gap := gap_of(given):
+    if gap := unknown_in(given):
         yield not_checked(at, gap, _WORKERS)
     elif split and isinstance(pods, int) and pods > 1:
-        seen = f"is {show(pods)}, but Kthena makes 1 pod of each worker of a {_SPLIT}"
+        seen = f"is {display(pods)}, but Kthena makes 1 pod of each worker of a {_SPLIT}"
         yield _refused(at, f"{seen}, and ignores it", "write 1", Level.ADVISORY)
     elif not split and (given is None or pods == 0):
-        seen = f"is {show(given)}, and Kthena 1.0 makes pods - 1 = -1 workers of it"
+        seen = f"is {display(given)}, and Kthena 1.0 makes pods - 1 = -1 workers of it"
         yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
 
 
@@ -146,7 +146,7 @@ def booster_config(backend: Backend) -> Iterator[Finding]:
     """
     for worker in backend.workers:
         at, config = f"{worker.path}.config", worker.fields.get("config")
-        if gap := gap_of(config):
+        if gap := unknown_in(config):
             yield not_checked(at, gap, _CONFIG)
             continue
         for key, value in mapping(config).items():
@@ -155,7 +155,7 @@ def booster_config(backend: Backend) -> Iterator[Finding]:
 
 def _setting(path: str, value: object) -> Iterator[Finding]:
     number = whole(value)
-    if gap := gap_of(value):
+    if gap := unknown_in(value):
         yield not_checked(path, gap, _CONFIG)
     elif isinstance(value, bool):
         word = str(value).lower()
@@ -168,7 +168,7 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
             level=Level.ADVISORY,
         )
     elif isinstance(number, int) and abs(number) >= _SHORTEST and not isinstance(value, str):
-        shown = show(number)
+        shown = display(number)
         seen = f"is {shown}, which Kthena writes with an exponent, and vLLM reads no whole number"
         yield Finding(path=path, seen=seen, remedy=f'write "{shown}", with quotes', rule=_CONFIG)
 

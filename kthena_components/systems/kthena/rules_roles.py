@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, join_path, not_checked, suggest
-from kthena_components.core.values.display import key_text, show
-from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kthena.view import Role, Serving, templates
 
@@ -41,12 +41,12 @@ def generated_name(view: Serving) -> Iterator[Finding]:
         return
     if isinstance(view.name, str) and not naming.DNS_1035.fullmatch(view.name):
         begins = "every name that Kthena makes begins with it"
-        seen = f"is {show(view.name)}, and {begins}, but it is not {_DNS_1035}"
+        seen = f"is {display(view.name)}, and {begins}, but it is not {_DNS_1035}"
         remedy = f"write for example '{_label(view.name, _CUT)}'"
         yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
     for role in view.roles:
         parts = (view.name, view.replicas, role.name, role.replicas, role.workers)
-        if gap := first_gap(*parts):
+        if gap := first_unknown(*parts):
             yield not_checked(path, gap, rule)
         elif None not in parts:
             yield from _generated(view, role, [str(part) for part in parts])
@@ -56,7 +56,7 @@ def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]
     path, rule = "metadata.name", "kthena-generated-name"
     name = "-".join(part[:_CUT] for part in parts)
     over = sum(map(len, parts)) + len(parts) - 1 - naming.DNS_LABEL
-    seen = f"with role {show(role.name)} the generated name is {show(name, 2 * _CUT)}"
+    seen = f"with role {display(role.name)} the generated name is {display(name, 2 * _CUT)}"
     if over > 0:
         long = f"{naming.DNS_LABEL + over} characters, and Kubernetes allows {naming.DNS_LABEL}"
         remedy = f"shorten metadata.name or the role's name by {over}"
@@ -81,16 +81,18 @@ def role_name(view: Serving) -> Iterator[Finding]:
         legal, what = _CRD_NAME, "made of letters, digits and dashes, with no dash first or last"
     for role in view.roles:
         path, rule = f"{role.path}.name", "kthena-role-name"
-        if gap := gap_of(role.name):
+        if gap := unknown_in(role.name):
             yield not_checked(path, gap, rule)
         if not isinstance(role.name, str):
             continue
         over = len(role.name) - _ROLE_NAME
         if over > 0:
-            seen = f"is {show(role.name)}, {len(role.name)} characters, but may have {_ROLE_NAME}"
+            seen = (
+                f"is {display(role.name)}, {len(role.name)} characters, but may have {_ROLE_NAME}"
+            )
             yield Finding(path=path, seen=seen, remedy=f"shorten it by {over}", rule=rule)
         if not legal.fullmatch(role.name):
-            seen = f"is {show(role.name)}, which is not {what}"
+            seen = f"is {display(role.name)}, which is not {what}"
             remedy = f"write for example '{_label(role.name, _ROLE_NAME)}'"
             yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
@@ -111,10 +113,10 @@ def image(view: Serving) -> Iterator[Finding]:
         ):
             given = text(mapping(container).get("image"))
             at = f"{path}.spec.containers[{index}].image"
-            if gap := gap_of(given):
+            if gap := unknown_in(given):
                 yield not_checked(at, gap, "kthena-image")
             elif isinstance(given, str) and given and (" " in given or not given.strip()):
-                seen = f"is {show(given)}, and an image is not blank and has no space"
+                seen = f"is {display(given)}, and an image is not blank and has no space"
                 yield Finding(
                     path=at, seen=seen, remedy="write registry/name:tag", rule="kthena-image"
                 )
@@ -129,7 +131,7 @@ def role_count(view: Serving) -> Iterator[Finding]:
     Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/servinggroup_types.go ServingGroup.Roles.
     """
     path, roles, rule = "spec.template.roles", view.template.get("roles"), "kthena-role-count"
-    if gap := gap_of(roles):
+    if gap := unknown_in(roles):
         yield not_checked(path, gap, rule)
     elif isinstance(roles, list | tuple) and not roles:
         yield Finding(
@@ -152,10 +154,10 @@ def role_names_unique(view: Serving) -> Iterator[Finding]:
     first: dict[str, Role] = {}
     for role in view.roles:
         path, rule = f"{role.path}.name", "kthena-role-names-unique"
-        if gap := gap_of(role.name):
+        if gap := unknown_in(role.name):
             yield not_checked(path, gap, rule)
         elif isinstance(role.name, str) and first.setdefault(role.name, role) is not role:
-            seen = f"is {show(role.name)}, as {first[role.name].path} is named already"
+            seen = f"is {display(role.name)}, as {first[role.name].path} is named already"
             yield Finding(path=path, seen=seen, remedy="rename one of them", rule=rule)
 
 
@@ -173,7 +175,7 @@ def replicas(view: Serving) -> Iterator[Finding]:
         counts += [(f"{role.path}.replicas", role.replicas)]
         counts += [(f"{role.path}.workerReplicas", role.workers)]
     for path, number in counts:
-        if gap := gap_of(number):
+        if gap := unknown_in(number):
             yield not_checked(path, gap, "kthena-replicas")
         elif isinstance(number, int) and number < 0:
             seen = f"is {number}, but must be at least 0"
@@ -202,11 +204,11 @@ def gang_minimum(view: Serving) -> Iterator[Finding]:
         )
         if stated is None or (role is None and (None in roles or not roles)):
             continue
-        if gap := gap_of(name) or (unsure if role is None else None):
+        if gap := unknown_in(name) or (unsure if role is None else None):
             yield not_checked(path, gap, rule)
         elif role is None:
             near = (n for n in list(roles)[:_ROLES] if isinstance(n, str) and len(n) < _CUT)
-            seen = f"there is no role {show(name)}"
+            seen = f"there is no role {display(name)}"
             yield Finding(path=path, seen=seen, remedy=suggest(key_text(name), near), rule=rule)
         else:
             yield from _minimum(view, role, path, whole(stated))
@@ -217,17 +219,17 @@ def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> It
     counted: tuple[MaybeInt | None, ...] = (role.replicas,)
     if not view.since("0.3"):
         counted, what = (role.replicas, role.workers), "replicas and workers"
-    if gap := first_gap(least, *counted):
+    if gap := first_unknown(least, *counted):
         yield not_checked(path, gap, rule)
         return
     most = sum(number for number in counted if isinstance(number, int))
     if not isinstance(least, int) or None in counted:
         return
     if least < 0:
-        seen = f"is {show(least)}, but must be at least 0"
+        seen = f"is {display(least)}, but must be at least 0"
         yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=rule)
     elif least > most:
-        seen = f"is {show(least)}, but role {show(role.name)} has {most} {what}"
+        seen = f"is {display(least)}, but role {display(role.name)} has {most} {what}"
         yield Finding(path=path, seen=seen, remedy=f"write at most {max(most, 0)}", rule=rule)
 
 
@@ -243,7 +245,7 @@ def worker_template(view: Serving) -> Iterator[Finding]:
         path, rule = f"{role.path}.workerTemplate", "kthena-worker-template"
         if role.fields.get("workerTemplate") is not None:
             continue
-        if gap := gap_of(role.workers):
+        if gap := unknown_in(role.workers):
             yield not_checked(path, gap, rule)
         elif isinstance(role.workers, int) and role.workers > 0:
             ends = "its controller crashes" if view.since("0.3") else "starts no worker"

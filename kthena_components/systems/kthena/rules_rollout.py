@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, Level, join_path, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import count, first_gap, gap_of, mapping, text
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 from kthena_components.systems.kthena.schema import GROUP_RECREATE, SURGE
 from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
@@ -35,7 +35,7 @@ def rolling_update(view: Serving) -> Iterator[Finding]:
     configuration = view.strategy.get("rollingUpdateConfiguration")
     if not isinstance(configuration, Mapping):
         return
-    if view.since("1.0") and (gap := gap_of(view.rollout)):
+    if view.since("1.0") and (gap := unknown_in(view.rollout)):
         yield not_checked(_CONFIGURATION, gap, _ROLLING)
     elif view.since("1.0") and view.rollout == BY_ROLE:
         seen = f"is given, but with {BY_ROLE} each role has a budget of its own"
@@ -59,7 +59,7 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
         yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_ROLLING)
     elif partition is None or isinstance(partition, str):
         return
-    elif gap := first_gap(partition, view.replicas):
+    elif gap := first_unknown(partition, view.replicas):
         yield not_checked(path, gap, _ROLLING)
     elif (
         isinstance(partition, int) and isinstance(view.replicas, int) and partition >= view.replicas
@@ -85,7 +85,7 @@ def role_budget(view: Serving) -> Iterator[Finding]:
         if stated is None:
             continue
         path = f"{role.path}.maxUnavailable"
-        if gap := first_gap(stated, view.rollout):
+        if gap := first_unknown(stated, view.rollout):
             yield not_checked(path, gap, _BUDGET)
         elif view.rollout == BY_GROUP:
             seen = f"is given, but {_STRATEGY}.type is {BY_GROUP}, and that has one budget for all"
@@ -99,10 +99,10 @@ def role_budget(view: Serving) -> Iterator[Finding]:
 
 def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Iterator[Finding]:
     share = _share(budget, role.replicas)
-    if isinstance(budget, int) and (gap := gap_of(role.replicas)):
+    if isinstance(budget, int) and (gap := unknown_in(role.replicas)):
         yield not_checked(path, gap, _BUDGET)
     elif isinstance(share, int) and isinstance(role.replicas, int) and share > role.replicas >= 0:
-        seen = f"is {show(budget)}, but the role has {role.replicas} replicas"
+        seen = f"is {display(budget)}, but the role has {role.replicas} replicas"
         remedy = f"write at most {role.replicas}" if role.replicas else "remove it"
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
 
@@ -129,7 +129,7 @@ def max_surge(view: Serving) -> Iterator[Finding]:
         path, zero = join_path(place, SURGE), _is_zero(surge)
         if surge is None or (stored and zero):
             continue
-        if gap := gap_of(surge):
+        if gap := unknown_in(surge):
             yield not_checked(path, gap, _SURGE)
             continue
         lost = (
@@ -138,7 +138,7 @@ def max_surge(view: Serving) -> Iterator[Finding]:
         yield Finding(
             path=path,
             rule=_SURGE,
-            seen=f"is {show(surge)}, but Kthena has no surge; {lost}",
+            seen=f"is {display(surge)}, but Kthena has no surge; {lost}",
             remedy="remove it; a rollout takes groups down first, maxUnavailable at a time",
             level=Level.ADVISORY if zero else Level.MANDATORY,
         )
@@ -157,9 +157,9 @@ def recovery_and_rollout(view: Serving) -> Iterator[Finding]:
     validateRecoveryPolicyAndRolloutStrategy.
     """
     recovery, path = text(view.spec.get("recoveryPolicy")), f"{_STRATEGY}.type"
-    gap = first_gap(recovery, view.rollout)
-    clash = (gap_of(recovery) or recovery == GROUP_RECREATE) and (
-        gap_of(view.rollout) or view.rollout == BY_ROLE
+    gap = first_unknown(recovery, view.rollout)
+    clash = (unknown_in(recovery) or recovery == GROUP_RECREATE) and (
+        unknown_in(view.rollout) or view.rollout == BY_ROLE
     )
     if not clash or not view.since("0.4"):
         return
@@ -181,11 +181,12 @@ def _budget(value: object) -> MaybeInt | MaybeText | None:
 
 
 def _format(path: str, budget: MaybeInt | MaybeText | None, rule: str) -> Iterator[Finding]:
-    if gap := gap_of(budget):
+    if gap := unknown_in(budget):
         yield not_checked(path, gap, rule)
     elif budget is not None and _share(budget, 1) is None:
         seen = (
-            f"is {show(budget)}, but must be a count of at least 0 or a percentage from 0% to 100%"
+            f"is {display(budget)}, but must be a count of at least 0 or a percentage "
+            "from 0% to 100%"
         )
         yield Finding(path=path, seen=seen, remedy="write for example 1 or 25%", rule=rule)
 
@@ -194,11 +195,11 @@ def _not_zero(
     path: str, budget: MaybeInt | MaybeText | None, of: MaybeInt | None, what: str, rule: str
 ) -> Iterator[Finding]:
     share = _share(budget, of)
-    if isinstance(budget, str) and (gap := gap_of(share)):
+    if isinstance(budget, str) and (gap := unknown_in(share)):
         yield not_checked(path, gap, rule)
     elif share == 0:
         rounds = f", which of {of} {what} rounds down to 0" if isinstance(budget, str) else ""
-        shown = show(budget).strip("'")
+        shown = display(budget).strip("'")
         seen = f"is {shown}{rounds}, and then nothing could ever be updated"
         yield Finding(path=path, seen=seen, remedy="write at least 1", rule=rule)
 

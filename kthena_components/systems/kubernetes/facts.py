@@ -12,7 +12,7 @@ from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER, _labels, read_template
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import as_map, group_kind, is_name, name_of
-from kthena_components.core.values.unknown import is_late
+from kthena_components.core.values.unknown import is_unresolved
 
 TEMPLATED = {
     "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
@@ -33,7 +33,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
     if kind == "CronJob":
         spec, path = _job_of(spec, path)
     if kind in TEMPLATED.get(group, ()):
-        template = spec if is_late(spec) else as_map(spec).get("template")
+        template = spec if is_unresolved(spec) else as_map(spec).get("template")
         at = join_path(path, "spec.template")
     elif (group, kind) != ("", "Pod"):
         return None
@@ -44,15 +44,15 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         path=path,
         name=name,
         engines=tuple(engines),
-        gang_expected=NO_SCHEDULER if is_late(scheduler) else scheduler == "volcano",
+        gang_expected=NO_SCHEDULER if is_unresolved(scheduler) else scheduler == "volcano",
         names=_names(body, kind, path, ours=role is not None),
     )
 
 
 def _job_of(spec: object, path: str) -> tuple[object, str]:
     """Give the spec of the Jobs that a CronJob makes, and what stands before it."""
-    template = spec if is_late(spec) else as_map(spec).get("jobTemplate")
-    inner = template if is_late(template) else as_map(template).get("spec")
+    template = spec if is_unresolved(spec) else as_map(spec).get("jobTemplate")
+    inner = template if is_unresolved(template) else as_map(template).get("spec")
     return inner, join_path(path, "spec.jobTemplate")
 
 

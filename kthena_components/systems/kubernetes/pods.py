@@ -2,36 +2,36 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Entry, Pods, copies_in, pod_set
+from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 
 _NODES = Unknown("a DaemonSet has as many pods as there are nodes")
 
 
-def pods_of_pod(entry: Entry) -> Iterator[Pods]:
+def pods_of_pod(entry: Object) -> Iterator[PodSet]:
     """Give the pod itself."""
     yield pod_set(entry, "", entry.manifest, 1)
 
 
-def pods_of_daemons(entry: Entry) -> Iterator[Pods]:
+def pods_of_daemons(entry: Object) -> Iterator[PodSet]:
     """Give a DaemonSet's pods."""
     yield pod_set(entry, "spec.template", entry.spec.get("template"), _NODES)
 
 
-def pods_of_copies(entry: Entry, key: str = "replicas") -> Iterator[Pods]:
+def pods_of_copies(entry: Object, key: str = "replicas") -> Iterator[PodSet]:
     """Give the pods of what says how many copies it wants."""
     yield pod_set(
         entry, "spec.template", entry.spec.get("template"), copies_in(entry.spec.get(key), 1)
     )
 
 
-def pods_of_job(entry: Entry) -> Iterator[Pods]:
+def pods_of_job(entry: Object) -> Iterator[PodSet]:
     """Give a Job's pods that run at a time."""
     yield from pods_of_copies(entry, "parallelism")
 
 
-def pods_of_cron_job(entry: Entry) -> Iterator[Pods]:
+def pods_of_cron_job(entry: Object) -> Iterator[PodSet]:
     """Give the pods of one Job of a CronJob."""
     job, at = mapping(mapping(entry.spec.get("jobTemplate")).get("spec")), "spec.jobTemplate.spec"
     yield pod_set(

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from kthena_components.core.findings import Finding, count_of, join_path, not_checked, suggest
-from kthena_components.core.objects.object import Pods
+from kthena_components.core.objects.object import PodSet
 from kthena_components.core.objects.requests import gpus_of
 from kthena_components.core.objects.stack import Stack
-from kthena_components.core.values.display import show
+from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import first_gap, gap_of, items, mapping, pairs
+from kthena_components.core.values.read import first_unknown, items, mapping, pairs, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 PRODUCT_LABELS = frozenset(
@@ -38,7 +38,7 @@ def gpus_asked(stack: Stack) -> tuple[int, Unknown | None]:
     return used, gap
 
 
-def gpus_of_pods(pods: Pods) -> MaybeInt:
+def gpus_of_pods(pods: PodSet) -> MaybeInt:
     """Count the accelerators of all pods of one template."""
     each = gpus_of(pods)
     if each == 0 or pods.count == 0:
@@ -99,14 +99,14 @@ def gpu_type_allowed(stack: Stack, allowed: Iterable[str]) -> Iterator[Finding]:
             yield _refused(entry.at("spec"), name, resources)
 
 
-def _resources(pods: Pods, allowed: list[str]) -> Iterator[Finding]:
+def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
     for field in ("containers", "initContainers"):
         at = f"spec.{field}"
         for i, item in enumerate(items(pods.spec.get(field))):
             stated = mapping(mapping(item).get("resources"))
             lists = stated.get("limits"), stated.get("requests")
             path = pods.entry.at(join_path(pods.path, f"{at}[{i}].resources"))
-            if gap := first_gap(item, mapping(item).get("resources"), *lists):
+            if gap := first_unknown(item, mapping(item).get("resources"), *lists):
                 yield not_checked(path, gap, "gpu-type-allowed")
             names = {name for one in lists for name, _ in pairs(one) if isinstance(name, str)}
             for name in sorted(names - set(allowed)):
@@ -114,16 +114,16 @@ def _resources(pods: Pods, allowed: list[str]) -> Iterator[Finding]:
                     yield _refused(path, name, allowed)
 
 
-def _products(pods: Pods, allowed: list[str]) -> Iterator[Finding]:
+def _products(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
     for path, value in _product_values(pods):
         at = pods.entry.at(join_path(pods.path, path))
-        if gap := gap_of(value):
+        if gap := unknown_in(value):
             yield not_checked(at, gap, "gpu-type-allowed")
         elif isinstance(value, str) and value not in allowed:
             yield _refused(at, value, allowed)
 
 
-def _product_values(pods: Pods) -> Iterator[tuple[str, object]]:
+def _product_values(pods: PodSet) -> Iterator[tuple[str, object]]:
     for key, value in pairs(pods.spec.get("nodeSelector")):
         if key in PRODUCT_LABELS:
             yield f"spec.nodeSelector.{key}", value
@@ -142,7 +142,8 @@ def _product_values(pods: Pods) -> Iterator[tuple[str, object]]:
 def _refused(path: str, name: str, allowed: list[str]) -> Finding:
     return Finding(
         path=path,
-        seen=f"asks for {show(name)}, but {', '.join(allowed[:10])} is what may be asked for here",
+        seen=f"asks for {display(name)}, but {', '.join(allowed[:10])} is what may be asked "
+        "for here",
         remedy=suggest(name[:253], allowed[:100]),
         rule="gpu-type-allowed",
     )

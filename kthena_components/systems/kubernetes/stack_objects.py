@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from kthena_components.core.findings import Finding, advise, not_checked
-from kthena_components.core.objects.object import EACH_POD, Entry, Pods
+from kthena_components.core.objects.object import EACH_POD, Object, PodSet
 from kthena_components.core.objects.stack import Stack
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_in, gap_of, pairs, text
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    first_unknown,
+    pairs,
+    text,
+    unknown_in,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import Unknown
 
 _ALWAYS = frozenset({"default", "root"})
@@ -26,20 +32,21 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
     Level: mandatory.
     Source: Kubernetes documentation, Object Names and IDs.
     """
-    first: dict[tuple[str, str, str, str], Entry] = {}
+    first: dict[tuple[str, str, str, str], Object] = {}
     for entry in stack.entries:
         name, namespace, version = entry.name, entry.namespace, entry.version
         if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
             continue
-        if not isinstance(version, str) or gap_of(version) or gap_of(entry.kind):
+        if not isinstance(version, str) or unknown_in(version) or unknown_in(entry.kind):
             continue
         other = first.setdefault((version, entry.kind, namespace, name), entry)
         if other is not entry:
-            where = f" in namespace {show(namespace)}" if namespace else ""
+            where = f" in namespace {display(namespace)}" if namespace else ""
             before = other.path or f"object {other.index + 1}"
             yield Finding(
                 path=entry.at("metadata.name"),
-                seen=f"is {show(name)}, which is also the {entry.kind}{where} of {before}, and the "
+                seen=f"is {display(name)}, which is also the {entry.kind}{where} of "
+                f"{before}, and the "
                 "second would overwrite the first",
                 remedy="rename or remove one of the two",
                 rule="object-twice",
@@ -64,16 +71,18 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
             continue
         service = services.get((str(namespace), str(name)))
         address = service.spec.get("clusterIP") if service else None
-        if late := first_gap(name, namespace, address) or (gap if service is None else None):
+        if late := first_unknown(name, namespace, address) or (gap if service is None else None):
             yield not_checked(path, late, rule)
         elif service is None and not stack.complete:
             continue  # it may be in the cluster
         elif service is None:
-            seen = f"is {show(name)}, but this stack has no Service of that name in namespace "
-            seen += f"{show(namespace)}, and it is what gives the pods their names in DNS"
+            seen = f"is {display(name)}, but this stack has no Service of that name in namespace "
+            seen += f"{display(namespace)}, and it is what gives the pods their names in DNS"
             yield advise(path, seen, "add the headless Service", rule)
         elif address is None or address == "":
-            seen = f"is {show(name)}, a Service with an address of its own, which gives the pods "
+            seen = (
+                f"is {display(name)}, a Service with an address of its own, which gives the pods "
+            )
             yield advise(path, f"{seen}no names in DNS", "write clusterIP: None there", rule)
 
 
@@ -101,7 +110,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     for entry in stack.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
         rule = "service-selects-pods"
-        if gap := gap_of(entry.namespace) or gap_of(selector) or gap_in(selector):
+        if gap := unknown_in(entry.namespace) or unknown_in(selector) or unknown_inside(selector):
             yield not_checked(path, gap, rule)
             continue
         wanted = {str(k): v for k, v in pairs(selector) if isinstance(v, str)}
@@ -114,12 +123,16 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
         if isinstance(found, Unknown):
             yield not_checked(path, found, rule)
         elif not found:
-            shown = ", ".join(f"{name}={show(value)}" for name, value in list(wanted.items())[:5])
-            seen = f"is {shown}, but no pod of this stack in namespace {show(entry.namespace)} has "
+            shown = ", ".join(
+                f"{name}={display(value)}" for name, value in list(wanted.items())[:5]
+            )
+            seen = (
+                f"is {shown}, but no pod of this stack in namespace {display(entry.namespace)} has "
+            )
             yield advise(f"{path}", f"{seen}these labels", "write the labels of the pods", rule)
 
 
-def _may_make_pods(entry: Entry, stack: Stack) -> bool:
+def _may_make_pods(entry: Object, stack: Stack) -> bool:
     """Tell whether an object is of a system that is not known here."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
     return not own and (entry.group, entry.kind) not in stack.makers
@@ -129,18 +142,18 @@ def _may_make_pods(entry: Entry, stack: Stack) -> bool:
 class _Carried:
     """The labels of the pods of one namespace."""
 
-    known: list[Pods] = field(default_factory=list)
-    hidden: list[Pods] = field(default_factory=list)
+    known: list[PodSet] = field(default_factory=list)
+    hidden: list[PodSet] = field(default_factory=list)
     """Pods of which a label is not known yet."""
     left: int = field(default_factory=lambda: _MOST_COMPARED)
     """How many more pods are compared with selectors."""
-    _holding: dict[tuple[object, object], list[Pods]] = field(default_factory=dict)
-    _lacking: dict[str, list[Pods]] = field(default_factory=dict)
+    _holding: dict[tuple[object, object], list[PodSet]] = field(default_factory=dict)
+    _lacking: dict[str, list[PodSet]] = field(default_factory=dict)
 
-    def add(self, pods: Pods) -> None:
+    def add(self, pods: PodSet) -> None:
         """Take in pods."""
         # Of labels that are not known at all, any label is not.
-        if any(map(gap_of, (pods.labels.get(""), *pods.labels.values()))):
+        if any(map(unknown_in, (pods.labels.get(""), *pods.labels.values()))):
             self.hidden.append(pods)
             return
         self.known.append(pods)
@@ -156,7 +169,7 @@ class _Carried:
             if self.left < 0:
                 return Unknown("there are too many pods and Services to compare them all")
             held = {key: pods.labels.get(key) for key in wanted}
-            gap = gap or next((gap for gap in map(gap_of, held.values()) if gap), None)
+            gap = gap or next((gap for gap in map(unknown_in, held.values()) if gap), None)
             added = pods.by_controller
             if all(
                 held[key] == value or (held[key] is None and (added or key in EACH_POD))
@@ -165,14 +178,14 @@ class _Carried:
                 return True
         return gap or False
 
-    def _candidates(self, wanted: Mapping[str, str]) -> Iterable[Pods]:
+    def _candidates(self, wanted: Mapping[str, str]) -> Iterable[PodSet]:
         """Give the pods that may match: those that do by the rarest of the labels."""
         own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]
         found = [(self._holding.get(pair, []), self._without(pair[0])) for pair in own]
         rarest = min(found, key=lambda both: len(both[0]) + len(both[1]), default=(self.known,))
         return chain(*rarest)
 
-    def _without(self, key: str) -> list[Pods]:
+    def _without(self, key: str) -> list[PodSet]:
         """Give the pods to which a controller may add a label."""
         if key not in self._lacking:
             self.left -= len(self.known)

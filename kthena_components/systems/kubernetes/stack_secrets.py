@@ -6,13 +6,13 @@ from itertools import islice
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, join_path, not_checked, suggest
-from kthena_components.core.objects.object import Entry, Kind, Pods
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.stack import Key, Stack
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_of, items, mapping, pairs
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, items, mapping, pairs, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
-SECRET: Kind = ("", "Secret")
+SECRET: GroupKind = ("", "Secret")
 _MANY = 20
 _LOGINS = {
     "kubernetes.io/dockerconfigjson": ".dockerconfigjson",
@@ -68,13 +68,13 @@ def secret_key_exists(stack: Stack) -> Iterator[Finding]:
         yield from _logins(pods, secrets)
 
 
-def _containers(pods: Pods) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _containers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for field in ("containers", "initContainers"):
         for i, container in enumerate(items(pods.spec.get(field))):
             yield f"spec.{field}[{i}]", mapping(container)
 
 
-def _variables(pods: Pods) -> Iterator[_Reference]:
+def _variables(pods: PodSet) -> Iterator[_Reference]:
     for at, container in _containers(pods):
         for k, item in enumerate(items(container.get("env"))):
             taken = mapping(mapping(item).get("valueFrom")).get("secretKeyRef")
@@ -84,7 +84,7 @@ def _variables(pods: Pods) -> Iterator[_Reference]:
                 yield _Reference(path, name, key, optional, "container")
 
 
-def _files(pods: Pods) -> Iterator[_Reference]:
+def _files(pods: PodSet) -> Iterator[_Reference]:
     for i, item in enumerate(items(pods.spec.get("volumes"))):
         volume, at = mapping(item), f"spec.volumes[{i}]"
         own = mapping(volume.get("secret"))
@@ -100,9 +100,11 @@ def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Ref
         yield _Reference(f"{at}.items[{k}].key", name, key, source.get("optional"), "pod")
 
 
-def _judge_key(pods: Pods, taken: _Reference, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
+def _judge_key(
+    pods: PodSet, taken: _Reference, secrets: Mapping[Key, _Secret]
+) -> Iterator[Finding]:
     at, name, key = pods.entry.at(join_path(pods.path, taken.path)), taken.name, taken.key
-    if gap := first_gap(name, key, pods.entry.namespace, taken.optional):
+    if gap := first_unknown(name, key, pods.entry.namespace, taken.optional):
         yield not_checked(at, gap, _RULE)
         return
     secret = _find(pods, name, secrets)
@@ -113,53 +115,59 @@ def _judge_key(pods: Pods, taken: _Reference, secrets: Mapping[Key, _Secret]) ->
     if secret.gap:
         yield not_checked(at, secret.gap, _RULE)
         return
-    near = [word for word in islice(secret.keys, _MANY) if not gap_of(word)]
+    near = [word for word in islice(secret.keys, _MANY) if not unknown_in(word)]
     yield Finding(
         path=at,
-        seen=f"is {show(key)}, but the Secret {show(name)} of this stack has no such key, and the "
+        seen=f"is {display(key)}, but the Secret {display(name)} of this stack has no such "
+        "key, and the "
         f"{taken.user} does not start without it",
         remedy=suggest(key[:253], near),
         rule=_RULE,
     )
 
 
-def _find(pods: Pods, name: object, secrets: Mapping[Key, _Secret]) -> _Secret | None:
+def _find(pods: PodSet, name: object, secrets: Mapping[Key, _Secret]) -> _Secret | None:
     known = isinstance(name, str) and isinstance(pods.entry.namespace, str)
     return secrets.get((str(pods.entry.namespace), str(name))) if known else None
 
 
-def _secret(entry: Entry) -> _Secret:
+def _secret(entry: Object) -> _Secret:
     lists = [entry.manifest.get(field) for field in ("data", "stringData")]
     words = (word for held in lists for word, _ in pairs(held) if isinstance(word, str))
     kind = entry.manifest.get("type", _OPAQUE)
-    return _Secret(kind=kind, keys=dict.fromkeys(words), gap=first_gap(*lists))
+    return _Secret(kind=kind, keys=dict.fromkeys(words), gap=first_unknown(*lists))
 
 
-def _whole_secrets(pods: Pods, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
+def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     for at, container in _containers(pods):
         for k, item in enumerate(items(container.get("envFrom"))):
             taken = mapping(mapping(item).get("secretRef"))
             path = pods.entry.at(join_path(pods.path, f"{at}.envFrom[{k}].secretRef.name"))
             secret = _find(pods, taken.get("name"), secrets)
-            if gap := first_gap(taken.get("name"), secret and secret.gap):
+            if gap := first_unknown(taken.get("name"), secret and secret.gap):
                 yield not_checked(path, gap, _RULE)
             elif secret is not None and not secret.keys:
-                seen = f"is {show(taken.get('name'))}, a Secret of this stack without any key, so "
+                seen = (
+                    f"is {display(taken.get('name'))}, a Secret of this stack without any key, so "
+                )
                 seen += "the container gets no variable from it"
                 yield advise(path, seen, "give the Secret its keys, or name another one", _RULE)
 
 
-def _logins(pods: Pods, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
+def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     for i, item in enumerate(items(pods.spec.get("imagePullSecrets"))):
         name = mapping(item).get("name")
         path = pods.entry.at(join_path(pods.path, f"spec.imagePullSecrets[{i}].name"))
         secret = _find(pods, name, secrets)
         kind = _OPAQUE if secret is None else secret.kind
-        if gap := first_gap(item, name, kind, secret and secret.gap):
+        if gap := first_unknown(item, name, kind, secret and secret.gap):
             yield not_checked(path, gap, _RULE)
         elif secret is not None and _LOGINS.get(str(kind)) not in secret.keys:
             login = _LOGINS.get(str(kind))
             lacks = f"without the key {login}" if login else "which is no login"
-            seen = f"is {show(name)}, a Secret of type {show(kind)} {lacks}, so images are pulled "
+            seen = (
+                f"is {display(name)}, a Secret of type {display(kind)} {lacks}, so images "
+                "are pulled "
+            )
             remedy = "write type kubernetes.io/dockerconfigjson and the key .dockerconfigjson there"
             yield advise(path, f"{seen}without it", remedy, _RULE)

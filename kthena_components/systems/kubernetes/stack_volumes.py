@@ -6,14 +6,20 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, join_path, not_checked
-from kthena_components.core.objects.object import Entry, Kind, Pods
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.stack import Key, Stack
 from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_in, gap_of, items, mapping
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import (
+    first_unknown,
+    items,
+    mapping,
+    unknown_in,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import Unknown
 
-CLAIM: Kind = ("", "PersistentVolumeClaim")
+CLAIM: GroupKind = ("", "PersistentVolumeClaim")
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 _ONE_POD, _ONE_NODE = "ReadWriteOncePod", "ReadWriteOnce"
 
@@ -23,7 +29,7 @@ class _Users:
     """The pods of one object, or of one group of objects, that mount a claim."""
 
     path: str
-    pods: list[Pods] = field(default_factory=list)
+    pods: list[PodSet] = field(default_factory=list)
 
     @property
     def spread(self) -> bool:
@@ -58,21 +64,21 @@ def _users(stack: Stack) -> dict[tuple[object, str], _Users]:
     found: dict[tuple[object, str], _Users] = {}
     for pods in stack.pods:
         for path, name in _claims_of(pods):
-            if isinstance(name, str) and not gap_of(name):
+            if isinstance(name, str) and not unknown_in(name):
                 whose = (_owner(pods.entry), name)
                 users = found.setdefault(whose, _Users(pods.entry.at(join_path(pods.path, path))))
                 users.pods.append(pods)
     return found
 
 
-def _owner(entry: Entry) -> Key | int:
+def _owner(entry: Object) -> Key | int:
     labels = mapping(mapping(entry.manifest.get("metadata")).get("labels"))
     group = labels.get(naming.GROUP_NAME)
     known = isinstance(group, str) and isinstance(entry.namespace, str)
     return (str(entry.namespace), str(group)) if known else entry.index
 
 
-def _claims_of(pods: Pods) -> Iterator[tuple[str, Any]]:
+def _claims_of(pods: PodSet) -> Iterator[tuple[str, Any]]:
     for i, item in enumerate(items(pods.spec.get("volumes"))):
         claim = mapping(item).get("persistentVolumeClaim")
         if isinstance(claim, Mapping):
@@ -83,16 +89,16 @@ def _claims_of(pods: Pods) -> Iterator[tuple[str, Any]]:
 def _late(stack: Stack) -> Iterator[Finding]:
     for pods in stack.pods:
         for path, name in _claims_of(pods):
-            if gap := first_gap(name, pods.entry.namespace):
+            if gap := first_unknown(name, pods.entry.namespace):
                 at = pods.entry.at(join_path(pods.path, path))
                 yield not_checked(at, gap, "rwx-for-shared-model")
 
 
-def _judge(claim: Entry, users: _Users, name: str) -> Iterator[Finding]:
+def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
     rule, stated = "rwx-for-shared-model", claim.spec.get("accessModes")
     modes = [mode for mode in items(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])
-    if gap := gap_of(claim.manifest.get("spec")) or gap_in(stated):
+    if gap := unknown_in(claim.manifest.get("spec")) or unknown_inside(stated):
         yield not_checked(users.path, gap, rule)
         return
     narrow = next((mode for mode in (_ONE_POD, _ONE_NODE) if mode in modes), None)
@@ -105,9 +111,10 @@ def _judge(claim: Entry, users: _Users, name: str) -> Iterator[Finding]:
         must = users.spread or narrow == _ONE_POD
         yield Finding(
             path=users.path,
-            seen=f"is {show(name)}, which is {narrow} and is {once} at a time, but {number} pods "
+            seen=f"is {display(name)}, which is {narrow} and is {once} at a time, but "
+            f"{number} pods "
             "mount it",
-            remedy=f"write accessModes: [ReadWriteMany] in the claim {show(name)}, or give each "
+            remedy=f"write accessModes: [ReadWriteMany] in the claim {display(name)}, or give each "
             "pod a claim of its own",
             rule=rule,
             level=Level.MANDATORY if must else Level.ADVISORY,

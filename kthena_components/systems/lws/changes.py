@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.rules.change import _LOWERED, Change
-from kthena_components.core.values.read import first_gap
+from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.lws.view import Group, read_sets
 
@@ -30,7 +30,7 @@ def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
     held, holds = _gpus(old), _gpus(new)
     if _rises(was, now) is False or _rises(holds, held) is False:
         return
-    if gap := first_gap(was, now, held, holds):
+    if gap := first_unknown(was, now, held, holds):
         yield not_checked(path, gap, _LOWERED)
         return
     numbers = [number for number in (was, now, held, holds) if isinstance(number, int)]
@@ -63,7 +63,7 @@ def _gpus(group: Group) -> MaybeInt | None:
     each = read_pod(worker, "").all_gpus
     first = each if leader is None else read_pod(leader, "").all_gpus
     size = group.size
-    if gap := first_gap(size, each, first):
+    if gap := first_unknown(size, each, first):
         return gap
     if isinstance(size, int) and isinstance(each, int) and isinstance(first, int) and size > 0:
         return first + (size - 1) * each

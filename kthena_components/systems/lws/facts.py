@@ -18,7 +18,7 @@ from kthena_components.core.values.read import (
     inside,
     name_of,
 )
-from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.lws.view import DISAGGREGATED_GROUP
 
 LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
@@ -59,8 +59,8 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
 def _held(role: object, path: str) -> tuple[str, object, str]:
     """Give a role's name, its LeaderWorkerSet spec, and where that is."""
     name = as_map(role).get("name")
-    named = name if isinstance(name, str) and not is_late(name) else "?"
-    if is_late(role) or "leaderWorkerTemplate" in as_map(role):
+    named = name if isinstance(name, str) and not is_unresolved(name) else "?"
+    if is_unresolved(role) or "leaderWorkerTemplate" in as_map(role):
         return named, role, path
     return named, as_map(role).get("spec"), f"{path}.spec"
 
@@ -106,4 +106,4 @@ def _placed_by_volcano(spec: object) -> MaybeBool:
     ]
     if "volcano" in names:
         return True
-    return NO_SCHEDULER if any(map(is_late, names)) else False
+    return NO_SCHEDULER if any(map(is_unresolved, names)) else False

@@ -2,17 +2,24 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Entry, Kind, Pods, as_copies, copies_in, pod_set
+from kthena_components.core.objects.object import (
+    GroupKind,
+    Object,
+    PodSet,
+    as_copies,
+    copies_in,
+    pod_set,
+)
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.view import DISAGGREGATED_GROUP, read_sets
 
-LWS: Kind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+LWS: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 
-DISAGGREGATED: Kind = (DISAGGREGATED_GROUP, "DisaggregatedSet")
+DISAGGREGATED: GroupKind = (DISAGGREGATED_GROUP, "DisaggregatedSet")
 
 
-def pods_of_groups(entry: Entry) -> Iterator[Pods]:
+def pods_of_groups(entry: Object) -> Iterator[PodSet]:
     """Give the leaders and the workers of each set of groups."""
     for group in read_sets(entry.manifest).groups:
         size = as_copies(group.size)

@@ -9,16 +9,16 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level, judge_by, not_checked
-from kthena_components.core.values.display import key_text, show
-from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.rules_disaggregated import judge_roles
 from kthena_components.systems.lws.view import (
     SHAPE,
     Group,
     Sets,
+    at_least,
     is_budget,
-    least,
     read_sets,
     refusal,
     scaled,
@@ -65,10 +65,10 @@ def lws_shape(view: Sets) -> Iterator[Finding]:
 
 def _name(view: Sets) -> Iterator[Finding]:
     name = view.name
-    if gap := gap_of(name):
+    if gap := unknown_in(name):
         yield not_checked("metadata.name", gap, SHAPE)
     elif isinstance(name, str) and name and not _is_label(name):
-        seen = f"is {show(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL}"
+        seen = f"is {display(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL}"
         remedy = "write lower-case letters, digits and dashes, a letter first, no dash last"
         yield refusal("metadata.name", seen, remedy)
 
@@ -79,11 +79,11 @@ def _is_label(name: str) -> bool:
 
 def _counts(group: Group) -> Iterator[Finding]:
     size_at = f"{group.path}.leaderWorkerTemplate.size"
-    yield from least(size_at, group.template.get("size"), 1, ": the leader counts")
-    yield from least(f"{group.path}.replicas", group.spec.get("replicas"), 0)
+    yield from at_least(size_at, group.template.get("size"), 1, ": the leader counts")
+    yield from at_least(f"{group.path}.replicas", group.spec.get("replicas"), 0)
     size, replicas = group.size, group.replicas
     if isinstance(size, int) and isinstance(replicas, int) and size > 0 < replicas > _INT32 // size:
-        seen = f"makes {show(size)} × {show(replicas)} pods, but may make at most {_INT32}"
+        seen = f"makes {display(size)} × {display(replicas)} pods, but may make at most {_INT32}"
         yield refusal(f"{group.path}.replicas", seen, f"write at most {_INT32 // size}")
 
 
@@ -91,7 +91,7 @@ def _rollout(group: Group) -> Iterator[Finding]:
     strategy = mapping(group.spec.get("rolloutStrategy"))
     rolling, at = strategy.get("rollingUpdateConfiguration"), f"{group.path}.rolloutStrategy"
     at += ".rollingUpdateConfiguration"
-    if gap := gap_of(rolling):
+    if gap := unknown_in(rolling):
         yield not_checked(at, gap, SHAPE)
         return
     if not isinstance(rolling, Mapping):
@@ -99,21 +99,21 @@ def _rollout(group: Group) -> Iterator[Finding]:
     down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     fine = True
     for key, value in (("maxUnavailable", down), ("maxSurge", up)):
-        if gap := gap_of(value):
+        if gap := unknown_in(value):
             yield not_checked(f"{at}.{key}", gap, SHAPE)
             fine = False
         elif value is not None and not is_budget(value):
-            seen = f"is {show(value)}, but must be a count or a percentage up to 100%"
+            seen = f"is {display(value)}, but must be a count or a percentage up to 100%"
             yield refusal(f"{at}.{key}", seen, "write for example 1 or 25%")
             fine = False
     if not group.in_role:
-        yield from least(f"{at}.partition", rolling.get("partition"), 0)
+        yield from at_least(f"{at}.partition", rolling.get("partition"), 0)
     replicas = group.replicas
     if fine and isinstance(replicas, int) and replicas > 0:
         both = scaled(down, replicas, 1, up=False), scaled(up, replicas, 0, up=True)
         if both == (0, 0):
             of = f" of {replicas} replicas" if "%" in str(down) else ""
-            seen = f"is {show(down)}{of} and maxSurge is {show(0 if up is None else up)}"
+            seen = f"is {display(down)}{of} and maxSurge is {display(0 if up is None else up)}"
             remedy = "write maxUnavailable: 1, or maxSurge: 1"
             yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could begin", remedy)
 
@@ -121,7 +121,7 @@ def _rollout(group: Group) -> Iterator[Finding]:
 def _subgroups(group: Group) -> Iterator[Finding]:
     policy = group.template.get("subGroupPolicy")
     at = f"{group.path}.leaderWorkerTemplate.subGroupPolicy"
-    if gap := gap_of(policy):
+    if gap := unknown_in(policy):
         yield not_checked(at, gap, SHAPE)
         return
     if not isinstance(policy, Mapping):
@@ -131,9 +131,9 @@ def _subgroups(group: Group) -> Iterator[Finding]:
             yield refusal(where, seen, "add subGroupPolicy.subGroupSize, or remove it")
         return
     given, kind = policy.get("subGroupSize"), text(policy.get("subGroupPolicyType"))
-    yield from least(f"{at}.subGroupSize", given, 1)
+    yield from at_least(f"{at}.subGroupSize", given, 1)
     number, size = whole(given), group.size
-    if isinstance(number, int) and number > 0 and (gap := first_gap(size, kind)):
+    if isinstance(number, int) and number > 0 and (gap := first_unknown(size, kind)):
         yield not_checked(f"{at}.subGroupSize", gap, SHAPE)
     elif isinstance(number, int) and isinstance(size, int) and number > 0 and size > 0:
         yield from _divides(f"{at}.subGroupSize", number, size, kind)
@@ -142,7 +142,7 @@ def _subgroups(group: Group) -> Iterator[Finding]:
 def _divides(at: str, number: int, size: int, kind: object) -> Iterator[Finding]:
     excluded = kind == "LeaderExcluded"
     if number > size:
-        seen = f"is {show(number)}, but the group has {size} pods"
+        seen = f"is {display(number)}, but the group has {size} pods"
         yield refusal(at, seen, f"write at most {size}")
     elif not _fits(number, size, excluded):
         seen = f"is {number}, which divides neither {size} (size) nor {size - 1} (without leader)"
@@ -173,8 +173,8 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
         if group.size == 1 or (isinstance(policy, str) and policy == "LeaderCreated"):
             continue
         gang = _gang(group, view)
-        gap = first_gap(policy, group.size, gang)
-        if gap is not None and gang != "" and (policy == "LeaderReady" or gap_of(policy)):
+        gap = first_unknown(policy, group.size, gang)
+        if gap is not None and gang != "" and (policy == "LeaderReady" or unknown_in(policy)):
             yield not_checked(at, gap, _STARTUP)
         elif policy == "LeaderReady" and gang and isinstance(group.size, int):
             yield Finding(
@@ -195,11 +195,11 @@ def _gang(group: Group, view: Sets) -> str | Unknown:
             if key_text(key).startswith(_VOLCANO):
                 return f"the annotation {key_text(key)}"
         # Of a map that is not known yet, each field is not known.
-        unknown = unknown or gap_of(annotations.get(_VOLCANO[0]))
+        unknown = unknown or unknown_in(annotations.get(_VOLCANO[0]))
     for field in ("leaderTemplate", "workerTemplate"):
         spec = mapping(mapping(group.template.get(field)).get("spec"))
         name = spec.get("schedulerName")
-        unknown = unknown or gap_of(name)
+        unknown = unknown or unknown_in(name)
         if name == "volcano":
             return "the scheduler volcano"
     return unknown or ""

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_of, mapping, text, whole
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws.view import SHAPE, Group, Sets, least, refusal
+from kthena_components.systems.lws.view import SHAPE, Group, Sets, at_least, refusal
 
 _FEWEST, _MOST = 2, 10
 _SLICES = 100
@@ -21,7 +21,7 @@ _EXCLUSIVE = (
 def judge_roles(view: Sets) -> Iterator[Finding]:
     """Judge the roles together, and what is only forbidden inside a DisaggregatedSet."""
     roles = view.spec.get("roles")
-    if gap := gap_of(roles):
+    if gap := unknown_in(roles):
         yield not_checked("spec.roles", gap, SHAPE)
         return
     count = len(roles) if isinstance(roles, list | tuple) else 0
@@ -41,42 +41,44 @@ def _unique(view: Sets) -> Iterator[Finding]:
     first: dict[str, str] = {}
     for group in view.groups:
         name, at = group.role.get("name"), f"{group.role_path}.name"
-        if isinstance(name, str) and not gap_of(name):
+        if isinstance(name, str) and not unknown_in(name):
             where = first.setdefault(name, group.role_path)
             if where != group.role_path:
-                seen = f"is {show(name)}, as {where} is named already"
+                seen = f"is {display(name)}, as {where} is named already"
                 yield refusal(at, seen, "rename one of them")
 
 
 def _slices(view: Sets) -> Iterator[Finding]:
     given, at = view.spec.get("slices"), "spec.slices"
-    yield from least(at, given, 1)
+    yield from at_least(at, given, 1)
     number = whole(given)
     if not isinstance(number, int):
         return
     if number > _SLICES:
-        yield refusal(at, f"is {show(number)}, but must be at most {_SLICES}", f"write {_SLICES}")
+        yield refusal(
+            at, f"is {display(number)}, but must be at most {_SLICES}", f"write {_SLICES}"
+        )
     outside = next((group for group in view.groups if _mode(group) == "External"), None)
     if number > 1 and outside is not None:
-        seen = f"is {show(number)}, but {outside.role_path} is scaled from outside (External)"
+        seen = f"is {display(number)}, but {outside.role_path} is scaled from outside (External)"
         yield refusal(at, seen, "write 1, or scaling.mode: Static")
 
 
 def _mode(group: Group) -> object:
     mode = mapping(group.role.get("scaling")).get("mode")
-    return gap_of(mode) or mode
+    return unknown_in(mode) or mode
 
 
 def _replicas(view: Sets) -> Iterator[Finding]:
     """Judge that no role is empty while another one is not: half of a pair serves nothing."""
     counted = [group for group in view.groups if _mode(group) != "External"]
-    if gap := first_gap(*(group.replicas for group in counted), *map(_mode, counted)):
+    if gap := first_unknown(*(group.replicas for group in counted), *map(_mode, counted)):
         yield not_checked("spec.roles", gap, SHAPE)
         return
     empty = [group for group in counted if group.replicas == 0]
     filled = [group for group in counted if isinstance(group.replicas, int) and group.replicas > 0]
     if empty and filled:
-        seen = f"is 0, but {filled[0].path}.replicas is {show(filled[0].replicas)}"
+        seen = f"is 0, but {filled[0].path}.replicas is {display(filled[0].replicas)}"
         remedy = "write 1 or more, or 0 in every role"
         yield refusal(f"{empty[0].path}.replicas", seen, remedy)
 
@@ -84,17 +86,17 @@ def _replicas(view: Sets) -> Iterator[Finding]:
 def _rollout(group: Group) -> Iterator[Finding]:
     strategy, at = mapping(group.spec.get("rolloutStrategy")), f"{group.path}.rolloutStrategy"
     kind = strategy.get("type")
-    if gap := gap_of(kind):
+    if gap := unknown_in(kind):
         yield not_checked(f"{at}.type", gap, SHAPE)
     elif isinstance(kind, str) and kind not in {"", "RollingUpdate"}:
-        seen = f"is {show(kind)}, but a DisaggregatedSet knows RollingUpdate only"
+        seen = f"is {display(kind)}, but a DisaggregatedSet knows RollingUpdate only"
         yield refusal(f"{at}.type", seen, "remove it")
     partition = mapping(strategy.get("rollingUpdateConfiguration")).get("partition")
     where = f"{at}.rollingUpdateConfiguration.partition"
-    if gap := gap_of(partition):
+    if gap := unknown_in(partition):
         yield not_checked(where, gap, SHAPE)
     elif partition is not None and whole(partition) != 0:
-        seen = f"is {show(partition)}, but a DisaggregatedSet updates its roles together"
+        seen = f"is {display(partition)}, but a DisaggregatedSet updates its roles together"
         yield refusal(where, seen, "remove it")
 
 
@@ -102,7 +104,7 @@ def _generated(view: Sets, group: Group) -> Iterator[Finding]:
     """Judge the longest name that is made of a role's name: a Service's, or a label of workers."""
     name, at = text(group.role.get("name")), f"{group.role_path}.name"
     slices, replicas = whole(view.spec.get("slices")), group.replicas
-    if gap := first_gap(view.name, name, slices, replicas):
+    if gap := first_unknown(view.name, name, slices, replicas):
         yield not_checked(at, gap, SHAPE)
         return
     if not isinstance(view.name, str) or not isinstance(name, str):
@@ -114,7 +116,7 @@ def _generated(view: Sets, group: Group) -> Iterator[Finding]:
     over = longest - naming.DNS_LABEL
     if over > 0:
         seen = (
-            f"is {show(name)}, and the generated names have up to {longest} characters; "
+            f"is {display(name)}, and the generated names have up to {longest} characters; "
             f"at most {naming.DNS_LABEL} are allowed"
         )
         yield refusal(at, seen, f"shorten it or metadata.name by {over}")
@@ -127,18 +129,18 @@ def _digits(number: int) -> int:
 def _placement(view: Sets) -> Iterator[Finding]:
     policy = mapping(view.spec.get("placementPolicy"))
     kind, topology, at = policy.get("type"), policy.get("topology"), "spec.placementPolicy"
-    if gap := gap_of(kind):
+    if gap := unknown_in(kind):
         yield not_checked(f"{at}.type", gap, SHAPE)
         return
     if not isinstance(kind, str) or kind in {"", "None"}:
         return
     if topology is None or topology == "":
-        seen = f"is missing, but the type is {show(kind)}"
+        seen = f"is missing, but the type is {display(kind)}"
         yield refusal(f"{at}.topology", seen, "name the node label that a slice shares")
     for group in view.groups:
         for key in _EXCLUSIVE:
             if any(key in annotations for annotations in _annotations(group)):
-                seen = f"has the annotation {key}, but {at}.type is {show(kind)}"
+                seen = f"has the annotation {key}, but {at}.type is {display(kind)}"
                 yield refusal(group.role_path, seen, "keep one of them")
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import count, gap_of, mapping, text, whole
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import count, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 SHAPE = "lws-shape"
@@ -104,17 +104,17 @@ def refusal(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=SHAPE)
 
 
-def least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Finding]:
+def at_least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Finding]:
     """Judge a count that may be left out."""
     number = whole(value)
     if value is None:
         return
-    if gap := gap_of(value):
+    if gap := unknown_in(value):
         yield not_checked(path, gap, SHAPE)
     elif not isinstance(number, int):
-        yield refusal(path, f"is {show(value)}, but must be a whole number", f"write {lowest}")
+        yield refusal(path, f"is {display(value)}, but must be a whole number", f"write {lowest}")
     elif number < lowest:
-        seen = f"is {show(number)}, but must be at least {lowest}{why}"
+        seen = f"is {display(number)}, but must be at least {lowest}{why}"
         yield refusal(path, seen, f"write {lowest} or more")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.object import Kind
+from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.values.read import as_map, group_kind
 from kthena_components.systems.kthena import facts as kthena
 from kthena_components.systems.kthena.emit import API_VERSION
@@ -43,7 +43,7 @@ def as_model_serving(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**body, "apiVersion": API_VERSION, "kind": MODEL_SERVING[1], "spec": written}
 
 
-MODEL_INFERS: tuple[Kind, ...] = (
+MODEL_INFERS: tuple[GroupKind, ...] = (
     ("workload.matrixinfer.ai", "ModelInfer"),
     ("workload.volcano.sh", "ModelInfer"),
     ("workload.serving.volcano.sh", "ModelInfer"),

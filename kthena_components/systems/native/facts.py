@@ -24,7 +24,7 @@ Instance = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class GroupMember:
     """What one object is in its ServingGroup: an entry, workers, or the gang."""
 
     group: tuple[str, str]
@@ -36,13 +36,13 @@ class Part:
     gang: GangFacts | None = None
 
 
-def read_part(body: Mapping[str, Any], path: str = "") -> Part | None:
+def read_part(body: Mapping[str, Any], path: str = "") -> GroupMember | None:
     """Read a StatefulSet or a PodGroup of a ServingGroup; None for anything else."""
     group = _group_of(body)
     if group is None:
         return None
     labels = as_map(as_map(body.get("metadata")).get("labels"))
-    part = Part(group=group, serving=str(labels.get(naming.NAME, "")))
+    part = GroupMember(group=group, serving=str(labels.get(naming.NAME, "")))
     if group_kind(body) == _POD_GROUP:
         return replace(part, gang=volcano.read_gang(body, path))
     instance = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
@@ -82,7 +82,7 @@ class _Group:
     workers: dict[Instance, tuple[MaybeInt, PodFacts]] = field(default_factory=dict)
     gang: GangFacts | None = None
 
-    def add(self, part: Part) -> None:
+    def add(self, part: GroupMember) -> None:
         """Take in one part."""
         self.serving = part.serving
         if part.gang is not None:
@@ -116,7 +116,7 @@ class _Group:
         return replace(engine, pods=pods, worker=pod)
 
 
-def join_parts(parts: Iterable[Part]) -> list[ServingFacts]:
+def join_parts(parts: Iterable[GroupMember]) -> list[ServingFacts]:
     """Give one ServingFacts for each ServingGroup that has an entry."""
     groups: dict[tuple[str, str], _Group] = {}
     for part in parts:

@@ -15,7 +15,7 @@ from kthena_components.core.findings import Finding, join_path, judged, not_chec
 from kthena_components.core.rules.devices import gpu_requests_equal_limits
 from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.read import as_map, group_kind, name_of
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.ray.rules import is_mixed, judge_cluster, pods_of
 from kthena_components.systems.ray.rules_serve import Served, ray_serve_gpus, read_served
 from kthena_components.systems.ray.view import Cluster, Group, read_cluster
@@ -77,7 +77,7 @@ def judge(body: Mapping[str, Any], path: str = "") -> list[Finding]:
 def _cluster(body: Mapping[str, Any], path: str) -> Cluster | None:
     spec, at = body.get("spec"), _SPECS.get(str(body.get("kind")), "spec")
     inner = at.removeprefix("spec").removeprefix(".")
-    if inner and not is_late(spec):
+    if inner and not is_unresolved(spec):
         spec = as_map(spec).get(inner)
     return read_cluster(spec, join_path(path, at))
 
@@ -178,4 +178,4 @@ def _has_gang(body: Mapping[str, Any], cluster: Cluster | None, served: object) 
         "schedulerName"
     )
     starts = command is not None and command.engine is not None
-    return not starts or scheduler == "volcano" or is_late(scheduler)
+    return not starts or scheduler == "volcano" or is_unresolved(scheduler)

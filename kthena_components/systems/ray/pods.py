@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Entry, Pods, copies_in, pod_set
+from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
 from kthena_components.core.values.arithmetic import product
 from kthena_components.core.values.read import items, mapping
 
@@ -10,7 +10,7 @@ CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayCl
 """Where each kind of KubeRay keeps its cluster."""
 
 
-def pods_of_cluster(entry: Entry) -> Iterator[Pods]:
+def pods_of_cluster(entry: Object) -> Iterator[PodSet]:
     """Give the head and the workers of each group."""
     inner = CLUSTERS.get(entry.kind, "")
     cluster, at = (

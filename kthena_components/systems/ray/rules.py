@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
-from kthena_components.core.values.display import show
+from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import as_map, first_gap, gap_of, whole
+from kthena_components.core.values.read import as_map, first_unknown, unknown_in, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.ray.view import Cluster, Group, pods_text
 
@@ -45,7 +45,7 @@ def ray_start_params(cluster: Cluster) -> Iterator[Finding]:
             ("resources", "GPU", resources),
         ):
             at = f"{group.path}.{field}"
-            if gap := gap_of(holder):
+            if gap := unknown_in(holder):
                 yield not_checked(at, gap, _PARAMS)
             elif as_map(holder).get(key) is not None:
                 yield from _told(group, f"{at}.{key}", as_map(holder)[key])
@@ -53,18 +53,18 @@ def ray_start_params(cluster: Cluster) -> Iterator[Finding]:
 
 def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
     gpus = group.ray_gpus
-    if gap := first_gap(value, gpus):
+    if gap := first_unknown(value, gpus):
         yield not_checked(path, gap, _PARAMS)
         return
     if not isinstance(value, str):
         number = whole(value)
         written = f'"{number}"' if isinstance(number, int) else f'"{gpus}"'
-        seen = f"is {show(value)}, and KubeRay takes texts here only"
+        seen = f"is {display(value)}, and KubeRay takes texts here only"
         yield _finding(path, seen, f"write {written}, with quotes", _PARAMS)
     told = _count(value)
     if told is None:
         if isinstance(value, str):
-            seen = f"is {show(value)}, which is not a count of GPUs"
+            seen = f"is {display(value)}, which is not a count of GPUs"
             yield _finding(path, seen, f'write "{gpus}", or leave it out', _PARAMS)
     elif isinstance(gpus, int) and told != gpus:
         more = told > gpus
@@ -133,7 +133,7 @@ def ray_cluster_gpus(cluster: Cluster) -> Iterator[Finding]:
     path = cluster.head.pod.command_path
     ranks = command.world
     least, most = cluster.total(most=False), cluster.total(most=True)
-    if gap := first_gap(command.data_mode, ranks, least, most):
+    if gap := first_unknown(command.data_mode, ranks, least, most):
         yield not_checked(path, gap, _GPUS)
         return
     if not (isinstance(ranks, int) and isinstance(least, int) and isinstance(most, int)):

@@ -11,15 +11,21 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.display import text_of
-from kthena_components.core.values.read import as_count, as_list, as_map, first_gap
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
+from kthena_components.core.values.read import as_count, as_list, as_map, first_unknown
+from kthena_components.core.values.unknown import (
+    OUTPUT_CLOSE,
+    OUTPUT_OPEN,
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+)
 from kthena_components.systems.ray.view import Cluster, pods_text
 
 _RULE = "ray-serve-gpus"
 _BUILDERS = "ray.serve.llm"
 _ANY_REPLICAS = 100
 """Replicas that `num_replicas: auto` may reach."""
-_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 _ARGUMENTS = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -81,7 +87,7 @@ def _served(config: Mapping[str, Any]) -> Served:
         gap = Unknown("the model's config is in another file")
     command = read_command(_argv(config.get("engine_kwargs"), names[-1:]), {})
     return Served(
-        name=names[0] if names and not is_late(names[0]) else "?",
+        name=names[0] if names and not is_unresolved(names[0]) else "?",
         command=command or CommandFacts(engine="vllm"),
         low=low,
         high=high,
@@ -98,7 +104,7 @@ def _argv(arguments: object, model: list[str]) -> list[str]:
             words.append(f"--{key.replace('_', '-')}")
         elif isinstance(value, str | int | float) and value is not False:
             words += [f"--{key.replace('_', '-')}", text_of(value)]
-    return [*words, _LATE, _LATE] if is_late(arguments) else words
+    return [*words, _LATE, _LATE] if is_unresolved(arguments) else words
 
 
 def _replicas(deployment: Mapping[str, Any]) -> tuple[MaybeInt, MaybeInt]:
@@ -130,7 +136,7 @@ def ray_serve_gpus(cluster: Cluster, served: list[Served], path: str) -> Iterato
     """
     least, most = cluster.total(most=False), cluster.total(most=True)
     values = [value for one in served for value in (one.ranks, one.low, one.high)]
-    if gap := first_gap(*values, least, most):
+    if gap := first_unknown(*values, least, most):
         yield not_checked(path, gap, _RULE)
         return
     if not (isinstance(least, int) and isinstance(most, int)):

@@ -10,9 +10,9 @@ from typing import Any
 
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.display import show, text_of
+from kthena_components.core.values.display import display, text_of
 from kthena_components.core.values.read import MAX_COUNT, as_count, as_list, as_map
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 OVERWRITE = "ray.io/overwrite-container-cmd"
 """With this annotation KubeRay leaves the container's command as it is."""
@@ -81,13 +81,13 @@ class Cluster:
 def read_cluster(spec: object, path: str) -> Cluster | None:
     """Read the spec of a RayCluster; None where there is none, or it is not known yet."""
     fields = as_map(spec)
-    head = spec if is_late(spec) else fields.get("headGroupSpec")
+    head = spec if is_unresolved(spec) else fields.get("headGroupSpec")
     if head is None:
         return None
     at = join_path(path, "headGroupSpec")
     pod = _pod(head, f"{at}.template", "ray start --head")
     scaled, listed = fields.get("enableInTreeAutoscaling"), fields.get("workerGroupSpecs")
-    groups = [listed] if is_late(listed) else as_list(listed)
+    groups = [listed] if is_unresolved(listed) else as_list(listed)
     return Cluster(
         path=path,
         head=Group(path=at, name="head", fields=as_map(head), pod=pod, low=1, high=1),
@@ -101,10 +101,10 @@ def read_cluster(spec: object, path: str) -> Cluster | None:
 def _workers(group: object, path: str, scaled: object) -> Group:
     fields = as_map(group)
     name = fields.get("groupName")
-    low, high = (_NOT_YET, _NOT_YET) if is_late(group) else _range(fields, scaled)
+    low, high = (_NOT_YET, _NOT_YET) if is_unresolved(group) else _range(fields, scaled)
     return Group(
         path=path,
-        name=name if isinstance(name, str) and not is_late(name) else "?",
+        name=name if isinstance(name, str) and not is_unresolved(name) else "?",
         fields=fields,
         pod=_pod(group, f"{path}.template", "ray start --address=head"),
         low=low,
@@ -120,7 +120,7 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
         as_count(group.get("replicas"), "replicas", 0),
         as_count(group.get("minReplicas"), "minReplicas", 0),
         as_count(group.get("maxReplicas"), "maxReplicas", MAX_COUNT),
-        Unknown("enableInTreeAutoscaling is not known yet") if is_late(scaled) else 0,
+        Unknown("enableInTreeAutoscaling is not known yet") if is_unresolved(scaled) else 0,
     )
     known: list[int] = []
     for value in values:
@@ -140,12 +140,12 @@ def _pod(group: object, path: str, start: str) -> PodFacts:
     The container's own command comes first, then `ray start`: where the latter stands in it
     already, nothing is added.
     """
-    template = group if is_late(group) else as_map(group).get("template")
+    template = group if is_unresolved(group) else as_map(group).get("template")
     spec = as_map(template).get("spec")
     containers = as_map(spec).get("containers")
     annotations = as_map(as_map(as_map(template).get("metadata")).get("annotations"))
     own = str(annotations.get(OVERWRITE, "")).lower() == "true"
-    if own or not as_list(containers) or any(map(is_late, (spec, *as_list(containers)))):
+    if own or not as_list(containers) or any(map(is_unresolved, (spec, *as_list(containers)))):
         return read_pod(template, path)
     first, *rest = as_list(containers)
     started = {**as_map(first), **_command(as_map(first), start)}
@@ -155,7 +155,7 @@ def _pod(group: object, path: str, start: str) -> PodFacts:
 def _command(container: Mapping[str, Any], start: str) -> dict[str, Any]:
     words = [container.get("command"), container.get("args")]
     listed = [item for part in words for item in _items(part)]
-    if any(map(is_late, (*words, *listed))):
+    if any(map(is_unresolved, (*words, *listed))):
         return {}
     given = " ".join(text_of(word) for word in listed)
     if "ray start" in given:
@@ -173,4 +173,4 @@ def _items(part: object) -> Sequence[object]:
 def pods_text(group: Group) -> str:
     """Write a group for a message: `gpu-group 2 × 8`."""
     pods = str(group.high) if group.low == group.high else f"{group.low} to {group.high}"
-    return f"{show(group.name).strip(chr(39))} {pods} × {group.pod.gpus}"
+    return f"{display(group.name).strip(chr(39))} {pods} × {group.pod.gpus}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.facts.assembly import Part, engines_of
+from kthena_components.core.facts.assembly import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
@@ -21,7 +21,7 @@ from kthena_components.core.values.read import (
     mapping,
     name_of,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,
@@ -65,7 +65,7 @@ def _is_hidden(body: Mapping[str, Any]) -> bool:
     place: object = body
     for key in ("spec", "groupTemplate", "template", "spec", "roles"):
         place = as_map(place).get(key, place)
-    return is_late(place)
+    return is_unresolved(place)
 
 
 def _hidden(path: str, name: str) -> EngineFacts:
@@ -84,7 +84,7 @@ def _engines(view: RbgView, role: RbgRole, path: str) -> Iterator[EngineFacts]:
     else:
         template = template_of(view, role)
         pod = _pod(template, path)
-        part = Part(path=at, name=name, count=1, template=template.body, pod=pod)
+        part = EngineTemplate(path=at, name=name, count=1, template=template.body, pod=pod)
         yield from engines_of([part], replicas)
 
 
@@ -110,14 +110,14 @@ def _leader_worker(
     )
 
 
-def _components(role: RbgRole, path: str) -> Iterator[Part]:
+def _components(role: RbgRole, path: str) -> Iterator[EngineTemplate]:
     for index, item in enumerate(as_list(role.held.get("components"))):
         fields, at = as_map(item), f"{role.at}.components[{index}]"
-        template = HIDDEN if is_late(item) else fields.get("template")
+        template = HIDDEN if is_unresolved(item) else fields.get("template")
         name = fields.get("name")
-        yield Part(
+        yield EngineTemplate(
             path=join_path(path, at),
-            name=name if isinstance(name, str) and not is_late(name) else "?",
+            name=name if isinstance(name, str) and not is_unresolved(name) else "?",
             count=_count(fields.get("size"), "size"),
             template=template,
             pod=_pod(RbgTemplate(body=template, path=f"{at}.template"), path),

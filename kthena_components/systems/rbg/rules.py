@@ -9,16 +9,16 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
 from kthena_components.core.rules.admission import (
+    at_least,
     budget,
     cycle_in,
     dns_label,
-    least,
-    listed,
+    joined,
     refuse,
     unique,
 )
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import gap_of, mapping
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.rbg.rules_gang import rbg_gang
 from kthena_components.systems.rbg.rules_templates import rbg_templates
@@ -59,7 +59,7 @@ def rbg_shape(view: RbgView) -> Iterator[Finding]:
     """
     yield from dns_label("metadata.name", view.metadata.get("name"), _SHAPE)
     roles = view.spec.get("roles")
-    if gap := gap_of(roles):
+    if gap := unknown_in(roles):
         yield not_checked(f"{view.path}.roles", gap, _SHAPE)
     elif not view.roles and view.spec:
         yield from refuse(f"{view.path}.roles", "holds no role", "write a role", _SHAPE)
@@ -67,7 +67,7 @@ def rbg_shape(view: RbgView) -> Iterator[Finding]:
     for role in view.roles:
         if role.name == "":
             yield from refuse(f"{role.path}.name", "is empty", "name the role", _SHAPE)
-        yield from least(f"{role.path}.replicas", role.fields.get("replicas"), 0, _SHAPE)
+        yield from at_least(f"{role.path}.replicas", role.fields.get("replicas"), 0, _SHAPE)
         yield from _size(role)
         yield from _patterns(role)
 
@@ -76,12 +76,12 @@ def _size(role: RbgRole) -> Iterator[Finding]:
     if role.pattern == LEADER_WORKER:
         inner = mapping(role.fields.get("leaderWorkerSet")) if role.legacy else role.held
         at = f"{role.path}.leaderWorkerSet" if role.legacy else role.at
-        yield from least(f"{at}.size", inner.get("size"), 1, _SHAPE, ": the leader counts")
+        yield from at_least(f"{at}.size", inner.get("size"), 1, _SHAPE, ": the leader counts")
 
 
 def _patterns(role: RbgRole) -> Iterator[Finding]:
     given = [name for name in PATTERNS if role.fields.get(name) is not None]
-    if gap_of(role.fields.get("name")) and len(given) == len(PATTERNS):
+    if unknown_in(role.fields.get("name")) and len(given) == len(PATTERNS):
         return  # The role itself is not known yet.
     if len(given) > 1:
         hard = {STANDALONE, LEADER_WORKER} <= set(given)
@@ -124,7 +124,7 @@ def rbg_rollout(view: RbgView) -> Iterator[Finding]:
         if given is None or role.replicas == 0:
             continue
         gaps = (given, role.replicas, *rolling.values())
-        if gap := next((gap for gap in map(gap_of, gaps) if gap), None):
+        if gap := next((gap for gap in map(unknown_in, gaps) if gap), None):
             yield not_checked(at, gap, _ROLLOUT)
         elif isinstance(role.replicas, int) and role.replicas > 0:
             yield from _budgets(rolling, at, role.replicas)
@@ -136,16 +136,16 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
     kept = budget(rolling.get("partition"), replicas, 0, up=True)
     for key, number in (("maxUnavailable", down), ("maxSurge", up), ("partition", kept)):
         if number is None:
-            seen = f"is {show(rolling.get(key))}, but must be a count or a percentage"
+            seen = f"is {display(rolling.get(key))}, but must be a count or a percentage"
             yield from refuse(f"{at}.{key}", seen, "write for example 1 or 25%", _ROLLOUT)
     if down == 0 and up == 0:
         of = f" of {replicas} replicas" if "%" in str(rolling.get("maxUnavailable")) else ""
-        seen = f"is {show(rolling.get('maxUnavailable'))}{of} and maxSurge is "
-        seen += f"{show(rolling.get('maxSurge', 0))}, so no update could begin"
+        seen = f"is {display(rolling.get('maxUnavailable'))}{of} and maxSurge is "
+        seen += f"{display(rolling.get('maxSurge', 0))}, so no update could begin"
         remedy = "write maxUnavailable: 1, or maxSurge: 1"
         yield from refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
     if kept is not None and kept >= replicas:
-        stated = f"is {show(rolling.get('partition'))}, "
+        stated = f"is {display(rolling.get('partition'))}, "
         seen = f"{stated}but must be below the {replicas} replicas, or none would be updated"
         yield from refuse(f"{at}.partition", seen, f"write {replicas - 1} or less", _ROLLOUT)
 
@@ -159,13 +159,13 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
     Source: sgl-project/rbg pkg/dependency/dependency.go.
     """
     names = {role.name for role in view.roles if isinstance(role.name, str)}
-    known = f"the group holds {len(names)}: {listed(sorted(names))}"
+    known = f"the group holds {len(names)}: {joined(sorted(names))}"
     hidden = any(isinstance(role.name, Unknown) for role in view.roles)
     edges: dict[str, list[str]] = {}
     for role in view.roles:
         given, at = role.fields.get("dependencies"), f"{role.path}.dependencies"
         listed_all = given if isinstance(given, list | tuple) else ()
-        if gap := next((gap for gap in map(gap_of, (given, *listed_all)) if gap), None):
+        if gap := next((gap for gap in map(unknown_in, (given, *listed_all)) if gap), None):
             if not isinstance(role.name, Unknown):
                 yield not_checked(at, gap, _DEPENDENCIES)
             continue
@@ -174,11 +174,11 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
             edges[role.name] = wanted
         for index, name in enumerate(listed_all):
             if isinstance(name, str) and name not in names and not hidden:
-                seen = f"is {show(name)}, and {known}"
+                seen = f"is {display(name)}, and {known}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
     if circle := cycle_in(edges):
         seen = f"holds a circle of {count_of(len(circle) - 1, 'role')}: "
-        seen += " → ".join(show(name).strip("'") for name in circle[:8])
+        seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these dependencies"
         yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.admission import refuse
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import gap_of, mapping
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.rbg.view import LEADER_WORKER, PREFIX, RbgRole, RbgView, template_of
 
@@ -30,7 +30,7 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
     """
     at, asked = view.annotations_path, view.annotations.get(_GANG)
     each = view.annotations.get(_INSTANCE)
-    if gap := gap_of(asked) or gap_of(each):
+    if gap := unknown_in(asked) or unknown_in(each):
         yield not_checked(f"{at}.{_GANG}", gap, _RULE)
         return
     if asked == "true" and each == "true":
@@ -38,7 +38,7 @@ def rbg_gang(view: RbgView) -> Iterator[Finding]:
         yield from refuse(f"{at}.{_GANG}", seen, "remove one of them", _RULE)
         return
     if asked is not None and asked not in ("true", "false"):
-        seen = f'is {show(asked)}, and only "true" makes a gang'
+        seen = f'is {display(asked)}, and only "true" makes a gang'
         yield from refuse(f"{at}.{_GANG}", seen, 'write "true"', _RULE, Level.ADVISORY)
     gang = asked == "true" or view.spec.get("podGroupPolicy") is not None
     yield from _details(view, gang=gang)
@@ -53,7 +53,7 @@ def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
         if value is None:
             continue
         if not gang:
-            seen = f"is {show(value)}, but no gang is asked for, so it has no effect"
+            seen = f"is {display(value)}, but no gang is asked for, so it has no effect"
             yield from refuse(at, seen, f'add {_GANG}: "true"', _RULE, Level.ADVISORY)
         elif detail == "volcano-queue":
             yield from _schedulers(view, at, value)
@@ -63,12 +63,12 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
     """Judge that Volcano schedules the pods, as it does not look after those of others."""
     names = [name for role in view.roles if (name := _scheduler(view, role)) is not None]
     others = [name for name in names if name != "volcano"]
-    if any(gap_of(name) for name in others):
+    if any(unknown_in(name) for name in others):
         gap = Unknown("the scheduler of the pods is not known yet")
         yield not_checked(at, gap, _RULE)
     elif others:
-        stated = show(others[0]) if others[0] else "not stated"
-        seen = f"is {show(queue)}, but schedulerName of {len(others)} of {len(names)} roles is "
+        stated = display(others[0]) if others[0] else "not stated"
+        seen = f"is {display(queue)}, but schedulerName of {len(others)} of {len(names)} roles is "
         seen += f"{stated}, and Volcano holds back only its own pods"
         yield from refuse(at, seen, "write schedulerName: volcano", _RULE, Level.ADVISORY)
 
@@ -78,7 +78,7 @@ def _scheduler(view: RbgView, role: RbgRole) -> Any:
     if role.held.get("components") is not None:
         return None
     body = template_of(view, role).body
-    if gap_of(body):
+    if unknown_in(body):
         return body
     return mapping(mapping(body).get("spec")).get("schedulerName", "")
 
@@ -88,7 +88,7 @@ def _alone(role: RbgRole) -> Iterator[Finding]:
     size = role.size
     if role.pattern != LEADER_WORKER or size == 1 or own == "true" or size is None:
         return
-    if gap := gap_of(own) or gap_of(size):
+    if gap := unknown_in(own) or unknown_in(size):
         yield not_checked(role.path, gap, _RULE)
     elif isinstance(size, int) and size > 1:
         seen = f"makes {size} pods that must start together, and no gang is asked for"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.rules.admission import dns_label, listed, refuse, unique
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, gap_of, items, mapping, text
+from kthena_components.core.rules.admission import dns_label, joined, refuse, unique
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, items, mapping, text, unknown_in
 from kthena_components.systems.rbg.view import COMPONENTS, PLAIN, RbgRole, RbgView
 
 _RULE = "rbg-templates"
@@ -27,20 +27,20 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
     Source: sgl-project/rbg api/workloads/v1alpha2/roletemplate_validation.go.
     """
     given, at = view.spec.get("roleTemplates"), f"{view.path}.roleTemplates"
-    gap = gap_of(given)
+    gap = unknown_in(given)
     if gap:
         yield not_checked(at, gap, _RULE)
     shared = [(f"{at}[{index}]", mapping(item)) for index, item in enumerate(items(given))]
     for place, entry in shared:
         yield from dns_label(f"{place}.name", entry.get("name"), _RULE)
         held = mapping(mapping(entry.get("template")).get("spec")).get("containers")
-        if gap_of(held) is None and not items(held):
+        if unknown_in(held) is None and not items(held):
             seen = "holds 0 containers, and a template has one at least"
             where = f"{place}.template.spec.containers"
             yield from refuse(where, seen, "write the container", _RULE)
     yield from unique(((f"{p}.name", e.get("name")) for p, e in shared), _RULE, "templates")
     names = [entry.get("name") for _, entry in shared]
-    hidden = gap is not None or first_gap(*names) is not None
+    hidden = gap is not None or first_unknown(*names) is not None
     known = sorted(name for name in names if isinstance(name, str))
     for role in view.roles:
         if role.pattern != COMPONENTS:
@@ -49,7 +49,7 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
 
 def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
     own, reference = role.held.get("template"), role.held.get("templateRef")
-    if gap := first_gap(own, reference):
+    if gap := first_unknown(own, reference):
         yield not_checked(role.at, gap, _RULE)
     elif reference is not None:
         yield from _shared(role, known)
@@ -67,10 +67,10 @@ def _source(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
 def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
     reference = mapping(role.held.get("templateRef"))
     name, at = text(reference.get("name")), f"{role.at}.templateRef"
-    if gap := gap_of(name):
+    if gap := unknown_in(name):
         yield not_checked(f"{at}.name", gap, _RULE)
     elif isinstance(name, str) and known is not None and name not in known:
-        seen = f"is {show(name)}, and roleTemplates holds {len(known)}: {listed(known)}"
+        seen = f"is {display(name)}, and roleTemplates holds {len(known)}: {joined(known)}"
         yield from refuse(f"{at}.name", seen, "name one of roleTemplates", _RULE)
     kind = text(mapping(role.fields.get("workload")).get("kind"))
     if isinstance(kind, str) and kind in _WITHOUT:

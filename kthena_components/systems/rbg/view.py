@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.templates.patches import HIDDEN, patched
-from kthena_components.core.values.read import count, gap_of, items, mapping, text
+from kthena_components.core.values.read import count, items, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GROUP = "workloads.x-k8s.io"
@@ -166,8 +166,8 @@ def template_of(view: RbgView, role: RbgRole, field: str = "") -> RbgTemplate:
         patches.append((f"{role.at}.leaderWorkerSet.{legacy}", inner.get(legacy)))
     elif field:
         patches.append((f"{role.at}.{field}", role.held.get(field)))
-    given = [(at, HIDDEN if gap_of(patch) else patch) for at, patch in patches]
-    body = HIDDEN if gap_of(body) else body
+    given = [(at, HIDDEN if unknown_in(patch) else patch) for at, patch in patches]
+    body = HIDDEN if unknown_in(body) else body
     made = patched(body, *(patch for _, patch in given))
     return RbgTemplate(body=made, path=path, patches=tuple(given))
 

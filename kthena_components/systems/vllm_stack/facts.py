@@ -16,7 +16,13 @@ from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.values.embedded import go_text, read_yaml_text
 from kthena_components.core.values.read import as_count, as_list, as_map, group_kind, name_of
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, MaybeInt, Unknown, is_late
+from kthena_components.core.values.unknown import (
+    OUTPUT_CLOSE,
+    OUTPUT_OPEN,
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+)
 from kthena_components.systems.vllm_stack.rules import (
     CHART,
     Model,
@@ -32,7 +38,7 @@ APPLICATION = ("argoproj.io", "Application")
 KINDS = frozenset({RELEASE, HELM_RELEASE, APPLICATION})
 _GIT_PATH = ("vllm-project/production-stack", "helm")
 """Where the chart stands in its own repository."""
-_LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 _MODELS = "servingEngineSpec.modelSpec"
 _BESIDE = Unknown("the models may stand in other values")
 _FLAGS = {
@@ -63,7 +69,7 @@ def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
         models = read_models(found.values, found.path)
         engines += [_engine(model) for model in models] if isinstance(models, tuple) else []
         asked = as_map(as_map(found.values).get("servingEngineSpec")).get("schedulerName")
-        gang = gang or asked == "volcano" or is_late(asked)
+        gang = gang or asked == "volcano" or is_unresolved(asked)
     return ServingFacts(path=path, name=name_of(body), engines=tuple(engines), gang_expected=gang)
 
 
@@ -104,7 +110,7 @@ def _releases(body: Mapping[str, Any], path: str) -> Iterator[_Values]:
 
 def _is_chart(value: object) -> bool:
     """Tell whether a chart's name, path or URL is that of vllm-stack."""
-    if not isinstance(value, str) or is_late(value):
+    if not isinstance(value, str) or is_unresolved(value):
         return False
     last = value.rstrip("/").rpartition("/")[2].partition(":")[0]
     return last == CHART or (last.startswith(f"{CHART}-") and last.endswith(".tgz"))
@@ -130,7 +136,7 @@ def _argo(helm: Mapping[str, Any], path: str) -> _Values:
     values, key = helm.get("valuesObject"), "valuesObject"
     if values is None:
         values, key = read_yaml_text(helm.get("values"), "values"), "values"
-    if any(is_late(name) or str(name).startswith(_MODELS) for name in names):
+    if any(is_unresolved(name) or str(name).startswith(_MODELS) for name in names):
         values = Unknown("parameters change the models")
     return _Values(path=f"{path}.{key}", values=values, beside=bool(helm.get("valueFiles")))
 
@@ -150,7 +156,7 @@ def _engine(model: Model) -> EngineFacts:
     worker = _pod(model, fields, model.path, ["ray", "start", "--address=head"])
     return EngineFacts(
         path=model.path,
-        name=name if isinstance(name, str) and not is_late(name) else "?",
+        name=name if isinstance(name, str) and not is_unresolved(name) else "?",
         pods=pods,
         replicas=1 if many is True else replicas,
         entry=_pod(model, head, at, _command(model, ray=many is True)),
@@ -172,7 +178,7 @@ def _command(model: Model, *, ray: bool) -> list[str]:
         if key in config or config.get(key) is not None:
             words += [flag, go_text(_plain(config.get(key)))]
     extra = _plain(config.get("extraArgs"))
-    if is_late(extra) or is_late(model.fields.get("vllmConfig")):
+    if is_unresolved(extra) or is_unresolved(model.fields.get("vllmConfig")):
         return [*words, _LATE, _LATE]
     return [*words, *(go_text(item) for item in as_list(extra))]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap, mapping, whole
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 CHART = "vllm-stack"
@@ -41,14 +41,14 @@ class Model:
         """Whether it becomes a RayCluster, and not a Deployment."""
         spec = self.fields.get("raySpec")
         enabled = mapping(spec).get("enabled")
-        return first_gap(spec, enabled) or bool(enabled)
+        return first_unknown(spec, enabled) or bool(enabled)
 
 
 def read_models(values: object, path: str) -> tuple[Model, ...] | Unknown:
     """Read the models of the chart's values, those that are switched off left out."""
     spec = mapping(values).get("servingEngineSpec")
     listed = mapping(spec).get("modelSpec")
-    if gap := first_gap(values, spec, listed):
+    if gap := first_unknown(values, spec, listed):
         return gap
     if mapping(spec).get("enableEngine") is False:
         return ()
@@ -93,7 +93,7 @@ def vllm_stack_ray(model: Model) -> Iterator[Finding]:
     )
     gpus, head = size_of(model.fields.get("requestGPU")), size_of(model.head.get("requestGPU"))
     workers = size_of(model.fields.get("replicaCount", 0))
-    if gap := first_gap(tensor, stages, gpus, head, workers):
+    if gap := first_unknown(tensor, stages, gpus, head, workers):
         yield not_checked(f"{model.path}.vllmConfig", gap, _RAY)
         return
     if not (isinstance(tensor, int) and isinstance(stages, int) and isinstance(workers, int)):
@@ -131,10 +131,10 @@ def vllm_stack_ignored(model: Model) -> Iterator[Finding]:
     stages, ray = size_of(given), model.ray
     if given is None or stages == 1 or ray is True:
         return
-    if gap := first_gap(stages, ray, model.fields.get("vllmConfig")):
+    if gap := first_unknown(stages, ray, model.fields.get("vllmConfig")):
         yield not_checked(at, gap, _IGNORED)
         return
-    seen = f"is {show(given)}, but without raySpec.enabled the model is a Deployment, and the "
+    seen = f"is {display(given)}, but without raySpec.enabled the model is a Deployment, and the "
     remedy = "set raySpec.enabled with a headNode, or remove it"
     yield _advice(
         at, f"{seen}chart does not tell vLLM of it: the engine has 1 stage", remedy, _IGNORED

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, advise, count_of, join_path, not_checked
-from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     count,
-    first_gap,
-    gap_in,
+    first_unknown,
     items,
     mapping,
     pairs,
     spec_of,
     text,
+    unknown_inside,
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
@@ -43,7 +43,7 @@ def subgroup_match_label_keys(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     for i, item in enumerate(items(spec_of(manifest).get("subGroupPolicy"))):
         policy, path = mapping(item), f"{_POLICIES}[{i}]"
         keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
-        if gap := gap_in(keys):
+        if gap := unknown_inside(keys):
             yield not_checked(f"{path}.matchLabelKeys", gap, rule)
         elif not any(isinstance(key, str) and key for key in items(keys)):
             seen = "has no matchLabelKeys, so Volcano counts no pod into this subgroup"
@@ -70,7 +70,7 @@ def subgroup_names_unique(manifest: Mapping[str, Any]) -> Iterator[Finding]:
             yield not_checked(path, name, "subgroup-names-unique")
         elif name is not None and first.setdefault(name, i) != i:
             seen = (
-                f"is {show(name)}, as subGroupPolicy[{first[name]}] is"
+                f"is {display(name)}, as subGroupPolicy[{first[name]}] is"
                 if name
                 else (f"is missing, as in subGroupPolicy[{first[name]}]")
             )
@@ -98,7 +98,7 @@ def subgroup_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     for item in items(spec.get("subGroupPolicy")):
         policy = mapping(item)
         size, least = count(policy.get("subGroupSize"), 1), count(policy.get("minSubGroups"), 0)
-        if gap := first_gap(size, least):
+        if gap := first_unknown(size, least):
             yield not_checked("spec.minMember", gap, rule)
             return
         if isinstance(size, int) and isinstance(least, int):
@@ -124,7 +124,7 @@ def gang_minimum_stated(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
     """
     spec = spec_of(manifest)
-    if first_gap(manifest.get("spec"), spec.get("subGroupPolicy")):
+    if first_unknown(manifest.get("spec"), spec.get("subGroupPolicy")):
         return
     minima = (mapping(p).get("minSubGroups") for p in items(spec.get("subGroupPolicy")))
     if count(spec.get("minMember"), 0) == 0 and all(count(m, 0) == 0 for m in minima):
@@ -148,18 +148,18 @@ def task_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """
     spec, rule = spec_of(manifest), "task-minimum"
     member, minima = count(spec.get("minMember"), 0), spec.get("minTaskMember")
-    if gap := gap_in(minima):
+    if gap := unknown_inside(minima):
         yield not_checked(_TASKS, gap, rule)
         return
     total = 0
     for task, stated in pairs(minima):
         least = whole(stated)
         if not isinstance(task, str) or not task:
-            seen = f"{show(task)} is not the name of a task"
+            seen = f"{display(task)} is not the name of a task"
             yield Finding(path=_TASKS, seen=seen, remedy="name a task", rule=rule)
         elif isinstance(least, int) and least < 0:
             path = join_path(_TASKS, key_text(task))
-            seen = f"is {show(least)}, but must be at least 0"
+            seen = f"is {display(least)}, but must be at least 0"
             yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=rule)
         total += least if isinstance(least, int) else 0
     if total and isinstance(member, Unknown):
@@ -167,9 +167,10 @@ def task_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     elif isinstance(member, int) and member < total:
         yield Finding(
             path=_TASKS,
-            seen=f"the minima add up to {show(total)}, but minMember is {member}, and Volcano then "
+            seen=f"the minima add up to {display(total)}, but minMember is {member}, and "
+            "Volcano then "
             "ignores every one of them",
-            remedy=f"write minMember {show(total)}, or lower minima",
+            remedy=f"write minMember {display(total)}, or lower minima",
             rule=rule,
         )
 
@@ -189,14 +190,14 @@ def min_resources_within_minimum(manifest: Mapping[str, Any]) -> Iterator[Findin
     spec, rule = spec_of(manifest), "min-resources-within-minimum"
     member, amounts = count(spec.get("minMember"), 0), mapping(spec.get("minResources"))
     asked, path = amounts.get("pods"), "spec.minResources.pods"
-    if gap := first_gap(asked, member) if asked is not None else None:
+    if gap := first_unknown(asked, member) if asked is not None else None:
         yield not_checked(path, gap, rule)
         return
     pods = parse_quantity(asked)
     if pods is not None and isinstance(member, int) and pods > member > 0:
         yield Finding(
             path=path,
-            seen=f"is {show(asked)}, but the gang starts with {count_of(member, 'pod')} "
+            seen=f"is {display(asked)}, but the gang starts with {count_of(member, 'pod')} "
             "(minMember), and Volcano places none while there is no room for all that is asked",
             remedy=f"write {member}",
             rule=rule,

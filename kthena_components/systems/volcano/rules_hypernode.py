@@ -12,13 +12,13 @@ from kthena_components.core.topology.plan import DISCOVERY_LABEL
 from kthena_components.core.topology.spec import check_name, check_node_name, check_regex
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.read import (
-    LATE,
-    gap_in,
-    gap_of,
+    NOT_YET_KNOWN,
     items,
     mapping,
     object_name,
     spec_of,
+    unknown_in,
+    unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.view import Rule
@@ -45,7 +45,7 @@ def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         if problem.level is Level.UNKNOWN:
             continue
         if _is_late(manifest, problem.path):
-            yield not_checked(problem.path, LATE, problem.rule)
+            yield not_checked(problem.path, NOT_YET_KNOWN, problem.rule)
         elif problem.path != "metadata.name" or not _generates(manifest):
             yield problem
 
@@ -59,16 +59,16 @@ def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
     """Tell whether what a problem is about, or what holds it, is not known yet."""
     field, _, rest = path.partition(".")
     holder = manifest.get(field)
-    if gap_of(holder):
+    if unknown_in(holder):
         return True
     if not rest.startswith("members["):
-        return bool(gap_in(mapping(holder).get(rest)))
+        return bool(unknown_inside(mapping(holder).get(rest)))
     members = items(mapping(holder).get("members"))
     member = members[int(rest.removeprefix("members[").partition("]")[0])]
     selector = mapping(member).get("selector")
-    chosen = [mapping(selector).get(key) for key in SELECTORS] if not gap_of(selector) else []
-    labels = [mapping(one).get("matchLabels") for one in chosen if not gap_of(one)]
-    return bool(gap_in(member, selector, *chosen, *labels))
+    chosen = [mapping(selector).get(key) for key in SELECTORS] if not unknown_in(selector) else []
+    labels = [mapping(one).get("matchLabels") for one in chosen if not unknown_in(one)]
+    return bool(unknown_inside(member, selector, *chosen, *labels))
 
 
 def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
@@ -81,7 +81,7 @@ def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """
     metadata = mapping(manifest.get("metadata"))
     name, stem = metadata.get("name"), metadata.get("generateName")
-    if not name and isinstance(stem, str) and stem and not gap_of(stem):
+    if not name and isinstance(stem, str) and stem and not unknown_in(stem):
         name = object_name(metadata)
     if isinstance(name, str):
         yield from _told(check_name(name, "metadata.name"), "hypernode-name")
@@ -138,7 +138,7 @@ def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/controllers/hypernode/hypernode_controller.go and api/types.go.
     """
     labels = mapping(mapping(manifest.get("metadata")).get("labels"))
-    if DISCOVERY_LABEL not in labels and (gap := gap_of(labels.get(DISCOVERY_LABEL))):
+    if DISCOVERY_LABEL not in labels and (gap := unknown_in(labels.get(DISCOVERY_LABEL))):
         yield not_checked("metadata.labels", gap, "hypernode-discovery-label")
     elif DISCOVERY_LABEL in labels:
         yield Finding(
@@ -161,7 +161,7 @@ def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
     """Give findings, with those about a late value as things that the rule did not check."""
     for finding in found:
         late = finding.rule in {"known-when-planned", "hypernode-late-value"}
-        yield not_checked(finding.path, LATE, rule) if late else finding
+        yield not_checked(finding.path, NOT_YET_KNOWN, rule) if late else finding
 
 
 HYPER_NODE_RULES: tuple[Rule, ...] = (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
-from kthena_components.core.values.read import count, first_gap, items, mapping, spec_of
+from kthena_components.core.values.read import count, first_unknown, items, mapping, spec_of
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.view import Rule
 
@@ -22,7 +22,7 @@ def job_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     sizes = [count(mapping(task).get("replicas"), 1) for task in tasks]
     if least is None or not tasks:
         return
-    if gap := first_gap(least, *sizes):
+    if gap := first_unknown(least, *sizes):
         yield not_checked(path, gap, "job-minimum")
         return
     total = sum(size for size in sizes if isinstance(size, int))
@@ -55,7 +55,7 @@ def job_partitions(manifest: Mapping[str, Any]) -> Iterator[Finding]:
             path, number = f"spec.tasks[{i}].{field}", count(parts)
             if None in {stated, number, size}:
                 continue
-            if gap := first_gap(stated, number, size):
+            if gap := first_unknown(stated, number, size):
                 yield not_checked(path, gap, "job-partitions")
             elif not _equal(stated, number, size):
                 yield Finding(

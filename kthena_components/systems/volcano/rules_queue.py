@@ -6,9 +6,16 @@ from itertools import combinations
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, not_checked
-from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import first_gap, gap_of, mapping, spec_of, text, whole
+from kthena_components.core.values.read import (
+    first_unknown,
+    mapping,
+    spec_of,
+    text,
+    unknown_in,
+    whole,
+)
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
 from kthena_components.systems.volcano.view import Rule, name_problem
@@ -36,7 +43,7 @@ def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     elif stated is not None and not (isinstance(weight, int) and 1 <= weight <= _MOST):
         yield Finding(
             path="spec.weight",
-            seen=f"is {show(stated)}, but must be a whole number from 1 to {_MOST}",
+            seen=f"is {display(stated)}, but must be a whole number from 1 to {_MOST}",
             remedy=f"write a number from 1 to {_MOST}",
             rule="queue-weight",
         )
@@ -70,7 +77,7 @@ def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
             yield from _guaranteed_alone(less)
         if less is None or more is None:
             continue
-        if gap := first_gap(less, more):
+        if gap := first_unknown(less, more):
             yield not_checked(f"spec.{low}", gap, _QUANTITIES)
             continue
         # A list that names nothing is like none.
@@ -92,23 +99,23 @@ def _given(listed: object) -> object:
 
 def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
     number = parse_quantity(amount)
-    if gap_of(amount) or number is None:
+    if unknown_in(amount) or number is None:
         return
     if number > largest(str(resource)):
-        seen = f"is {show(amount)}, more than Volcano can count"
+        seen = f"is {display(amount)}, more than Volcano can count"
         yield Finding(
             path=path, seen=seen, remedy=f"write at most {largest(str(resource))}", rule=_QUANTITIES
         )
     elif number < 0:
-        seen = f"is {show(amount)}, but must be at least 0"
+        seen = f"is {display(amount)}, but must be at least 0"
         yield Finding(path=path, seen=seen, remedy="write 0 or more", rule=_QUANTITIES)
     elif is_whole(str(resource)) and in_units("", number) % 1000:
-        seen = f"is {show(amount)}, but this resource is counted in whole numbers"
+        seen = f"is {display(amount)}, but this resource is counted in whole numbers"
         yield Finding(path=path, seen=seen, remedy="write a whole number", rule=_QUANTITIES)
 
 
 def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
-    if gap := gap_of(guaranteed):
+    if gap := unknown_in(guaranteed):
         yield not_checked("spec.guarantee.resource", gap, _QUANTITIES)
     elif any(_exceeds(*stated, None) for stated in mapping(guaranteed).items()):
         yield Finding(
@@ -127,12 +134,12 @@ def _exceeds(resource: object, amount: object, limit: object) -> bool:
 
 def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
     """Judge an amount of which the larger list says nothing; counts of objects are no resources."""
-    if gap := gap_of(amount):
+    if gap := unknown_in(amount):
         yield not_checked(path, gap, _QUANTITIES)
     elif _exceeds(resource, amount, None):
         yield Finding(
             path=path,
-            seen=f"is {show(amount)}, but {high} does not name it, and Volcano's webhook takes "
+            seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook takes "
             "that for 0 and refuses more",
             remedy=f"add it to {high}, with at least {amount}",
             rule=_QUANTITIES,
@@ -143,13 +150,14 @@ def _ordered(
     path: str, high: str, resource: object, amounts: tuple[object, object]
 ) -> Iterator[Finding]:
     less, more = amounts
-    if gap := first_gap(less, more):
+    if gap := first_unknown(less, more):
         yield not_checked(path, gap, _QUANTITIES)
         return
     if parse_quantity(more) is not None and _exceeds(resource, less, more):
         yield Finding(
             path=path,
-            seen=f"is {show(less)}, but {high} has {show(more)}, and Volcano's webhook refuses "
+            seen=f"is {display(less)}, but {high} has {display(more)}, and Volcano's webhook "
+            "refuses "
             "more than that",
             remedy=f"write at most {more}",
             rule=_QUANTITIES,
@@ -171,12 +179,12 @@ def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     parent, name = spec_of(manifest).get("parent"), mapping(manifest.get("metadata")).get("name")
     if parent is None:
         return
-    if gap_of(name) and not gap_of(parent):
-        yield not_checked("spec.parent", gap_of(name) or Unknown(""), "queue-parent")
-    elif isinstance(parent, str) and parent == name and not gap_of(parent):
+    if unknown_in(name) and not unknown_in(parent):
+        yield not_checked("spec.parent", unknown_in(name) or Unknown(""), "queue-parent")
+    elif isinstance(parent, str) and parent == name and not unknown_in(parent):
         yield Finding(
             path="spec.parent",
-            seen=f"is {show(parent)}, the queue itself, and Volcano's webhook refuses that",
+            seen=f"is {display(parent)}, the queue itself, and Volcano's webhook refuses that",
             remedy="name another queue, or remove it",
             rule="queue-parent",
         )
@@ -187,17 +195,17 @@ def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 def _hierarchy(annotations: Mapping[str, Any]) -> Iterator[Finding]:
     path, rule = "metadata.annotations", "queue-parent"
     parts, weights = (text(annotations.get(key), "") for key in (_HIERARCHY, _WEIGHTS))
-    if gap := first_gap(parts, weights):
+    if gap := first_unknown(parts, weights):
         yield not_checked(path, gap, rule)
         return
     if not (isinstance(parts, str) and isinstance(weights, str) and (parts or weights)):
         return
     numbers = weights.split("/")
     if len(parts.split("/")) != len(numbers):
-        seen = f"{_HIERARCHY} {show(parts)} and {_WEIGHTS} {show(weights)} differ in length"
+        seen = f"{_HIERARCHY} {display(parts)} and {_WEIGHTS} {display(weights)} differ in length"
         yield Finding(path=path, seen=seen, remedy="write a weight for each part", rule=rule)
     elif wrong := [number for number in numbers if not _is_weight(number)]:
-        seen = f"{_WEIGHTS} has {show(wrong[0])}, which is not a number above 0"
+        seen = f"{_WEIGHTS} has {display(wrong[0])}, which is not a number above 0"
         yield Finding(path=path, seen=seen, remedy="write for example 1", rule=rule)
 
 

@@ -7,8 +7,8 @@ docstring of each rule is its documentation.
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, not_checked
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import first_gap
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.view import Topology, TopologyRule
 
@@ -51,12 +51,13 @@ def topology_one_cap(topology: Topology) -> Iterator[Finding]:
     tier, name = topology.tier, topology.tier_name
     if tier is None or name is None:
         return
-    if gap := first_gap(tier, name):
+    if gap := first_unknown(tier, name):
         yield not_checked(topology.path, gap, "topology-one-cap")
         return
     yield Finding(
         path=topology.path,
-        seen=f"both highestTierAllowed ({tier}) and highestTierName ({show(name)}) are given, and "
+        seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
+        "given, and "
         "Volcano's webhook refuses that",
         remedy="keep one of the two",
         rule="topology-one-cap",
@@ -72,7 +73,7 @@ def topology_cap_reachable(topology: Topology) -> Iterator[Finding]:
     Source: run on Volcano 1.14.1: a group with cap 0 is never placed.
     """
     tier, mode = topology.tier, topology.mode
-    if gap := first_gap(tier, mode if tier == 0 else None) if mode != "soft" else None:
+    if gap := first_unknown(tier, mode if tier == 0 else None) if mode != "soft" else None:
         yield not_checked(f"{topology.path}.highestTierAllowed", gap, "topology-cap-reachable")
     elif mode == "hard" and tier == 0:
         yield Finding(

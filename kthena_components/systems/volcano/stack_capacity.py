@@ -8,18 +8,18 @@ from decimal import Decimal
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP
-from kthena_components.core.objects.object import Entry, Kind, Pods
+from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.requests import Amounts, requests_of
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.topology.spec import HyperNodeSpec
-from kthena_components.core.values.display import show
+from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import count, gap_of, mapping, pairs
+from kthena_components.core.values.read import count, mapping, pairs, unknown_in
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.view import Topology
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 
-NODE: Kind = ("", "Node")
+NODE: GroupKind = ("", "Node")
 _RULE = "gang-fits-hypernode"
 _MOST_COUNTED = 3_000_000
 """Nodes that are counted, each as often as a HyperNode and a size of pods ask for it."""
@@ -62,7 +62,7 @@ def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
             continue
         least = _smallest(pods)
         at = entry.at("spec.networkTopology")
-        if gap := gap_of(least) or gap_of(member) or gap_of(cap) or gap_of(tree):
+        if gap := unknown_in(least) or unknown_in(member) or unknown_in(cap) or unknown_in(tree):
             yield not_checked(at, gap, _RULE)
         elif isinstance(least, dict) and isinstance(member, int) and isinstance(cap, int) and least:
             yield from _judge(at, member, cap, inside.rooms(least))
@@ -86,7 +86,7 @@ def _nodes(stack: Stack) -> dict[str, Amounts]:
     }
 
 
-def _amounts(entry: Entry) -> dict[str, Decimal]:
+def _amounts(entry: Object) -> dict[str, Decimal]:
     status = mapping(entry.manifest.get("status"))
     stated = status.get("allocatable") or status.get("capacity")
     read = ((key, parse_quantity(value)) for key, value in pairs(stated))
@@ -113,7 +113,7 @@ def _cap(topology: Topology, tiers: dict[str, int] | Unknown) -> int | Unknown |
     return tiers.get(topology.tier_name)
 
 
-def _smallest(pods: list[Pods]) -> dict[str, Decimal] | Unknown:
+def _smallest(pods: list[PodSet]) -> dict[str, Decimal] | Unknown:
     """Give the least that every pod of a gang asks for."""
     asked = [requests_of(item) for item in pods if item.count != 0]
     gap = next((one for one in asked if isinstance(one, Unknown)), None)
@@ -203,7 +203,8 @@ def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iter
     yield Finding(
         path=at,
         seen=f"lets {count_of(member, 'pod')} start together in one HyperNode of tier {cap} or "
-        f"below, but the largest, {show(best.name)}, has room for {best.slots} when it is empty, "
+        f"below, but the largest, {display(best.name)}, has room for {best.slots} when it is "
+        "empty, "
         "so none of them ever starts",
         remedy=f"allow a higher tier, or lower minMember to {best.slots}",
         rule=_RULE,

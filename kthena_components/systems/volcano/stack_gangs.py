@@ -9,20 +9,20 @@ from decimal import Decimal
 
 from kthena_components.core.findings import Finding, Level, count_of, join_path, not_checked
 from kthena_components.core.objects.kinds import POD_GROUP
-from kthena_components.core.objects.object import Entry, Pods
+from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.requests import requests_of
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
-from kthena_components.core.values.read import count, gap_of, items, mapping, pairs
+from kthena_components.core.values.read import count, items, mapping, pairs, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.volcano.view import topologies
 
 _NOBODY = Unknown("no pod in this stack carries its name")
 
 
-def _gangs(stack: Stack) -> Iterator[tuple[Entry, list[Pods]]]:
+def _gangs(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
     """Give each PodGroup with the pods that carry its name."""
     for (namespace, name), entry in stack.named(POD_GROUP).items():
         yield entry, stack.gangs.get((namespace, name), [])
@@ -75,8 +75,8 @@ def pod_group_exists(stack: Stack) -> Iterator[Finding]:
     for (namespace, name), pods in stack.gangs.items():
         if name and (namespace, name) not in known:
             at = pods[0].entry.at(join_path(pods[0].path, "metadata.annotations"))
-            because = f"the PodGroup {show(name)} of these pods is not in namespace "
-            gap = Unknown(f"{because}{show(namespace)} of this stack")
+            because = f"the PodGroup {display(name)} of these pods is not in namespace "
+            gap = Unknown(f"{because}{display(namespace)} of this stack")
             yield not_checked(at, gap, "pod-group-exists")
 
 
@@ -102,7 +102,7 @@ def gang_task_exists(stack: Stack) -> Iterator[Finding]:
 
 
 def _judge_tasks(
-    stack: Stack, entry: Entry, pods: list[Pods], minima: Mapping[str, int]
+    stack: Stack, entry: Object, pods: list[PodSet], minima: Mapping[str, int]
 ) -> Iterator[Finding]:
     carried: dict[object, list[MaybeInt]] = {}
     for item in pods:
@@ -118,7 +118,8 @@ def _judge_tasks(
             continue
         yield Finding(
             path=path,
-            seen=f"asks for {count_of(least, 'pod')} of task {show(task)}, but {_carry(number)} it "
+            seen=f"asks for {count_of(least, 'pod')} of task {display(task)}, but "
+            f"{_carry(number)} it "
             "among the pods of this gang, so none of them ever starts",
             remedy="name the task that the annotation volcano.sh/task-spec of the pods has",
             rule="gang-task-exists",
@@ -144,7 +145,7 @@ def gang_requests(stack: Stack) -> Iterator[Finding]:
                 yield Finding(
                     path=item.entry.at(path),
                     seen="ask for no resources, so the hard network topology of PodGroup "
-                    f"{show(entry.name)} does not apply to these pods",
+                    f"{display(entry.name)} does not apply to these pods",
                     remedy="add requests, for example of CPU",
                     rule="gang-requests",
                 )
@@ -177,7 +178,7 @@ def gang_resources(stack: Stack) -> Iterator[Finding]:
 
 
 def _judge_resources(
-    entry: Entry, member: int, known: list[tuple[int, dict[str, Decimal]]]
+    entry: Object, member: int, known: list[tuple[int, dict[str, Decimal]]]
 ) -> Iterator[Finding]:
     asked_by: dict[str, list[tuple[int, Decimal]]] = {}
     for number, amounts in known:
@@ -191,7 +192,8 @@ def _judge_resources(
         if asked > most:
             yield Finding(
                 path=entry.at(join_path("spec.minResources", key_text(resource))),
-                seen=f"is {show(stated)}, but the {count_of(member, 'pod')} of minMember ask for "
+                seen=f"is {display(stated)}, but the {count_of(member, 'pod')} of minMember "
+                "ask for "
                 f"{render_quantity(most)} at most, and Volcano places none while there is no room "
                 "for all that is asked",
                 remedy=f"write {render_quantity(most)}",
@@ -223,7 +225,7 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
         wrong = "annotation" if other in pods.annotations else ""
         key = other if wrong or other in pods.labels else right
         wrong = wrong or ("label" if key in pods.labels else "")
-        if not wrong and (gap := gap_of(pods.labels.get(right))):
+        if not wrong and (gap := unknown_in(pods.labels.get(right))):
             path = pods.entry.at(join_path(pods.path, "metadata.labels"))
             yield not_checked(path, gap, "foreign-group-name")
         elif wrong:
@@ -237,6 +239,6 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
             )
 
 
-def policies_of(entry: Entry) -> list[Mapping[str, object]]:
+def policies_of(entry: Object) -> list[Mapping[str, object]]:
     """List the subgroup policies of a PodGroup."""
     return [mapping(item) for item in items(entry.spec.get("subGroupPolicy"))]

@@ -7,11 +7,11 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.objects.kinds import JOB, MODEL_SERVING, POD_GROUP, QUEUE
-from kthena_components.core.objects.object import Entry
+from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.stack import Stack
-from kthena_components.core.values.display import key_text, show
+from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
-from kthena_components.core.values.read import first_gap, gap_of, mapping, text
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown
 from kthena_components.systems.volcano.amounts import exceeds, together
 
@@ -41,20 +41,21 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
             continue
         queue = queues.get(("", str(name)))
         state = mapping(queue.manifest.get("status")).get("state") if queue else None
-        missing = Unknown(f"the queue {show(name)} is not in this stack")
-        if gap := gap_of(state) if queue else missing:
+        missing = Unknown(f"the queue {display(name)} is not in this stack")
+        if gap := unknown_in(state) if queue else missing:
             yield not_checked(entry.at(path), gap, "queue-exists")
         elif state in ("Closed", "Closing"):
             yield Finding(
                 path=entry.at(path),
-                seen=f"is {show(name)}, a queue whose state is {state}, and Volcano takes nothing "
+                seen=f"is {display(name)}, a queue whose state is {state}, and Volcano takes "
+                "nothing "
                 "new into it",
                 remedy="open the queue, or name another one",
                 rule="queue-exists",
             )
 
 
-def _queues_named(stack: Stack) -> Iterator[tuple[Entry, str, MaybeText | None]]:
+def _queues_named(stack: Stack) -> Iterator[tuple[Object, str, MaybeText | None]]:
     for kind in (POD_GROUP, JOB):
         for entry in stack.of(kind):
             yield entry, "spec.queue", text(entry.spec.get("queue"))
@@ -110,7 +111,7 @@ def queue_within_parent(stack: Stack) -> Iterator[Finding]:
     validateHierarchicalQueueResources; pkg/scheduler/api/resource_info.go LessPartly.
     """
     queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
-    below: dict[str, list[Entry]] = {}
+    below: dict[str, list[Object]] = {}
     for name, entry in queues.items():
         parent = text(entry.spec.get("parent"))
         if isinstance(parent, Unknown):
@@ -124,35 +125,35 @@ def queue_within_parent(stack: Stack) -> Iterator[Finding]:
             yield from _together(children, queues[name], name, where)
 
 
-def _capability(child: Entry, parent: Entry, name: str) -> Iterator[Finding]:
+def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
     less, more = _amounts(child, "capability"), _amounts(parent, "capability")
     path = child.at("spec.capability")
-    if gap := first_gap(less, more):
+    if gap := first_unknown(less, more):
         yield not_checked(path, gap, _WITHIN)
         return
     for resource, amount in mapping(less).items():
         number, limit = parse_quantity(amount), mapping(more).get(resource)
         at = join_path(path, key_text(resource))
-        if gap := first_gap(amount, limit):
+        if gap := first_unknown(amount, limit):
             yield not_checked(at, gap, _WITHIN)
         elif number is not None and _exceeds(resource, [number], limit):
             has = "does not name it, which Volcano's webhook takes for 0"
-            remedy = f"add it to the capability of {show(name)}, with at least {amount}"
+            remedy = f"add it to the capability of {display(name)}, with at least {amount}"
             if limit is not None:
-                has = f"has {show(limit)}, and Volcano's webhook refuses more than that"
+                has = f"has {display(limit)}, and Volcano's webhook refuses more than that"
                 remedy = f"write at most {limit}"
-            seen = f"is {show(amount)}, but the capability of {show(name)}, its parent, {has}"
+            seen = f"is {display(amount)}, but the capability of {display(name)}, its parent, {has}"
             yield Finding(path=at, seen=seen, remedy=remedy, rule=_WITHIN)
 
 
-def _together(children: list[Entry], parent: Entry, name: str, where: str) -> Iterator[Finding]:
+def _together(children: list[Object], parent: Object, name: str, where: str) -> Iterator[Finding]:
     lists = [_amounts(child, where) for child in children]
     own = _amounts(parent, where)
     place, limits = (where, own) if own else ("capability", _amounts(parent, "capability"))
     if not any(lists) or not limits:
         return
     path = parent.at(f"spec.{place}")
-    if gap := first_gap(limits, *lists):
+    if gap := first_unknown(limits, *lists):
         yield not_checked(path, gap, _WITHIN)
         return
     amounts: dict[Any, list[object]] = {}
@@ -161,32 +162,34 @@ def _together(children: list[Entry], parent: Entry, name: str, where: str) -> It
             amounts.setdefault(key, []).append(amount)
     for resource, stated in amounts.items():
         limit, word = mapping(limits).get(resource), key_text(resource)
-        if gap := first_gap(limit, *stated):
+        if gap := first_unknown(limit, *stated):
             yield not_checked(join_path(path, word), gap, _WITHIN)
             continue
         numbers = [number for number in map(parse_quantity, stated) if number is not None]
         if _exceeds(resource, numbers, limit):
             total = together(str(resource), numbers)
-            needed = f"{_SHARED[where]} {render_quantity(total)} of {show(word)} together"
-            yield _too_small(path, limit, f"the queues below {show(name)} {needed}", word, total)
+            needed = f"{_SHARED[where]} {render_quantity(total)} of {display(word)} together"
+            yield _too_small(path, limit, f"the queues below {display(name)} {needed}", word, total)
 
 
 def _too_small(path: str, limit: object, needed: str, resource: str, total: Decimal) -> Finding:
     least = render_quantity(total)
     if limit is None:
-        seen = f"does not name {show(resource)}, which Volcano's webhook takes for 0, but {needed}"
+        seen = (
+            f"does not name {display(resource)}, which Volcano's webhook takes for 0, but {needed}"
+        )
         remedy = f"add it, with at least {least}"
         return Finding(path=path, seen=seen, remedy=remedy, rule=_WITHIN)
-    seen = f"is {show(limit)}, but {needed}, and Volcano's webhook refuses more than that"
+    seen = f"is {display(limit)}, but {needed}, and Volcano's webhook refuses more than that"
     remedy = f"write at least {least}"
     return Finding(path=join_path(path, resource), seen=seen, remedy=remedy, rule=_WITHIN)
 
 
-def _amounts(queue: Entry, where: str) -> object:
+def _amounts(queue: Object, where: str) -> object:
     """Give a list of a queue, without what is null: the API server leaves that out too."""
     found: object = queue.spec
     for key in where.split("."):
-        found = found if gap_of(found) else mapping(found).get(key)
+        found = found if unknown_in(found) else mapping(found).get(key)
     if not isinstance(found, Mapping):
         return found
     return {resource: amount for resource, amount in found.items() if amount is not None}

@@ -6,10 +6,17 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.objects.kinds import POD_GROUP
-from kthena_components.core.objects.object import EACH_POD, Entry, Pods
+from kthena_components.core.objects.object import EACH_POD, Object, PodSet
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.read import LATE, count, gap_in, gap_of, items, mapping
+from kthena_components.core.values.read import (
+    NOT_YET_KNOWN,
+    count,
+    items,
+    mapping,
+    unknown_in,
+    unknown_inside,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.volcano.stack_gangs import policies_of
 
@@ -43,7 +50,7 @@ def subgroup_has_pods(stack: Stack) -> Iterator[Finding]:
             yield from _judge(stack, entry, pods)
 
 
-def _judge(stack: Stack, entry: Entry, pods: list[Pods]) -> Iterator[Finding]:
+def _judge(stack: Stack, entry: Object, pods: list[PodSet]) -> Iterator[Finding]:
     policies = policies_of(entry)
     subs = _gather(policies, pods)
     for i, (policy, sub) in enumerate(zip(policies, subs, strict=True)):
@@ -71,7 +78,7 @@ def _judge(stack: Stack, entry: Entry, pods: list[Pods]) -> Iterator[Finding]:
         )
 
 
-def _gather(policies: list[Mapping[str, Any]], pods: list[Pods]) -> list[_Sub]:
+def _gather(policies: list[Mapping[str, Any]], pods: list[PodSet]) -> list[_Sub]:
     subs = [_Sub() for _ in policies]
     gap = _TOO_MANY if len(pods) * sum(map(_size, policies)) > _MOST_COMPARED else None
     for item in pods if gap is None else ():
@@ -98,18 +105,18 @@ def _size(policy: Mapping[str, Any]) -> int:
     return 1 + len(mapping(selector.get("matchLabels"))) + len(expressions) + values + len(keys)
 
 
-def _values(policy: Mapping[str, Any], pods: Pods) -> tuple[str, ...] | Unknown | None:
+def _values(policy: Mapping[str, Any], pods: PodSet) -> tuple[str, ...] | Unknown | None:
     """Give what tells a pod's subgroup from others; None when the policy is not for it."""
     matches = _matches(policy.get("labelSelector"), pods.labels)
     if matches is False:
         return None
     keys = policy.get("matchLabelKeys")
-    if gap := (matches if isinstance(matches, Unknown) else None) or gap_in(keys):
+    if gap := (matches if isinstance(matches, Unknown) else None) or unknown_inside(keys):
         return gap
     found: list[str] = []
     for key in items(keys):
         value = pods.labels.get(key) if isinstance(key, str) else None
-        if gap := gap_of(value):
+        if gap := unknown_in(value):
             return gap
         if value is None and isinstance(key, str) and key in EACH_POD:
             return Unknown(f"the label {key} is added when the pod is made")
@@ -123,10 +130,10 @@ def _matches(selector: object, labels: Mapping[str, Any]) -> bool | Unknown:
     """Tell whether labels match a selector; no selector matches everything."""
     fields = mapping(selector)
     wanted, listed = fields.get("matchLabels"), fields.get("matchExpressions")
-    if gap := gap_of(selector) or gap_in(wanted, listed):
+    if gap := unknown_in(selector) or unknown_inside(wanted, listed):
         return gap
     found: list[bool | Unknown] = [
-        gap_of(labels.get(key)) or labels.get(key) == value
+        unknown_in(labels.get(key)) or labels.get(key) == value
         for key, value in mapping(wanted).items()
     ]
     found += [_expression(mapping(expression), labels) for expression in items(listed)]
@@ -137,8 +144,8 @@ def _matches(selector: object, labels: Mapping[str, Any]) -> bool | Unknown:
 
 def _expression(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool | Unknown:
     key, operator = expression.get("key"), str(expression.get("operator"))
-    value = labels.get(key) if isinstance(key, str) else LATE
-    if gap := gap_of(value) or gap_in(expression, expression.get("values")):
+    value = labels.get(key) if isinstance(key, str) else NOT_YET_KNOWN
+    if gap := unknown_in(value) or unknown_inside(expression, expression.get("values")):
         return gap
     values = items(expression.get("values"))
     held: dict[str, bool] = {

@@ -7,13 +7,13 @@ from itertools import islice
 
 from kthena_components.core.findings import Finding, Level, nearest, not_checked
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, MODEL_SERVING, POD_GROUP
-from kthena_components.core.objects.object import Entry
+from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.topology.tree import check_tree
-from kthena_components.core.values.display import show
-from kthena_components.core.values.read import LATE, items
-from kthena_components.core.values.unknown import Unknown, is_late
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import NOT_YET_KNOWN, items
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.volcano.view import Topology, topologies
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 
@@ -27,7 +27,7 @@ _ELSEWHERE = frozenset({"hypernode-unknown-child", "known-when-planned"})
 class _Tree:
     """The HyperNodes that could be read, each with its object."""
 
-    owners: list[Entry]
+    owners: list[Object]
     nodes: list[HyperNodeSpec]
     gap: Unknown | None
     """Why some of them could not be read."""
@@ -47,7 +47,7 @@ class _Tiers:
 def _tiers(tree: _Tree) -> _Tiers:
     tiers = [node.tier for node in tree.nodes]
     return _Tiers(
-        gap=tree.gap or (None if tiers else LATE),
+        gap=tree.gap or (None if tiers else NOT_YET_KNOWN),
         lowest=min(tiers, default=0),
         top=max(tiers, default=-1),
         names=dict.fromkeys(sorted({node.tier_name for node in tree.nodes if node.tier_name})),
@@ -55,11 +55,11 @@ def _tiers(tree: _Tree) -> _Tiers:
 
 
 def _read(stack: Stack) -> _Tree:
-    owners, nodes, gap = list[Entry](), list[HyperNodeSpec](), None
+    owners, nodes, gap = list[Object](), list[HyperNodeSpec](), None
     seen: set[str] = set()
     for entry in stack.of(HYPER_NODE):
         node, _ = read_hyper_node(entry.manifest)
-        if node is None or is_late(node.name) or is_late(node.tier_name):
+        if node is None or is_unresolved(node.name) or is_unresolved(node.tier_name):
             gap = Unknown("a HyperNode of this stack is not known yet or has no tier")
         elif node.name not in seen:  # which of two counts, nobody knows: object-twice tells
             seen.add(node.name)
@@ -82,7 +82,7 @@ def hypernode_tree(stack: Stack) -> Iterator[Finding]:
         entry, path = tree.owners[int(match[1])], _place(tree, match, places)
         if finding.rule in _ELSEWHERE:
             because = (
-                LATE
+                NOT_YET_KNOWN
                 if finding.rule == "known-when-planned"
                 else Unknown(
                     "the HyperNode that it names is not in this stack, and Volcano ignores a name "
@@ -106,7 +106,7 @@ def _place(tree: _Tree, match: re.Match[str], places: dict[tuple[int, str], list
     return places[index, part][int(number)]
 
 
-def _places(names: list[str], kind: str, owner: Entry) -> Iterator[str]:
+def _places(names: list[str], kind: str, owner: Object) -> Iterator[str]:
     """Find where an object lists each of some names: the second of two equal ones behind it."""
     found: dict[str, list[int]] = {}
     for i, member in enumerate(items(owner.spec.get("members"))):
@@ -196,7 +196,8 @@ def _judge_name(name: str, path: str, tiers: _Tiers) -> Iterator[Finding]:
     listed = ", ".join(first[:10]) or "none"
     yield Finding(
         path=path,
-        seen=f"is {show(name)}, but no HyperNode in this stack has that tierName, and Volcano then "
+        seen=f"is {display(name)}, but no HyperNode in this stack has that tierName, and "
+        "Volcano then "
         "drops the whole constraint",
         remedy=f"write '{close}'" if close else f"known: {listed}",
         rule="topology-tier-exists",

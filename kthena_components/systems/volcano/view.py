@@ -11,12 +11,12 @@ from typing import Any
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.naming import dns_name, is_dns_name
 from kthena_components.core.values.read import (
-    gap_of,
     identity,
     items,
     mapping,
     spec_of,
     text,
+    unknown_in,
     whole,
 )
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
@@ -75,7 +75,7 @@ def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:
         case _:
             places = []
     for path, fields in places:
-        if isinstance(fields, Mapping) or gap_of(fields):
+        if isinstance(fields, Mapping) or unknown_in(fields):
             yield Topology(path, mapping(fields))
 
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from kthena_components.core.facts.context import (
     MODEL_CONFIG,
-    Surroundings,
+    Context,
     gather,
     inference_config,
     place,
 )
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, Unknown
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, Unknown
 from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.support.specs import ALL
 from tests.support.strategies import damaged
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 CONFIG = {"num_attention_heads": 6, "num_hidden_layers": 4, "intermediate_size": 100}
 SHAPE = ModelShape(name="own", heads=6, kv_heads=6, layers=4, experts=0, source="a test")
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"TP": "8"}}
-AROUND = Surroundings(config_maps=gather([MAP]), shapes={"own": SHAPE})
+AROUND = Context(config_maps=gather([MAP]), shapes={"own": SHAPE})
 HEADS = "splits 6 attention heads over tensor 8"
 
 
@@ -45,7 +45,7 @@ def deployment(model: str = "own", on: str = "", pods: str = "") -> Json:
     }
 
 
-def heads(body: Json, around: Surroundings = AROUND) -> str:
+def heads(body: Json, around: Context = AROUND) -> str:
     found = judge_manifest(body, around=around)
     return "; ".join(f.seen for f in found if f.rule == "tp-divides-heads")
 
@@ -71,7 +71,7 @@ def test_a_stated_shape_is_judged(body: Json) -> None:
         ("[]", f"its annotation {MODEL_CONFIG} holds no JSON object"),
         ("[" * 99999, f"its annotation {MODEL_CONFIG} holds no JSON object"),
         ("{}", "its config.json states no num_attention_heads"),
-        (f"{LATE_OPEN}1{LATE_CLOSE}", f"its annotation {MODEL_CONFIG} is not known yet"),
+        (f"{OUTPUT_OPEN}1{OUTPUT_CLOSE}", f"its annotation {MODEL_CONFIG} is not known yet"),
     ],
     ids=["broken", "list", "deep", "empty", "late"],
 )
@@ -112,13 +112,13 @@ def test_a_key_of_the_surroundings_cannot_be_forged() -> None:
     body = deployment("other")
     key = next(k for k in place(body, AROUND)["spec"]["template"]["spec"] if k != "containers")
     body["spec"]["template"]["spec"][key] = {"shape": CONFIG}
-    assert "is not in the table of models" in heads(body, Surroundings())
+    assert "is not in the table of models" in heads(body, Context())
 
 
 def test_the_config_of_kaito_is_given_with_its_inference() -> None:
     text = "vllm:\n  tensor-parallel-size: 4\n"
     held = {**MAP, "metadata": {"name": "ds"}, "data": {"inference_config.yaml": text}}
-    around = Surroundings(config_maps=gather([held, MAP]))
+    around = Context(config_maps=gather([held, MAP]))
     workspace = {"kind": "Workspace", "inference": {"preset": {"name": "m"}, "config": "ds"}}
 
     assert inference_config(place(workspace, around)["inference"]) == text

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.placeholders import Scope, expand_kubernetes
 from kthena_components.core.facts.container import read_volumes
-from kthena_components.core.facts.context import Surroundings, around_of, gather, place
+from kthena_components.core.facts.context import Context, around_of, gather, place
 from kthena_components.core.facts.files import PodVolumes
 from kthena_components.core.facts.inputs import read_inputs
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN, MaybeText, Unknown
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, MaybeText, Unknown
 from tests.support.strategies import json_trees
 
 Json = dict[str, Any]
-LATE = f"{LATE_OPEN}3{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}3{OUTPUT_CLOSE}"
 ABSENT = "ConfigMap 'none' is not among the objects that are checked"
 
 
@@ -31,7 +31,7 @@ MORE = config_map("more", data={"TP": "4"}, binaryData={"weights": "AAAA"})
 
 def inputs(container: Json, *others: Json, volumes: object = (), **injected: str) -> Any:
     pod = {"metadata": {"namespace": "serving"}, "spec": {"containers": [], "volumes": volumes}}
-    around = Surroundings(config_maps=gather([SIZES, MORE, *others]))
+    around = Context(config_maps=gather([SIZES, MORE, *others]))
     spec = place(pod, around)["spec"]
     return read_inputs(container, PodVolumes(read_volumes(spec), around_of(spec)), "c", injected)
 

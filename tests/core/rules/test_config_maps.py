@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.context import Surroundings, gather
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.config_maps import config_map_key_exists
 from kthena_components.judge.manifest import judge_manifest
@@ -17,7 +17,7 @@ RULE = config_map_key_exists.__name__.replace("_", "-")
 
 
 def told(body: dict[str, Any], **data: str) -> list[str]:
-    around = Surroundings(config_maps=gather([{**CONFIG_MAP, "data": data}]))
+    around = Context(config_maps=gather([{**CONFIG_MAP, "data": data}]))
     found = [f for f in judge_manifest(body, around=around) if f.rule == RULE]
     assert {finding.level for finding in found} <= {Level.ADVISORY}
     return [f"{finding.path}: {finding.seen}" for finding in found]

@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from kthena_components.core.topology.plan import build_topology, check_topology
 from kthena_components.core.topology.spec import DNS_1123, HyperNodeTopologySpec
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 
-LATE = f"{LATE_OPEN}7{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}7{OUTPUT_CLOSE}"
 RACK, SPINE = "topology.example.com/rack", "topology.example.com/spine"
 TWO_TIERS = [{"label": RACK}, {"label": SPINE}]
 

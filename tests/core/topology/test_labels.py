@@ -8,9 +8,9 @@ from kthena_components.core.findings import SpecError
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.topology.plan import TopologyPlan, build_topology
 from kthena_components.core.topology.spec import HyperNodeTopologySpec
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 
-LATE = f"{LATE_OPEN}7{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}7{OUTPUT_CLOSE}"
 FIELDS = ("labels", "node_labels")
 
 

@@ -5,9 +5,9 @@ from typing import Any
 from kthena_components.core.findings import Level
 from kthena_components.core.topology.plan import build_topology, check_topology
 from kthena_components.core.topology.spec import HyperNodeTopologySpec
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 
-LATE = f"{LATE_OPEN}7{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}7{OUTPUT_CLOSE}"
 RACK = {"name": "rack", "tier": 1, "nodes": ["n"]}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kthena_components.core.values.unknown import Unknown, is_known, is_late
+from kthena_components.core.values.unknown import Unknown, is_known, is_unresolved
 from tests.support.strategies import LATE, PREVIEW_UNKNOWN
 
 
@@ -10,7 +10,7 @@ from tests.support.strategies import LATE, PREVIEW_UNKNOWN
     "text", [LATE, f"docker.io/{LATE}:v1", PREVIEW_UNKNOWN], ids=["output", "inside", "preview"]
 )
 def test_an_output_is_late_wherever_it_stands_in_a_text(text: str) -> None:
-    assert is_late(text)
+    assert is_unresolved(text)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_an_output_is_late_wherever_it_stands_in_a_text(text: str) -> None:
     ids=["empty", "text", "no-number", "open", "longer", "null", "number", "list", "mapping"],
 )
 def test_nothing_else_is_late(value: object) -> None:
-    assert not is_late(value)
+    assert not is_unresolved(value)
 
 
 def test_an_unknown_value_says_why() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from kthena_components.core.findings import Level
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.unknown import LATE_CLOSE, LATE_OPEN
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.systems.kaito import rules_capacity as kaito_capacity
 from kthena_components.systems.kaito.estimator import minimum_gpus
 from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
@@ -15,7 +15,7 @@ from kthena_components.systems.kaito.rules import RULES, judge_kaito
 from kthena_components.systems.kaito.view import Sized, read_view, size_of
 
 Manifest = dict[str, Any]
-LATE = f"{LATE_OPEN}0{LATE_CLOSE}"
+LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 A100, H100, A10 = (
     "Standard_NC24ads_A100_v4",
     "Standard_NC80adis_H100_v5",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from tests.judge.stack_samples import SECRET
 from tests.support.specs import Args, changed
 from tests.systems.volcano.samples import LATE, lines
@@ -30,7 +30,7 @@ PULLED = "so images are pulled without it. Write type kubernetes.io/dockerconfig
 
 def said(pod: dict[str, Any], login: dict[str, Any] | None = None) -> list[str]:
     objects = [changed(POD, pod), SECRET, changed(LOGIN, login or {})]
-    return lines(judge_stack(objects, ["pod", "secret", "login"], complete=False))
+    return lines(compare_objects(objects, ["pod", "secret", "login"], complete=False))
 
 
 @pytest.mark.parametrize(

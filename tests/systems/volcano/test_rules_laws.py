@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import COMPARED, judge_stack
+from kthena_components.judge.stack_rules import COMPARED, compare_objects
 from kthena_components.systems.volcano.rules import RULES, judge_volcano_object
 from tests.judge.stack_samples import STACK
 from tests.support.specs import ALL, Args, changed
@@ -70,7 +70,7 @@ ANY_OBJECTS = st.builds(
 @fuzz
 @given(st.lists(ANY_OBJECTS, max_size=4))
 def test_any_objects_of_these_kinds_are_judged(bodies: list[Args]) -> None:
-    is_said(judge_stack(bodies, **ASKED))
+    is_said(compare_objects(bodies, **ASKED))
     for body in bodies:
         is_said(judge_volcano_object(body))
 
@@ -79,7 +79,7 @@ def test_any_objects_of_these_kinds_are_judged(bodies: list[Args]) -> None:
 @fuzz
 @given(st.lists(json_trees(), max_size=3))
 def test_anything_at_all_is_judged(bodies: list[Any]) -> None:
-    is_said(judge_stack(bodies, ["a"]))
+    is_said(compare_objects(bodies, ["a"]))
 
 
 @pytest.mark.property
@@ -88,7 +88,7 @@ def test_anything_at_all_is_judged(bodies: list[Any]) -> None:
 def test_any_damage_to_a_stack_is_judged(name: str, data: st.DataObject) -> None:
     stack = {**STACK, "job": JOB}
     stack[name] = data.draw(damaged(stack[name]))
-    is_said(judge_stack(list(stack.values()), list(stack), budget=8))
+    is_said(compare_objects(list(stack.values()), list(stack), budget=8))
     is_said(judge_volcano_object(stack[name]))
 
 
@@ -98,7 +98,7 @@ def test_an_unknown_value_anywhere_in_a_stack_refuses_nothing(name: str) -> None
         if place[0] in {"apiVersion", "kind"}:
             continue
         stack = {**STACK, name: with_value(STACK[name], place, LATE)}
-        found = judge_stack(list(stack.values()), list(stack), budget=32)
+        found = compare_objects(list(stack.values()), list(stack), budget=32)
         assert [str(f) for f in found if f.level is Level.MANDATORY] == [], place
         assert LATE not in "".join(map(str, found))
 
@@ -109,7 +109,7 @@ def test_what_we_emit_fits_together(example: str, backend: str) -> None:
     args = {**ALL[example], "backend": backend, "queue": "research"}
     emitted = [dict(manifest.body) for manifest in compile_serving(args).manifests]
     stack = [*emitted, *TREE, OWN_QUEUE]
-    assert lines(judge_stack(stack)) == []
+    assert lines(compare_objects(stack)) == []
     found = [finding for body in stack for finding in judge_manifest(body)]
     assert [str(finding) for finding in found if finding.level is Level.MANDATORY] == []
 
@@ -120,7 +120,7 @@ def test_what_we_emit_fits_together(example: str, backend: str) -> None:
 def test_any_serving_that_we_emit_fits_its_pods(backend: str, data: st.DataObject) -> None:
     args = data.draw(servings(backend))
     emitted = [dict(manifest.body) for manifest in compile_serving(args).manifests]
-    found = [f for f in judge_stack(emitted) if f.level is Level.MANDATORY]
+    found = [f for f in compare_objects(emitted) if f.level is Level.MANDATORY]
     # Templates may ask for nothing: then it is true that a topology does not hold for their pods.
     assert [str(f) for f in found if f.rule != "gang-requests"] == []
 
@@ -128,7 +128,7 @@ def test_any_serving_that_we_emit_fits_its_pods(backend: str, data: st.DataObjec
 def test_the_order_of_the_objects_does_not_matter() -> None:
     broken = [changed(b, {"spec.minMember": 9}) if b["kind"] == "PodGroup" else b
               for b in STACK.values()]  # fmt: skip
-    one, other = judge_stack(broken), judge_stack(broken[::-1])
+    one, other = compare_objects(broken), compare_objects(broken[::-1])
     assert sorted(map(str, one)) == sorted(map(str, other)) != []
 
 
@@ -144,7 +144,7 @@ def seconds(size: int) -> float:
 
 def _once(stack: list[Any]) -> float:
     start = time.process_time()
-    judge_stack(stack, budget=1)
+    compare_objects(stack, budget=1)
     return time.process_time() - start
 
 

@@ -39,7 +39,7 @@ import pytest
 from kthena_components.core.findings import Level
 from kthena_components.judge.catalogue import rule_names
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import judge_stack
+from kthena_components.judge.stack_rules import compare_objects
 from tests.judge.stack_samples import GANG_TOPOLOGY, STACK, TEMPLATE, TIER_NAME
 from tests.support.specs import REMOVED, changed
 from tests.systems.volcano.samples import exact, hyper_node
@@ -156,7 +156,9 @@ def stack_of(changes: dict[str, Any]) -> dict[str, Any]:
 def found_in(changes: dict[str, Any]) -> set[tuple[str, Level]]:
     stack = stack_of(changes)
     alone = [finding for body in stack.values() for finding in judge_manifest(body)]
-    return {(f.rule, f.level) for f in (*alone, *judge_stack(list(stack.values()), list(stack)))}
+    return {
+        (f.rule, f.level) for f in (*alone, *compare_objects(list(stack.values()), list(stack)))
+    }
 
 
 @pytest.mark.parametrize(("rule", "level", "changes"), TRAPS.values(), ids=TRAPS)
