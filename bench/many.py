@@ -142,7 +142,7 @@ def _namespaces(n: int) -> Work:
     maps = gather(config_map({"start": "vllm serve m"}, namespace=f"n{i}") for i in range(n))
     env = [{"configMapRef": {"name": "engine"}} for _ in range(99)]
     body = workload(*(container(f"e{i}", envFrom=env) for i in range(n // 99 + 1)))
-    return lambda: judge_manifest(body, around=Context(config_maps=maps))
+    return lambda: judge_manifest(body, context=Context(config_maps=maps))
 
 
 TOGETHER: Final[Mapping[str, Shape]] = {

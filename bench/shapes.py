@@ -64,7 +64,7 @@ def beside(make: Callable[[int], tuple[Body, Body]]) -> Shape:
     def shape(size: int) -> Work:
         body, beside = make(size)
         around = Context(config_maps=gather([beside]))
-        return lambda: judge_manifest(body, around=around)
+        return lambda: judge_manifest(body, context=around)
 
     return shape
 

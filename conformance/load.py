@@ -19,7 +19,7 @@ from conformance.deployer import Asked, Deployer
 from conformance.report import Part
 from conformance.scene import MADE, NAMESPACE, PODGROUP, SERVING, Scene
 from kthena_components.core import naming
-from kthena_components.core.plan.rights import rights
+from kthena_components.systems import resources_of
 from sandbox.cluster import Size, up
 from tests.support.engine import Run, Stack
 
@@ -79,7 +79,7 @@ def _cost(context: Context, number: int, program: str) -> Cost:
     sandbox = up(folder / "sandbox", Size(racks=racks, nodes=20), context.part.say, audit=True)
     try:
         deployer = Deployer.make(sandbox, folder)
-        deployer.may([right.rule() for right in rights(["kthena"])])
+        deployer.may([right.rule() for right in resources_of(["kthena"])])
         scene = Scene(sandbox.api, context.part)
         return Crowd(context.part, scene, deployer, folder, number).cost(program)
     finally:

@@ -12,7 +12,8 @@ from conformance.deployer import Deployer, Rules, lifecycle
 from conformance.report import Part
 from conformance.scene import NAMESPACE, Scene
 from conformance.waiting import PATIENCE
-from kthena_components.core.plan.rights import EXTRAS, NEEDED, READ, Right, rights
+from kthena_components.core.plan.rights import READ, Resource
+from kthena_components.systems import EMITTERS, extras, resources_of
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 
@@ -30,7 +31,7 @@ def run(context: Context) -> None:
     try:
         deployer = Deployer.make(sandbox, context.folder)
         trial = Trial(context.part, deployer, sandbox, context.folder)
-        for backend in NEEDED:
+        for backend in EMITTERS:
             trial.whole(backend)
         found = list(_each())
         for backend, lacking in found if context.scale >= 1 else found[: context.many(len(found))]:
@@ -50,7 +51,7 @@ class Trial:
 
     def whole(self, backend: str) -> None:
         """Do everything with exactly the role, and compare what was asked for with it."""
-        needed = rights([backend], EXTRAS)
+        needed = resources_of([backend], extras())
         self._deployer.may(_rules(needed))
         before = self._deployer.requests()
         began = time.monotonic()
@@ -60,8 +61,8 @@ class Trial:
             self._waits = max(self._waits, round(TIMES * (time.monotonic() - began)))
             began = time.monotonic()
         asked = set(self._deployer.requests() - before)
-        granted = {(r.group, r.resource, verb) for r in needed for verb in r.verbs}
-        created = {(r.group, r.resource, "create") for r in needed if "create" in r.verbs}
+        granted = {(r.group, r.plural, verb) for r in needed for verb in r.verbs}
+        created = {(r.group, r.plural, "create") for r in needed if "create" in r.verbs}
         idle = granted - asked - created  # a patch of what is new is a create, but not noted as one
         self._part.check(f"{backend}: every right is used", holds=not idle, seen=sorted(idle))
         # Events are asked for to be shown; nothing fails without them.
@@ -70,21 +71,21 @@ class Trial:
         self._part.count(f"requests with {backend}'s role",
                          (self._deployer.requests() - before).total())  # fmt: skip
 
-    def without(self, backend: str, lacking: Right) -> None:
+    def without(self, backend: str, lacking: Resource) -> None:
         """Take a right away: something fails and says which, or waits for what it may not see."""
-        self._deployer.may(_rules(rights([backend], EXTRAS), lacking))
+        self._deployer.may(_rules(resources_of([backend], extras()), lacking))
         failed, named = "", False
         began = time.monotonic()
         for what, done in self._commands(
             backend, self._waits if lacking.verbs == READ else PATIENCE
         ):
-            named = f'cannot {lacking.verbs[0]} resource "{lacking.resource}"' in done.text
+            named = f'cannot {lacking.verbs[0]} resource "{lacking.plural}"' in done.text
             if done.code:
                 failed = f"{what}: {done.text[-1500:]}"
                 break
         took = time.monotonic() - began
         verbs = "/".join(lacking.verbs)
-        about = f"{backend} without {verbs} of {lacking.resource}"
+        about = f"{backend} without {verbs} of {lacking.plural}"
         self._part.check(
             f"{about} fails", holds=bool(failed), seen=f"all went well in {took:.0f} s"
         )
@@ -119,14 +120,14 @@ class Trial:
                 api.delete(body)
 
 
-def _each() -> Iterator[tuple[str, Right]]:
+def _each() -> Iterator[tuple[str, Resource]]:
     """Give each right with a backend that needs it: a verb, or list and watch, which go together.
 
     Both backends need Services; the others are taken from the first backend that has them.
     """
-    seen: set[Right] = set()
-    for backend in NEEDED:
-        for right in rights([backend], EXTRAS):
+    seen: set[Resource] = set()
+    for backend in EMITTERS:
+        for right in resources_of([backend], extras()):
             alone = [(verb,) for verb in right.verbs if verb not in READ]
             for verbs in (*alone, READ):
                 one = replace(right, verbs=verbs)
@@ -135,12 +136,12 @@ def _each() -> Iterator[tuple[str, Right]]:
                     yield backend, one
 
 
-def _rules(needed: Iterable[Right], lacking: Right | None = None) -> Rules:
+def _rules(needed: Iterable[Resource], lacking: Resource | None = None) -> Rules:
     """Write the rules of a role, one right left out."""
     kept = []
     for right in needed:
-        same = lacking is not None and (right.group, right.resource) == (
-            lacking.group, lacking.resource,
+        same = lacking is not None and (right.group, right.plural) == (
+            lacking.group, lacking.plural,
         )  # fmt: skip
         gone = lacking.verbs if lacking is not None and same else ()
         kept.append(replace(right, verbs=tuple(v for v in right.verbs if v not in gone)))

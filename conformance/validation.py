@@ -21,7 +21,7 @@ from conformance.shrink import shrink
 from conformance.volcano import PARENT
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
-from kthena_components.core.findings import Finding
+from kthena_components.core.findings import Finding, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP, QUEUE
 from kthena_components.core.schema.pod import TABLE
 from kthena_components.systems.kthena import rules as kthena_admission
@@ -171,7 +171,7 @@ def _check_reach(part: Part, total: Tally) -> None:
 
 def _rules() -> set[str]:
     """Name the rules of admission, except those of which nothing is the cluster's."""
-    kthena = {f"kthena-{rule.__name__.replace('_', '-')}" for rule in kthena_admission.RULES}
+    kthena = {rule_name(rule) for rule in kthena_admission.RULES}
     kinds = (POD_GROUP, QUEUE, HYPER_NODE)
     listed = [rule for kind in kinds for rule in volcano_objects.RULES[kind]]
     names = {rule.__name__ for rule in (*listed, *volcano_objects.TOPOLOGY_RULES)}

@@ -123,8 +123,8 @@ def check(
     texts = Texts(found.named)
     together = Together(given.asked, given.today, read=texts.read)
     maps = find_config_maps((path for path in found.files if isinstance(path, str)), texts.read)
-    around = Context(config_maps=maps, shapes=given.shapes)
-    beside = _Beside(given, summary, texts, around, together)
+    context = Context(config_maps=maps, shapes=given.shapes)
+    beside = _Beside(given, summary, texts, context, together)
     for path in found.files:
         for result in [path] if isinstance(path, Unreadable) else _file(path, beside):
             if isinstance(result, Unreadable):
@@ -145,7 +145,7 @@ class _Beside:
     given: CheckOptions
     summary: Summary
     texts: Texts
-    around: Context
+    context: Context
     together: Together
 
 
@@ -165,7 +165,7 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
                 beside.together.pass_over(path, document.shift, item)
                 continue
             summary.objects += 1
-            findings, held = judge_safely(item.body, beside.given, beside.around)
+            findings, held = judge_safely(item.body, beside.given, beside.context)
             kept = beside.together.keep(path, document.shift, item, held, findings)
             findings += [finding for finding in kept if finding not in findings]
             for finding in beside.given.settings.levels.apply(findings):
@@ -173,12 +173,12 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
 
 
 def judge_safely(
-    body: Mapping[str, Any], given: CheckOptions, around: Context = NO_CONTEXT
+    body: Mapping[str, Any], given: CheckOptions, context: Context = NO_CONTEXT
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Judge, and turn a fault outside of the rules into a finding as well."""
     try:
         return judge_and_count(
-            body, around=around, today=given.today, kthena_version=given.settings.kthena_version
+            body, context=context, today=given.today, kthena_version=given.settings.kthena_version
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         return [fault(READING, error)], None

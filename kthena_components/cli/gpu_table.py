@@ -12,21 +12,15 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.report import shape_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.read import identity as group_kind
 from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE
+from kthena_components.systems import find_kind
 
 UNKNOWN = "?"
 ARROW = " → "
 _MOST = 2**53
-_GROUPS = {
-    "ModelServing": "replicas",
-    "ModelInfer": "replicas",
-    "DisaggregatedSet": "slices",
-    "PodCliqueSet": "replicas",
-    "RoleBasedGroupSet": "replicas",
-}
-"""The field of `spec` that says how often all engines of a kind exist."""
 _SIZES = ("tensor", "pipeline", "data", "context")
 _NAMES = ("serving", "namespace", "role", "backend")
 _LONGEST_NAME = 253
@@ -132,8 +126,9 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
                         "backend": step.kind, **dict.fromkeys((*_COUNTS, *_SIZES))})]  # fmt: skip
     if facts is None or not _serves(facts):
         return []
-    field = _GROUPS.get(step.kind)
-    groups: MaybeInt = 1 if field is None else as_count(spec.get(field), field, 1)
+    kind = find_kind(group_kind(body))
+    copies = kind.copies if kind else ""
+    groups: MaybeInt = as_count(spec.get(copies), copies, 1) if copies else 1
     namespace = metadata.get("namespace")
     named = isinstance(namespace, str) and not is_unresolved(namespace)
     rows = shape_of(

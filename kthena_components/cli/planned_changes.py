@@ -5,27 +5,20 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.preview import Step
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import identity as group_kind
 from kthena_components.judge.manifest import read_manifest
+from kthena_components.systems import find_kind
+from kthena_components.systems.contract import Restart
 
 _SHOWN = 3
-_ROLES = (
-    r"spec\.template\.roles(\[\d+\])?(\.(entryTemplate|workerTemplate|workerReplicas|name)\b|$)"
-)
-_TEMPLATES: Mapping[str, tuple[str, str]] = {
-    "Deployment": (r"spec\.template\b", "pods restart a few at a time"),
-    "DaemonSet": (r"spec\.template\b", "pods restart a few at a time"),
-    "StatefulSet": (r"spec\.template\b", "pods restart one after another"),
-    "ModelServing": (_ROLES, "group after group restarts"),
-    "ModelInfer": (_ROLES, "group after group restarts"),
-    "LeaderWorkerSet": (r"spec\.leaderWorkerTemplate\b", "group after group restarts"),
-    "DisaggregatedSet": (r"spec\.roles\b.*[tT]emplate\b", "group after group restarts"),
-}
-"""By kind: what restarts pods when it changes, and how."""
+_USUAL = Restart(paths=r"spec\b", how="the controller may restart pods")
+"""For a kind that does not say what restarts its pods."""
 _SCALES = re.compile(r"spec\.(template\.roles\[\d+\]\.|predictor\.|roles\[\d+\]\.)?\w*[rR]eplicas")
 
 
@@ -87,22 +80,18 @@ def _happening(step: Step) -> PlannedChange:
 
 def _update(step: Step, *, runs: bool) -> PlannedChange:
     paths = tuple(_changed(step))
-    pattern, how = _TEMPLATES.get(step.kind, (r"spec\b", "the controller may restart pods"))
-    inside = tuple(path for path in paths if re.match(pattern, path))
+    kind = find_kind(group_kind(_body(step)))
+    restarts = kind.restarts if kind and kind.restarts else _USUAL
+    inside = tuple(path for path in paths if re.match(restarts.paths, path))
     scaled = tuple(path for path in paths if _SCALES.fullmatch(path))
-    if runs and step.kind not in _TEMPLATES:
+    if runs and restarts is _USUAL:
         inside = tuple(path for path in inside if path not in scaled)
     if runs and inside:
-        how = "role after role restarts" if _by_role(step) else how
+        how = (restarts.otherwise and restarts.otherwise(step.new)) or restarts.how
         return PlannedChange(effect=Effect.RESTARTED, step=step, words=how, paths=inside)
     if runs and scaled:
         return PlannedChange(effect=Effect.SCALED, step=step, words=_steps_of(step), paths=scaled)
     return PlannedChange(effect=Effect.CHANGED, step=step, paths=paths)
-
-
-def _by_role(step: Step) -> bool:
-    strategy = as_map(as_map(step.new.get("spec")).get("rolloutStrategy"))
-    return step.kind == "ModelServing" and strategy.get("type") == "RoleRollingUpdate"
 
 
 def _steps_of(step: Step) -> str:
@@ -114,10 +103,11 @@ def _steps_of(step: Step) -> str:
 
 
 def _has_pods(step: Step) -> bool:
-    body = step.new or step.old
-    return step.type.startswith("kubernetes:") and (
-        read_manifest({**body, **identity(step.type)}) is not None
-    )
+    return step.type.startswith("kubernetes:") and read_manifest(_body(step)) is not None
+
+
+def _body(step: Step) -> Mapping[str, Any]:
+    return {**(step.new or step.old), **identity(step.type)}
 
 
 def shown_paths(paths: Iterable[str]) -> str:

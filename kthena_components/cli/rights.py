@@ -6,7 +6,8 @@ import sys
 
 import yaml
 
-from kthena_components.core.plan.rights import EXTRAS, NEEDED, rights, roles
+from kthena_components.core.plan.rights import roles
+from kthena_components.systems import EMITTERS, extras, resources_of
 
 _NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -21,12 +22,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "namespace, a ClusterRole. Bind it to your user.",
     )
     parser.add_argument(
-        "--backend", choices=[*NEEDED, "all"], default="all", help="of the servings; default: all"
+        "--backend", choices=[*EMITTERS, "all"], default="all", help="of the servings; default: all"
     )
     parser.add_argument(
         "--with",
         dest="extras",
-        choices=EXTRAS,
+        choices=sorted(extras()),
         action="append",
         default=[],
         help="what the stack describes beside servings; may be given several times",
@@ -39,8 +40,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(asked: argparse.Namespace) -> int:
     """Write the roles to standard output and give the exit status."""
-    backends = NEEDED if asked.backend == "all" else (asked.backend,)
-    written = roles(rights(backends, dict.fromkeys(asked.extras)), asked.namespace)
+    backends = EMITTERS if asked.backend == "all" else (asked.backend,)
+    written = roles(resources_of(backends, dict.fromkeys(asked.extras)), asked.namespace)
     sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))
     return 0
 

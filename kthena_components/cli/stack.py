@@ -24,8 +24,7 @@ from kthena_components.core.findings import (
 )
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.core.values.read import as_map
-from kthena_components.judge.manifest import is_compared
-from kthena_components.judge.reduce import reduced
+from kthena_components.judge.manifest import is_compared, reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, waive
 from kthena_components.reading.documents import Document, read_documents
@@ -117,7 +116,7 @@ class Together:
             return []
         try:
             part = read_part(item.body, f"{_OPEN}{len(self.kept)}{_CLOSE}")
-            body = reduced(item.body)
+            body = reduce_object(item.body)
         except Exception as error:  # noqa: BLE001 - the other objects fit together or do not
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in found)

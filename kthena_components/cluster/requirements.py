@@ -7,9 +7,11 @@ from typing import Any
 from kthena_components.compiler.compile import Compiled
 from kthena_components.core.findings import SpecError
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.rights import WRITE, Resource
 from kthena_components.core.plan.stack import StackSpec
 from kthena_components.core.topology.plan import build_topology
 from kthena_components.core.values.read import as_list, as_map
+from kthena_components.systems import EMITTERS, extras, resources_of
 from kthena_components.systems.volcano.emit_hyper_nodes import emit_hyper_nodes
 
 Body = Mapping[str, Any]
@@ -21,21 +23,6 @@ POD_GROUP = ("scheduling.volcano.sh/v1beta1", "PodGroup")
 QUEUE = ("scheduling.volcano.sh/v1beta1", "Queue")
 HYPER_NODE = ("topology.volcano.sh/v1alpha1", "HyperNode")
 MODEL_SERVING = ("workload.serving.volcano.sh/v1alpha1", "ModelServing")
-RESOURCES: Mapping[Kind, str] = {
-    STATEFUL_SET: "statefulsets",
-    SERVICE: "services",
-    SECRET: "secrets",
-    POD_GROUP: "podgroups",
-    QUEUE: "queues",
-    HYPER_NODE: "hypernodes",
-    MODEL_SERVING: "modelservings",
-}
-"""Every kind that this package writes."""
-MADE_BY: Mapping[str, tuple[Kind, ...]] = {
-    "native": (STATEFUL_SET, SERVICE, POD_GROUP),
-    "kthena": (MODEL_SERVING, SERVICE),
-}
-OF_THE_CLUSTER = frozenset({QUEUE, HYPER_NODE})
 READ = ("get", "list", "watch")
 VERBS = (*READ, "create", "patch", "delete")
 """What Pulumi's provider does to an object in its life. Waiting lists and watches it."""
@@ -71,7 +58,7 @@ class Requirements:
     """What is asked of a cluster."""
 
     stack: str | None = None
-    backends: frozenset[str] = frozenset(MADE_BY)
+    backends: frozenset[str] = frozenset(EMITTERS)
     namespaces: tuple[str, ...] = (DEFAULT,)
     kinds: frozenset[tuple[str, Kind]] = frozenset()
     """Kinds to apply, each with its namespace, empty for the whole cluster."""
@@ -96,8 +83,9 @@ class Requirements:
     @property
     def rights(self) -> list[Right]:
         """Every right that an update and a destroy use."""
+        plural = {(made.api_version, made.kind): made.plural for made in _every_resource()}
         found = {
-            Right(namespace, kind[0].rpartition("/")[0], RESOURCES[kind], verb)
+            Right(namespace, kind[0].rpartition("/")[0], plural[kind], verb)
             for namespace, kind in self.kinds
             for verb in VERBS
         }
@@ -105,12 +93,19 @@ class Requirements:
         return sorted(found | (reads if "native" in self.backends else set()))
 
 
-def requirements_of_backends(namespace: str, backends: Iterable[str] = MADE_BY) -> Requirements:
+def _every_resource() -> tuple[Resource, ...]:
+    return resources_of(beside=extras())
+
+
+def requirements_of_backends(namespace: str, backends: Iterable[str] = EMITTERS) -> Requirements:
     """Ask what either backend needs, without a stack."""
-    kinds = {(namespace, kind) for backend in backends for kind in MADE_BY[backend]}
-    return Requirements(
-        namespaces=(namespace,), kinds=frozenset(kinds), backends=frozenset(backends)
-    )
+    chosen = tuple(backends)
+    kinds = {
+        (namespace, (made.api_version, made.kind))
+        for made in resources_of(chosen)
+        if made.verbs == WRITE
+    }
+    return Requirements(namespaces=(namespace,), kinds=frozenset(kinds), backends=frozenset(chosen))
 
 
 def requirements_of_stack(

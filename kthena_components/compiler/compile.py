@@ -33,26 +33,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
 from kthena_components.judge.waivers import listed, unwaivable, waive
-from kthena_components.systems.kthena import emit as kthena
-from kthena_components.systems.kthena import limits as kthena_limits
-from kthena_components.systems.native import emit as native
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """A system that runs the pods."""
-
-    emit: Callable[[ServingPlan], tuple[Manifest, ...]]
-    refuse: Callable[[ServingPlan], Any]
-    """Findings for what the system cannot express: refused, never dropped."""
-    names: Callable[[ServingPlan], Any]
-    """Names that the system will generate, as NameFacts."""
-
-
-BACKENDS: Mapping[str, Backend] = {
-    "native": Backend(emit=native.emit, refuse=native.refuse, names=native.names),
-    "kthena": Backend(emit=kthena.emit, refuse=kthena_limits.refuse, names=kthena_limits.names),
-}
+from kthena_components.systems import EMITTERS, find_emitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +90,7 @@ def _compile(
     today: date | None,
 ) -> Compiled:
     name = getattr(spec, "backend", "native")
-    backend = BACKENDS.get(name)
+    backend = find_emitter(name)
     if backend is None:
         findings.append(_no_backend(name))
     plan = None if BLOCKING.intersection(f.rule for f in findings) else build()
@@ -169,7 +150,7 @@ def judge(plan: ServingPlan, names: tuple[NameFacts, ...] = ()) -> list[Finding]
 
 
 def _no_backend(name: str) -> Finding:
-    close, known = nearest(name, BACKENDS), f"known: {', '.join(sorted(BACKENDS))}"
+    close, known = nearest(name, EMITTERS), f"known: {', '.join(sorted(EMITTERS))}"
     return Finding(
         path="backend",
         seen=f"there is no backend '{name}'",

@@ -1,13 +1,7 @@
 """What rules there are, read from the docstrings of the functions that are the rules.
 
-A rule's docstring begins with one sentence that says what holds. Paragraphs may follow. Then
-sections, each of which ends at the next one or at a blank line:
-
-- `Pass:` and `Fail:` are short examples with numbers, as many as one likes;
-- `Level:` is the level of its findings, mandatory where it is not stated;
-- `Source:` says where the rule is from.
-
-What is said at the edges, by readers of input and by what runs a stack, is documented in edges.py.
+Each system says which rules its kinds have. What other findings there are, made by readers of input
+and by what runs a stack, is documented in extra.py.
 """
 
 import inspect
@@ -25,51 +19,19 @@ from kthena_components.core.spec.rules_template import template_scheduler
 from kthena_components.core.topology.tree import TREE_RULES
 from kthena_components.judge.extra import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.pod_schema import pod_schema
-from kthena_components.judge.stack_rules import ASKED_RULES, STACK_RULES
-from kthena_components.judge.update import CHANGE_RULES
+from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
 from kthena_components.judge.waivers import waiver
 from kthena_components.judge.weakening import LEVEL_RULES
 from kthena_components.judge.weakening import STACK_RULES as BRANCH_RULES
-from kthena_components.systems.dynamo.rules import RULES as DYNAMO_RULES
-from kthena_components.systems.grove.rules import RULES as GROVE_RULES
-from kthena_components.systems.kaito.rules import RULES as KAITO_RULES
-from kthena_components.systems.kserve.rules import RULES as KSERVE_RULES
-from kthena_components.systems.kserve.rules_llm import RULES as LLM_RULES
-from kthena_components.systems.kthena.rules import RULES as KTHENA_RULES
-from kthena_components.systems.kthena.rules_booster import RULES as BOOSTER_RULES
-from kthena_components.systems.lws.rules import RULES as LWS_RULES
-from kthena_components.systems.ray.rules import RULES as RAY_RULES
-from kthena_components.systems.ray.rules_serve import ray_serve_gpus
-from kthena_components.systems.rbg.rules import RULES as RBG_RULES
-from kthena_components.systems.vllm_stack.rules import RULES as VLLM_STACK_RULES
-from kthena_components.systems.volcano.rules import RULES as VOLCANO_RULES
-from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
+from kthena_components.systems import all_systems
+from kthena_components.systems.contract import System
 from kthena_components.systems.volcano.stack_topology import hypernode_tree
 
-ANY_MANIFEST, MODEL_SERVING, INPUT = (
-    "any serving",
-    "Kthena ModelServing",
-    "input of components",
-)
-
-LWS, KSERVE, VOLCANO, WHOLE, WAIVERS = (
-    "LeaderWorkerSet and DisaggregatedSet",
-    "KServe",
-    "Volcano objects",
-    "all objects of a cluster",
-    "waivers",
-)
-
+ANY_MANIFEST, INPUT = "any serving", "input of components"
+VOLCANO, WHOLE, WAIVERS = "Volcano objects", "all objects of a cluster", "waivers"
 CHANGES, EDGES = "an update, before and after", "stacks, topologies and policies"
-
 BRANCH = "a branch and its judge"
-
-KAITO = "KAITO"
-
-RAY, BOOSTER, VLLM_STACK = "KubeRay", "Kthena ModelBooster", "releases of vllm-stack"
-
-RBG, GROVE, DYNAMO = ("RoleBasedGroup", "Grove PodCliqueSet", "NVIDIA Dynamo")
-"""What rules judge."""
+"""What rules judge, where that is not the kind of a system."""
 
 _NAMES = {
     "engine_launch": ("engine-launch", "data-parallel-layout"),
@@ -80,24 +42,17 @@ _NAMES = {
 @cache
 def all_rules() -> tuple[RuleDoc, ...]:
     """List every rule once: those about anybody's servings first, those about our input last."""
-    alone = tuple(rule for rule in STACK_RULES if rule is not hypernode_tree)
+    systems = tuple(all_systems())
+    kinds = [kind for system in systems for kind in system.kinds]
+    alone = [rule for system in systems for rule in system.stack_rules]
     listed = (
         *_documented((*CHECKS, pod_schema), ANY_MANIFEST),
-        *_documented(KTHENA_RULES, MODEL_SERVING, prefix="kthena-"),
-        *_documented(LWS_RULES, LWS),
-        *_documented((*KSERVE_RULES, *LLM_RULES), KSERVE),
-        *_documented(KAITO_RULES, KAITO),
-        *_documented((*RAY_RULES, ray_serve_gpus), RAY),
-        *_documented(BOOSTER_RULES, BOOSTER),
-        *_documented(VLLM_STACK_RULES, VLLM_STACK),
-        *_documented(RBG_RULES, RBG),
-        *_documented(GROVE_RULES, GROVE),
-        *_documented(DYNAMO_RULES, DYNAMO),
-        *_documented((*chain(*VOLCANO_RULES.values()), *TOPOLOGY_RULES), VOLCANO),
+        *chain.from_iterable(map(_of_system, systems)),
         *_written(MANIFEST_DOCS, VOLCANO),
         *_documented(TREE_RULES, WHOLE),
-        *_documented((*alone, *ASKED_RULES), WHOLE),
-        *_documented(chain(*CHANGE_RULES.values()), CHANGES),
+        *_documented((rule for rule in alone if rule is not hypernode_tree), WHOLE),
+        *_documented((*OWN_RULES, *ASKED_RULES), WHOLE),
+        *_documented((rule for kind in kinds for rule in kind.change_rules), CHANGES),
         *_documented((*LEVEL_RULES, *BRANCH_RULES), BRANCH),
         *_documented((waiver,), WAIVERS),
         *_documented((*SPEC_RULES, *ROLE_RULES, template_scheduler), INPUT),
@@ -122,13 +77,17 @@ def stack_rule_names() -> frozenset[str]:
     return frozenset(rule.name for rule in all_rules() if rule.judges in {WHOLE, CHANGES})
 
 
-def _documented(
-    rules: Iterable[Callable[..., Any]], judges: str, prefix: str = ""
-) -> list[RuleDoc]:
+def _of_system(system: System) -> list[RuleDoc]:
     return [
-        read_docstring(inspect.getdoc(rule) or "", name=f"{prefix}{name}", judges=judges)
+        doc for kind in system.kinds for doc in _documented(kind.rules, kind.title or system.title)
+    ]
+
+
+def _documented(rules: Iterable[Callable[..., Any]], judges: str) -> list[RuleDoc]:
+    return [
+        read_docstring(inspect.getdoc(rule) or "", name=name, judges=judges)
         for rule in rules
-        for name in (_NAMES.get(rule.__name__) if not prefix else None) or (rule_name(rule),)
+        for name in _NAMES.get(rule.__name__) or (rule_name(rule),)
     ]
 
 

@@ -1,6 +1,6 @@
 """Whether pod templates have the types of fields that Kubernetes gives them, in whatever object."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,45 +12,9 @@ from kthena_components.core.schema.quick import Test, quick_test
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 
 _RULE = "pod-schema"
-_LEADER, _WORKER = "leaderWorkerTemplate.leaderTemplate", "leaderWorkerTemplate.workerTemplate"
-_RAY = ("headGroupSpec.template", "workerGroupSpecs[].template")
-_ROLES = ("spec.template.roles[].entryTemplate", "spec.template.roles[].workerTemplate")
-_RBG = (
-    "roleTemplates[].template",
-    "roles[].template",
-    "roles[].standalonePattern.template",
-    "roles[].leaderWorkerPattern.template",
-)
-PLACES: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("", "Pod"): ("",),
-    ("apps", "Deployment"): ("spec.template",),
-    ("apps", "StatefulSet"): ("spec.template",),
-    ("apps", "ReplicaSet"): ("spec.template",),
-    ("apps", "DaemonSet"): ("spec.template",),
-    ("batch", "Job"): ("spec.template",),
-    ("batch", "CronJob"): ("spec.jobTemplate.spec.template",),
-    ("batch.volcano.sh", "Job"): ("spec.tasks[].template",),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (f"spec.{_LEADER}", f"spec.{_WORKER}"),
-    ("disaggregatedset.x-k8s.io", "DisaggregatedSet"): (
-        *(f"spec.roles[].spec.{at}" for at in (_LEADER, _WORKER)),
-        *(f"spec.roles[].{at}" for at in (_LEADER, _WORKER)),
-    ),
-    ("ray.io", "RayCluster"): tuple(f"spec.{at}" for at in _RAY),
-    ("ray.io", "RayService"): tuple(f"spec.rayClusterConfig.{at}" for at in _RAY),
-    ("ray.io", "RayJob"): tuple(f"spec.rayClusterSpec.{at}" for at in _RAY),
-    ("workload.matrixinfer.ai", "ModelInfer"): _ROLES,
-    ("workload.volcano.sh", "ModelInfer"): _ROLES,
-    ("workload.serving.volcano.sh", "ModelInfer"): _ROLES,
-    ("workloads.x-k8s.io", "RoleBasedGroup"): tuple(f"spec.{at}" for at in _RBG),
-    ("workloads.x-k8s.io", "RoleBasedGroupSet"): (
-        *(f"spec.template.{at}" for at in _RBG),
-        *(f"spec.groupTemplate.spec.{at}" for at in _RBG),
-    ),
-}
-"""Where objects of each kind hold whole pod templates. Patches of one are no templates."""
 
 
-def pod_schema(manifest: Mapping[str, Any], kind: tuple[str, str]) -> Iterator[Finding]:
+def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
     """A pod template has the types of fields that Kubernetes 1.34 gives them.
 
     Templates in Kubernetes' own workloads, LeaderWorkerSets, KubeRay's clusters, RoleBasedGroups,
@@ -63,7 +27,7 @@ def pod_schema(manifest: Mapping[str, Any], kind: tuple[str, str]) -> Iterator[F
     Level: mandatory. The API server, or the controller that makes the pods, refuses it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
-    for place in PLACES.get(kind, ()):
+    for place in templates:
         for path, template in _at(manifest, place.split("."), ""):
             if template is None or _test()(template):
                 continue

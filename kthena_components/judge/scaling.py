@@ -1,22 +1,22 @@
 """Autoscalers of a stack, and what they would scale."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kthena_components.core import naming
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.objects.stack import Key, Stack
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping
-from kthena_components.systems.lws.pods import DISAGGREGATED
-from kthena_components.systems.matrixinfer.facts import MODEL_INFERS
+from kthena_components.judge.objects import known
+from kthena_components.systems import find_kind
 
 HPA: GroupKind = ("autoscaling", "HorizontalPodAutoscaler")
 SCALED_OBJECT: GroupKind = ("keda.sh", "ScaledObject")
-INFERENCE_SERVICE: GroupKind = ("serving.kserve.io", "InferenceService")
-_UNSCALABLE = dict.fromkeys((*MODEL_INFERS, DISAGGREGATED), "has no scale subresource")
 _RULE = "autoscaler-conflict"
+
+
+_Whose = tuple[GroupKind, Key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,15 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
     matrixinfer-ai/matrixinfer config/crd (no scale subresource).
     """
-    first: dict[tuple[GroupKind, Key], Object] = {}
+    first: dict[_Whose, Object] = {}
+    kept = _kept_by_controllers(stack)
     for target in _targets(stack):
         if isinstance(target, Finding):
             yield target
             continue
         whose = (target.kind, (target.namespace, target.name))
         other = first.setdefault(whose, target.scaler)
-        why = _why_not(stack, target)
+        why = _why_not(stack, target, kept)
         if other is not target.scaler:
             seen = (
                 f"is {_shown(target)}, which the {other.kind} {display(other.name)} "
@@ -90,24 +91,23 @@ def _targets(stack: Stack) -> Iterator[_Target | Finding]:
                 yield _Target(entry, (group, kind), name, namespace)
 
 
-def _why_not(stack: Stack, target: _Target) -> str:
+def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:
     """Say why a target must not be scaled; nothing where it may be."""
-    whose = (target.namespace, target.name)
-    if target.kind in _UNSCALABLE:
-        return _UNSCALABLE[target.kind]
-    if target.kind == INFERENCE_SERVICE:
-        found = stack.named(INFERENCE_SERVICE).get(whose)
-        return "has a workerSpec, and KServe refuses to scale it" if _nodes(found) else ""
-    owned = stack.named(target.kind).get(whose)
-    labels = mapping(mapping(owned.manifest.get("metadata")).get("labels")) if owned else {}
-    if target.kind == ("apps", "StatefulSet") and isinstance(labels.get(naming.GROUP_NAME), str):
-        return "is a part of one engine, whose number of pods its command line states"
-    if target.kind == ("apps", "Deployment") and target.name.endswith("-predictor"):
-        service = (target.namespace, target.name.removesuffix("-predictor"))
-        if _nodes(stack.named(INFERENCE_SERVICE).get(service)):
-            return "KServe makes for an InferenceService with a workerSpec, and keeps its number"
-    return ""
+    kind = find_kind(target.kind)
+    if kind is not None and kind.unscalable:
+        return kind.unscalable
+    owned = stack.named(target.kind).get((target.namespace, target.name))
+    why = ""
+    if owned is not None and kind is not None and kind.keeps_number is not None:
+        why = kind.keeps_number(stack.views[owned.index])
+    return why or kept.get((target.kind, (target.namespace, target.name)), "")
 
 
-def _nodes(entry: Object | None) -> bool:
-    return entry is not None and mapping(entry.spec.get("predictor")).get("workerSpec") is not None
+def _kept_by_controllers(stack: Stack) -> dict[_Whose, str]:
+    """Find the workloads that controllers make, and whose number they keep."""
+    found: dict[_Whose, str] = {}
+    for owner, kind, view in known(stack):
+        made = kind.makes(view) if kind.makes is not None else None
+        if made is not None and isinstance(owner.namespace, str):
+            found[made.group_kind, (owner.namespace, made.name)] = made.why
+    return found

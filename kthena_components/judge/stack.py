@@ -9,7 +9,12 @@ from typing import Any
 from kthena_components.core.facts.context import Context, gather, place
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.serving import run_checks
-from kthena_components.judge.manifest import has_rules, judge_manifest, judged_elsewhere, read_held
+from kthena_components.judge.manifest import (
+    has_rules,
+    judge_manifest,
+    judged_elsewhere,
+    read_demand,
+)
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, read_waiver, unused, waive
 from kthena_components.systems.native.facts import read_group
@@ -40,10 +45,10 @@ def judge_stack(
         budget: How many accelerators they may ask for; no limit if left out.
         gpu_types: Resources and products of accelerators that they may ask for; any if left out.
     """
-    around = Context(config_maps=gather(bodies.values()))
-    findings = list(judged(_grouped, bodies, around, name=READING_ALL))
+    context = Context(config_maps=gather(bodies.values()))
+    findings = list(judged(_grouped, bodies, context, name=READING_ALL))
     findings += judged(_compared, bodies, budget, gpu_types, name=READING_ALL)
-    findings += judged(_with_config_maps, bodies, around, name=READING_ALL)
+    findings += judged(_with_config_maps, bodies, context, name=READING_ALL)
     if findings:
         alone = (finding for body in bodies.values() for finding in judge_manifest(body))
         said = {(finding.rule, finding.seen) for finding in alone}
@@ -52,15 +57,15 @@ def judge_stack(
     return findings if today is None or not stated else _waived(findings, bodies, stated, today)
 
 
-def _grouped(bodies: Bodies, around: Context) -> Iterator[Finding]:
+def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
     """Judge engines of several objects."""
-    known = {name: place(body, around) for name, body in bodies.items()}
+    known = {name: place(body, context) for name, body in bodies.items()}
     for facts in read_group(known.values(), list(known)):
         yield from run_checks(facts)
 
 
 def _compared(bodies: Bodies, budget: int | None, gpu_types: Sequence[str]) -> list[Finding]:
-    held = {i: held for i, body in enumerate(bodies.values()) if (held := read_held(body))}
+    held = {i: held for i, body in enumerate(bodies.values()) if (held := read_demand(body))}
     return compare_objects(
         list(bodies.values()),
         list(bodies),
@@ -71,11 +76,11 @@ def _compared(bodies: Bodies, budget: int | None, gpu_types: Sequence[str]) -> l
     )
 
 
-def _with_config_maps(bodies: Bodies, around: Context) -> Iterator[Finding]:
+def _with_config_maps(bodies: Bodies, context: Context) -> Iterator[Finding]:
     """Judge once more what takes something from a ConfigMap among the objects."""
-    for name, body in bodies.items() if around.config_maps else ():
+    for name, body in bodies.items() if context.config_maps else ():
         if _REFERS.search(json.dumps(body, default=str)):
-            yield from judge_manifest(body, name, around=around)
+            yield from judge_manifest(body, name, context=context)
 
 
 def owner_of(finding: Finding, names: Container[str]) -> str:

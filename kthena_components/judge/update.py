@@ -4,17 +4,12 @@ Only a preview knows both, so only the review of a pull request asks these. A re
 made anew, and none of them is about that.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, judge_by
 from kthena_components.core.rules.change import Change, _kind
-from kthena_components.systems.kthena.changes import (
-    MODEL_SERVING,
-    gang_topology_only_change,
-    kthena_gang_fixed,
-)
-from kthena_components.systems.lws.changes import LEADER_WORKER_SET, lws_lower_then_raise
+from kthena_components.systems import find_kind
 
 
 def judge_change(
@@ -29,12 +24,5 @@ def judge_change(
     """
     kind = _kind(after)
     change = Change(before, after)
-    rules = CHANGE_RULES.get(kind, ()) if kind == _kind(before) else ()
-    return judge_by(rules, change, path)
-
-
-CHANGE_RULES: Mapping[tuple[str, str], tuple[Callable[[Change], Iterator[Finding]], ...]] = {
-    MODEL_SERVING: (gang_topology_only_change, kthena_gang_fixed),
-    LEADER_WORKER_SET: (lws_lower_then_raise,),
-}
-"""The rules by API group and kind."""
+    known = find_kind(kind) if kind == _kind(before) else None
+    return judge_by(known.change_rules if known else (), change, path)

@@ -14,7 +14,7 @@ from kthena_components.core.engines.table import load
 from kthena_components.core.schema.pod import TABLE
 from kthena_components.core.spec.model import Spec
 from kthena_components.judge.catalogue import all_rules
-from kthena_components.judge.pod_schema import PLACES
+from kthena_components.systems import all_systems
 
 _PROGRAMS = """
     && -- -c -ec -lc -m -u ; bash env exec lmsysorg/sglang nohup python python3 ray serve sglang
@@ -26,7 +26,8 @@ _ENGINES = ("ray", "sglang", "vllm")
 @cache
 def public_keys() -> frozenset[str]:
     """Give the names of fields of pods, of what holds them, and of the input of components."""
-    holders = (re.split(r"[][.]+", place) for places in PLACES.values() for place in places)
+    kinds = (kind for system in all_systems() for kind in system.kinds)
+    holders = (re.split(r"[][.]+", place) for kind in kinds for place in kind.templates)
     listed = {word for parts in holders for word in parts}
     of_pods = (name for kind in json.loads(TABLE.read_text()).values() for name in kind["fields"])
     return frozenset({*listed, *of_pods, *_fields(Spec)}) - {""}

@@ -1,1 +1,112 @@
-"""systems."""
+"""The index of the systems: which of them has which kind, loaded when one is first asked for.
+
+A new system is a package here with a module `system` that holds its SYSTEM, and its rows below.
+tests/systems/test_laws.py holds both rows equal to what the systems say of themselves.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kthena_components.core.plan.rights import Resource
+    from kthena_components.systems.contract import Emitter, Kind, System
+
+_KINDS: Mapping[str, Mapping[str, str]] = {
+    "volcano": {
+        "batch.volcano.sh": "Job",
+        "scheduling.volcano.sh": "PodGroup Queue",
+        "topology.volcano.sh": "HyperNode",
+    },
+    "kubernetes": {
+        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod Secret Service",
+        "apiextensions.k8s.io": "CustomResourceDefinition",
+        "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
+        "autoscaling": "HorizontalPodAutoscaler",
+        "batch": "CronJob Job",
+        "keda.sh": "ScaledObject",
+        "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
+        "scheduling.k8s.io": "PriorityClass",
+        "storage.k8s.io": "StorageClass",
+    },
+    "native": {},
+    "kthena": {"workload.serving.volcano.sh": "ModelBooster ModelServing"},
+    "lws": {
+        "disaggregatedset.x-k8s.io": "DisaggregatedSet",
+        "leaderworkerset.x-k8s.io": "LeaderWorkerSet",
+    },
+    "kserve": {
+        "serving.kserve.io": "ClusterServingRuntime InferenceService LLMInferenceService "
+        "ServingRuntime",
+    },
+    "kaito": {"kaito.sh": "InferenceSet MultiRoleInference Workspace"},
+    "ray": {"ray.io": "RayCluster RayJob RayService"},
+    "vllm_stack": {
+        "argoproj.io": "Application",
+        "helm.sh": "Release",
+        "helm.toolkit.fluxcd.io": "HelmRelease",
+    },
+    "rbg": {"workloads.x-k8s.io": "RoleBasedGroup RoleBasedGroupSet"},
+    "grove": {"grove.io": "PodCliqueSet"},
+    "dynamo": {"nvidia.com": "DynamoComponentDeployment DynamoGraphDeployment"},
+    "matrixinfer": {
+        "workload.matrixinfer.ai": "ModelInfer",
+        "workload.serving.volcano.sh": "ModelInfer",
+        "workload.volcano.sh": "ModelInfer",
+    },
+}
+"""By system: the kinds of each API group. The order is that of the pages about rules."""
+INDEX: Mapping[tuple[str, str], str] = {
+    (group, kind): name
+    for name, groups in _KINDS.items()
+    for group, kinds in groups.items()
+    for kind in kinds.split()
+}
+"""The system of each API group and kind."""
+SYSTEMS: tuple[str, ...] = tuple(_KINDS)
+"""The names of all systems."""
+EMITTERS = ("native", "kthena")
+"""The systems that a plan can be written for, the default first."""
+
+
+def find_system(name: str) -> "System":
+    """Load a system by its name."""
+    system: System = import_module(f"{__name__}.{name}.system").SYSTEM
+    return system
+
+
+@cache
+def find_kind(group_kind: tuple[str, str]) -> "Kind[Any] | None":
+    """Find what is known of a kind by its API group and name; None for one that is not known."""
+    name = INDEX.get(group_kind)
+    kinds = find_system(name).kinds if name is not None else ()
+    return next((kind for kind in kinds if kind.group_kind == group_kind), None)
+
+
+def all_systems() -> "Iterator[System]":
+    """Load every system, in the order of the index."""
+    return map(find_system, SYSTEMS)
+
+
+@cache
+def find_emitter(name: str) -> "Emitter | None":
+    """Load what writes plans for a system, and nothing else of it; None where nothing does."""
+    if name not in EMITTERS:
+        return None
+    emitter: Emitter = import_module(f"{__name__}.{name}.emit").EMITTER
+    return emitter
+
+
+def extras() -> "dict[str, Resource]":
+    """List what a stack may describe beside its servings."""
+    return {name: made for system in all_systems() for name, made in system.extras.items()}
+
+
+def resources_of(
+    emitters: Iterable[str] = EMITTERS, beside: Iterable[str] = ()
+) -> "tuple[Resource, ...]":
+    """List what an update touches, for servings of some systems and what stands beside them."""
+    found = [made for name in emitters if (e := find_emitter(name)) for made in e.resources]
+    known = extras() if beside else {}
+    return tuple(dict.fromkeys([*found, *(known[name] for name in beside)]))

@@ -8,7 +8,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kthena_components.compiler.compile import (
-    BACKENDS,
     Compiled,
     compile_group,
     compile_role,
@@ -16,6 +15,7 @@ from kthena_components.compiler.compile import (
 )
 from kthena_components.core.findings import Level, SpecError
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.systems import EMITTERS
 from tests.support.specs import ALL, GROUP, GUIDE, NATIVE_8B, REMOVED, ROLE, changed
 from tests.support.strategies import LATE, damaged, law
 
@@ -24,7 +24,7 @@ def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
     return [manifest for manifest in compiled.manifests if manifest.kind == kind]
 
 
-@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("backend", EMITTERS)
 @pytest.mark.parametrize("example", sorted(set(ALL) - {"guide"}))
 def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> None:
     findings = compile_serving(changed(ALL[example], {"backend": backend})).findings
@@ -32,7 +32,7 @@ def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> Non
     assert {finding.rule for finding in findings} <= {"pp-within-layers"}
 
 
-@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("backend", EMITTERS)
 def test_what_was_filled_in_is_told(backend: str) -> None:
     findings = compile_serving(changed(GUIDE, {"backend": backend})).findings
     told = [finding for finding in findings if finding.rule == "requests-mirrored"]
@@ -148,7 +148,7 @@ def test_a_role_by_itself_joins_a_gang_but_makes_none(
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("backend", sorted(BACKENDS))
+@pytest.mark.parametrize("backend", EMITTERS)
 @law
 @given(st.data())
 def test_whatever_is_asked_for_is_compiled_or_refused(backend: str, data: st.DataObject) -> None:

@@ -12,9 +12,8 @@ from kthena_components.core.schema.language import judge_shape
 from kthena_components.core.schema.pod import shape_of
 from kthena_components.core.schema.quick import quick_test
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
-from kthena_components.judge.manifest import SYSTEMS, judge_manifest
-from kthena_components.judge.objects import MAKERS
-from kthena_components.judge.pod_schema import PLACES
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.systems import all_systems
 from tests.support.specs import changed
 from tests.support.strategies import json_trees
 
@@ -58,6 +57,7 @@ ODD: tuple[object, ...] = (
     {"x": 1},
     b"x",
 )
+KINDS = [kind for system in all_systems() for kind in system.kinds]
 
 
 def wrapped(place: str, template: object) -> Args:
@@ -76,7 +76,7 @@ def told(kind: tuple[str, str], place: str, template: object) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "place"), [(kind, place) for kind, places in PLACES.items() for place in places]
+    ("kind", "place"), [(kind.group_kind, place) for kind in KINDS for place in kind.templates]
 )
 def test_a_template_is_judged_wherever_it_stands(kind: tuple[str, str], place: str) -> None:
     assert told(kind, place, TEMPLATE) == []
@@ -89,13 +89,10 @@ def test_a_template_is_judged_wherever_it_stands(kind: tuple[str, str], place: s
     )
 
 
-def test_every_kind_is_one_that_is_read() -> None:
-    assert set(PLACES) <= {kind for system in SYSTEMS for kind in system.kinds}
-
-
 def test_every_kind_that_holds_templates_is_judged() -> None:
     """A ModelServing's templates have the shape that its CRD gives them: kthena-schema."""
-    assert set(MAKERS) - {MODEL_SERVING} <= set(PLACES)
+    held = {kind.group_kind for kind in KINDS if kind.pods is not None and not kind.templates}
+    assert held == {MODEL_SERVING}
 
 
 @pytest.mark.parametrize(

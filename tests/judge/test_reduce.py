@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.reduce import reduced
-from kthena_components.judge.stack_rules import COMPARED, compare_objects
+from kthena_components.judge.manifest import reduce_object
+from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.systems import INDEX
 from tests.judge.stack_samples import ENV, STACK
 from tests.rules.cases import HERE
 from tests.support.specs import Args, changed
@@ -32,7 +33,7 @@ def said(bodies: list[Any]) -> list[str]:
 
 
 def test_a_stack_is_judged_alike() -> None:
-    assert said(list(map(reduced, OBJECTS))) == said(OBJECTS) != []
+    assert said(list(map(reduce_object, OBJECTS))) == said(OBJECTS) != []
 
 
 @pytest.mark.property
@@ -41,22 +42,22 @@ def test_a_stack_is_judged_alike() -> None:
 def test_a_damaged_stack_is_judged_alike(index: int, data: st.DataObject) -> None:
     bodies = copy.deepcopy(OBJECTS)
     bodies[index] = data.draw(damaged(bodies[index]))
-    kept = [reduced(body) if isinstance(body, dict) else body for body in bodies]
+    kept = [reduce_object(body) if isinstance(body, dict) else body for body in bodies]
     assert said(kept) == said(bodies)
 
 
 @pytest.mark.property
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(sorted(COMPARED)), json_trees(), json_trees())
-def test_anything_is_reduced(kind: tuple[str, str], spec: Any, metadata: Any) -> None:
+@given(st.sampled_from(sorted(INDEX)), json_trees(), json_trees())
+def test_anything_is_reduce_object(kind: tuple[str, str], spec: Any, metadata: Any) -> None:
     body = {"apiVersion": f"{kind[0]}/v1", "kind": kind[1], "metadata": metadata, "spec": spec}
-    said([reduced(body)])
+    said([reduce_object(body)])
 
 
 def test_values_of_secrets_command_lines_and_long_annotations_are_not_held() -> None:
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 999, "a": "b"}
-    serving = reduced(changed(SERVING, {"metadata.annotations": annotations}))
-    text = json.dumps([serving, reduced(STACK["secret"])], default=str)
+    serving = reduce_object(changed(SERVING, {"metadata.annotations": annotations}))
+    text = json.dumps([serving, reduce_object(STACK["secret"])], default=str)
     for gone in ("c2VjcmV0", "vllm serve", "xxx", "image"):
         assert gone not in text
     assert '"token": null' in text
@@ -72,7 +73,7 @@ def test_values_of_secrets_command_lines_and_long_annotations_are_not_held() -> 
 def test_places_keep_their_numbers() -> None:
     env = [{"name": "A", "value": "1"}, *secret_env("tokens"), {"name": "B", "value": "2"}]
     stack = {**STACK, "leader": changed(STACK["leader"], {ENV: env})}
-    bodies = [reduced(body) for body in stack.values()]
+    bodies = [reduce_object(body) for body in stack.values()]
     found = compare_objects(bodies, list(stack))
     assert [f.path for f in found] == [f"leader.{ENV}[1].valueFrom.secretKeyRef.key"]
     assert (

@@ -19,23 +19,9 @@ from kthena_components.judge.levels import LevelOverride, Levels
 from kthena_components.judge.manifest import judge_and_count, judge_manifest
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.stack import judge_stack
-from kthena_components.judge.stack_rules import ASKED_RULES, STACK_RULES
-from kthena_components.judge.update import CHANGE_RULES
+from kthena_components.judge.stack_rules import ASKED_RULES, stack_rules
 from kthena_components.judge.waivers import PREFIX, waiver
-from kthena_components.systems.dynamo.rules import RULES as DYNAMO_RULES
-from kthena_components.systems.grove.rules import RULES as GROVE_RULES
-from kthena_components.systems.kaito.rules import RULES as KAITO_RULES
-from kthena_components.systems.kserve.rules import RULES as KSERVE_RULES
-from kthena_components.systems.kserve.rules_llm import RULES as LLM_RULES
-from kthena_components.systems.kthena.rules import RULES as KTHENA_RULES
-from kthena_components.systems.kthena.rules_booster import RULES as BOOSTER_RULES
-from kthena_components.systems.lws.rules import RULES as LWS_RULES
-from kthena_components.systems.ray.rules import RULES as RAY_RULES
-from kthena_components.systems.ray.rules_serve import ray_serve_gpus
-from kthena_components.systems.rbg.rules import RULES as RBG_RULES
-from kthena_components.systems.vllm_stack.rules import RULES as VLLM_STACK_RULES
-from kthena_components.systems.volcano.rules import RULES as VOLCANO_RULES
-from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
+from kthena_components.systems import all_systems
 from kthena_components.systems.volcano.stack_topology import hypernode_tree
 from tests.rules.cases import documents
 from tests.rules.test_cases import CASES
@@ -45,14 +31,13 @@ from tests.toughness.corpus import put
 Rule = Callable[..., Any]
 FOUND = Finding(path="a", seen="is wrong", rule="half")
 pytestmark = pytest.mark.usefixtures("faults_told")
+KINDS = [kind for system in all_systems() for kind in system.kinds]
 LISTS: list[Sequence[Rule]] = [
-    CHECKS, [pod_schema, ray_serve_gpus, waiver], LWS_RULES, KSERVE_RULES, LLM_RULES, KAITO_RULES,
-    RAY_RULES, BOOSTER_RULES, VLLM_STACK_RULES, RBG_RULES, GROVE_RULES, DYNAMO_RULES,
-    *VOLCANO_RULES.values(), TOPOLOGY_RULES, TREE_RULES, ASKED_RULES, *CHANGE_RULES.values(),
-    [rule for rule in STACK_RULES if rule is not hypernode_tree],
+    CHECKS, [pod_schema, waiver], TREE_RULES, ASKED_RULES,
+    *(kind.rules for kind in KINDS), *(kind.change_rules for kind in KINDS),
+    [rule for rule in stack_rules() if rule is not hypernode_tree],
 ]  # fmt: skip
 RULES: dict[str, Rule] = {rule_name(rule): rule for rule in chain(*LISTS)}
-RULES |= {f"kthena-{rule_name(rule)}": rule for rule in KTHENA_RULES}
 
 
 def broken(*_: object, **__: object) -> NoReturn:
@@ -119,7 +104,7 @@ def test_a_fault_in_reading_hides_no_rule_that_reads_for_itself(
     (body,) = documents("lws")
     pods = body["spec"]["leaderWorkerTemplate"]["workerTemplate"]
     wrong = put(body, ("spec", "leaderWorkerTemplate", "workerTemplate"), {**pods, "spec": 5})
-    monkeypatch.setattr(readers, "read_manifest", broken)
+    monkeypatch.setattr(readers, "_facts", broken)
     found, held = judge_and_count(wrong, "lws")
 
     (told,) = faults(found)

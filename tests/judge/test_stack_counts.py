@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.judge.manifest import read_held
+from kthena_components.judge.manifest import read_demand
 from kthena_components.judge.stack_rules import compare_objects
 from tests.support.specs import Args, changed
 
@@ -61,7 +61,7 @@ RUNTIME: Args = {**ISVC, "apiVersion": "serving.kserve.io/v1alpha1", "kind": "Se
 
 def used(body: Args) -> str:
     """Tell what the budget says of an object, where nothing is allowed."""
-    held = read_held(body)
+    held = read_demand(body)
     found = compare_objects([body], held={0: held} if held else {}, budget=0)
     return "; ".join(f.seen for f in found if f.rule == "gpu-budget")
 

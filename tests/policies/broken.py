@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from kthena_components.compiler.compile import BACKENDS
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
+from kthena_components.systems import find_emitter
 from tests.policies.objects import Args
 from tests.support.specs import ENGINE_RAY, changed
 
@@ -13,7 +13,9 @@ from tests.support.specs import ENGINE_RAY, changed
 def emitted(args: Mapping[str, object], backend: str = "native") -> list[Args]:
     """Emit a serving without asking whether it is right."""
     plan = build_plan(parse_spec(ModelServingSpec, {**args, "backend": backend}))
-    return [dict(manifest.body) for manifest in BACKENDS[backend].emit(plan)]
+    emitter = find_emitter(backend)
+    assert emitter is not None
+    return [dict(manifest.body) for manifest in emitter.emit(plan)]
 
 
 def native(**changes: object) -> dict[str, Args]:

@@ -13,7 +13,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Finding, Level, SpecError
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
-from kthena_components.judge.manifest import judge_manifest, read_held
+from kthena_components.judge.manifest import judge_manifest, read_demand
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
 from tests.support.specs import REMOVED, changed
@@ -85,8 +85,8 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
 def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around = Context(config_maps=gather(bodies))
-    alone = [f for name, body in named.items() for f in judge_manifest(body, name, around=around)]
-    held = {i: held for i, body in enumerate(bodies) if (held := read_held(body))}
+    alone = [f for name, body in named.items() for f in judge_manifest(body, name, context=around)]
+    held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     return [*alone, *compare_objects(bodies, list(named), held=held, **asked)]
 
 

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kthena_components.compiler.compile import BACKENDS, Compiled, compile_serving
+from kthena_components.compiler.compile import Compiled, compile_serving
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.judge.manifest import judge_manifest
+from kthena_components.systems import EMITTERS, find_emitter
 from kthena_components.systems.kthena import facts as kthena
 from kthena_components.systems.kthena.rules import judge_model_serving
 from kthena_components.systems.kubernetes import facts as workloads
@@ -25,7 +26,7 @@ from tests.support.crds import schema_errors
 from tests.support.specs import ALL, changed, template
 from tests.support.strategies import damaged, law, servings
 
-pytestmark = [pytest.mark.property, pytest.mark.parametrize("backend", sorted(BACKENDS))]
+pytestmark = [pytest.mark.property, pytest.mark.parametrize("backend", EMITTERS)]
 
 
 def bodies(compiled: Compiled, *kinds: str) -> list[dict[str, Any]]:
@@ -35,9 +36,9 @@ def bodies(compiled: Compiled, *kinds: str) -> list[dict[str, Any]]:
 
 def read_back(compiled: Compiled) -> list[ServingFacts]:
     """Read the facts from what was emitted, each serving or group on its own."""
-    if compiled.plan.backend == "native":
-        return read_group(bodies(compiled))
-    return [facts for body in bodies(compiled) if (facts := kthena.read(body))]
+    emitter = find_emitter(compiled.plan.backend)
+    assert emitter is not None
+    return emitter.read_back(bodies(compiled))
 
 
 def by_role(facts: ServingFacts) -> ServingFacts:

@@ -146,7 +146,7 @@ def _scripts(draw: random.Random, _: Path) -> tuple[Body, Body]:
 def _read_script(given: tuple[Body, Body], _: Path) -> None:
     body, config_map = given
     around = Context(config_maps=gather([config_map]))
-    judged(given, lambda: judge_manifest(body, around=around))
+    judged(given, lambda: judge_manifest(body, context=around))
 
 
 def _previews(draw: random.Random, _: Path) -> str:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.property
 
 def judged(body: object, config_map: object) -> list[Finding]:
     around = Context(config_maps=gather([config_map]))  # type: ignore[list-item]
-    return judge_manifest(body, around=around)  # type: ignore[arg-type]
+    return judge_manifest(body, context=around)  # type: ignore[arg-type]
 
 
 def test_every_field_of_an_object_and_its_config_map_may_hold_anything() -> None:

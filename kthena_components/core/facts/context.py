@@ -126,6 +126,8 @@ class Context:
     """Where the object is; empty where it does not say."""
     shape: ModelShape | Unknown | None = None
     """Shape of the model that the object states itself. None: it states none."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of systems that the cluster runs, by the name of the system; newest if left out."""
 
     def find(self, reference: Mapping[str, Any]) -> ConfigMap | Unknown:
         """Find the ConfigMap that a reference names."""

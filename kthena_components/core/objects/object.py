@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import count, mapping, text
+from kthena_components.core.values.read import count, identity, mapping, text
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GroupKind = tuple[str, str]
@@ -29,12 +30,15 @@ _NO_COUNT = Unknown("the number of pods is not a count")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Object:
-    """One object of the stack."""
+    """One object of a cluster, as it would be applied."""
 
-    index: int
-    path: str
-    manifest: Mapping[str, Any]
-    version: object
+    body: Mapping[str, Any]
+    path: str = ""
+    """Where it stands in the caller's input; a prefix of every path."""
+    context: Context = NO_CONTEXT
+    """What is known beside it."""
+    index: int = 0
+    """Its place among the objects that are judged together."""
     group: str
     kind: str
     name: MaybeText | None
@@ -42,20 +46,66 @@ class Object:
     """Empty for what belongs to the whole cluster."""
 
     @property
+    def group_kind(self) -> GroupKind:
+        """Its API group and kind; every version of it counts."""
+        return self.group, self.kind
+
+    @property
+    def version(self) -> object:
+        """Its apiVersion, whatever stands there."""
+        return self.body.get("apiVersion")
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata."""
+        return mapping(self.body.get("metadata"))
+
+    @property
     def spec(self) -> Mapping[str, Any]:
-        """Give the object's spec."""
-        return mapping(self.manifest.get("spec"))
+        """Its spec."""
+        return mapping(self.body.get("spec"))
 
     def at(self, path: str) -> str:
         """Write a place of this object in the caller's coordinates."""
         return join_path(self.path, path)
 
 
+def read_object(
+    body: Mapping[str, Any],
+    path: str = "",
+    context: Context = NO_CONTEXT,
+    *,
+    index: int = 0,
+    cluster_wide: bool = False,
+) -> Object:
+    """Read what identifies an object.
+
+    Args:
+        body: The object as it would be applied.
+        path: Where it stands in the caller's input.
+        context: What is known beside it: ConfigMaps, shapes of models and versions of systems.
+        index: Its place among the objects that are judged together.
+        cluster_wide: Whether objects of its kind belong to no namespace.
+    """
+    group, kind = identity(body)
+    metadata = mapping(body.get("metadata"))
+    return Object(
+        body=body,
+        path=path,
+        context=context,
+        index=index,
+        group=group,
+        kind=kind,
+        name=text(metadata.get("name")),
+        namespace="" if cluster_wide else text(metadata.get("namespace"), "default"),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
     """Equal pods that an object makes."""
 
-    entry: Object
+    owner: Object
     path: str
     """Where their template stands, in the object."""
     count: MaybeInt
@@ -85,7 +135,7 @@ def as_copies(number: MaybeInt | None) -> MaybeInt:
 
 
 def pod_set(
-    entry: Object,
+    owner: Object,
     path: str,
     template: object,
     number: MaybeInt,
@@ -97,7 +147,7 @@ def pod_set(
     fields = mapping(template)
     metadata = mapping(fields.get("metadata"))
     return PodSet(
-        entry=entry,
+        owner=owner,
         path=path,
         count=number,
         labels=mapping(metadata.get("labels")),

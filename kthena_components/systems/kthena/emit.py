@@ -5,16 +5,22 @@ versions the tags v0.1.0 to v0.4.0. Field by field in docs/backends.md.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.model import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
-from kthena_components.systems.kthena.limits import since
+from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kthena.facts import read
+from kthena_components.systems.kthena.limits import names, refuse, since
 from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.resources import SERVICES
 from kthena_components.systems.volcano import emit as volcano
 
 _GROUP, _KIND = MODEL_SERVING
@@ -124,3 +130,19 @@ def _template(template: Template) -> Template:
     spec = template.get("spec") or {}
     filled = {**spec, "containers": spec.get("containers") or []}
     return {**({"metadata": kept} if kept else {}), "spec": filled}
+
+
+def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
+    return [facts for body in bodies if (facts := read(body)) is not None]
+
+
+EMITTER = Emitter(
+    emit=emit,
+    refuse=refuse,
+    names=names,
+    resources=(
+        Resource(api_version=API_VERSION, kind=_KIND, plural="modelservings"),
+        SERVICES,
+    ),
+    read_back=_read_back,
+)

@@ -14,7 +14,6 @@ from kthena_components.core.findings import (
     judged,
     not_checked,
     once_each,
-    rule_name,
 )
 from kthena_components.core.schema.language import SCHEMA, VERSION, judge_shape
 from kthena_components.core.schema.metadata import judge_metadata
@@ -22,20 +21,20 @@ from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_versio
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.systems.kthena.rules_roles import (
-    gang_minimum,
-    generated_name,
-    image,
-    replicas,
-    role_count,
-    role_name,
-    role_names_unique,
-    worker_template,
+    kthena_gang_minimum,
+    kthena_generated_name,
+    kthena_image,
+    kthena_replicas,
+    kthena_role_count,
+    kthena_role_name,
+    kthena_role_names_unique,
+    kthena_worker_template,
 )
 from kthena_components.systems.kthena.rules_rollout import (
-    max_surge,
-    recovery_and_rollout,
-    role_budget,
-    rolling_update,
+    kthena_max_surge,
+    kthena_recovery_and_rollout,
+    kthena_role_budget,
+    kthena_rolling_update,
 )
 from kthena_components.systems.kthena.schema import MODEL_SERVING
 from kthena_components.systems.kthena.view import Serving, read_serving, templates
@@ -54,12 +53,11 @@ def judge_model_serving(
         path: Where the manifest stands in the caller's input; a prefix of every path.
     """
     view = read_serving(manifest, version)
-    named = ((rule, f"the rule kthena-{rule_name(rule)}") for rule in RULES)
-    found = (finding for rule, name in named for finding in judged(rule, view, name=name))
+    found = (finding for rule in RULES for finding in judged(rule, view))
     return [finding.under(path) for finding in once_each(found)]
 
 
-def schema(view: Serving) -> Iterator[Finding]:
+def kthena_schema(view: Serving) -> Iterator[Finding]:
     """Each field has the kind, the words and the range that the CRD of that version gives it.
 
     Lists with keys hold no doubles, and labels and annotations have keys and values that Kubernetes
@@ -75,7 +73,7 @@ def schema(view: Serving) -> Iterator[Finding]:
     yield from judge_metadata(mapping(view.manifest).get("metadata"), SCHEMA)
 
 
-def version(view: Serving) -> Iterator[Finding]:
+def kthena_version(view: Serving) -> Iterator[Finding]:
     """The manifest suits the version of Kthena that is to read it.
 
     0.1 takes the scheduler volcano alone, and crashes on a topology without a gang; before 0.4 the
@@ -118,18 +116,18 @@ def _lost(path: str, seen: str, remedy: str) -> Finding:
 
 
 RULES: tuple[Callable[[Serving], Iterator[Finding]], ...] = (
-    schema,
-    version,
-    generated_name,
-    role_name,
-    image,
-    role_count,
-    role_names_unique,
-    replicas,
-    gang_minimum,
-    worker_template,
-    rolling_update,
-    role_budget,
-    max_surge,
-    recovery_and_rollout,
+    kthena_schema,
+    kthena_version,
+    kthena_generated_name,
+    kthena_role_name,
+    kthena_image,
+    kthena_role_count,
+    kthena_role_names_unique,
+    kthena_replicas,
+    kthena_gang_minimum,
+    kthena_worker_template,
+    kthena_rolling_update,
+    kthena_role_budget,
+    kthena_max_surge,
+    kthena_recovery_and_rollout,
 )

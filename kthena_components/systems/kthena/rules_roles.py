@@ -21,7 +21,7 @@ _CRD_NAME = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
 _MINIMUM = "spec.template.gangPolicy.minRoleReplicas"
 
 
-def generated_name(view: Serving) -> Iterator[Finding]:
+def kthena_generated_name(view: Serving) -> Iterator[Finding]:
     """Every name that Kthena makes is a DNS label of at most 63 characters.
 
     It judges `<name>-<replicas>-<role>-<role replicas>-<worker replicas>`, with the counts and
@@ -67,7 +67,7 @@ def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]
         yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy, rule=rule)
 
 
-def role_name(view: Serving) -> Iterator[Finding]:
+def kthena_role_name(view: Serving) -> Iterator[Finding]:
     """A role's name has at most 12 characters and is a DNS-1035 label (before 0.3: also 405b).
 
     Pass: llama-405b, 10 characters.
@@ -97,7 +97,7 @@ def role_name(view: Serving) -> Iterator[Finding]:
             yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
-def image(view: Serving) -> Iterator[Finding]:
+def kthena_image(view: Serving) -> Iterator[Finding]:
     """An image that is given is not blank and has no space. Init containers are not looked at.
 
     Pass: vllm/vllm-openai:v0.33.0; no image.
@@ -122,7 +122,7 @@ def image(view: Serving) -> Iterator[Finding]:
                 )
 
 
-def role_count(view: Serving) -> Iterator[Finding]:
+def kthena_role_count(view: Serving) -> Iterator[Finding]:
     """A ModelServing has 1 to 4 roles.
 
     Pass: 4 roles.
@@ -142,7 +142,7 @@ def role_count(view: Serving) -> Iterator[Finding]:
         yield Finding(path=path, seen=seen, remedy=f"remove {len(roles) - _ROLES}", rule=rule)
 
 
-def role_names_unique(view: Serving) -> Iterator[Finding]:
+def kthena_role_names_unique(view: Serving) -> Iterator[Finding]:
     """Each role's name occurs once.
 
     Pass: prefill and decode.
@@ -161,7 +161,7 @@ def role_names_unique(view: Serving) -> Iterator[Finding]:
             yield Finding(path=path, seen=seen, remedy="rename one of them", rule=rule)
 
 
-def replicas(view: Serving) -> Iterator[Finding]:
+def kthena_replicas(view: Serving) -> Iterator[Finding]:
     """Counts of groups, of roles and of workers are not negative.
 
     Pass: replicas 0.
@@ -182,7 +182,7 @@ def replicas(view: Serving) -> Iterator[Finding]:
             yield Finding(path=path, seen=seen, remedy="write 0 or more", rule="kthena-replicas")
 
 
-def gang_minimum(view: Serving) -> Iterator[Finding]:
+def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
     """A gang minimum names a role, and is from 0 to that role's replicas.
 
     Before 0.3 the workers of one instance counted as well: replicas + workerReplicas.
@@ -233,7 +233,7 @@ def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> It
         yield Finding(path=path, seen=seen, remedy=f"write at most {max(most, 0)}", rule=rule)
 
 
-def worker_template(view: Serving) -> Iterator[Finding]:
+def kthena_worker_template(view: Serving) -> Iterator[Finding]:
     """Workers need a template. Refused since 0.4; before, no worker came, or a crash.
 
     Pass: workerReplicas 1 and a workerTemplate; workerReplicas 0.

@@ -19,7 +19,7 @@ _CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
 _ROLLING, _BUDGET, _SURGE = "kthena-rolling-update", "kthena-role-budget", "kthena-max-surge"
 
 
-def rolling_update(view: Serving) -> Iterator[Finding]:
+def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
     """A rollout by groups has a budget that is never 0, and a partition that is a count.
 
     Both are counts or percentages; those of maxUnavailable round down, so 50% of 1 is refused.
@@ -69,7 +69,7 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_ROLLING)
 
 
-def role_budget(view: Serving) -> Iterator[Finding]:
+def kthena_role_budget(view: Serving) -> Iterator[Finding]:
     """A role's maxUnavailable needs RoleRollingUpdate, is never 0, and is at most its replicas.
 
     It is a count or a percentage, which rounds down. The field exists since 1.0.
@@ -107,7 +107,7 @@ def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Itera
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_BUDGET)
 
 
-def max_surge(view: Serving) -> Iterator[Finding]:
+def kthena_max_surge(view: Serving) -> Iterator[Finding]:
     """No version of Kthena surges: a rollout takes down before it brings up.
 
     Before 0.3 the API stores maxSurge and the controller never acts on it; since then the API
@@ -144,7 +144,7 @@ def max_surge(view: Serving) -> Iterator[Finding]:
         )
 
 
-def recovery_and_rollout(view: Serving) -> Iterator[Finding]:
+def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
     """Recovery by whole groups does not go with a rollout by roles (refused since 0.4).
 
     Each role that rolls would take its whole group with it. Defaults: RoleRecreate,

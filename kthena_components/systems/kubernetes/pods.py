@@ -11,7 +11,7 @@ _NODES = Unknown("a DaemonSet has as many pods as there are nodes")
 
 def pods_of_pod(entry: Object) -> Iterator[PodSet]:
     """Give the pod itself."""
-    yield pod_set(entry, "", entry.manifest, 1)
+    yield pod_set(entry, "", entry.body, 1)
 
 
 def pods_of_daemons(entry: Object) -> Iterator[PodSet]:

@@ -30,7 +30,7 @@ PRODUCT_LABELS = frozenset(
 def gpus_asked(stack: Stack) -> tuple[int, Unknown | None]:
     """Add up the accelerators of a stack, and say why it may be more, if it may."""
     used, gap = 0, None
-    for number in (*map(gpus_of_pods, stack.pods), *(held.gpus for _, held in stack.held)):
+    for number in (*map(gpus_of_pods, stack.pods), *(held.gpus for _, held in stack.demands)):
         if isinstance(number, int):
             used += number
         else:
@@ -94,7 +94,7 @@ def gpu_type_allowed(stack: Stack, allowed: Iterable[str]) -> Iterator[Finding]:
             yield from _resources(pods, resources)
         if products:
             yield from _products(pods, products)
-    for entry, held in stack.held if resources else ():
+    for entry, held in stack.demands if resources else ():
         for name in sorted(held.resources - set(resources)):
             yield _refused(entry.at("spec"), name, resources)
 
@@ -105,7 +105,7 @@ def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
         for i, item in enumerate(items(pods.spec.get(field))):
             stated = mapping(mapping(item).get("resources"))
             lists = stated.get("limits"), stated.get("requests")
-            path = pods.entry.at(join_path(pods.path, f"{at}[{i}].resources"))
+            path = pods.owner.at(join_path(pods.path, f"{at}[{i}].resources"))
             if gap := first_unknown(item, mapping(item).get("resources"), *lists):
                 yield not_checked(path, gap, "gpu-type-allowed")
             names = {name for one in lists for name, _ in pairs(one) if isinstance(name, str)}
@@ -116,7 +116,7 @@ def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
 
 def _products(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
     for path, value in _product_values(pods):
-        at = pods.entry.at(join_path(pods.path, path))
+        at = pods.owner.at(join_path(pods.path, path))
         if gap := unknown_in(value):
             yield not_checked(at, gap, "gpu-type-allowed")
         elif isinstance(value, str) and value not in allowed:

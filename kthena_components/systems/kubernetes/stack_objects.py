@@ -33,7 +33,7 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
     Source: Kubernetes documentation, Object Names and IDs.
     """
     first: dict[tuple[str, str, str, str], Object] = {}
-    for entry in stack.entries:
+    for entry in stack.objects:
         name, namespace, version = entry.name, entry.namespace, entry.version
         if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
             continue
@@ -63,7 +63,7 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
     Level: advisory. A missing one is told where the objects are all of the cluster's.
     Source: Kubernetes documentation, StatefulSet Basics and Headless Services.
     """
-    services, gap = stack.named(_SERVICE), stack.names_gap(_SERVICE)
+    services, gap = stack.named(_SERVICE), stack.name_unknown(_SERVICE)
     for entry in stack.of(_STATEFUL_SET):
         name, namespace = text(entry.spec.get("serviceName")), entry.namespace
         path, rule = entry.at("spec.serviceName"), "headless-service"
@@ -99,13 +99,13 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     """
     if (
         not stack.complete
-        or stack.held
-        or any(_may_make_pods(entry, stack) for entry in stack.entries)
+        or stack.demands
+        or any(_may_make_pods(entry, stack) for entry in stack.objects)
     ):
         return
     carried: dict[object, _Carried] = {}
     for pods in stack.pods:
-        carried.setdefault(pods.entry.namespace, _Carried()).add(pods)
+        carried.setdefault(pods.owner.namespace, _Carried()).add(pods)
     matched: dict[object, bool | Unknown] = {}
     for entry in stack.of(_SERVICE):
         selector, path = entry.spec.get("selector"), entry.at("spec.selector")
@@ -135,7 +135,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
 def _may_make_pods(entry: Object, stack: Stack) -> bool:
     """Tell whether an object is of a system that is not known here."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
-    return not own and (entry.group, entry.kind) not in stack.makers
+    return not own and (entry.group, entry.kind) not in stack.templated
 
 
 @dataclass(slots=True)

@@ -103,8 +103,8 @@ def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Ref
 def _judge_key(
     pods: PodSet, taken: _Reference, secrets: Mapping[Key, _Secret]
 ) -> Iterator[Finding]:
-    at, name, key = pods.entry.at(join_path(pods.path, taken.path)), taken.name, taken.key
-    if gap := first_unknown(name, key, pods.entry.namespace, taken.optional):
+    at, name, key = pods.owner.at(join_path(pods.path, taken.path)), taken.name, taken.key
+    if gap := first_unknown(name, key, pods.owner.namespace, taken.optional):
         yield not_checked(at, gap, _RULE)
         return
     secret = _find(pods, name, secrets)
@@ -127,14 +127,14 @@ def _judge_key(
 
 
 def _find(pods: PodSet, name: object, secrets: Mapping[Key, _Secret]) -> _Secret | None:
-    known = isinstance(name, str) and isinstance(pods.entry.namespace, str)
-    return secrets.get((str(pods.entry.namespace), str(name))) if known else None
+    known = isinstance(name, str) and isinstance(pods.owner.namespace, str)
+    return secrets.get((str(pods.owner.namespace), str(name))) if known else None
 
 
 def _secret(entry: Object) -> _Secret:
-    lists = [entry.manifest.get(field) for field in ("data", "stringData")]
+    lists = [entry.body.get(field) for field in ("data", "stringData")]
     words = (word for held in lists for word, _ in pairs(held) if isinstance(word, str))
-    kind = entry.manifest.get("type", _OPAQUE)
+    kind = entry.body.get("type", _OPAQUE)
     return _Secret(kind=kind, keys=dict.fromkeys(words), gap=first_unknown(*lists))
 
 
@@ -142,7 +142,7 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
     for at, container in _containers(pods):
         for k, item in enumerate(items(container.get("envFrom"))):
             taken = mapping(mapping(item).get("secretRef"))
-            path = pods.entry.at(join_path(pods.path, f"{at}.envFrom[{k}].secretRef.name"))
+            path = pods.owner.at(join_path(pods.path, f"{at}.envFrom[{k}].secretRef.name"))
             secret = _find(pods, taken.get("name"), secrets)
             if gap := first_unknown(taken.get("name"), secret and secret.gap):
                 yield not_checked(path, gap, _RULE)
@@ -157,7 +157,7 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
 def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     for i, item in enumerate(items(pods.spec.get("imagePullSecrets"))):
         name = mapping(item).get("name")
-        path = pods.entry.at(join_path(pods.path, f"spec.imagePullSecrets[{i}].name"))
+        path = pods.owner.at(join_path(pods.path, f"spec.imagePullSecrets[{i}].name"))
         secret = _find(pods, name, secrets)
         kind = _OPAQUE if secret is None else secret.kind
         if gap := first_unknown(item, name, kind, secret and secret.gap):

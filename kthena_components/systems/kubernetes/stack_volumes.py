@@ -53,7 +53,7 @@ def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
     """
     claims = stack.named(CLAIM)
     for (entry, name), users in _users(stack).items() if claims else ():
-        claim = claims.get((str(users.pods[0].entry.namespace), name))
+        claim = claims.get((str(users.pods[0].owner.namespace), name))
         if claim is not None and entry is not None:
             yield from _judge(claim, users, name)
     yield from _late(stack) if claims else ()
@@ -65,14 +65,14 @@ def _users(stack: Stack) -> dict[tuple[object, str], _Users]:
     for pods in stack.pods:
         for path, name in _claims_of(pods):
             if isinstance(name, str) and not unknown_in(name):
-                whose = (_owner(pods.entry), name)
-                users = found.setdefault(whose, _Users(pods.entry.at(join_path(pods.path, path))))
+                whose = (_owner(pods.owner), name)
+                users = found.setdefault(whose, _Users(pods.owner.at(join_path(pods.path, path))))
                 users.pods.append(pods)
     return found
 
 
 def _owner(entry: Object) -> Key | int:
-    labels = mapping(mapping(entry.manifest.get("metadata")).get("labels"))
+    labels = mapping(mapping(entry.body.get("metadata")).get("labels"))
     group = labels.get(naming.GROUP_NAME)
     known = isinstance(group, str) and isinstance(entry.namespace, str)
     return (str(entry.namespace), str(group)) if known else entry.index
@@ -89,8 +89,8 @@ def _claims_of(pods: PodSet) -> Iterator[tuple[str, Any]]:
 def _late(stack: Stack) -> Iterator[Finding]:
     for pods in stack.pods:
         for path, name in _claims_of(pods):
-            if gap := first_unknown(name, pods.entry.namespace):
-                at = pods.entry.at(join_path(pods.path, path))
+            if gap := first_unknown(name, pods.owner.namespace):
+                at = pods.owner.at(join_path(pods.path, path))
                 yield not_checked(at, gap, "rwx-for-shared-model")
 
 
@@ -98,7 +98,7 @@ def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
     rule, stated = "rwx-for-shared-model", claim.spec.get("accessModes")
     modes = [mode for mode in items(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])
-    if gap := unknown_in(claim.manifest.get("spec")) or unknown_inside(stated):
+    if gap := unknown_in(claim.body.get("spec")) or unknown_inside(stated):
         yield not_checked(users.path, gap, rule)
         return
     narrow = next((mode for mode in (_ONE_POD, _ONE_NODE) if mode in modes), None)

@@ -21,7 +21,7 @@ DISAGGREGATED: GroupKind = (DISAGGREGATED_GROUP, "DisaggregatedSet")
 
 def pods_of_groups(entry: Object) -> Iterator[PodSet]:
     """Give the leaders and the workers of each set of groups."""
-    for group in read_sets(entry.manifest).groups:
+    for group in read_sets(entry.body).groups:
         size = as_copies(group.size)
         rest = size if isinstance(size, Unknown) else max(size - 1, 0)
         leader = "leaderTemplate" if group.template.get("leaderTemplate") else "workerTemplate"

@@ -12,6 +12,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.plan.manifest import PATCH_FORCE, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.model import TopologySpec
 from kthena_components.core.values.quantity import render_quantity
 from kthena_components.core.values.read import as_count, as_list, as_map
@@ -94,3 +95,10 @@ def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
     return GangFacts(
         path=at, min_member=as_count(spec.get("minMember"), "minMember", 0), minima=minima
     )
+
+
+POD_GROUPS = Resource(api_version=SCHEDULING, kind="PodGroup", plural="podgroups")
+QUEUES = Resource(api_version=SCHEDULING, kind="Queue", plural="queues", wide=True)
+HYPER_NODES = Resource(
+    api_version="topology.volcano.sh/v1alpha1", kind="HyperNode", plural="hypernodes", wide=True
+)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, SpecError, join_path
-from kthena_components.core.objects.kinds import QUEUE
-from kthena_components.core.objects.stack import read_stack
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.objects.stack import Stack
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
@@ -62,7 +62,9 @@ def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
     paths = [f"queues[{index}]" for index in range(len(queues))]
     found = [_ours(finding, path) for body, path in zip(bodies, paths, strict=True)
              for finding in judge_volcano_object(body, path)]  # fmt: skip
-    stack = read_stack(bodies, paths, cluster_wide={QUEUE})
+    stack = Stack()
+    for index, (body, path) in enumerate(zip(bodies, paths, strict=True)):
+        stack.add(read_object(body, path, index=index, cluster_wide=True))
     together = (*queue_cycle(stack), *queue_within_parent(stack))
     found += [_ours(finding, finding.path.partition(".")[0]) for finding in together]
     return [finding for finding in found if finding.level is Level.MANDATORY]

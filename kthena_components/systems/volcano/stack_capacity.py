@@ -71,7 +71,7 @@ def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
 def _tree(stack: Stack) -> dict[str, HyperNodeSpec] | Unknown:
     found: dict[str, HyperNodeSpec] = {}
     for entry in stack.of(HYPER_NODE):
-        node, _ = read_hyper_node(entry.manifest)
+        node, _ = read_hyper_node(entry.body)
         if node is None:
             return Unknown("a HyperNode of this stack is not known yet or has no tier")
         found.setdefault(node.name, node)
@@ -87,7 +87,7 @@ def _nodes(stack: Stack) -> dict[str, Amounts]:
 
 
 def _amounts(entry: Object) -> dict[str, Decimal]:
-    status = mapping(entry.manifest.get("status"))
+    status = mapping(entry.body.get("status"))
     stated = status.get("allocatable") or status.get("capacity")
     read = ((key, parse_quantity(value)) for key, value in pairs(stated))
     return {str(key): amount for key, amount in read if amount is not None}

@@ -40,7 +40,7 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
             yield not_checked(entry.at(path), name, "queue-exists")
             continue
         queue = queues.get(("", str(name)))
-        state = mapping(queue.manifest.get("status")).get("state") if queue else None
+        state = mapping(queue.body.get("status")).get("state") if queue else None
         missing = Unknown(f"the queue {display(name)} is not in this stack")
         if gap := unknown_in(state) if queue else missing:
             yield not_checked(entry.at(path), gap, "queue-exists")
@@ -60,7 +60,7 @@ def _queues_named(stack: Stack) -> Iterator[tuple[Object, str, MaybeText | None]
         for entry in stack.of(kind):
             yield entry, "spec.queue", text(entry.spec.get("queue"))
     for entry in stack.of(MODEL_SERVING):
-        metadata = mapping(entry.manifest.get("metadata"))
+        metadata = mapping(entry.body.get("metadata"))
         name = text(mapping(metadata.get("annotations")).get(naming.QUEUE_NAME))
         yield entry, f"metadata.annotations.{naming.QUEUE_NAME}", name
     for entry in stack.of(QUEUE):

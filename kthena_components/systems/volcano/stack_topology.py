@@ -58,7 +58,7 @@ def _read(stack: Stack) -> _Tree:
     owners, nodes, gap = list[Object](), list[HyperNodeSpec](), None
     seen: set[str] = set()
     for entry in stack.of(HYPER_NODE):
-        node, _ = read_hyper_node(entry.manifest)
+        node, _ = read_hyper_node(entry.body)
         if node is None or is_unresolved(node.name) or is_unresolved(node.tier_name):
             gap = Unknown("a HyperNode of this stack is not known yet or has no tier")
         elif node.name not in seen:  # which of two counts, nobody knows: object-twice tells
@@ -137,7 +137,7 @@ def topology_tier_exists(stack: Stack) -> Iterator[Finding]:
     tiers = _tiers(_read(stack))
     for kind in (POD_GROUP, JOB, MODEL_SERVING):
         for entry in stack.of(kind):
-            for topology in topologies(entry.manifest):
+            for topology in topologies(entry.body):
                 if topology.mode != "soft":
                     found = _judge(topology, tiers)
                     yield from (f.under(entry.path) for f in found)

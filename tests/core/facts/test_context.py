@@ -46,7 +46,7 @@ def deployment(model: str = "own", on: str = "", pods: str = "") -> Json:
 
 
 def heads(body: Json, around: Context = AROUND) -> str:
-    found = judge_manifest(body, around=around)
+    found = judge_manifest(body, context=around)
     return "; ".join(f.seen for f in found if f.rule == "tp-divides-heads")
 
 
@@ -98,14 +98,14 @@ def test_an_object_is_not_changed_and_says_the_same() -> None:
         placed = place(body, AROUND)
         assert body == before
         assert read_manifest(placed) == read_manifest(body)
-        assert judge_manifest(body, around=AROUND) == judge_manifest(body)
+        assert judge_manifest(body, context=AROUND) == judge_manifest(body)
 
 
 @pytest.mark.property
 @given(st.sampled_from(GOOD), st.data())
 def test_any_damage_is_judged_with_surroundings(body: Json, data: st.DataObject) -> None:
     broken = data.draw(damaged(body))
-    assert judge_manifest(broken, around=AROUND) == judge_manifest(broken)
+    assert judge_manifest(broken, context=AROUND) == judge_manifest(broken)
 
 
 def test_a_key_of_the_surroundings_cannot_be_forged() -> None:

@@ -7,11 +7,12 @@ import yaml
 
 from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.plan.rights import EXTRAS, NEEDED, WRITE, rights, roles
+from kthena_components.core.plan.rights import WRITE, roles
+from kthena_components.systems import EMITTERS, extras, resources_of
 from tests.support.specs import ENGINE_RAY, PREFILL_DECODE, changed
 
 
-@pytest.mark.parametrize("backend", NEEDED)
+@pytest.mark.parametrize("backend", EMITTERS)
 @pytest.mark.parametrize("args", [ENGINE_RAY, PREFILL_DECODE], ids=["engine", "roles"])
 def test_a_deployer_may_write_exactly_the_kinds_that_are_emitted(
     backend: str, args: dict[str, Any]
@@ -22,17 +23,17 @@ def test_a_deployer_may_write_exactly_the_kinds_that_are_emitted(
         (body["apiVersion"].rpartition("/")[0], f"{body['kind'].lower()}s")
         for body in (manifest.body for manifest in compile_serving(args).manifests)
     }
-    written = {(r.group, r.resource) for r in rights([backend]) if r.verbs == WRITE}
+    written = {(r.group, r.plural) for r in resources_of([backend]) if r.verbs == WRITE}
     assert written == emitted
 
 
 def test_nothing_is_granted_as_a_whole() -> None:
-    granted = [right.rule() for right in rights(NEEDED, EXTRAS)]
+    granted = [right.rule() for right in resources_of(EMITTERS, extras())]
     assert "*" not in str(granted)
 
 
 def test_what_belongs_to_no_namespace_stays_in_a_cluster_role() -> None:
-    written = roles(rights(["kthena"], ["queues", "secrets"]), "serving")
+    written = roles(resources_of(["kthena"], ["queues", "secrets"]), "serving")
     assert [(role["kind"], role["metadata"].get("namespace")) for role in written] == [
         ("ClusterRole", None), ("Role", "serving"),
     ]  # fmt: skip
@@ -44,7 +45,7 @@ def test_the_command_prints_roles_that_kubectl_takes(capsys: pytest.CaptureFixtu
     assert main(["rights", "--backend", "native", "--namespace", "serving"]) == 0
     (role,) = yaml.safe_load_all(capsys.readouterr().out)
     assert role["kind"] == "Role"
-    assert role["rules"] == [right.rule() for right in rights(["native"])]
+    assert role["rules"] == [right.rule() for right in resources_of(["native"])]
 
 
 def test_a_namespace_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

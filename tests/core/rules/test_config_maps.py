@@ -18,7 +18,7 @@ RULE = config_map_key_exists.__name__.replace("_", "-")
 
 def told(body: dict[str, Any], **data: str) -> list[str]:
     around = Context(config_maps=gather([{**CONFIG_MAP, "data": data}]))
-    found = [f for f in judge_manifest(body, around=around) if f.rule == RULE]
+    found = [f for f in judge_manifest(body, context=around) if f.rule == RULE]
     assert {finding.level for finding in found} <= {Level.ADVISORY}
     return [f"{finding.path}: {finding.seen}" for finding in found]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.core.findings import Finding, Level
+from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kthena.rules import RULES, judge_model_serving
@@ -240,7 +240,7 @@ def test_every_rule_is_documented_with_its_source() -> None:
 
 
 def test_every_rule_has_a_name_of_its_own() -> None:
-    names = [f"kthena-{rule.__name__.replace('_', '-')}" for rule in RULES]
+    names = list(map(rule_name, RULES))
     assert len(set(names)) == len(RULES)
     broken = changed(FULL, ("spec", "template", "roles", "1", "name"), "prefill")
     told = {f.rule for version in KTHENA_VERSIONS for f in judge_model_serving(broken, version)}

@@ -12,6 +12,7 @@ from kthena_components.core.plan.build import build_plan
 from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.systems.native import emit as native
+from kthena_components.systems.native.limits import refuse
 from tests.support.specs import ENGINE_RAY, NATIVE_8B, TEMPLATES_PLAIN, Args, changed
 from tests.support.strategies import law
 
@@ -73,4 +74,4 @@ def test_roles_are_refused_exactly_when_two_objects_would_have_one_name(
     )
     plan = build_plan(parse_spec(ModelServingSpec, args))
     keys = [manifest.key for manifest in native.emit(plan)]
-    assert bool(list(native.refuse(plan))) is (len(set(keys)) < len(keys))
+    assert bool(list(refuse(plan))) is (len(set(keys)) < len(keys))

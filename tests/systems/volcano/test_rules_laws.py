@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
 from kthena_components.judge.manifest import judge_manifest
-from kthena_components.judge.stack_rules import COMPARED, compare_objects
+from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.systems import INDEX
 from kthena_components.systems.volcano.rules import RULES, judge_volcano_object
 from tests.judge.stack_samples import STACK
 from tests.support.specs import ALL, Args, changed
@@ -38,7 +39,7 @@ KINDS = (
     ("", "Pod"),
     ("", "Secret"),
     ("", "Service"),
-    *sorted(COMPARED),
+    *sorted(INDEX),
 )
 ASKED: Args = {"budget": 8, "gpu_types": ["amd.com/gpu", "H100"]}
 OWN_QUEUE = changed(QUEUE, {"spec": {"weight": 2}})

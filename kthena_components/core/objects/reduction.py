@@ -1,4 +1,4 @@
-"""What the rules for a whole stack read of an object, and nothing else.
+"""What the rules over a stack read of an object, and nothing else.
 
 Many objects are held until all are known. Their command lines, probes and the values of Secrets
 are not among what is compared, so they are left out. Places keep their numbers: what is left out
@@ -9,12 +9,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.objects.object import GroupKind
-from kthena_components.core.values.read import identity, mapping
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.judge.objects import MAKERS
-from kthena_components.judge.scaling import INFERENCE_SERVICE
-from kthena_components.systems.kubernetes.stack_secrets import SECRET
 
 _LONGEST = 256
 """Characters of a label or an annotation that is kept. None that is sound is longer."""
@@ -28,66 +24,41 @@ _POD = frozenset(
 )
 _CONTAINER = frozenset({"name", "resources", "restartPolicy", "env", "envFrom"})
 _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
-_SERVICE = frozenset({"type", "selector", "clusterIP"})
 
 
-def reduced(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a small copy of an object, by which the rules for a whole stack say the same."""
-    kind = identity(manifest)
-    metadata = manifest.get("metadata")
+def reduced(
+    body: Mapping[str, Any], content: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Give a small copy of an object, by which the rules over a stack find the same.
+
+    Args:
+        body: The object.
+        content: Gives what is kept beside its identity: one of the functions below, or of a system.
+    """
+    metadata = body.get("metadata")
     if isinstance(metadata, Mapping):
         metadata = {key: _short(metadata[key]) for key in metadata if key in _METADATA}
     kept = {
-        "apiVersion": _kept(manifest.get("apiVersion")),
-        "kind": _kept(manifest.get("kind")),
+        "apiVersion": _kept(body.get("apiVersion")),
+        "kind": _kept(body.get("kind")),
         "metadata": metadata,
     }
-    return kept | _CONTENT.get(kind, _identity_only if kind[0] == "" else _spec)(manifest)
+    return {**kept, **content(body)}
 
 
-def _identity_only(_: Mapping[str, Any]) -> dict[str, Any]:
+def kept_name(_: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep nothing beside what identifies an object."""
     return {}
 
 
-def _spec(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {"spec": _kept(manifest.get("spec"))}
+def kept_spec(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep the whole spec."""
+    return {"spec": _kept(body.get("spec"))}
 
 
-def _pod(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {"spec": _pruned(manifest.get("spec"))}
-
-
-def _service(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {"spec": _only(manifest.get("spec"), _SERVICE)}
-
-
-def _secret(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {"type": manifest["type"]} if "type" in manifest else {}
-    for field in ("data", "stringData"):
-        held = manifest.get(field)
-        kept[field] = dict.fromkeys(held) if isinstance(held, Mapping) else held
-    return kept
-
-
-def _status(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    words = frozenset({"state", "allocatable", "capacity"})
-    return {**_spec(manifest), "status": _only(manifest.get("status"), words)}
-
-
-def _inference(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    worker = mapping(mapping(manifest.get("spec")).get("predictor")).get("workerSpec")
-    return {"spec": {"predictor": {"workerSpec": {}}} if worker is not None else {}}
-
-
-_CONTENT: dict[GroupKind, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **dict.fromkeys(MAKERS, _pod),
-    ("", "Service"): _service,
-    ("", "Node"): _status,
-    ("", "PersistentVolumeClaim"): _spec,
-    ("scheduling.volcano.sh", "Queue"): _status,
-    SECRET: _secret,
-    INFERENCE_SERVICE: _inference,
-}
+def kept_pods(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep the spec, and of each pod template in it what the rules compare."""
+    return {"spec": _pruned(body.get("spec"))}
 
 
 def _pruned(value: Any) -> Any:
@@ -104,7 +75,7 @@ def _field(key: object, value: Any) -> Any:
         case "containers" | "initContainers" if isinstance(value, list):
             return [_container(item) for item in value]
         case "volumes" if isinstance(value, list):
-            return _trimmed([_kept(_only(item, _VOLUME)) or None for item in value])
+            return _trimmed([_kept(only(item, _VOLUME)) or None for item in value])
         case "labels" | "annotations":
             return _short(value)
         case "status" | "managedFields" | "volumeClaimTemplates":
@@ -134,7 +105,8 @@ def _trimmed(listed: list[Any]) -> list[Any]:
     return listed
 
 
-def _only(value: Any, words: frozenset[str]) -> Any:
+def only(value: Any, words: frozenset[str]) -> Any:
+    """Keep some fields of a map."""
     if not isinstance(value, Mapping):
         return value
     return {key: _kept(value[key]) for key in value if key in words}
