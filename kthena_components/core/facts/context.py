@@ -146,6 +146,17 @@ NO_CONTEXT = Context()
 """Nothing is known."""
 
 
+def in_object(context: Context, body: Mapping[str, Any]) -> Context:
+    """Give the context of one object: its namespace, and the shape of its model if it states one.
+
+    Nothing is added where nothing would be looked up.
+    """
+    shape = stated_shape(body.get("metadata"))
+    if shape is None and not context.config_maps and not context.shapes:
+        return context
+    return replace(context, namespace=namespace_of(body), shape=shape)
+
+
 def place(body: Mapping[str, Any], around: Context = NO_CONTEXT) -> Mapping[str, Any]:
     """Give an object what is known around it.
 

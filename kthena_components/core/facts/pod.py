@@ -15,7 +15,7 @@ from kthena_components.core.facts.container import (
     read_volumes,
     written_for_role,
 )
-from kthena_components.core.facts.context import around_of, stated_shape
+from kthena_components.core.facts.context import NO_CONTEXT, Context, around_of, stated_shape
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
 from kthena_components.core.findings import join_path
@@ -102,6 +102,7 @@ def read_pod(
     path: str,
     env: Mapping[str, str] | None = None,
     *,
+    context: Context = NO_CONTEXT,
     gpus_path: str | None = None,
     command_path: str | None = None,
     role_path: str | None = None,
@@ -112,11 +113,12 @@ def read_pod(
         template: metadata and spec, as a Deployment's `spec.template` holds them.
         path: where the template stands, in the caller's coordinates.
         env: variables that will be injected into every container.
+        context: what is known beside the object that holds the template.
         gpus_path: what to call the place of the GPU count instead.
         command_path: what to call the place of the command line instead.
         role_path: where the role stands whose engine the package wrote this template for.
     """
-    pod = read_pods(template, path, env)[0]
+    pod = read_pods(template, path, env, context)[0]
     if role_path is not None:
         own = pod.own and written_for_role(pod.own, role_path, engine=True)
         others = (written_for_role(c, role_path, engine=False) for c in pod.others)
@@ -129,16 +131,22 @@ def read_pod(
     )
 
 
-def read_pods(template: object, path: str, env: Mapping[str, str] | None = None) -> list[PodFacts]:
+def read_pods(
+    template: object,
+    path: str,
+    env: Mapping[str, str] | None = None,
+    context: Context = NO_CONTEXT,
+) -> list[PodFacts]:
     """Read a pod template, once for each engine in it, and once when it starts none."""
     spec = as_map(template).get("spec")
     items, at = as_map(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_unresolved, (template, spec, items, *as_list(items)))):
         return [_hidden(at)]
     spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
-    pod = PodVolumes(read_volumes(spec), around_of(spec))
+    context = around_of(spec) if context is NO_CONTEXT else context
+    pod = PodVolumes(read_volumes(spec), context)
     found = [
-        _shaped(_container(as_map(c), spec, pod, f"{at}[{i}]", env or {}), spec, stated)
+        _shaped(_container(as_map(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
         for i, c in enumerate(as_list(items))
     ]
     starts = [c for c in found if c.command and (c.command.engine or c.gap)]
@@ -207,14 +215,11 @@ def _container(
     )
 
 
-def _shaped(
-    pod: PodFacts, spec: Mapping[str, Any], stated: ModelShape | Unknown | None
-) -> PodFacts:
+def _shaped(pod: PodFacts, context: Context, stated: ModelShape | Unknown | None) -> PodFacts:
     """Add the shape of the model: the pod's own word, the object's, or the caller's by name."""
-    around, model = around_of(spec), pod.command and pod.command.model
-    shape = stated or around.shape
+    model, shape = pod.command and pod.command.model, stated or context.shape
     if shape is None and isinstance(model, str):
-        shape = around.shapes.get(model.casefold())
+        shape = context.shapes.get(model.casefold())
     return pod if shape is None else replace(pod, shape=shape)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts, read_pods
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.values.read import as_count, as_list, as_map
@@ -21,9 +22,11 @@ _LONGEST_SIZE = 6
 """Digits of a GROUP_SIZE that is looked at."""
 
 
-def read_template(template: object, path: str, name: str, spec: object) -> list[EngineFacts]:
+def read_template(
+    template: object, path: str, name: str, spec: object, context: Context = NO_CONTEXT
+) -> list[EngineFacts]:
     """Read the engines of a pod template, of which something makes as many pods as spec says."""
-    pods = filter(is_serving, pods_of_template(template, path))
+    pods = filter(is_serving, pods_of_template(template, path, context))
     size = group_size(as_map(template))
     made = as_map(spec)
     return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
@@ -33,12 +36,12 @@ def _labels(template: object) -> Mapping[str, Any]:
     return as_map(as_map(as_map(template).get("metadata")).get("labels"))
 
 
-def pods_of_template(template: object, path: str) -> list[PodFacts]:
+def pods_of_template(template: object, path: str, context: Context = NO_CONTEXT) -> list[PodFacts]:
     """Read a pod template of a workload, where the API server fills requests from limits.
 
     Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
     """
-    return [fill_requests(pod) for pod in read_pods(template, path)]
+    return [fill_requests(pod) for pod in read_pods(template, path, context=context)]
 
 
 def fill_requests(pod: PodFacts) -> PodFacts:

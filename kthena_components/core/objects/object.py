@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.read import count, identity, mapping, text
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
@@ -92,7 +92,7 @@ def read_object(
     return Object(
         body=body,
         path=path,
-        context=context,
+        context=in_object(context, body),
         index=index,
         group=group,
         kind=kind,

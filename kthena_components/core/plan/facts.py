@@ -1,5 +1,7 @@
 """The facts of a plan, in the coordinates of who wrote it."""
 
+from typing import Any
+
 from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
@@ -26,7 +28,7 @@ def facts_from_plan(plan: ServingPlan) -> ServingFacts:
 def _engine_of(role: RolePlan) -> EngineFacts:
     env = {naming.GROUP_SIZE: str(role.pods)}
     prefix = f"{role.path}." if role.path else ""
-    overrides = {}
+    overrides: dict[str, Any] = {}
     if role.engine:
         overrides = {
             "gpus_path": f"{prefix}resources.gpus_per_pod",
