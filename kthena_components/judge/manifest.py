@@ -159,11 +159,11 @@ def _schema(kind: Kind[Any], found: Object) -> list[Finding]:
 
 def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand | None:
     """Count the accelerators of pods whose templates do not stand in an object."""
-    if kind.pods is not None or kind.kept is None:
+    if kind.kept is None:
         return None
     if kind.demand is not None:
         return kind.demand(view)
-    return None if facts is None else gpu_demand(facts)
+    return None if facts is None or kind.pods is not None else gpu_demand(facts)
 
 
 def _waived(findings: list[Finding], body: Body, path: str, today: date | None) -> list[Finding]:
@@ -189,7 +189,7 @@ def judged_elsewhere(body: Body) -> frozenset[str]:
 def read_demand(body: Body) -> GpuDemand | None:
     """Count the accelerators of an object whose pods do not stand in it as templates."""
     kind = find_kind(identity(body))
-    if kind is None or kind.facts is None or kind.pods is not None:
+    if kind is None or (kind.demand is None and (kind.facts is None or kind.pods is not None)):
         return None
     view = kind.view(found := read_object(body))
     return _demand(kind, view, _facts(kind, found, view))

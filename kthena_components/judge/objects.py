@@ -39,8 +39,7 @@ def read_objects(
         )
         view = kind.view(found) if kind is not None else None
         pods = kind.pods(view) if kind is not None and kind.pods is not None else None
-        demand = None if pods is not None else (demands or {}).get(index)
-        stack.add(found, view, pods=pods, demand=demand)
+        stack.add(found, view, pods=pods, demand=(demands or {}).get(index))
     return stack
 
 

@@ -84,7 +84,8 @@ class Kind(Generic[V]):
     pods: Callable[[V], Iterator[PodSet]] | None = None
     """The pods whose templates stand in the object. None: they are counted from the facts."""
     demand: Callable[[V], GpuDemand | None] | None = None
-    """GPUs of pods whose templates do not stand in it. None: they are counted from the facts."""
+    """GPUs of pods whose templates do not stand in it, beside those of `pods`. None: without
+    `pods` they are counted from the facts."""
     rules: tuple[Rule[V], ...] = ()
     """Rules of the system's own, with findings in the coordinates of the object."""
     change_rules: tuple[ChangeRule, ...] = ()
