@@ -6,7 +6,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from datetime import date
 from typing import Any
 
-from kthena_components.core.facts.context import Context, gather, place
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import READING_ALL, Finding, judged
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.judge.manifest import (
@@ -59,8 +59,7 @@ def judge_stack(
 
 def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
     """Judge engines of several objects."""
-    known = {name: place(body, context) for name, body in bodies.items()}
-    for facts in read_group(known.values(), list(known)):
+    for facts in read_group(bodies.values(), list(bodies), context):
         yield from run_checks(facts)
 
 

@@ -32,7 +32,8 @@ def read_template(
     return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
 
 
-def _labels(template: object) -> Mapping[str, Any]:
+def labels_of(template: object) -> Mapping[str, Any]:
+    """Give the labels of a pod template."""
     return as_map(as_map(as_map(template).get("metadata")).get("labels"))
 
 
@@ -66,7 +67,7 @@ def _engine(
     path: str,
     spec: Mapping[str, Any],
 ) -> EngineFacts:
-    joins = _joins(pod.command, _labels(template))
+    joins = _joins(pod.command, labels_of(template))
     pods = ELSEWHERE if joins else pods_of(size, pod.command)
     return EngineFacts(
         path=path,

@@ -4,61 +4,51 @@ These may be ours or anyone's. One object shows one pod template; how many pods 
 read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
-from kthena_components.core.facts.workload import NO_SCHEDULER, _labels, read_template
-from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import as_map, group_kind, is_name, name_of
+from kthena_components.core.facts.workload import NO_SCHEDULER, labels_of, read_template
+from kthena_components.core.objects.object import Object
+from kthena_components.core.values.read import as_map, inside, is_name, name_of
 from kthena_components.core.values.unknown import is_unresolved
 
-TEMPLATED = {
-    "apps": {"Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"},
-    "batch": {"Job", "CronJob"},
-}
 
-KINDS = frozenset(
-    {("", "Pod"), *((group, kind) for group in TEMPLATED for kind in TEMPLATED[group])}
-)
+def facts_of_pod(found: Object) -> ServingFacts:
+    """Read the facts of a Pod, which is its own template."""
+    return _facts(found, found.body, found.path, {})
 
 
-def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
-    """Read the facts of one workload; None for anything else."""
-    group, kind = group_kind(body)
-    spec = body.get("spec")
-    template: object = body
-    at = path
-    if kind == "CronJob":
-        spec, path = _job_of(spec, path)
-    if kind in TEMPLATED.get(group, ()):
-        template = spec if is_unresolved(spec) else as_map(spec).get("template")
-        at = join_path(path, "spec.template")
-    elif (group, kind) != ("", "Pod"):
-        return None
-    name, role = name_of(body), _labels(template).get(naming.ROLE)
-    engines = read_template(template, at, role if is_name(role) else name, spec)
+def facts_of_copies(found: Object) -> ServingFacts:
+    """Read the facts of what says how many copies of its template it wants."""
+    spec = found.body.get("spec")
+    return _facts(found, inside(spec, "template"), found.at("spec.template"), spec)
+
+
+def facts_of_cron_job(found: Object) -> ServingFacts:
+    """Read the facts of the Jobs that a CronJob makes."""
+    spec = inside(inside(found.body.get("spec"), "jobTemplate"), "spec")
+    at = found.at("spec.jobTemplate")
+    facts = _facts(found, inside(spec, "template"), f"{at}.spec.template", spec)
+    return replace(facts, path=at)
+
+
+def _facts(found: Object, template: object, at: str, spec: object) -> ServingFacts:
+    name, role = name_of(found.body), labels_of(template).get(naming.ROLE)
+    engines = read_template(template, at, role if is_name(role) else name, spec, found.context)
     scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
     return ServingFacts(
-        path=path,
+        path=found.path,
         name=name,
         engines=tuple(engines),
         gang_expected=NO_SCHEDULER if is_unresolved(scheduler) else scheduler == "volcano",
-        names=_names(body, kind, path, ours=role is not None),
+        names=_names(found, ours=role is not None),
     )
 
 
-def _job_of(spec: object, path: str) -> tuple[object, str]:
-    """Give the spec of the Jobs that a CronJob makes, and what stands before it."""
-    template = spec if is_unresolved(spec) else as_map(spec).get("jobTemplate")
-    inner = template if is_unresolved(template) else as_map(template).get("spec")
-    return inner, join_path(path, "spec.jobTemplate")
-
-
-def _names(body: Mapping[str, Any], kind: str, path: str, *, ours: bool) -> tuple[NameFacts, ...]:
-    name = as_map(body.get("metadata")).get("name")
-    if kind != "StatefulSet" or not isinstance(name, str):
+def _names(found: Object, *, ours: bool) -> tuple[NameFacts, ...]:
+    name = found.metadata.get("name")
+    if found.kind != "StatefulSet" or not isinstance(name, str):
         return ()
-    at, limit = join_path(path, "metadata.name"), naming.STATEFUL_SET_NAME
+    at, limit = found.at("metadata.name"), naming.STATEFUL_SET_NAME
     return (NameFacts(path=at, name=name, limit=limit, what="StatefulSet", made=ours),)

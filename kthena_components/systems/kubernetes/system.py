@@ -7,8 +7,12 @@ from kthena_components.core import naming
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.reduction import kept_pods, kept_spec, only
 from kthena_components.core.values.read import count, mapping
-from kthena_components.systems.contract import Body, Kind, Restart, Rollout, System, legacy
-from kthena_components.systems.kubernetes.facts import read
+from kthena_components.systems.contract import Body, Kind, Restart, Rollout, System
+from kthena_components.systems.kubernetes.facts import (
+    facts_of_copies,
+    facts_of_cron_job,
+    facts_of_pod,
+)
 from kthena_components.systems.kubernetes.pods import (
     pods_of_copies,
     pods_of_cron_job,
@@ -28,16 +32,27 @@ from kthena_components.systems.kubernetes.stack_volumes import rwx_for_shared_mo
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
 _QUARTER = "25%"
+_IMMUTABLE = {"restarts": "the template of a Job is immutable"}
 
 
-def _workload(group: str, name: str, **known: Any) -> Kind[Object]:
-    fields: dict[str, Any] = {"templates": ("spec.template",), "kept": kept_pods} | known
-    return legacy((group, name), read, **fields)
+def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
+    """Give a kind with one pod template."""
+    usual: dict[str, Any] = {
+        "facts": facts_of_copies,
+        "pods": pods_of_copies,
+        "templates": ("spec.template",),
+        "kept": kept_pods,
+    }
+    return Kind(group=group, name=name, view=_as_it_is, **(usual | known))
 
 
-def _beside(group: str, name: str, **known: Any) -> Kind[Object]:
+def _beside(name: str, group: str = "", **known: Any) -> Kind[Object]:
     """Give a kind that is not judged by itself."""
-    return legacy((group, name), None, **({"kept": None} | known))
+    return Kind(group=group, name=name, view=_as_it_is, **({"kept": None} | known))
+
+
+def _as_it_is(found: Object) -> Object:
+    return found
 
 
 def rollouts(found: Object) -> Iterator[Rollout]:
@@ -86,37 +101,40 @@ SYSTEM = System(
     name="kubernetes",
     title="any serving",
     kinds=(
-        _workload("", "Pod", templates=("",), pods=pods_of_pod),
-        _workload("apps", "Deployment", pods=pods_of_copies, rollouts=rollouts, restarts=_A_FEW),
         _workload(
-            "apps",
-            "StatefulSet",
-            pods=pods_of_copies,
-            restarts=_ONE_BY_ONE,
-            keeps_number=keeps_number,
+            "Pod",
+            "",
+            facts=facts_of_pod,
+            pods=pods_of_pod,
+            templates=("",),
+            without={"restarts": "a Pod is replaced and not restarted"},
         ),
-        _workload("apps", "ReplicaSet", pods=pods_of_copies),
-        _workload("apps", "DaemonSet", pods=pods_of_daemons, restarts=_A_FEW),
-        _workload("batch", "Job", pods=pods_of_job),
+        _workload("Deployment", rollouts=rollouts, restarts=_A_FEW),
+        _workload("StatefulSet", restarts=_ONE_BY_ONE, keeps_number=keeps_number),
+        _workload("ReplicaSet", without={"restarts": "pods that run keep their template"}),
+        _workload("DaemonSet", pods=pods_of_daemons, restarts=_A_FEW),
+        _workload("Job", "batch", pods=pods_of_job, without=_IMMUTABLE),
         _workload(
-            "batch",
             "CronJob",
+            "batch",
+            facts=facts_of_cron_job,
             pods=pods_of_cron_job,
             templates=("spec.jobTemplate.spec.template",),
+            without={"restarts": "Jobs that run keep their template"},
         ),
-        _beside("", "Service", kept=_kept_service),
-        _beside("", "Secret", kept=_kept_secret),
-        _beside("", "PersistentVolumeClaim", kept=kept_spec),
-        _beside("", "Node", kept=_kept_node, cluster_wide=True),
-        _beside("autoscaling", "HorizontalPodAutoscaler", kept=kept_spec),
-        _beside("keda.sh", "ScaledObject", kept=kept_spec),
-        _beside("", "Namespace", cluster_wide=True),
-        _beside("", "PersistentVolume", cluster_wide=True),
-        _beside("apiextensions.k8s.io", "CustomResourceDefinition", cluster_wide=True),
-        _beside("rbac.authorization.k8s.io", "ClusterRole", cluster_wide=True),
-        _beside("rbac.authorization.k8s.io", "ClusterRoleBinding", cluster_wide=True),
-        _beside("scheduling.k8s.io", "PriorityClass", cluster_wide=True),
-        _beside("storage.k8s.io", "StorageClass", cluster_wide=True),
+        _beside("Service", kept=_kept_service),
+        _beside("Secret", kept=_kept_secret),
+        _beside("PersistentVolumeClaim", kept=kept_spec),
+        _beside("Node", kept=_kept_node, cluster_wide=True),
+        _beside("HorizontalPodAutoscaler", "autoscaling", kept=kept_spec),
+        _beside("ScaledObject", "keda.sh", kept=kept_spec),
+        _beside("Namespace", cluster_wide=True),
+        _beside("PersistentVolume", cluster_wide=True),
+        _beside("CustomResourceDefinition", "apiextensions.k8s.io", cluster_wide=True),
+        _beside("ClusterRole", "rbac.authorization.k8s.io", cluster_wide=True),
+        _beside("ClusterRoleBinding", "rbac.authorization.k8s.io", cluster_wide=True),
+        _beside("PriorityClass", "scheduling.k8s.io", cluster_wide=True),
+        _beside("StorageClass", "storage.k8s.io", cluster_wide=True),
     ),
     stack_rules=(
         object_twice,

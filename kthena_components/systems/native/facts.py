@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import group_size, pods_of_template
@@ -36,7 +37,9 @@ class GroupMember:
     gang: GangFacts | None = None
 
 
-def read_part(body: Mapping[str, Any], path: str = "") -> GroupMember | None:
+def read_part(
+    body: Mapping[str, Any], path: str = "", context: Context = NO_CONTEXT
+) -> GroupMember | None:
     """Read a StatefulSet or a PodGroup of a ServingGroup; None for anything else."""
     group = _group_of(body)
     if group is None:
@@ -48,7 +51,7 @@ def read_part(body: Mapping[str, Any], path: str = "") -> GroupMember | None:
     instance = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
     spec, at = as_map(body.get("spec")), join_path(path, "spec.template")
     template = as_map(spec.get("template"))
-    pod = pods_of_template(template, at)[0]
+    pod = pods_of_template(template, at, in_object(context, body))[0]
     if naming.WORKER in as_map(as_map(spec.get("selector")).get("matchLabels")):
         number = as_count(spec.get("replicas"), "replicas", 1)
         return replace(part, instance=instance, workers=(number, pod))
@@ -125,15 +128,19 @@ def join_parts(parts: Iterable[GroupMember]) -> list[ServingFacts]:
 
 
 def read_group(
-    bodies: Iterable[Mapping[str, Any]], paths: Sequence[str] = ()
+    bodies: Iterable[Mapping[str, Any]],
+    paths: Sequence[str] = (),
+    context: Context = NO_CONTEXT,
 ) -> list[ServingFacts]:
     """Give one ServingFacts for each ServingGroup.
 
     Args:
         bodies: objects of one cluster.
         paths: where each of them stands, in the caller's coordinates; none if left out.
+        context: what is known beside them.
     """
-    read = (read_part(as_map(b), p) for b, p in zip_longest(bodies, paths, fillvalue=""))
+    found = zip_longest(bodies, paths, fillvalue="")
+    read = (read_part(as_map(body), path, context) for body, path in found)
     return join_parts(part for part in read if part is not None)
 
 
