@@ -79,8 +79,9 @@ goldens: venv ## Write the golden files anew
 	@$(RUN) -m tests.support.goldens --update
 
 .PHONY: policies-docs
-policies-docs: venv ## Write docs/policies.md anew from the rules' docstrings
+policies-docs: venv ## Write docs/policies.md and docs/kinds.md anew, from rules and systems
 	@$(RUN) -m kthena_components.cli.docs > docs/policies.md
+	@$(RUN) -m kthena_components.cli.kinds_page > docs/kinds.md
 
 .PHONY: engine-tables
 engine-tables: venv ## Read the engines' new releases into their tables of options, and write docs/engines.md

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
+from kthena_components import systems
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, Level, SpecError, nearest
 from kthena_components.core.plan.build import (
@@ -33,7 +34,6 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
 from kthena_components.judge.waivers import listed, unwaivable, waive
-from kthena_components.systems import EMITTERS, find_emitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def _compile(
     today: date | None,
 ) -> Compiled:
     name = getattr(spec, "backend", "native")
-    backend = find_emitter(name)
+    backend = systems.find_emitter(name)
     if backend is None:
         findings.append(_no_backend(name))
     plan = None if BLOCKING.intersection(f.rule for f in findings) else build()
@@ -150,7 +150,7 @@ def judge(plan: ServingPlan, names: tuple[NameFacts, ...] = ()) -> list[Finding]
 
 
 def _no_backend(name: str) -> Finding:
-    close, known = nearest(name, EMITTERS), f"known: {', '.join(sorted(EMITTERS))}"
+    close, known = nearest(name, systems.EMITTERS), f"known: {', '.join(sorted(systems.EMITTERS))}"
     return Finding(
         path="backend",
         seen=f"there is no backend '{name}'",

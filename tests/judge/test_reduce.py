@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,17 +13,14 @@ from kthena_components.judge.manifest import reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import INDEX
 from tests.judge.stack_samples import ENV, STACK
-from tests.rules.cases import HERE
+from tests.rules.cases import documents
 from tests.support.specs import Args, changed
 from tests.support.strategies import damaged, json_trees
 from tests.systems.volcano.samples import JOB, secret_env
 
-BASES = {
-    name: list(yaml.safe_load_all((HERE / "bases" / f"{name}.yaml").read_text()))
-    for name in ("shared", "racks")
-}
+BASES = {name: documents(name) for name in ("shared", "racks")}
 OBJECTS = [*STACK.values(), JOB, *BASES["shared"], *BASES["racks"]]
-SERVING: Args = yaml.safe_load((HERE / "bases" / "kthena.yaml").read_text())
+SERVING: Args = documents("kthena")[0]
 
 
 def said(bodies: list[Any]) -> list[str]:

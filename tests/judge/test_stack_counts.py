@@ -1,21 +1,19 @@
 """How many pods and accelerators each kind adds to a stack."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kthena_components.judge.manifest import read_demand
 from kthena_components.judge.stack_rules import compare_objects
+from tests.rules.cases import documents
 from tests.support.specs import Args, changed
 
-BASES = Path(__file__).parents[1] / "rules" / "bases"
 LATE = "\ue0007\ue001"
 POD: Args = {
     "spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
 }
-SERVING: Args = yaml.safe_load((BASES / "kthena.yaml").read_text())
+SERVING: Args = documents("kthena")[0]
 INFER: Args = {**SERVING, "apiVersion": "workload.matrixinfer.ai/v1alpha1", "kind": "ModelInfer"}
 LWS: Args = {
     "apiVersion": "leaderworkerset.x-k8s.io/v1",

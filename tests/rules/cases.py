@@ -18,7 +18,7 @@ from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
 from tests.support.specs import REMOVED, changed
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 TODAY = date(2026, 6, 30)
 """The day by which waivers are judged."""
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
@@ -91,9 +91,28 @@ def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
 
 
 @cache
+def bases() -> dict[str, Path]:
+    """Find the files of bases by name: beside the cases of the system that has the kind."""
+    return _by_name("bases")
+
+
+@cache
+def case_files() -> dict[str, Path]:
+    """Find the files of cases by the name of the rule: in the folder that mirrors its module."""
+    return _by_name("cases")
+
+
+def _by_name(folder: str) -> dict[str, Path]:
+    found = sorted(TESTS.glob(f"**/{folder}/*.yaml"))
+    named = {path.stem: path for path in found}
+    assert len(named) == len(found), f"two files of {folder} have one name"
+    return named
+
+
+@cache
 def documents(name: str) -> list[dict[str, Any]]:
     """Read the documents of a base."""
-    return list(yaml.load_all((HERE / "bases" / f"{name}.yaml").read_text(), _Loader))
+    return list(yaml.load_all(bases()[name].read_text(), _Loader))
 
 
 def judge_update(base: str, before: dict[str, Any], changes: dict[str, Any]) -> list[Finding]:
@@ -104,8 +123,8 @@ def judge_update(base: str, before: dict[str, Any], changes: dict[str, Any]) -> 
 
 def read_cases(rule: str) -> Iterator[Case]:
     """Read the cases of a rule; none where it has no file."""
-    path = HERE / "cases" / f"{rule}.yaml"
-    if not path.exists():
+    path = case_files().get(rule)
+    if path is None:
         return
     stated = yaml.load(path.read_text(), _Loader)  # noqa: S506 - safe, with two more tags
     of_all = {name: stated.pop(name) for name in _OF_ALL if name in stated}

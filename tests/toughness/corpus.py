@@ -12,6 +12,7 @@ import yaml
 
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.manifest import has_rules
+from tests.rules.cases import bases as bases_by_name
 from tests.rules.cases import documents
 
 TESTS = Path(__file__).parents[1]
@@ -47,9 +48,9 @@ Place = tuple[str | int, ...]
 def bases() -> dict[str, dict[str, Any]]:
     """Give the manifests that are right, by name: one of each system and kind."""
     found = {
-        f"{path.stem}-{number}": body
-        for path in sorted((TESTS / "rules" / "bases").glob("*.yaml"))
-        for number, body in enumerate(documents(path.stem))
+        f"{name}-{number}": body
+        for name in sorted(bases_by_name())
+        for number, body in enumerate(documents(name))
     }
     return {name: body for name, body in found.items() if has_rules(body)}
 

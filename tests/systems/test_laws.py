@@ -1,0 +1,148 @@
+"""Laws over the index: what every system states of its kinds holds, and is all there is."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kthena_components
+from kthena_components.cli import kinds_page
+from kthena_components.core.findings import RULE_FAULT, Level
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.values.read import identity
+from kthena_components.judge.manifest import judge_manifest, read_demand, read_manifest
+from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.update import judge_change
+from kthena_components.systems import (
+    EMITTERS,
+    INDEX,
+    SYSTEMS,
+    all_systems,
+    find_emitter,
+    find_kind,
+    find_system,
+)
+from kthena_components.systems.contract import Kind
+from tests.rules.cases import bases, documents
+from tests.support.strategies import damaged, json_trees
+
+PACKAGE = Path(kthena_components.__file__).parent
+KINDS = [kind for system in all_systems() for kind in system.kinds]
+JUDGED = [kind for kind in KINDS if kind.is_judged]
+BASES = {
+    identity(body): body
+    for name in bases()
+    for body in documents(name)
+    if len(documents(name)) == 1 and "apiVersion" in body
+}
+"""One manifest of each kind that is right."""
+PLANNED = ("volcano.sh", "k8s.io")
+"""API groups that may stand in core: those whose words a plan speaks, and Kubernetes' own."""
+
+
+def name_of(kind: Kind[Any]) -> str:
+    return f"{kind.group}/{kind.name}"
+
+
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=name_of)
+each_judged = pytest.mark.parametrize("kind", JUDGED, ids=name_of)
+
+
+def test_the_index_is_the_union_of_the_kinds() -> None:
+    assert {k.group_kind: s.name for s in all_systems() for k in s.kinds} == dict(INDEX)
+    assert len(KINDS) == len(INDEX)
+
+
+def test_every_package_is_a_system_and_has_its_own_name() -> None:
+    packages = {path.parent.name for path in (PACKAGE / "systems").glob("*/__init__.py")}
+    assert packages == set(SYSTEMS)
+    assert [find_system(name).name for name in SYSTEMS] == list(SYSTEMS)
+
+
+def test_the_systems_that_emit_are_those_of_the_index() -> None:
+    assert {s.name for s in all_systems() if s.emitter is not None} == set(EMITTERS)
+    assert all(find_emitter(name) is find_system(name).emitter for name in EMITTERS)
+
+
+@each_judged
+def test_every_kind_has_a_manifest_that_is_right(kind: Kind[Any]) -> None:
+    findings = judge_manifest(BASES[kind.group_kind])
+    assert [str(finding) for finding in findings if finding.level is Level.MANDATORY] == []
+
+
+@each_judged
+def test_what_is_left_out_has_a_reason(kind: Kind[Any]) -> None:
+    """A kind that serves makes pods: they are counted, have templates, and restart on updates."""
+    if kind.facts is None:
+        return
+    stated = {"pods": kind.pods, "templates": kind.templates, "restarts": kind.restarts}
+    missing = {field for field, value in stated.items() if not value}
+    assert missing - set(kind.without) == set()
+
+
+@each_kind
+def test_a_reason_is_given_for_what_is_left_out_alone(kind: Kind[Any]) -> None:
+    fields = {field for field in kind.without if hasattr(kind, field)}
+    assert [field for field in fields if getattr(kind, field)] == []
+    assert all(reason.strip() for reason in kind.without.values())
+
+
+@pytest.mark.property
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+@each_kind
+def test_nothing_raises(kind: Kind[Any], data: st.DataObject) -> None:
+    fields = {"metadata": json_trees(), "spec": json_trees(), "inference": json_trees()}
+    body: dict[str, Any] = data.draw(st.fixed_dictionaries(fields))
+    good = BASES.get(kind.group_kind)
+    if good is not None and data.draw(st.booleans()):
+        body = data.draw(damaged(good))
+    body = {**body, "apiVersion": f"{kind.group}/v1" if kind.group else "v1", "kind": kind.name}
+    kind.view(read_object(body))
+    read_manifest(body)
+    read_demand(body)
+    findings = [*judge_manifest(body), *compare_objects([body, body], budget=8, gpu_types=["H100"])]
+    findings += judge_change(body, good or body)
+    assert [str(finding) for finding in findings if finding.rule == RULE_FAULT] == []
+
+
+@each_kind
+def test_objects_of_a_kind_are_told_from_others(kind: Kind[Any]) -> None:
+    """A kind that is only alike, of another group, is nobody's."""
+    assert find_kind(kind.group_kind) is kind
+    assert find_kind((f"not.{kind.group}", kind.name)) is None
+
+
+def test_no_text_of_core_holds_a_foreign_api_group() -> None:
+    foreign = {group for group, _ in INDEX if "." in group and not group.endswith(PLANNED)}
+    assert {"ray.io", "kaito.sh", "serving.kserve.io"} <= foreign
+    found = {
+        f"{path.relative_to(PACKAGE)}: {group}"
+        for path in (PACKAGE / "core").rglob("*.py")
+        for group in foreign
+        if group in code_of(path)
+    }
+    assert found == set()
+
+
+def code_of(path: Path) -> str:
+    """Give the texts of a module that are no documentation."""
+    tree = ast.parse(path.read_text())
+    documentation = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    texts = (
+        n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in documentation
+    )
+    return json.dumps([str(node.value) for node in texts])
+
+
+def test_the_page_of_kinds_is_current() -> None:
+    """`make policies-docs` writes it."""
+    assert (PACKAGE.parent / "docs" / "kinds.md").read_text() == kinds_page.render()

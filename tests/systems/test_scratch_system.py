@@ -1,0 +1,226 @@
+"""A system that nobody has seen: one folder, one row of the index, and everything else follows.
+
+AIBrix's RayClusterFleet stands for it: several RayClusters of one template.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kthena_components.systems as index
+from kthena_components.cli import docs, kinds_page
+from kthena_components.cluster.requirements import requirements_of_backends
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import SpecError
+from kthena_components.judge import catalogue, vocabulary
+from kthena_components.judge.manifest import (
+    has_rules,
+    judge_manifest,
+    read_demand,
+    read_manifest,
+    reduce_object,
+)
+from kthena_components.judge.stack_rules import compare_objects
+from tests.support.specs import ENGINE_RAY, changed
+
+KIND = ("orchestration.aibrix.ai", "RayClusterFleet")
+FILES = {
+    "__init__": '"""AIBrix."""\n',
+    "view": """
+from collections.abc import Iterator
+from dataclasses import dataclass
+from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.values.read import inside
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    object: Object
+    template: object
+
+def read_fleet(found: Object) -> Fleet:
+    return Fleet(object=found, template=inside(found.body.get("spec"), "template"))
+
+def pods(view: Fleet) -> Iterator[PodSet]:
+    number = copies_in(view.object.spec.get("replicas"), 1)
+    yield pod_set(view.object, "spec.template", view.template, number)
+""",
+    "facts": """
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.facts.workload import read_template
+from kthena_components.core.values.read import name_of
+
+def facts(view):
+    found, name = view.object, name_of(view.object.body)
+    at, spec = found.at("spec.template"), found.spec
+    engines = read_template(view.template, at, name, spec, found.context)
+    return ServingFacts(path=found.path, name=name, engines=tuple(engines))
+""",
+    "rules": '''
+from kthena_components.core.findings import Finding
+
+def fleet_has_name(view):
+    """A fleet has a name of at most 8 characters.
+
+    Pass: the name chat, 4 characters.
+    Fail: the name conversation, 12 characters.
+    Source: nobody.
+    """
+    if len(str(view.object.name)) > 8:
+        yield Finding(
+            path="metadata.name", seen="is long", remedy="cut it", rule="fleet-has-name"
+        )
+''',
+    "emit": """
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.rights import Resource
+from kthena_components.systems.contract import Emitter
+
+def emit(plan):
+    body = {
+        "apiVersion": "orchestration.aibrix.ai/v1alpha1",
+        "kind": "RayClusterFleet",
+        "metadata": {"name": plan.name},
+        "spec": {"replicas": plan.groups, "template": {"spec": {}}},
+    }
+    return (Manifest(body=body),)
+
+EMITTER = Emitter(
+    emit=emit,
+    refuse=lambda plan: iter(()),
+    names=lambda plan: iter(()),
+    resources=(
+        Resource(
+            api_version="orchestration.aibrix.ai/v1alpha1",
+            kind="RayClusterFleet",
+            plural="rayclusterfleets",
+        ),
+    ),
+    read_back=lambda bodies: [],
+)
+""",
+    "system": """
+from kthena_components.systems.aibrix.emit import EMITTER
+from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.systems.aibrix.facts import facts
+from kthena_components.systems.aibrix.rules import fleet_has_name
+from kthena_components.systems.aibrix.view import pods, read_fleet
+from kthena_components.systems.contract import Kind, Restart, System
+
+SYSTEM = System(
+    name="aibrix",
+    title="AIBrix",
+    kinds=(
+        Kind(
+            group="orchestration.aibrix.ai",
+            name="RayClusterFleet",
+            view=read_fleet,
+            facts=facts,
+            pods=pods,
+            rules=(fleet_has_name,),
+            templates=("spec.template",),
+            kept=kept_pods,
+            restarts=Restart(paths=r"spec\\.template", how="cluster after cluster restarts"),
+        ),
+    ),
+    emitter=EMITTER,
+)
+""",
+}
+ENGINE = {
+    "name": "engine",
+    "image": "vllm/vllm-openai:v0.33.0",
+    "command": ["vllm", "serve", "meta-llama/Llama-3.3-70B-Instruct", "-tp", "8"],
+    "resources": {"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 8}},
+    "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's shared memory
+}
+SHM = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+FLEET: dict[str, Any] = {
+    "apiVersion": "orchestration.aibrix.ai/v1alpha1",
+    "kind": "RayClusterFleet",
+    "metadata": {"name": "chat"},
+    "spec": {"replicas": 3, "template": {"spec": {"containers": [ENGINE], "volumes": SHM}}},
+}
+CACHES = (
+    index.find_kind,
+    index.find_emitter,
+    catalogue.all_rules,
+    catalogue.rule_names,
+    catalogue.stack_rule_names,
+    vocabulary.public_keys,
+)
+
+
+@pytest.fixture(autouse=True)
+def _aibrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Write the system's folder, and its row of the index."""
+    (tmp_path / "aibrix").mkdir()
+    for name, text in FILES.items():
+        (tmp_path / "aibrix" / f"{name}.py").write_text(text)
+    monkeypatch.setattr(index, "__path__", [*index.__path__, str(tmp_path)])
+    monkeypatch.setattr(index, "INDEX", {**index.INDEX, KIND: "aibrix"})
+    monkeypatch.setattr(index, "SYSTEMS", (*index.SYSTEMS, "aibrix"))
+    importlib.invalidate_caches()
+    for cache in CACHES:
+        cache.cache_clear()
+    yield
+    for cache in CACHES:
+        cache.cache_clear()
+    for module in [name for name in sys.modules if ".aibrix" in name]:
+        del sys.modules[module]
+
+
+def names(findings: Any) -> set[str]:
+    return {finding.rule for finding in findings}
+
+
+def test_it_is_judged_by_the_rules_of_all_and_by_its_own() -> None:
+    assert has_rules(FLEET)
+    assert read_manifest(FLEET) is not None
+    assert names(judge_manifest(FLEET)) == set()
+    wrong = changed(
+        FLEET,
+        {
+            "metadata.name": "conversation",
+            "spec.template.spec.containers[0].command[4]": "16",
+            "spec.template.spec.containers[0].env": [{"name": "A", "value": 8}],
+        },
+    )
+    found = names(judge_manifest(wrong))
+    assert {"fleet-has-name", "world-size-equals-gpus", "pod-schema"} <= found
+
+
+def test_its_pods_are_counted_and_compared() -> None:
+    assert read_demand(FLEET) is None, "its pods stand in it"
+    kept = reduce_object(FLEET)
+    found = compare_objects([kept], budget=16, gpu_types=["amd.com/gpu"], complete=False)
+    (budget,) = [str(finding) for finding in found if finding.rule == "gpu-budget"]
+    assert "24" in budget
+    assert "gpu-type-allowed" in names(found)
+
+
+def test_it_is_listed_and_documented() -> None:
+    assert "fleet-has-name" in catalogue.rule_names()
+    page = docs.render()
+    assert "## AIBrix" in page
+    assert "### fleet-has-name" in page
+    assert (
+        "| RayClusterFleet | orchestration.aibrix.ai | ✓ | 1 | ✓ | ✓ | ✓ |" in kinds_page.render()
+    )
+
+
+def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend is emit.py with its EMITTER, and its name in the index."""
+    monkeypatch.setattr(index, "EMITTERS", (*index.EMITTERS, "aibrix"))
+    index.find_emitter.cache_clear()
+    serving = changed(ENGINE_RAY, {"backend": "aibrix"})
+    (fleet,) = compile_serving(serving).manifests
+    assert judge_manifest(fleet.body) == []
+    assert [made.plural for made in index.resources_of(["aibrix"])] == ["rayclusterfleets"]
+    (right, *_) = requirements_of_backends("serving", ["aibrix"]).rights
+    assert (right.group, right.resource) == (KIND[0], "rayclusterfleets")
+    with pytest.raises(SpecError, match="known: aibrix, kthena, native"):
+        compile_serving(changed(serving, {"backend": "spark"}))
