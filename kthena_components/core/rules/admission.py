@@ -3,7 +3,6 @@
 A value that is not known yet gives one finding that says so, and never more.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
@@ -14,7 +13,6 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 
-_PERCENT = re.compile(r"[0-9]{1,9}%")
 _SUBDOMAIN = 253
 _LISTED = 20
 """Names that a message lists at most."""
@@ -96,19 +94,6 @@ def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str) -> Ite
         seen = f"is {display(value)}, but must be one of {', '.join(allowed)}"
         remedy = suggest(value[:100], allowed) if isinstance(value, str) else f"write {allowed[0]}"
         yield from refuse(path, seen, remedy, rule)
-
-
-def budget(value: object, replicas: int, default: int, *, up: bool) -> int | None:
-    """Give a count or a share of replicas as a count; None for whatever is neither."""
-    if value is None:
-        return default
-    if isinstance(value, str):
-        if _PERCENT.fullmatch(value) is None:
-            return None
-        share = int(value[:-1]) * replicas
-        return -(-share // 100) if up else share // 100
-    number = whole(value)
-    return number if isinstance(number, int) else None
 
 
 def cycle_in(edges: Mapping[str, Iterable[str]]) -> list[str]:

@@ -10,13 +10,13 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
 from kthena_components.core.rules.admission import (
     at_least,
-    budget,
     cycle_in,
     dns_label,
     joined,
     refuse,
     unique,
 )
+from kthena_components.core.values.budget import scaled as budget
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
