@@ -222,5 +222,5 @@ def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [made.plural for made in index.resources_of(["aibrix"])] == ["rayclusterfleets"]
     (right, *_) = requirements_of_backends("serving", ["aibrix"]).rights
     assert (right.group, right.resource) == (KIND[0], "rayclusterfleets")
-    with pytest.raises(SpecError, match="known: aibrix, kthena, native"):
+    with pytest.raises(SpecError, match="Known: aibrix, kthena, native"):
         compile_serving(changed(serving, {"backend": "spark"}))
