@@ -4,7 +4,6 @@ A node counts for the pods that it takes, by what it offers. Affinities between 
 at.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,12 +29,11 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.spec.model import TopologyMode, TopologySpec
 from kthena_components.core.templates.template import Template
+from kthena_components.core.topology.capacity import Amounts, least_of, slots
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import as_map
 from kthena_components.core.values.unknown import Unknown
-
-Amounts = Mapping[str, Decimal]
 
 
 def judge_gpus(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
@@ -143,14 +141,14 @@ def gangs(plan: ServingPlan) -> Iterator[Gang]:
     everything = [pod for role in plan.roles if role.gang_replicas for pod in _templates(role)]
     yield Gang(
         title=f"{plan.namespace}/{plan.name}: a group", pods=plan.min_member,
-        least=_least(everything), topology=plan.group_topology, copies=plan.groups,
-        specs=_tolerant(everything),
+        least=least_of([*map(requests_of, everything)]), topology=plan.group_topology,
+        copies=plan.groups, specs=_tolerant(everything),
     )  # fmt: skip
     for role in plan.roles if plan.role_topology else ():
         pods = _templates(role)
         yield Gang(
             title=f"{plan.namespace}/{plan.name}: an engine of {role.name}", pods=role.pods,
-            least=_least(pods), topology=plan.role_topology,
+            least=least_of([*map(requests_of, pods)]), topology=plan.role_topology,
             copies=plan.groups * role.gang_replicas, specs=_tolerant(pods),
         )  # fmt: skip
 
@@ -164,12 +162,6 @@ def _tolerant(templates: Sequence[Template]) -> tuple[Body, ...]:
         tolerating_devices(as_map(template.get("spec")), requests_of(template))
         for template in templates
     )
-
-
-def _least(templates: Sequence[Template]) -> Amounts:
-    pods = [requests_of(template) for template in templates]
-    shared = set(pods[0]).intersection(*pods[1:]) if pods else set()
-    return {key: min(one[key] for one in pods) for key in shared}
 
 
 def judge_room(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
@@ -273,13 +265,6 @@ def cap_of(domains: Sequence[Domain], topology: TopologySpec) -> int | None:
 
 def _slots_in(domain: Domain, room: Mapping[str, Amounts], least: Amounts) -> int:
     return sum(slots(room[node], least) for node in domain.nodes if node in room)
-
-
-def slots(room: Amounts, least: Amounts) -> int:
-    """Say how many pods fit into what a node has left."""
-    fits = [room.get(key, Decimal(0)) / amount for key, amount in least.items() if amount]
-    fits.append(room.get("pods", Decimal(110)))
-    return max(0, math.floor(min(fits)))
 
 
 def _asks(gang: Gang) -> str:
