@@ -13,31 +13,31 @@ if TYPE_CHECKING:
 
 _EXITS = """exit status:
   0  nothing failed
-  1  something failed: an update would be refused, or its pods would never run
-  2  wrong use, or the cluster cannot be read
+  1  a check failed: an update would fail, or its pods would never run
+  2  wrong usage, or the cluster cannot be read
 
-Each line begins with ok, warn, fail, or unknown for what could not be told."""
+Each line begins with ok, warn, fail, or unknown where the result could not be determined."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "doctor",
-        help="say whether a cluster has what servings need, before anything is applied",
-        description="Look at a cluster, without changing it: Volcano, Kthena, their versions, "
+        help="check whether a cluster has what servings need, before anything is applied",
+        description="Check a cluster, without changing it: Volcano, Kthena, their versions, "
         "whether they run, the scheduler's plugins, queues, HyperNodes, GPUs and your rights.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--stack", metavar="STACK", help="ask for what this stack of the project here needs"
+        "--stack", metavar="STACK", help="check what this stack of the project here needs"
     )
     add_cluster(parser)
     parser.add_argument(
         "--allow-exec",
         action="store_true",
-        help="let the kubeconfig that the stack file names run its program for credentials, and "
-        "send the file that it names; one that you name yourself may do so anyway",
+        help="let the kubeconfig that the stack file names run its login program, and send the "
+        "token file that it names; a kubeconfig that you name yourself may always do so",
     )
     parser.set_defaults(run=lambda asked: run(asked, parser))
 

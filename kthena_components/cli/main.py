@@ -42,8 +42,8 @@ FORMATS: dict[str, Callable[[Write], Report]] = {
 _EXITS = """exit status:
   0  nothing mandatory was found
   1  at least one mandatory finding
-  2  wrong use, something could not be read, or a rule failed (rule-fault); the rest is checked
-     all the same, and 2 is given even where there are mandatory findings"""
+  2  wrong usage, something could not be read, or a rule failed (rule-fault); everything else is
+     still checked, and 2 is given even where there are mandatory findings"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,9 +68,9 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     commands = parser.add_subparsers(dest="command", required=True)
     checking = commands.add_parser(
         "check",
-        help="judge manifests in files, without a cluster",
-        description="Judge Kubernetes manifests: whether the ranks that an engine starts are the "
-        "GPUs that its pods request, and whether the cluster would take the object.",
+        help="check manifests in files, without a cluster",
+        description="Check Kubernetes manifests: whether an engine starts as many ranks as its "
+        "pods request GPUs, and whether the cluster would accept the object.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -84,14 +84,14 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     checking.add_argument(
         "--level",
         metavar="dev|staging|prod|FILE",
-        help="how much each rule weighs; FILE is JSON that maps a rule, or * for all others, to "
-        "mandatory, advisory or disabled, or the config of the policy pack",
+        help="the level of each rule; FILE is JSON that maps a rule, or * for all others, to "
+        "mandatory, advisory or disabled, or it is the config of the policy pack",
     )
     checking.add_argument(
         "--kthena-version",
         metavar="VERSION",
-        help=f"the Kthena that ModelServings are judged by, such as 0.4; default: what FILE says, "
-        f"or {NEWEST}",
+        help=f"the Kthena release to check ModelServings against, such as 0.4; default: the one "
+        f"in FILE, or {NEWEST}",
     )
     _together(checking)
     checking.add_argument(
@@ -99,8 +99,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         metavar="MODEL=PATH",
         action="append",
         default=[],
-        help="shape of a model that is not in the table of models: its config.json, or the folder "
-        "that holds it; may be given several times",
+        help="the config.json of a model that is not in the table of models, or the folder that "
+        "holds it; may be given several times",
     )
     _about_rules(checking)
     for add in (add_review, add_doctor, add_status, add_rights):
@@ -118,21 +118,21 @@ def _together(checking: argparse.ArgumentParser) -> None:
     checking.add_argument(
         "--whole",
         action="store_true",
-        help="these are all objects of one cluster: what is missing here is missing there, and an "
-        "object that is in two files is there twice",
+        help="the paths hold all objects of one cluster: missing objects are reported, and an "
+        "object that is in two files counts twice",
     )
     checking.add_argument(
         "--gpu-budget",
         metavar="N",
         type=_number,
-        help="how many accelerators all pods together may ask for",
+        help="how many accelerators all pods together may request",
     )
     checking.add_argument(
         "--gpu-types",
         metavar="NAME,NAME",
         default="",
         help="resources (nvidia.com/gpu) and products (NVIDIA-H100-80GB-HBM3) of accelerators that "
-        "pods may ask for",
+        "pods may request",
     )
 
 

@@ -25,10 +25,10 @@ CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
 _EXITS = """exit status:
   0  nothing mandatory was found
   1  at least one mandatory finding
-  2  wrong use, or a preview that could not be read, failed for another reason or came to no end;
-     the comment is written all the same
-  3  with --base: nothing mandatory, but the branch changes what judges it, what its previews run
-     or where they go, and a person has not approved that"""
+  2  wrong usage, or a preview that could not be read, failed for another reason or did not finish;
+     the comment is still written
+  3  with --base: nothing mandatory, but the branch changes what checks it (such as policies,
+     levels or workflows), what its previews run or where they go, and nobody has approved that"""
 _WEIGHTS = {
     Level.MANDATORY: Weight.MANDATORY,
     Level.ADVISORY: Weight.ADVISORY,
@@ -40,8 +40,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "review",
-        help="write the comment on a pull request from previews of Pulumi",
-        description="Write, as Markdown, what a change would do to each stack: shapes before and "
+        help="write the comment on a pull request from Pulumi previews",
+        description="Write, as Markdown, what a change would do to each stack: sizes before and "
         "after, GPUs, what restarts or is replaced, and every finding.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,12 +50,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "previews",
         metavar="STACK=FILE",
         nargs="*",
-        help="a stack, and what `pulumi preview` wrote with --event-log FILE; a FILE that "
-        "--json wrote will do, but holds no findings of policies",
+        help="a stack, and what `pulumi preview` wrote with --event-log FILE; the output of "
+        "--json also works, but has no findings of policies",
     )
     parser.add_argument("--level", metavar="dev|staging|prod|FILE", help="as for check")
     parser.add_argument(
-        "--note", metavar="TEXT", action="append", default=[], help="a line more in the comment"
+        "--note", metavar="TEXT", action="append", default=[], help="a line to add to the comment"
     )
     _about_a_branch(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))
@@ -66,8 +66,8 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         metavar="COMMIT",
-        help="preview the stacks that the branch in --tree changes since this commit, judged by "
-        "the policies, levels and waivers of the commit",
+        help="preview the stacks that the branch in --tree changes since this commit, with the "
+        "policies, levels and waivers of the commit",
     )
     parser.add_argument(
         "--tree", metavar="FOLDER", type=Path, default=Path(), help="the branch; default: here"
@@ -78,18 +78,18 @@ def _about_a_branch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-preview",
         action="store_true",
-        help="only say what of the branch needs a person: nothing of the branch is run",
+        help="only report which changes a person must approve; run no code of the branch",
     )
     parser.add_argument(
         "--approved",
         action="store_true",
-        help="a person has approved that the branch changes its judge: what it weakens is advice, "
-        "and its waivers count",
+        help="a person has approved that the branch changes what checks it: findings about weaker "
+        "checks are advisory, and its waivers count",
     )
     parser.add_argument(
         "--allow-exec",
         action="store_true",
-        help="preview stacks, too, whose kubeconfig is the branch's own and runs a program",
+        help="also preview stacks whose kubeconfig comes from the branch and runs a program",
     )
 
 

@@ -16,10 +16,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "rights",
-        help="print the role that whoever deploys needs",
-        description="Print, as YAML for kubectl apply, the least that whoever runs Pulumi must be "
-        "allowed to do: a ClusterRole, or with --namespace a Role and, for what belongs to no "
-        "namespace, a ClusterRole. Bind it to your user.",
+        help="print the RBAC role that a deployer needs",
+        description="Print, as YAML for kubectl apply, the minimal rights of the user that runs "
+        "Pulumi: a ClusterRole, or with --namespace a Role and, for cluster-scoped resources, a "
+        "ClusterRole. Bind them to your user.",
     )
     parser.add_argument(
         "--backend", choices=[*EMITTERS, "all"], default="all", help="of the servings; default: all"

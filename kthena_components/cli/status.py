@@ -11,7 +11,7 @@ CLEAN, FOUND = 0, 1
 _EXITS = """exit status:
   0  everything runs
   1  something does not run, or there is no serving
-  2  wrong use, or the cluster cannot be read"""
+  2  wrong usage, or the cluster cannot be read"""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,8 +20,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "status",
         help="show where the pods of servings run in a cluster, and why others do not",
         description="Show each pod of each serving, of both backends: its node and rack, the "
-        "lowest tier of HyperNodes that holds its whole group, and what the scheduler says of "
-        "those that wait. Nothing is changed.",
+        "lowest tier of HyperNodes that holds its whole group, and what the scheduler reports "
+        "about pods that wait. Nothing is changed.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
