@@ -1,16 +1,18 @@
 """One try of the differential validation: an object, and what both sides say of it."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from conformance import breaks, damage, servings, volcano
 from kthena_components.cluster.client import Cluster, ClusterError
-from kthena_components.core.findings import Finding, Level
-from kthena_components.systems.kthena.rules import judge_model_serving
-from kthena_components.systems.volcano.rules import judge_volcano_object
+from kthena_components.core.findings import Finding, Level, rule_name
+from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
+from kthena_components.core.objects.object import GroupKind
+from kthena_components.judge.manifest import judge_manifest
+from kthena_components.systems import find_kind
 
 Body = dict[str, Any]
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -33,7 +35,15 @@ class Kind:
     changes: tuple[Callable[[random.Random, Body], None], ...]
     anywhere: tuple[Callable[[random.Random, Body], None], ...]
     """Damage that knows nothing of rules."""
-    judge: Callable[[Mapping[str, Any]], list[Finding]]
+    of: GroupKind
+    """By what its rules are found."""
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """Name the rules of its admission: a ModelServing's topologies are Volcano's affair."""
+        known = find_kind(self.of)
+        named = frozenset(map(rule_name, known.rules if known else ()))
+        return named if self.of != MODEL_SERVING else frozenset(filter(_is_kthenas, named))
 
     @property
     def least(self) -> int:
@@ -54,6 +64,10 @@ class Kind:
         return body
 
 
+def _is_kthenas(rule: str) -> bool:
+    return rule.startswith("kthena-")
+
+
 _SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -63,7 +77,7 @@ KINDS: tuple[Kind, ...] = (
         draw=servings.serving,
         changes=servings.CHANGES,
         anywhere=(damage.damage, damage.damage_pod),
-        judge=judge_model_serving,
+        of=MODEL_SERVING,
     ),
     Kind(
         name="PodGroup",
@@ -72,7 +86,7 @@ KINDS: tuple[Kind, ...] = (
         draw=volcano.pod_group,
         changes=breaks.GROUP_CHANGES,
         anywhere=(damage.damage,),
-        judge=judge_volcano_object,
+        of=POD_GROUP,
     ),
     Kind(
         name="Queue",
@@ -81,7 +95,7 @@ KINDS: tuple[Kind, ...] = (
         draw=volcano.queue,
         changes=breaks.QUEUE_CHANGES,
         anywhere=(damage.damage,),
-        judge=judge_volcano_object,
+        of=QUEUE,
     ),
     Kind(
         name="HyperNode",
@@ -90,14 +104,16 @@ KINDS: tuple[Kind, ...] = (
         draw=volcano.hyper_node,
         changes=breaks.HYPER_NODE_CHANGES,
         anywhere=(damage.damage,),
-        judge=judge_volcano_object,
+        of=HYPER_NODE,
     ),
 )
 
 
 def ours(kind: Kind, body: Body) -> list[Finding]:
     """Give what we refuse."""
-    return [finding for finding in kind.judge(body) if finding.level is Level.MANDATORY]
+    rules = kind.rules
+    found = (finding for finding in judge_manifest(body) if finding.rule in rules)
+    return [finding for finding in found if finding.level is Level.MANDATORY]
 
 
 def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:

@@ -21,11 +21,8 @@ from conformance.shrink import shrink
 from conformance.volcano import PARENT
 from conformance.waiting import wait
 from kthena_components.cluster.client import Cluster
-from kthena_components.core.findings import Finding, rule_name
-from kthena_components.core.objects.kinds import HYPER_NODE, POD_GROUP, QUEUE
+from kthena_components.core.findings import Finding
 from kthena_components.core.schema.pod import TABLE
-from kthena_components.systems.kthena import rules as kthena_admission
-from kthena_components.systems.volcano import rules as volcano_objects
 from sandbox.pod_fields import read_fields
 
 _THREADS = 3
@@ -171,10 +168,6 @@ def _check_reach(part: Part, total: Tally) -> None:
 
 def _rules() -> set[str]:
     """Name the rules of admission, except those of which nothing is the cluster's."""
-    kthena = {rule_name(rule) for rule in kthena_admission.RULES}
-    kinds = (POD_GROUP, QUEUE, HYPER_NODE)
-    listed = [rule for kind in kinds for rule in volcano_objects.RULES[kind]]
-    names = {rule.__name__ for rule in (*listed, *volcano_objects.TOPOLOGY_RULES)}
-    volcano = {name.replace("_", "-") for name in names}
+    named = {rule for kind in KINDS for rule in kind.rules}
     ours_alone = {entry.rule for entry in DELIBERATE if not entry.says}
-    return (kthena | volcano) - ours_alone - SILENT.keys()
+    return named - ours_alone - SILENT.keys()

@@ -186,10 +186,10 @@ def judged_elsewhere(body: Body) -> frozenset[str]:
     return stack_rule_names().union(shared)
 
 
-def read_demand(body: Body) -> GpuDemand | None:
+def read_demand(body: Body, context: Context = NO_CONTEXT) -> GpuDemand | None:
     """Count the accelerators of an object whose pods do not stand in it as templates."""
     kind = find_kind(identity(body))
     if kind is None or (kind.demand is None and (kind.facts is None or kind.pods is not None)):
         return None
-    view = kind.view(found := read_object(body))
+    view = kind.view(found := read_object(body, context=context))
     return _demand(kind, view, _facts(kind, found, view))

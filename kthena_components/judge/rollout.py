@@ -6,15 +6,17 @@ from kthena_components.core.findings import Finding, Level, count_of, not_checke
 from kthena_components.core.objects.object import Object, PodSet
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.judge.objects import known
 from kthena_components.systems.contract import Rollout
 from kthena_components.systems.kubernetes.stack_gpus import gpus_asked, gpus_of_pods
-from kthena_components.systems.lws.view import is_budget, scaled
 
 _RULE = "surge-needs-spare-gpus"
+_MOST_DOWN = 100
+"""Percent that maxUnavailable may be; maxSurge may be more."""
 
 
 def surge_needs_spare_gpus(stack: Stack, budget: int) -> Iterator[Finding]:
@@ -57,8 +59,9 @@ def _judge(
         yield not_checked(at, gap, _RULE)
         return
     down, up = (u if s is None else s for s, u in zip(stated, rollout.usual, strict=True))
-    if isinstance(gpus, int) and isinstance(replicas, int) and is_budget(down) and is_budget(up):
-        more, fewer = scaled(up, replicas, 0, up=True), scaled(down, replicas, 0, up=False)
+    legal = is_budget(down, _MOST_DOWN) and is_budget(up)
+    if isinstance(gpus, int) and isinstance(replicas, int) and legal:
+        more, fewer = scaled(up, replicas, up=True) or 0, scaled(down, replicas, up=False)
         needed = gpus // replicas * more
         if more and used + needed > budget:
             surge = "is not stated, which is 25%" if stated[1] is None else f"is {display(up)}"

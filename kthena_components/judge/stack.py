@@ -21,7 +21,7 @@ from kthena_components.systems.native.facts import read_group
 
 Bodies = Mapping[str, Mapping[str, Any]]
 """Objects of one cluster by the name that the caller gives them, which begins every path."""
-_REFERS = re.compile(r'"configMap|"inference"')
+_REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"')
 """What an object says that may take something from a ConfigMap."""
 _LONGEST_NAME = 4096
 """Characters of the longest name by which a caller knows an object."""
@@ -47,7 +47,7 @@ def judge_stack(
     """
     context = Context(config_maps=gather(bodies.values()))
     findings = list(judged(_grouped, bodies, context, name=READING_ALL))
-    findings += judged(_compared, bodies, budget, gpu_types, name=READING_ALL)
+    findings += judged(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
     findings += judged(_with_config_maps, bodies, context, name=READING_ALL)
     if findings:
         alone = (finding for body in bodies.values() for finding in judge_manifest(body))
@@ -63,8 +63,12 @@ def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
         yield from run_checks(facts)
 
 
-def _compared(bodies: Bodies, budget: int | None, gpu_types: Sequence[str]) -> list[Finding]:
-    held = {i: held for i, body in enumerate(bodies.values()) if (held := read_demand(body))}
+def _compared(
+    bodies: Bodies, context: Context, budget: int | None, gpu_types: Sequence[str]
+) -> list[Finding]:
+    held = {
+        i: held for i, body in enumerate(bodies.values()) if (held := read_demand(body, context))
+    }
     return compare_objects(
         list(bodies.values()),
         list(bodies),

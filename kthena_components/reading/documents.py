@@ -7,15 +7,18 @@ import json
 import re
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import yaml
 
 from kthena_components.reading.files import Unreadable
+from kthena_components.reading.heads import read_head
 from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
 from kthena_components.reading.loader import Loader
 
-_MARKER = re.compile(r"^(?:---|\.\.\.)(?=\s|\Z)", re.MULTILINE)
+# A pattern that begins with a line feed is looked for much faster than one that begins with ^.
+_MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
 _DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
 _BLANK = re.compile(r"\s*")
 
@@ -40,6 +43,9 @@ def read_documents(
     text: str, file: str, wanted: Wanted, only: Container[int] | None = None
 ) -> Iterator[Document | Unreadable]:
     """Read the documents of a file. Of what is not wanted, only apiVersion and kind are read.
+
+    A document whose first lines say that it is not wanted is not parsed (heads.py), so nobody is
+    told if it could not be read as a whole. Any other one that cannot be read is told.
 
     `only` picks YAML documents by their shifts, to look some of them up again.
     """
@@ -80,6 +86,11 @@ def _read_yaml(
     for piece, before in _pieces(text):
         if only is not None and before not in only:
             continue
+        head = read_head(piece)
+        if head is not None and not wanted(head.version, head.kind):
+            body = {"apiVersion": head.version, "kind": head.kind}
+            yield Document(body=body, line=before + head.line + 1)
+            continue
         try:
             check_depth(piece)
             loader = Loader(piece)
@@ -95,13 +106,14 @@ def _read_yaml(
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
     """Cut a text at its document markers; give each part with the number of lines before it."""
     start = line = 0
-    for marker in _MARKER.finditer(text):
-        begins = marker[0] == "---"
+    first = _FIRST.match(text)
+    for marker in chain((first,) if first else (), _MARKER.finditer(text)):
+        begins = marker[1] == "---"
         # Directives such as %YAML belong to the document that the marker begins.
-        if begins and _DIRECTIVES.fullmatch(text, start, marker.start()):
+        if begins and _DIRECTIVES.fullmatch(text, start, marker.start(1)):
             continue
-        cut = marker.start() if begins else marker.end()
-        yield text[start : marker.start()], line
+        cut = marker.start(1) if begins else marker.end()
+        yield text[start : marker.start(1)], line
         line += text.count("\n", start, cut)
         start = cut
     yield text[start:], line

@@ -11,8 +11,8 @@ import yaml
 from kthena_components.cli.planned_changes import Effect, planned_changes
 from kthena_components.cli.preview import Step
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.judge.manifest import read_manifest
 from kthena_components.judge.update import judge_change
-from kthena_components.systems.kserve.facts_llm import read
 from tests.cli.conftest import Command
 from tests.rules.cases import judge
 
@@ -105,7 +105,7 @@ def test_arguments_of_a_variable_are_read_to_their_end() -> None:
     value = f"{'--seed 1 ' * 2000}--tensor-parallel-size 4"
     env = [{"name": "VLLM_ADDITIONAL_ARGS", "value": value}]
     container = {"name": "main", "env": env, "resources": {"limits": {"nvidia.com/gpu": 8}}}
-    facts = read(
+    facts = read_manifest(
         {
             "apiVersion": "serving.kserve.io/v1alpha2",
             "kind": "LLMInferenceService",

@@ -10,8 +10,7 @@ from conformance.deliberate import admission
 from conformance.shrink import shrink
 from conformance.validation import _rules, _verdict
 from kthena_components.core.findings import Finding, Level
-from kthena_components.systems.kthena.rules import judge_model_serving
-from kthena_components.systems.volcano.rules import judge_volcano_object
+from tests.support.admission import own_findings
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
 GROUP = {"apiVersion": SCHEDULING, "kind": "PodGroup"}
@@ -70,7 +69,7 @@ TAKEN: dict[str, dict[str, Any]] = {
 
 def shared(body: dict[str, Any]) -> list[Finding]:
     """Give what the cluster must refuse too."""
-    return admission(f for f in judge_volcano_object(body) if f.level is Level.MANDATORY)
+    return admission(f for f in own_findings(body) if f.level is Level.MANDATORY)
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
@@ -97,7 +96,7 @@ def test_a_set_has_no_doubles() -> None:
         "metadata": NAMED,
         "spec": {"template": {"roles": [role]}},
     }
-    (finding,) = judge_model_serving(body)
+    (finding,) = own_findings(body)
     assert str(finding).endswith(
         "restartPolicyRules[0].exitCodes.values[1]: 1 is in the list already, and the API server "
         "refuses doubles here. Remove it. [kthena-schema]"

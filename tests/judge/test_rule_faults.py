@@ -37,7 +37,10 @@ LISTS: list[Sequence[Rule]] = [
     *(kind.rules for kind in KINDS), *(kind.change_rules for kind in KINDS),
     [rule for rule in stack_rules() if rule is not hypernode_tree],
 ]  # fmt: skip
-RULES: dict[str, Rule] = {rule_name(rule): rule for rule in chain(*LISTS)}
+RULES: dict[str, set[Rule]] = {}
+"""By name: a rule over engines may be one over a system's parts as well."""
+for listed in chain(*LISTS):
+    RULES.setdefault(rule_name(listed), set()).add(listed)
 
 
 def broken(*_: object, **__: object) -> NoReturn:
@@ -45,9 +48,14 @@ def broken(*_: object, **__: object) -> NoReturn:
 
 
 @pytest.fixture
-def break_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rule], None]:
+def break_rule(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Make a rule fail in whatever list it stands, and keep its name."""
-    return lambda rule: monkeypatch.setattr(rule, "__code__", broken.__code__)
+
+    def fail(name: str) -> None:
+        for rule in RULES[name]:
+            monkeypatch.setattr(rule, "__code__", broken.__code__)
+
+    return fail
 
 
 def faults(findings: list[Finding]) -> list[str]:
@@ -56,11 +64,11 @@ def faults(findings: list[Finding]) -> list[str]:
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_that_fails_is_named_and_hides_no_other(
-    name: str, break_rule: Callable[[Rule], None]
+    name: str, break_rule: Callable[[str], None]
 ) -> None:
     case = next(c for c in CASES if c.rule == name and c.says and not c.by)
     before = case.findings()
-    break_rule(RULES[name])
+    break_rule(name)
     after = case.findings()
 
     assert faults(before) == []
@@ -114,14 +122,14 @@ def test_a_fault_in_reading_hides_no_rule_that_reads_for_itself(
 
 
 def test_a_waiver_of_a_rule_that_failed_is_not_called_useless(
-    break_rule: Callable[[Rule], None],
+    break_rule: Callable[[str], None],
 ) -> None:
     (body,) = documents("deployment")
     noted = {"annotations": {f"{PREFIX}image-pinned": "2026-12-31 it is a mirror"}}
     waived = {**body, "metadata": {**body["metadata"], **noted}}
     today = date(2026, 6, 30)
     assert "waiver" in {finding.rule for finding in judge_manifest(waived, today=today)}
-    break_rule(RULES["image-pinned"])
+    break_rule("image-pinned")
     found = judge_manifest(waived, today=today)
     assert [finding.rule for finding in found] == [RULE_FAULT]
 
@@ -133,19 +141,19 @@ def test_a_level_for_all_rules_does_not_hide_a_fault() -> None:
     assert Levels(weights={RULE_FAULT: LevelOverride.DISABLED}).apply(found) == []
 
 
-def test_objects_together_are_judged_by_the_other_rules(break_rule: Callable[[Rule], None]) -> None:
+def test_objects_together_are_judged_by_the_other_rules(break_rule: Callable[[str], None]) -> None:
     bodies = {str(body["metadata"]["name"]): body for body in documents("stack")}
     twice = {**bodies, "again": next(iter(bodies.values()))}
-    break_rule(RULES["queue-exists"])
+    break_rule("queue-exists")
     found = judge_stack(twice)
     assert len(faults(found)) == 1
     assert "object-twice" in {finding.rule for finding in found}
 
 
 def test_a_component_is_planned_and_says_what_was_not_checked(
-    break_rule: Callable[[Rule], None],
+    break_rule: Callable[[str], None],
 ) -> None:
-    break_rule(RULES["world-size-equals-gpus"])
+    break_rule("world-size-equals-gpus")
     compiled = compile_serving(GUIDE)
     assert compiled.manifests
     assert len(faults(list(compiled.findings))) == 1

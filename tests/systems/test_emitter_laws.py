@@ -19,9 +19,9 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.read import identity
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
-from kthena_components.systems.kthena import facts as kthena
-from kthena_components.systems.kthena.rules import judge_model_serving
+from kthena_components.systems.kthena.emit import EMITTER as KTHENA
 from kthena_components.systems.native.facts import read_group
+from tests.support.admission import own_findings
 from tests.support.crds import schema_errors
 from tests.support.specs import ALL, changed, template
 from tests.support.strategies import damaged, law, servings
@@ -81,7 +81,7 @@ def test_the_webhook_of_each_kthena_version_takes_what_is_written_for_it(
 ) -> None:
     compiled = compile_serving(data.draw(servings(backend)))
     version = compiled.plan.kthena_version
-    found = [judge_model_serving(b, version) for b in bodies(compiled, "ModelServing")]
+    found = [own_findings(b, version=version) for b in bodies(compiled, "ModelServing")]
     assert [str(finding) for findings in found for finding in findings] == []
 
 
@@ -166,7 +166,7 @@ def test_the_reader_of_one_backend_ignores_the_others_objects(backend: str, exam
     compiled = compile_serving(changed(ALL[example], {"backend": backend}))
     for body in bodies(compiled):
         if backend == "native":
-            assert kthena.read(body) is None
+            assert KTHENA.read_back([body]) == []
         else:
             assert find_kind(identity(body)) is not find_kind(("apps", "StatefulSet"))
     assert read_group(bodies(compiled)) == [] or backend == "native"

@@ -233,25 +233,6 @@ def stated_shape(metadata: object) -> ModelShape | Unknown | None:
     return shape_from_config(config)
 
 
-def inference_config(inference: Mapping[str, Any]) -> MaybeText | None:
-    """Give the text of the ConfigMap that KAITO's `inference.config` names.
-
-    Args:
-        inference: The map `inference` of a Workspace, or of an InferenceSet's template, as `place`
-            has left it. KAITO reads the key inference_config.yaml of that ConfigMap, in the
-            object's namespace; vLLM's flags stand there below `vllm` and win over the preset's.
-
-    Returns:
-        None when no ConfigMap is named, and Unknown with the reason when it cannot be read.
-        `core.engines.files.read_yaml` makes a map of the text.
-    """
-    name = inference.get("config")
-    if name is None or name == "":
-        return None
-    found = around_of(inference).find({"name": name})
-    return found if isinstance(found, Unknown) else found.text("inference_config.yaml")
-
-
 def gather(bodies: Iterable[Mapping[str, Any]]) -> ConfigMaps:
     """Collect the ConfigMaps among some objects."""
     found = ConfigMaps()

@@ -1,14 +1,14 @@
 """Whether a graph or a component of NVIDIA Dynamo would be let into the cluster.
 
 Mandatory is what the API server or the operator's webhook refuses. How the operator starts an
-engine on several pods is in dynamo_launch.py.
+engine on several pods is in rules_launch.py.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
-from kthena_components.core.findings import Finding, count_of, judge_by, not_checked
+from kthena_components.core.findings import Finding, count_of, not_checked
 from kthena_components.core.rules.admission import (
     at_least,
     joined,
@@ -27,16 +27,8 @@ from kthena_components.core.values.read import (
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.dynamo.rules_launch import dynamo_launch, dynamo_name_length
-from kthena_components.systems.dynamo.view import (
-    COMPONENT,
-    ENABLE_GROVE,
-    EXECUTOR,
-    Component,
-    Graph,
-    read_graph,
-    template_of,
-)
+from kthena_components.systems.dynamo.template import template_of
+from kthena_components.systems.dynamo.view import ENABLE_GROVE, EXECUTOR, Component, Graph
 
 _SHAPE, _PLACEMENT, _RESTART = "dynamo-shape", "dynamo-placement", "dynamo-restart"
 _MEMORY = "dynamo-gpu-memory"
@@ -46,16 +38,6 @@ _ANNOTATIONS = {
     "nvidia.com/grove-update-strategy": ("RollingRecreate", "OnDelete"),
     "nvidia.com/dynamo-kube-discovery-mode": ("pod", "container"),
 }
-
-
-def judge_dynamo(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge a graph or a component of Dynamo by every rule, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    return judge_by(RULES, read_graph(manifest), path)
 
 
 def dynamo_shape(graph: Graph) -> Iterator[Finding]:
@@ -128,7 +110,7 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go,
     shared_v1beta1.go.
     """
-    single = graph.kind == COMPONENT[1]
+    single = graph.is_single
     if gap := unknown_in(graph.annotations.get(ENABLE_GROVE)):
         yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap, _PLACEMENT)
     outside = single or graph.without_grove
@@ -221,7 +203,7 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
         off = item.alpha and mapping(given).get("enabled") in (None, False)
         if given is None or (off and unknown_in(given) is None):
             continue
-        gpus = read_pod(template_of(item), item.path).gpus
+        gpus = read_pod(template_of(item), item.path, context=graph.object.context).gpus
         if gap := first_unknown(given, item.kind, gpus):
             yield not_checked(at, gap, _MEMORY)
         elif item.kind not in _WORKERS:
@@ -230,13 +212,3 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
         elif gpus == 0:
             seen = "is given, but the main container has a limit of 0 GPUs"
             yield from refuse(at, seen, "write a limit of 1 GPU or more", _MEMORY)
-
-
-RULES: tuple[Callable[[Graph], Iterator[Finding]], ...] = (
-    dynamo_shape,
-    dynamo_placement,
-    dynamo_restart,
-    dynamo_gpu_memory,
-    dynamo_launch,
-    dynamo_name_length,
-)

@@ -9,14 +9,8 @@ from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.admission import refuse
 from kthena_components.core.values.read import first_unknown, items, mapping
 from kthena_components.core.values.unknown import MaybeInt
-from kthena_components.systems.dynamo.view import (
-    COMPONENT,
-    ENABLE_GROVE,
-    MAIN,
-    Component,
-    Graph,
-    template_of,
-)
+from kthena_components.systems.dynamo.template import MAIN, template_of
+from kthena_components.systems.dynamo.view import ENABLE_GROVE, Component, Graph
 from kthena_components.systems.grove.rules_groups import NAME_SUM
 
 _LAUNCH, _NAMES = "dynamo-launch", "dynamo-name-length"
@@ -41,7 +35,7 @@ def dynamo_launch(graph: Graph) -> Iterator[Finding]:
         nodes, template = item.nodes, template_of(item)
         if nodes in {None, 1}:
             continue
-        pod = read_pod(template, item.path)
+        pod = read_pod(template, item.path, context=graph.object.context)
         command = pod.command
         if command is None or command.engine != "vllm" or command.nnodes is not None:
             continue
@@ -95,7 +89,7 @@ def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
     Level: advisory, because newer operators cut the graph's name.
     Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go.
     """
-    if graph.kind == COMPONENT[1] or graph.without_grove:
+    if graph.is_single or graph.without_grove:
         return
     off = graph.annotations.get(ENABLE_GROVE)
     for item in graph.components:

@@ -1,11 +1,44 @@
 """NVIDIA Dynamo: graphs of components, and single ones."""
 
-from kthena_components.systems.contract import System, legacy
-from kthena_components.systems.dynamo.facts import KINDS, read
-from kthena_components.systems.dynamo.rules import RULES, judge_dynamo
+from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.dynamo.facts import facts
+from kthena_components.systems.dynamo.pods import demand, kept, pods
+from kthena_components.systems.dynamo.rules import (
+    dynamo_gpu_memory,
+    dynamo_placement,
+    dynamo_restart,
+    dynamo_shape,
+)
+from kthena_components.systems.dynamo.rules_launch import dynamo_launch, dynamo_name_length
+from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
+
+_WITHOUT = {
+    "templates": "its operator completes them, so what Kubernetes asks for may be left out",
+    "restarts": "Grove, a LeaderWorkerSet or a Deployment restarts the pods, each in its own way",
+}
 
 SYSTEM = System(
     name="dynamo",
     title="NVIDIA Dynamo",
-    kinds=tuple(legacy(kind, read, judge_dynamo, rules=RULES) for kind in sorted(KINDS)),
+    kinds=tuple(
+        Kind(
+            group=group,
+            name=name,
+            view=read_graph,
+            facts=facts,
+            pods=pods,
+            demand=demand,
+            rules=(
+                dynamo_shape,
+                dynamo_placement,
+                dynamo_restart,
+                dynamo_gpu_memory,
+                dynamo_launch,
+                dynamo_name_length,
+            ),
+            kept=kept,
+            without=_WITHOUT,
+        )
+        for group, name in (COMPONENT, GRAPH)
+    ),
 )

@@ -1,13 +1,13 @@
 """Whether a PodCliqueSet of Grove would be let into the cluster.
 
 Mandatory is what Grove's webhook or the API server refuses. Cliques in scaling groups are in
-grove_groups.py.
+rules_groups.py.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.rules.admission import (
     at_least,
     cycle_in,
@@ -25,31 +25,10 @@ from kthena_components.core.values.read import (
     text,
     unknown_in,
 )
-from kthena_components.systems.grove.rules_groups import (
-    grove_gang,
-    grove_names,
-    grove_scaling_groups,
-)
-from kthena_components.systems.grove.view import (
-    EXPLICIT,
-    TEMPLATE,
-    Clique,
-    CliqueSet,
-    read_clique_set,
-)
+from kthena_components.systems.grove.view import EXPLICIT, TEMPLATE, Clique, CliqueSet
 
 _COUNTS, _STARTUP, _PODS = "grove-counts", "grove-startup", "grove-pods"
 _STARTUPS = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", EXPLICIT)
-
-
-def judge_pod_clique_set(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge a PodCliqueSet by every rule, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    return judge_by(RULES, read_clique_set(manifest), path)
 
 
 def grove_counts(view: CliqueSet) -> Iterator[Finding]:
@@ -63,7 +42,7 @@ def grove_counts(view: CliqueSet) -> Iterator[Finding]:
     Level: mandatory.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
-    yield from at_least("spec.replicas", view.spec.get("replicas"), 0, _COUNTS)
+    yield from at_least("spec.replicas", view.object.spec.get("replicas"), 0, _COUNTS)
     for clique in view.cliques:
         yield from _counted(clique.at, clique.spec, clique.replicas, "autoScalingConfig")
     for group in view.groups:
@@ -171,7 +150,7 @@ def grove_pods(view: CliqueSet) -> Iterator[Finding]:
     given = view.template.get("cliques")
     if gap := unknown_in(given):
         yield not_checked(f"{TEMPLATE}.cliques", gap, _PODS)
-    elif not view.cliques and view.spec:
+    elif not view.cliques and view.object.spec:
         yield from refuse(f"{TEMPLATE}.cliques", "holds no clique", "write a clique", _PODS)
     yield from _schedulers(view)
     for clique in view.cliques:
@@ -219,13 +198,3 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
         seen = f"is not stated in {len(silent)} of {len(view.cliques)} cliques, and another one has"
         seen += f" {display(first)}: all have the same scheduler"
         yield from refuse(at, seen, f"write {display(first)} in all", _PODS, Level.ADVISORY)
-
-
-RULES: tuple[Callable[[CliqueSet], Iterator[Finding]], ...] = (
-    grove_names,
-    grove_counts,
-    grove_scaling_groups,
-    grove_startup,
-    grove_pods,
-    grove_gang,
-)

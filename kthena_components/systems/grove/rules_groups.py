@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.admission import joined, refuse, subdomain, unique
@@ -27,7 +28,7 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go,
     validatePodNameConstraints.
     """
-    yield from subdomain("metadata.name", view.name, _NAMES)
+    yield from subdomain("metadata.name", view.object.name, _NAMES)
     cliques = [(f"{clique.path}.name", clique.name) for clique in view.cliques]
     groups = [(f"{group.path}.name", group.name) for group in view.groups]
     roles = [(f"{clique.at}.roleName", clique.spec.get("roleName")) for clique in view.cliques]
@@ -39,14 +40,14 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
     yield from unique(cliques, _NAMES, "cliques")
     yield from unique(groups, _NAMES, "scaling groups")
     yield from unique(roles, _NAMES, "roles")
-    if gap := view.gap or first_unknown(view.name):
+    if gap := view.gap or first_unknown(view.object.name):
         yield not_checked("metadata.name", gap, _NAMES)
         return
     yield from _lengths(view)
 
 
 def _lengths(view: CliqueSet) -> Iterator[Finding]:
-    stem = view.name if isinstance(view.name, str) else ""
+    stem = view.object.name if isinstance(view.object.name, str) else ""
     grouped = view.grouped
     for clique in view.cliques:
         if isinstance(clique.name, str) and clique.name not in grouped:
@@ -116,7 +117,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
     """
     for clique in view.cliques:
         minimum, pods = count(clique.spec.get("minAvailable")), count(clique.replicas)
-        if minimum is None or not _joins(clique):
+        if minimum is None or not _joins(clique, view.object.context):
             continue
         at = f"{clique.at}.minAvailable"
         if gap := first_unknown(minimum, pods):
@@ -126,10 +127,10 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
             yield from refuse(at, seen, f"write {pods}, or remove it", _GANG, Level.ADVISORY)
 
 
-def _joins(clique: Clique) -> bool:
+def _joins(clique: Clique, context: Context) -> bool:
     """Tell whether the pods of a clique are parts of one engine, by their command."""
     spec = HIDDEN if unknown_in(clique.pod) else clique.pod
-    command = read_pod({"spec": spec}, clique.at).command
+    command = read_pod({"spec": spec}, clique.at, context=context).command
     if command is None:
         return False
     if command.engine is None:

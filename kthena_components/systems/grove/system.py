@@ -1,14 +1,60 @@
 """Grove: PodCliqueSet."""
 
-from kthena_components.systems.contract import System, legacy
-from kthena_components.systems.grove.facts import KINDS, read
-from kthena_components.systems.grove.rules import RULES, judge_pod_clique_set
+from kthena_components.core.values.read import mapping
+from kthena_components.systems.contract import Body, Kind, Restart, System
+from kthena_components.systems.grove.facts import facts
+from kthena_components.systems.grove.pods import kept_cliques, pods_of_cliques
+from kthena_components.systems.grove.rules import grove_counts, grove_pods, grove_startup
+from kthena_components.systems.grove.rules_groups import (
+    grove_gang,
+    grove_names,
+    grove_scaling_groups,
+)
+from kthena_components.systems.grove.view import GROVE, SET, read_clique_set
+
+
+def _by_hand(body: Body) -> str:
+    """Say how pods restart where nothing but their deletion makes it so.
+
+    Source: ai-dynamo/grove operator/api/core/v1alpha1/podcliqueset.go, UpdateStrategyType.
+    """
+    strategy = mapping(mapping(mapping(body).get("spec")).get("updateStrategy"))
+    deleted = strategy.get("type") == "OnDelete"
+    return "a pod restarts when somebody deletes it" if deleted else ""
+
 
 SYSTEM = System(
     name="grove",
     title="Grove PodCliqueSet",
-    kinds=tuple(
-        legacy(kind, read, judge_pod_clique_set, rules=RULES, copies="replicas")
-        for kind in sorted(KINDS)
+    kinds=(
+        Kind(
+            group=GROVE,
+            name=SET[1],
+            view=read_clique_set,
+            facts=facts,
+            pods=pods_of_cliques,
+            rules=(
+                grove_names,
+                grove_counts,
+                grove_scaling_groups,
+                grove_startup,
+                grove_pods,
+                grove_gang,
+            ),
+            kept=kept_cliques,
+            # Labels, annotations, podSpec and priorityClassName: operator/internal/controller/
+            # common/component/utils/podclique.go, ComputePCLQPodTemplateHash.
+            restarts=Restart(
+                paths=r"spec\.template\.(priorityClassName\b"
+                r"|cliques(\[\d+\])?(\.(spec\.podSpec|labels|annotations)\b|$))",
+                how="one replica after another restarts",
+                otherwise=_by_hand,
+            ),
+            copies="replicas",
+            without={
+                "templates": "a clique has a podSpec, and its labels stand beside its spec, in "
+                "place of a template"
+            },
+        ),
     ),
 )

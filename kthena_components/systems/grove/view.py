@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.read import items, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 GROVE = "grove.io"
-SET = (GROVE, "PodCliqueSet")
+SET: GroupKind = (GROVE, "PodCliqueSet")
 TEMPLATE = "spec.template"
 EXPLICIT = "CliqueStartupTypeExplicit"
 
@@ -19,6 +20,8 @@ class Clique:
 
     path: str
     name: MaybeText | None
+    fields: Mapping[str, Any]
+    """Its name, its spec, and the labels and annotations of its pods."""
     spec: Mapping[str, Any]
     pod: object
     """Its podSpec, as it is written."""
@@ -50,8 +53,7 @@ class ScalingGroup:
 class CliqueSet:
     """A PodCliqueSet."""
 
-    name: MaybeText | None
-    spec: Mapping[str, Any]
+    object: Object
     template: Mapping[str, Any]
     cliques: tuple[Clique, ...]
     groups: tuple[ScalingGroup, ...]
@@ -61,6 +63,15 @@ class CliqueSet:
         """The names of cliques that some scaling group has."""
         names = (name for group in self.groups for name in group.cliques)
         return frozenset(name for name in names if isinstance(name, str))
+
+    def together(self) -> Iterator[tuple[ScalingGroup | None, list[Clique]]]:
+        """Give the cliques of each scaling group, and each other clique by itself."""
+        alone = {clique.name: clique for clique in self.cliques if isinstance(clique.name, str)}
+        for group in self.groups:
+            names = [name for name in group.cliques if isinstance(name, str)]
+            yield group, [alone.pop(name) for name in dict.fromkeys(names) if name in alone]
+        for clique in alone.values():
+            yield None, [clique]
 
     @property
     def gap(self) -> Unknown | None:
@@ -73,14 +84,11 @@ class CliqueSet:
         return next((gap for gap in map(unknown_in, every) if gap), None)
 
 
-def read_clique_set(manifest: object) -> CliqueSet:
-    """Read what the rules and the facts need from whatever a manifest contains."""
-    body = mapping(manifest)
-    spec = mapping(body.get("spec"))
-    template = mapping(spec.get("template"))
+def read_clique_set(found: Object) -> CliqueSet:
+    """Read the cliques of a PodCliqueSet, and how they are grouped."""
+    template = mapping(found.spec.get("template"))
     return CliqueSet(
-        name=text(mapping(body.get("metadata")).get("name")),
-        spec=spec,
+        object=found,
         template=template,
         cliques=tuple(_cliques(template)),
         groups=tuple(_groups(template)),
@@ -94,6 +102,7 @@ def _cliques(template: Mapping[str, Any]) -> Iterator[Clique]:
         yield Clique(
             path=f"{TEMPLATE}.cliques[{index}]",
             name=text(fields.get("name")),
+            fields=fields,
             spec=spec,
             pod=spec.get("podSpec"),
         )

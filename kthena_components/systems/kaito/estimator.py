@@ -1,9 +1,11 @@
 """What KAITO makes of a model and an instance type: nodes, and the parallelism of its command.
 
 This is KAITO's own arithmetic, right or wrong, as of v0.12. Sources: kaito-project/kaito
-pkg/workspace/estimator/nodesestimator/estimator.go and pkg/model/interface.go.
+pkg/workspace/estimator/nodesestimator/estimator.go, pkg/model/interface.go and
+pkg/utils/config_parser.go.
 """
 
+import re
 from dataclasses import dataclass
 
 from kthena_components.core.hardware import Instance
@@ -12,6 +14,10 @@ from kthena_components.core.memory.sizes import GIB
 CONTEXT = 2048
 """Tokens that it reckons with where the ConfigMap of inference.config states no max-model-len."""
 _UTILISATION, _EXPANSION, _BASE, _SHARE = 0.84, 1.02, 2.3, 0.05
+_WHOLE = re.compile(r"[+-]?[0-9]{1,60}")
+_INT64 = 2**63
+_STEP = 2
+"""Blanks by which KAITO takes a line to stand below `vllm:`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +77,22 @@ def derive(instance: Instance, gpus: int, files_gib: float) -> Deployment:
         pipeline=nodes,
         data=instance.gpus if copies else 1,
     )
+
+
+def stated_tokens(config: str) -> int | None:
+    """Find max-model-len in an inference_config.yaml as KAITO does: by its lines, not as YAML.
+
+    A comment behind the number, quotes or braces hide it. None: there is none to be found.
+    """
+    least: int | None = None
+    for line in config.split("\n"):
+        word, indent = line.strip(), len(line) - len(line.lstrip(" \t"))
+        if least is None:
+            least = indent + _STEP if word.startswith("vllm:") else None
+        elif word and not word.startswith("#") and indent < least:
+            return None
+        elif word.startswith("max-model-len:"):
+            stated = word.removeprefix("max-model-len:").strip()
+            tokens = int(stated) if _WHOLE.fullmatch(stated) else 0
+            return tokens if 0 < tokens < _INT64 else None
+    return None

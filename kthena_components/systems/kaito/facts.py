@@ -5,50 +5,40 @@ a pod template like any other, on nodes of the instance type.
 Source: kaito-project/kaito api/v1beta1 and api/v1alpha1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import read_template
-from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import stated_gpu
-from kthena_components.core.values.read import as_map, group_kind, inside, name_of
-from kthena_components.systems.kaito.view import GROUP, INFERENCE_SET, SEVERAL_ROLES, WORKSPACE
+from kthena_components.core.objects.object import Object
+from kthena_components.core.values.read import as_map, inside, name_of
+from kthena_components.systems.kaito.view import Model, View
 
-KINDS = frozenset((GROUP, kind) for kind in (WORKSPACE, INFERENCE_SET, SEVERAL_ROLES))
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
-def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
-    """Read the facts of an object of KAITO; None for anything else."""
-    if group_kind(body) not in KINDS:
-        return None
-    holder: object = body
-    at = path
-    if group_kind(body) == (GROUP, INFERENCE_SET):
-        holder, at = inside(body.get("spec"), "template"), join_path(path, "spec.template")
-    name = name_of(body)
-    return ServingFacts(path=path, name=name, engines=tuple(_engines(holder, at, name)))
+def facts(view: View) -> ServingFacts:
+    """Read the engines that pod templates start."""
+    found = view.object
+    engines = tuple(engine for model in view.models for engine in _engines(found, model))
+    return ServingFacts(path=found.path, name=name_of(found.body), engines=engines)
 
 
-def _engines(holder: object, path: str, name: str) -> list[EngineFacts]:
-    template = inside(inside(holder, "inference"), "template")
-    if template is None:
-        return []
-    resource = inside(holder, "resource")
-    found = read_template(
-        template,
-        join_path(path, "inference.template"),
-        name,
-        {"replicas": inside(resource, "count")},
-    )
+def _engines(found: Object, model: Model) -> Iterator[EngineFacts]:
+    if model.template is None:
+        return
+    resource = inside(model.holder, "resource")
     labels = {
         **as_map(inside(inside(resource, "labelSelector"), "matchLabels")),
         **({_INSTANCE_TYPE: kind} if (kind := inside(resource, "instanceType")) else {}),
     }
     gpu = stated_gpu({"nodeSelector": labels})
-    return [
-        replace(engine, entry=replace(engine.entry, gpu=engine.entry.gpu or gpu))
-        for engine in found
-    ]
+    for engine in read_template(
+        model.template,
+        found.at(model.template_path),
+        name_of(found.body),
+        {"replicas": inside(resource, "count")},
+        found.context,
+    ):
+        yield replace(engine, entry=replace(engine.entry, gpu=engine.entry.gpu or gpu))

@@ -1,43 +1,32 @@
 """Whether KAITO would take a Workspace, an InferenceSet or a MultiRoleInference.
 
 Mandatory is what its admission refuses, or what its controller cannot deploy, as of v0.12. How
-many nodes it makes is in kaito_capacity.py.
+many nodes it makes is in rules_capacity.py.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from kthena_components.core.findings import Finding, Level, judge_by, nearest, not_checked
+from kthena_components.core.findings import Finding, Level, nearest, not_checked
 from kthena_components.core.hardware import find_instance, known_instances
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
-from kthena_components.systems.kaito.rules_capacity import kaito_capacity, kaito_parallelism
+from kthena_components.systems.kaito.rules_capacity import kaito_capacity
 from kthena_components.systems.kaito.rules_extras import kaito_access_secret, kaito_adapters
+from kthena_components.systems.kaito.rules_parallelism import kaito_parallelism
 from kthena_components.systems.kaito.view import (
     SEVERAL_ROLES,
     TRANSFORMERS,
     WORKSPACE,
     Model,
     View,
-    read_view,
     refused,
 )
 
 _PRESET, _INSTANCE, _ROLES = "kaito-preset", "kaito-instance-type", "kaito-roles"
 _AZURE = ("standard_n", "standard_d")
 """What KAITO takes on Azure without knowing it."""
-
-
-def judge_kaito(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge an object of KAITO by every rule, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    return judge_by(RULES, read_view(manifest), path)
 
 
 def kaito_preset(view: View) -> Iterator[Finding]:
@@ -52,7 +41,7 @@ def kaito_preset(view: View) -> Iterator[Finding]:
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/utils/plugin/plugin.go.
     """
     if view.kind == WORKSPACE:
-        both = [view.body.get(key) for key in ("inference", "tuning")]
+        both = [view.object.body.get(key) for key in ("inference", "tuning")]
         if all(value is None for value in both):
             seen = "is not stated, and neither is tuning"
             yield refused("inference", seen, "write inference.preset.name", _PRESET)
@@ -152,7 +141,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
     """
     if view.kind != SEVERAL_ROLES:
         return
-    roles, at = view.spec.get("roles"), "spec.roles"
+    roles, at = view.object.spec.get("roles"), "spec.roles"
     if gap := unknown_in(roles):
         yield not_checked(at, gap, _ROLES)
         return

@@ -1,11 +1,53 @@
 """KAITO: Workspace, InferenceSet and MultiRoleInference."""
 
-from kthena_components.systems.contract import System, legacy
-from kthena_components.systems.kaito.facts import KINDS, read
-from kthena_components.systems.kaito.rules import RULES, judge_kaito
+from typing import Any
+
+from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.kaito.facts import facts
+from kthena_components.systems.kaito.pods import demand, kept, pods
+from kthena_components.systems.kaito.rules import RULES
+from kthena_components.systems.kaito.view import (
+    GROUP,
+    INFERENCE_SET,
+    SEVERAL_ROLES,
+    WORKSPACE,
+    View,
+    read_view,
+)
+
+_KEPT_RUNNING = {"restarts": "KAITO leaves running pods as they are when a template changes"}
+_PRESETS = {
+    "pods": "a preset makes them",
+    "templates": "a preset makes them",
+    "restarts": "KAITO leaves running pods as they are when a role changes",
+}
+
+
+def _kind(name: str, **known: Any) -> Kind[View]:
+    return Kind(
+        group=GROUP, name=name, view=read_view, facts=facts, demand=demand, rules=RULES, **known
+    )
+
 
 SYSTEM = System(
     name="kaito",
     title="KAITO",
-    kinds=tuple(legacy(kind, read, judge_kaito, rules=RULES) for kind in sorted(KINDS)),
+    kinds=(
+        _kind(
+            INFERENCE_SET,
+            pods=pods,
+            templates=("spec.template.inference.template",),
+            kept=kept_pods,
+            without=_KEPT_RUNNING,
+        ),
+        _kind(SEVERAL_ROLES, without=_PRESETS),
+        _kind(
+            WORKSPACE,
+            pods=pods,
+            templates=("inference.template",),
+            kept=kept,
+            without=_KEPT_RUNNING,
+        ),
+    ),
 )

@@ -4,12 +4,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.engines.files import read_yaml
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.findings import Finding
 from kthena_components.core.hardware import Instance, find_instance
 from kthena_components.core.memory import cache_per_token
 from kthena_components.core.models import ModelShape
+from kthena_components.core.objects.object import Object, copies_in
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, first_unknown, mapping, text
+from kthena_components.core.values.read import (
+    count,
+    first_unknown,
+    inside,
+    mapping,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 from kthena_components.systems.kaito.estimator import (
     CONTEXT,
@@ -17,6 +27,7 @@ from kthena_components.systems.kaito.estimator import (
     TooSmall,
     derive,
     minimum_gpus,
+    stated_tokens,
 )
 from kthena_components.systems.kaito.presets import find_preset
 
@@ -25,24 +36,35 @@ WORKSPACE, INFERENCE_SET, SEVERAL_ROLES = "Workspace", "InferenceSet", "MultiRol
 RUNTIME, LOCAL = f"{GROUP}/runtime", f"{GROUP}/use-local-weights"
 """Annotations of KAITO (api/v1beta1/labels.go)."""
 VLLM, TRANSFORMERS = "vllm", "transformers"
+CONFIG_KEY = "inference_config.yaml"
+"""What KAITO reads of a ConfigMap for inference."""
+NO_INSTANCE = Unknown("no instance type says what GPUs the nodes have")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One model that KAITO deploys, and the nodes that it asks for."""
 
+    holder: object
+    """What resource and inference stand in, as it is; a role has no template."""
     resource: Mapping[str, Any]
     resource_path: str
     inference: Mapping[str, Any]
     inference_path: str
     instance: MaybeText | None
     count: MaybeInt | None
+    nodes: MaybeInt
+    """Nodes of one Workspace, where KAITO takes their number from resource.count."""
+    copies: MaybeInt
+    """Workspaces that are made of it, each on nodes of its own."""
     preset: MaybeText | None
     """Name of the model; None where a template takes its place."""
     preset_path: str
     secret: MaybeText | None
     config: MaybeText | None
     config_path: str
+    config_text: MaybeText | None
+    """What the ConfigMap holds that config names; None where it names none."""
     annotations: Mapping[str, Any]
     tuned: bool = False
 
@@ -50,6 +72,17 @@ class Model:
     def instance_path(self) -> str:
         """Where the instance type stands."""
         return f"{self.resource_path}.instanceType"
+
+    @property
+    def template(self) -> Any:
+        """The pod template that takes a preset's place; None where there is none."""
+        found = None if self.tuned else inside(inside(self.holder, "inference"), "template")
+        return found if isinstance(found, Mapping) or unknown_in(found) is not None else None
+
+    @property
+    def template_path(self) -> str:
+        """Where a pod template stands, or would stand."""
+        return f"{self.inference_path}.template"
 
     @property
     def runtime(self) -> MaybeText:
@@ -64,10 +97,13 @@ class Model:
 class View:
     """An object of KAITO."""
 
-    kind: str
-    body: Mapping[str, Any]
-    spec: Mapping[str, Any]
+    object: Object
     models: tuple[Model, ...]
+
+    @property
+    def kind(self) -> str:
+        """Which of KAITO's kinds it is."""
+        return self.object.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,65 +133,111 @@ class Sized:
         return None if isinstance(gpus, TooSmall) else derive(self.instance, gpus, self.files)
 
 
-def read_view(manifest: object) -> View:
-    """Read what the rules need from whatever a manifest contains."""
-    body = mapping(manifest)
-    kind, spec = str(body.get("kind", "")), mapping(body.get("spec"))
-    return View(kind=kind, body=body, spec=spec, models=tuple(_models(kind, body, spec)))
+def read_view(found: Object) -> View:
+    """Read what the rules need from whatever an object contains."""
+    return View(object=found, models=tuple(_models(found)))
 
 
-def _models(kind: str, body: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Model]:
-    annotations = mapping(mapping(body.get("metadata")).get("annotations"))
-    if kind == WORKSPACE:
+def _models(found: Object) -> Iterator[Model]:
+    body, spec, context = found.body, found.spec, found.context
+    annotations = mapping(found.metadata.get("annotations"))
+    if found.kind == WORKSPACE:
+        nodes = _nodes(mapping(body.get("resource")).get("count"))
         for key in ("inference", "tuning"):
             if body.get(key) is not None:
-                yield _model(body, "", key, annotations)
-    elif kind == INFERENCE_SET:
-        template = mapping(spec.get("template"))
-        if template.get("metadata") is not None:
-            annotations = mapping(mapping(template.get("metadata")).get("annotations"))
-        yield _model(template, "spec.template.", "inference", annotations)
-    elif kind == SEVERAL_ROLES:
+                yield _model(body, "", annotations, context, key=key, nodes=nodes)
+    elif found.kind == INFERENCE_SET:
+        template, copies = inside(body.get("spec"), "template"), copies_in(spec.get("replicas"), 1)
+        if (metadata := mapping(template).get("metadata")) is not None:
+            annotations = mapping(mapping(metadata).get("annotations"))
+        yield _model(template, "spec.template.", annotations, context, copies=copies)
+    elif found.kind == SEVERAL_ROLES:
         roles = spec.get("roles")
         for index, role in enumerate(roles if isinstance(roles, list | tuple) else ()):
-            yield _role(mapping(spec.get("model")), mapping(role), f"spec.roles[{index}]")
+            path = f"spec.roles[{index}]"
+            yield _role(mapping(spec.get("model")), mapping(role), path, context)
 
 
-def _model(holder: Mapping[str, Any], at: str, key: str, annotations: Mapping[str, Any]) -> Model:
-    resource, inference = mapping(holder.get("resource")), mapping(holder.get(key))
-    preset = mapping(inference.get("preset"))
+def _nodes(stated: object) -> MaybeInt:
+    """Read resource.count: below 1 it is 1 (nodesestimator/estimator.go EstimateNodeCount)."""
+    number = copies_in(stated, 1)
+    return number if isinstance(number, Unknown) else max(number, 1)
+
+
+def _model(
+    holder: object,
+    at: str,
+    annotations: Mapping[str, Any],
+    context: Context,
+    *,
+    key: str = "inference",
+    nodes: MaybeInt = 1,
+    copies: MaybeInt = 1,
+) -> Model:
+    resource, inference = (mapping(mapping(holder).get(field)) for field in ("resource", key))
+    preset, config = mapping(inference.get("preset")), text(inference.get("config"))
+    tuned = key == "tuning"
     return Model(
+        holder=holder,
         resource=resource,
         resource_path=f"{at}resource",
         inference=inference,
         inference_path=f"{at}{key}",
         instance=text(resource.get("instanceType")),
         count=count(resource.get("count")),
+        nodes=nodes,
+        copies=copies,
         preset=text(preset.get("name")),
         preset_path=f"{at}{key}.preset.name",
         secret=text(mapping(preset.get("presetOptions")).get("modelAccessSecret")),
-        config=text(inference.get("config")),
+        config=config,
         config_path=f"{at}{key}.config",
+        config_text=None if tuned else inference_config(config, context),
         annotations=annotations,
-        tuned=key == "tuning",
+        tuned=tuned,
     )
 
 
-def _role(model: Mapping[str, Any], role: Mapping[str, Any], path: str) -> Model:
+def _role(model: Mapping[str, Any], role: Mapping[str, Any], path: str, context: Context) -> Model:
+    config = text(role.get("runtimeConfig"))
     return Model(
+        holder={},
         resource=role,
         resource_path=path,
         inference={},
         inference_path="spec.model",
         instance=text(role.get("instanceType")),
         count=None,
+        nodes=1,
+        copies=copies_in(role.get("replicas"), 1),
         preset=text(model.get("name")),
         preset_path="spec.model.name",
         secret=text(model.get("modelAccessSecret")),
-        config=text(role.get("runtimeConfig")),
+        config=config,
         config_path=f"{path}.runtimeConfig",
+        config_text=inference_config(config, context),
         annotations={},
     )
+
+
+def inference_config(name: MaybeText | None, context: Context) -> MaybeText | None:
+    """Give the text of the ConfigMap that `inference.config` or a role's runtimeConfig names.
+
+    KAITO reads the key inference_config.yaml of that ConfigMap, in the object's namespace; vLLM's
+    flags stand there below `vllm` and win over the preset's.
+
+    Args:
+        name: Name of the ConfigMap.
+        context: What is known beside the object.
+
+    Returns:
+        None when no ConfigMap is named, and Unknown with the reason when it cannot be read.
+        `core.engines.files.read_yaml` makes a map of the text.
+    """
+    if name is None or name == "" or isinstance(name, Unknown):
+        return name or None
+    found = context.find({"name": name})
+    return found if isinstance(found, Unknown) else found.text(CONFIG_KEY)
 
 
 def size_of(model: Model) -> Sized | Unknown | None:
@@ -166,7 +248,7 @@ def size_of(model: Model) -> Sized | Unknown | None:
     if not isinstance(model.preset, str) or model.tuned:
         return None
     if not isinstance(model.instance, str) or not model.instance:
-        return Unknown("no instance type says what GPUs the nodes have")
+        return NO_INSTANCE
     instance, shape = find_instance(model.instance), find_preset(model.preset)
     if isinstance(instance, Unknown) or isinstance(shape, Unknown):
         return None if isinstance(instance, Unknown) else first_unknown(shape)
@@ -182,14 +264,28 @@ def _sized(model: Model, instance: Instance, shape: ModelShape) -> Sized | Unkno
 
 
 def _tokens(model: Model) -> MaybeInt:
-    """Read the longest request. The ConfigMap that may state it is an object of its own."""
-    if not model.config:
+    """Read the longest request that KAITO counts nodes for, where its ConfigMap can be read."""
+    stated, shown = model.config_text, display(model.config)
+    if stated is None:
         return CONTEXT
     if isinstance(model.config, Unknown):
         return model.config
-    return Unknown(
-        f"the ConfigMap {display(model.config)} may state max-model-len, and is not at hand"
-    )
+    if stated == inference_config(model.config, NO_CONTEXT):
+        return Unknown(f"the ConfigMap {shown} may state max-model-len, and is not at hand")
+    if isinstance(stated, Unknown):
+        return stated
+    found = read_yaml(stated)
+    flags = found if isinstance(found, Unknown) else found.get("vllm")
+    if flags is not None and not isinstance(flags, Mapping):
+        because = flags.because if isinstance(flags, Unknown) else "vllm is not a map in it"
+        return Unknown(f"key '{CONFIG_KEY}' of the ConfigMap {shown} cannot be read: {because}")
+    return stated_tokens(stated) or CONTEXT
+
+
+def where(model: Model) -> str:
+    """Say where what is not known of a size stands, or would stand."""
+    known = isinstance(model.instance, str) and model.instance
+    return model.preset_path if known else model.instance_path
 
 
 def refused(path: str, seen: str, remedy: str, rule: str) -> Finding:

@@ -1,7 +1,7 @@
-"""Read KServe: InferenceService of many nodes and of one, and runtimes with a workerSpec.
+"""The facts of InferenceServices of many nodes and of one, and of their runtimes.
 
-What many nodes get, KServe works out from requests (systems/kserve/view.py), and it writes
-the result into both requests and limits. LLMInferenceService is in llmisvc.py.
+What many nodes get, KServe works out from requests (nodes.py), and it writes the result into both
+requests and limits.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,58 +9,46 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.context import carried
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pods
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import as_count, as_list, as_map, group_kind, name_of
+from kthena_components.core.values.read import as_list, as_map, name_of
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
-from kthena_components.systems.kserve.view import (
-    GROUP,
-    RUNTIMES,
-    SERVICE,
-    MultiNode,
-    RayNodes,
-    Shortage,
-    read_multi_node,
-)
+from kthena_components.systems.kserve.nodes import RayNodes, Shortage
+from kthena_components.systems.kserve.view import MultiNode, Service
 
-KINDS = frozenset({(GROUP, SERVICE), *((GROUP, kind) for kind in RUNTIMES)})
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
 _OWN_RUNTIMES = "kserve-huggingfaceserver"
 _NO_SIZE = Unknown("the size in workerSpec is no number")
-_REFUSED = Unknown("KServe deploys nothing where requests hold fewer GPUs than there are ranks")
+REFUSED = Unknown("KServe deploys nothing where requests hold fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
 
 
-def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
-    """Read the facts of an InferenceService or a (Cluster)ServingRuntime; None for the others."""
-    if group_kind(body) not in KINDS:
-        return None
-    view = read_multi_node(body)
-    if view is not None:
-        engines: tuple[EngineFacts, ...] = (_many(view, name_of(body), path),)
-    elif group_kind(body)[1] == SERVICE:
-        engines = tuple(_one(body, join_path(path, "spec.predictor")))
+def facts(view: Service) -> ServingFacts:
+    """Give the facts of an InferenceService or a (Cluster)ServingRuntime."""
+    if view.many is not None:
+        engines: tuple[EngineFacts, ...] = (_many(view, view.many),)
+    elif view.is_service:
+        engines = tuple(_one(view))
     else:
-        engines = tuple(_runtime(body, join_path(path, "spec")))
-    return ServingFacts(path=join_path(path, "spec"), name=name_of(body), engines=engines)
+        engines = tuple(_runtime(view))
+    found = view.object
+    return ServingFacts(path=found.at("spec"), name=name_of(found.body), engines=engines)
 
 
-def _many(view: MultiNode, name: str, path: str) -> EngineFacts:
+def _many(view: Service, many: MultiNode) -> EngineFacts:
     """Give the engine that KServe makes of a workerSpec."""
-    nodes = view.nodes
-    at = join_path(path, view.path)
+    found, nodes, name = view.object, many.nodes, name_of(view.object.body)
+    at, head = found.at(many.path), found.at(f"{many.head.path}.resources")
     command = CommandFacts(
-        engine="vllm", tensor=_size(view.tensor), pipeline=_size(view.pipeline), executor="ray"
+        engine="vllm", tensor=_size(many.tensor), pipeline=_size(many.pipeline), executor="ray"
     )
     if not isinstance(nodes, RayNodes):
-        gap = _REFUSED if isinstance(nodes, Shortage) else nodes
-        entry = _pod(gap, join_path(path, f"{view.head.path}.resources"), at, command)
+        gap = REFUSED if isinstance(nodes, Shortage) else nodes
+        entry = _pod(gap, head, at, command)
         return EngineFacts(path=at, name=name, pods=gap, replicas=1, entry=entry, worker=None)
-    entry = _pod(nodes.head_gpus, join_path(path, f"{view.head.path}.resources"), at, command)
-    rest = _pod(nodes.worker_gpus, join_path(path, f"{view.worker.path}.resources"), at, _JOINS)
+    entry = _pod(nodes.head_gpus, head, at, command)
+    rest = _pod(nodes.worker_gpus, found.at(f"{many.worker.path}.resources"), at, _JOINS)
     worker = rest if nodes.pods > 1 else None
     return EngineFacts(path=at, name=name, pods=nodes.pods, replicas=1, entry=entry, worker=worker)
 
@@ -83,32 +71,31 @@ def _pod(gpus: MaybeInt, path: str, command_path: str, command: CommandFacts) ->
     )
 
 
-def _one(body: Mapping[str, Any], base: str) -> Iterator[EngineFacts]:
+def _one(view: Service) -> Iterator[EngineFacts]:
     """Read an InferenceService without workerSpec: each replica is an engine of one pod."""
-    predictor = as_map(as_map(body.get("spec")).get("predictor"))
-    for pod in _pods(predictor, base):
+    for pod in _pods(view, view.object.at(view.path)):
         starts = pod.command is not None and pod.command.engine is not None
         if starts or pod.asks_for_gpus:
             yield EngineFacts(
-                path=base,
-                name=name_of(body),
+                path=view.object.at(view.path),
+                name=name_of(view.object.body),
                 pods=1,
-                replicas=as_count(predictor.get("minReplicas"), "minReplicas", 1),
+                replicas=view.replicas,
                 entry=pod,
                 worker=None,
             )
 
 
-def _pods(predictor: Mapping[str, Any], base: str) -> Iterator[PodFacts]:
-    for key in ("model", "huggingface"):
-        if predictor.get(key) is not None:
-            container = _model(as_map(predictor[key]), key)
-            pod_spec = {**carried(predictor, "volumes"), "containers": [container]}
-            for pod in read_pods({"spec": pod_spec}, ""):
-                moved = _moved(pod, "spec.containers[0]", f"{base}.{key}")
-                yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")
-            return
-    for pod in read_pods({"spec": predictor}, ""):
+def _pods(view: Service, base: str) -> Iterator[PodFacts]:
+    predictor, context, key = view.holder, view.object.context, view.served
+    if key:
+        container = _model(as_map(predictor[key]), key)
+        pod_spec = {"volumes": predictor.get("volumes"), "containers": [container]}
+        for pod in read_pods({"spec": pod_spec}, "", context=context):
+            moved = _moved(pod, "spec.containers[0]", f"{base}.{key}")
+            yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")
+        return
+    for pod in read_pods({"spec": predictor}, "", context=context):
         yield fill_requests(_moved(pod, "spec.containers", f"{base}.containers"))
 
 
@@ -150,14 +137,19 @@ def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
     )
 
 
-def _runtime(body: Mapping[str, Any], base: str) -> Iterator[EngineFacts]:
+def _runtime(view: Service) -> Iterator[EngineFacts]:
     """Read a runtime for one node. What states no GPUs leaves them to the InferenceService."""
-    spec = as_map(body.get("spec"))
+    spec, at = view.holder, view.object.at(view.path)
     if not as_list(spec.get("containers")):
         return
-    for pod in read_pods({"spec": spec}, ""):
+    for pod in read_pods({"spec": spec}, "", context=view.object.context):
         if pod.asks_for_gpus:
-            moved = fill_requests(_moved(pod, "spec.containers", f"{base}.containers"))
+            moved = fill_requests(_moved(pod, "spec.containers", f"{at}.containers"))
             yield EngineFacts(
-                path=base, name=name_of(body), pods=1, replicas=1, entry=moved, worker=None
+                path=at,
+                name=name_of(view.object.body),
+                pods=1,
+                replicas=1,
+                entry=moved,
+                worker=None,
             )

@@ -1,21 +1,18 @@
 """Whether a multi-node InferenceService, or a runtime for one, would be let into the cluster."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, judge_by, judged, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
-from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
+from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
-    SERVICE,
     Container,
     MultiNode,
+    Service,
     known_gpus,
     named_gpus,
-    read_multi_node,
     resource_keys,
 )
 
@@ -30,21 +27,7 @@ _AUTOSCALER = "serving.kserve.io/autoscalerClass"
 _SCHEMES = ("pvc", "oci")
 
 
-def judge_inference_service(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge an InferenceService or a (Cluster)ServingRuntime by every rule, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    found = list(judged(_general, manifest, name=f"the rule {_RULE}"))
-    view = read_multi_node(manifest)
-    if view is not None:
-        found += judge_by(RULES, view)
-    return [finding.under(path) for finding in dict.fromkeys(found)]
-
-
-def kserve_multinode(view: MultiNode) -> Iterator[Finding]:
+def kserve_multinode(view: Service) -> Iterator[Finding]:
     """KServe's webhooks take it: one worker container, sizes in workerSpec, known GPUs, a volume.
 
     The model comes by pvc:// or oci://, nothing scales or splits the traffic, and the sizes are 1
@@ -56,39 +39,46 @@ def kserve_multinode(view: MultiNode) -> Iterator[Finding]:
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go
     validateMultiNodeVariables; pkg/webhook/admission/servingruntime/servingruntime_webhook.go.
     """
+    yield from _general(view)
+    if view.many is not None:
+        yield from _several(view, view.many)
+
+
+def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
+    """Judge what holds for those of many nodes."""
     if gap := unknown_in(view.holder.get("workerSpec")):
-        yield not_checked(view.path, gap, _RULE)
+        yield not_checked(many.path, gap, _RULE)
     else:
-        yield from _one_worker(view)
-        yield from _sizes(view)
-    yield from _sizes_in_env(view)
-    yield from _gpu_types(view)
+        yield from _one_worker(view, many)
+        yield from _sizes(many)
+    yield from _sizes_in_env(many)
+    yield from _gpu_types(view, many)
     if not view.is_service:
         return
     if view.holder.get("model") is not None:
-        yield from _storage(view)
+        yield from _storage(view, many)
         yield from _autoscaler(view)
     yield from _traffic(view)
     yield from _heads(view)
 
 
-def _one_worker(view: MultiNode) -> Iterator[Finding]:
-    containers, at = view.worker_spec.get("containers"), f"{view.path}.containers"
+def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
+    containers, at = many.fields.get("containers"), f"{many.path}.containers"
     count = len(containers) if isinstance(containers, list | tuple) else 0
     if gap := unknown_in(containers):
         yield not_checked(at, gap, _RULE)
     elif count > 1:
         seen = f"has {count} containers, but KServe takes one worker container"
         yield _refused(at, seen, "keep worker-container only")
-    elif count == 0 and not view.is_service and view.worker_spec:
+    elif count == 0 and not view.is_service and many.fields:
         yield _refused(at, "is empty, but a runtime has one worker container", "add it")
 
 
-def _sizes_in_env(view: MultiNode) -> Iterator[Finding]:
-    yield from _unknown_env(view.head)
-    for name, at in _env(view.head):
+def _sizes_in_env(many: MultiNode) -> Iterator[Finding]:
+    yield from _unknown_env(many.head)
+    for name, at in _env(many.head):
         if name in _SIZES:
-            field = f"{view.path}.{_SIZES[name]}"
+            field = f"{many.path}.{_SIZES[name]}"
             seen = f"sets {name}, but KServe takes that size from workerSpec alone"
             yield _refused(at, seen, f"remove it, and write {field}")
 
@@ -108,7 +98,7 @@ def _unknown_env(container: Container) -> Iterator[Finding]:
         yield not_checked(f"{container.path}.env", gap, _RULE)
 
 
-def _gpu_types(view: MultiNode) -> Iterator[Finding]:
+def _gpu_types(view: Service, many: MultiNode) -> Iterator[Finding]:
     named = view.annotations.get(GPU_ANNOTATION)
     at = f"metadata.annotations.{GPU_ANNOTATION}"
     if gap := unknown_in(named):
@@ -118,7 +108,7 @@ def _gpu_types(view: MultiNode) -> Iterator[Finding]:
         seen = f"is {display(named)}, which is no JSON list of resource names"
         yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
     allowed = _PLAIN.union(known_gpus(view.annotations))
-    for container in (view.head, view.worker):
+    for container in (many.head, many.worker):
         for key, where in resource_keys(container):
             if key not in allowed:
                 seen = f"names {key}, which is neither cpu, memory nor storage, nor a GPU type "
@@ -126,9 +116,9 @@ def _gpu_types(view: MultiNode) -> Iterator[Finding]:
                 yield _refused(where, f"{seen}that KServe knows", remedy)
 
 
-def _sizes(view: MultiNode) -> Iterator[Finding]:
+def _sizes(many: MultiNode) -> Iterator[Finding]:
     for field in _SIZES.values():
-        given, at = view.worker_spec.get(field), f"{view.path}.{field}"
+        given, at = many.fields.get(field), f"{many.path}.{field}"
         number = whole(given)
         if gap := unknown_in(given):
             yield not_checked(at, gap, _RULE)
@@ -136,9 +126,9 @@ def _sizes(view: MultiNode) -> Iterator[Finding]:
             yield _refused(at, f"is {display(given)}, but must be at least 1", "write 1 or more")
 
 
-def _storage(view: MultiNode) -> Iterator[Finding]:
+def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
     model = mapping(view.holder.get("model"))
-    given, at = model.get("storageUri"), f"{view.head.path}.storageUri"
+    given, at = model.get("storageUri"), f"{many.head.path}.storageUri"
     remedy = "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image"
     if given is None:
         seen = "is missing, but the pods of an engine load the model from one volume or image"
@@ -152,7 +142,7 @@ def _storage(view: MultiNode) -> Iterator[Finding]:
         yield _refused(at, seen, remedy)
 
 
-def _autoscaler(view: MultiNode) -> Iterator[Finding]:
+def _autoscaler(view: Service) -> Iterator[Finding]:
     given, at = view.annotations.get(_AUTOSCALER), f"metadata.annotations.{_AUTOSCALER}"
     if gap := unknown_in(given):
         yield not_checked(at, gap, _RULE)
@@ -163,7 +153,7 @@ def _autoscaler(view: MultiNode) -> Iterator[Finding]:
         )
 
 
-def _traffic(view: MultiNode) -> Iterator[Finding]:
+def _traffic(view: Service) -> Iterator[Finding]:
     given, at = view.holder.get("canaryTrafficPercent"), "spec.predictor.canaryTrafficPercent"
     if given is not None:
         seen = f"is {display(given)}, but traffic cannot be split with workerSpec"
@@ -171,7 +161,7 @@ def _traffic(view: MultiNode) -> Iterator[Finding]:
         yield not_checked(at, gap, _RULE) if gap else _refused(at, seen, "remove it")
 
 
-def _heads(view: MultiNode) -> Iterator[Finding]:
+def _heads(view: Service) -> Iterator[Finding]:
     given, at = view.holder.get("minReplicas"), "spec.predictor.minReplicas"
     number = whole(given)
     if gap := unknown_in(given):
@@ -187,11 +177,11 @@ def _heads(view: MultiNode) -> Iterator[Finding]:
         )
 
 
-def _general(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def _general(view: Service) -> Iterator[Finding]:
     """Judge what holds for every InferenceService, of many nodes or of one."""
-    if manifest.get("kind") != SERVICE:
+    if not view.is_service:
         return
-    name = text(mapping(manifest.get("metadata")).get("name"))
+    name = view.object.name
     if gap := unknown_in(name):
         yield not_checked("metadata.name", gap, _RULE)
     elif isinstance(name, str) and not _NAME.fullmatch(name):
@@ -199,9 +189,8 @@ def _general(manifest: Mapping[str, Any]) -> Iterator[Finding]:
             f"is {display(name)}, but must be lower-case letters, digits and dashes, a letter first"
         )
         yield _refused("metadata.name", seen, "rename it")
-    predictor = mapping(mapping(manifest.get("spec")).get("predictor"))
-    holders = [("spec.predictor.model", mapping(predictor.get("model")))]
-    items = predictor.get("containers")
+    holders = [("spec.predictor.model", mapping(view.holder.get("model")))]
+    items = view.holder.get("containers")
     for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
         holders.append((f"spec.predictor.containers[{index}]", mapping(item)))
     for at, fields in holders:
@@ -215,9 +204,3 @@ def _general(manifest: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _refused(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
-
-
-RULES: tuple[Callable[[MultiNode], Iterator[Finding]], ...] = (
-    kserve_multinode,
-    kserve_node_arithmetic,
-)

@@ -1,81 +1,18 @@
 """Whether the parallelism of an LLMInferenceService is taken, and acted on."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, first_unknown, mapping, unknown_in, whole
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.read import unknown_in, whole
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload
 
 _RULE = "kserve-llm-parallelism"
 _SIZES = ("tensor", "pipeline", "data", "dataLocal")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmWorkload:
-    """One workload of an LLMInferenceService: the main one, or prefill."""
-
-    path: str
-    fields: Mapping[str, Any]
-    parallelism: Mapping[str, Any]
-    many: bool
-    """Whether it has a worker, and so is a LeaderWorkerSet."""
-
-    def size(self, name: str) -> MaybeInt | None:
-        """Give a size as it is stated; None when it is not, or is no number."""
-        return count(self.parallelism.get(name))
-
-    def states(self, name: str) -> bool:
-        """Tell whether a size is stated."""
-        return self.parallelism.get(name) is not None
-
-    @property
-    def pods(self) -> MaybeInt:
-        """Pods of one engine, as KServe counts them."""
-        data, local = self.size("data"), self.size("dataLocal")
-        gap = first_unknown(data, local, self.size("pipeline"))
-        if not self.many:
-            return 1
-        if gap is not None:
-            return gap
-        if isinstance(data, int) and isinstance(local, int) and local > 0:
-            return max(data // local, 1)
-        pipeline = self.size("pipeline")
-        return pipeline if isinstance(pipeline, int) and pipeline > 0 else 1
-
-
-def read_workloads(manifest: object) -> Iterator[LlmWorkload]:
-    """Read the workloads of an LLMInferenceService."""
-    spec = mapping(mapping(manifest).get("spec"))
-    yield _workload("spec", spec)
-    prefill = spec.get("prefill")
-    if prefill is not None:
-        yield _workload("spec.prefill", mapping(prefill))
-
-
-def _workload(path: str, fields: Mapping[str, Any]) -> LlmWorkload:
-    return LlmWorkload(
-        path=path,
-        fields=fields,
-        parallelism=mapping(fields.get("parallelism")),
-        many=fields.get("worker") is not None,
-    )
-
-
-def judge_llm_inference_service(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge an LLMInferenceService, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    found = (f for one in read_workloads(manifest) for f in judge_by(RULES, one))
-    return [finding.under(path) for finding in dict.fromkeys(found)]
-
-
-def kserve_llm_parallelism(workload: LlmWorkload) -> Iterator[Finding]:
+def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
     """The sizes of an LLMInferenceService agree, and each of them has an effect.
 
     A worker needs data or pipeline parallelism, never both; data and dataLocal come together, and
@@ -87,6 +24,11 @@ def kserve_llm_parallelism(workload: LlmWorkload) -> Iterator[Finding]:
     Source: kserve pkg/apis/serving/v1alpha2/llm_inference_service_validation.go,
     llm_inference_service_types_func.go GetSize.
     """
+    for workload in view.workloads:
+        yield from _parallelism(workload)
+
+
+def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
     at = f"{workload.path}.parallelism"
     if gap := unknown_in(workload.fields.get("parallelism")):
         yield not_checked(at, gap, _RULE)
@@ -155,6 +97,3 @@ def _shown(workload: LlmWorkload, name: str) -> object:
 
 def _refused(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=_RULE)
-
-
-RULES: tuple[Callable[[LlmWorkload], Iterator[Finding]], ...] = (kserve_llm_parallelism,)

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kserve.view import MultiNode, RayNodes, Shortage
+from kthena_components.systems.kserve.nodes import RayNodes, Shortage
+from kthena_components.systems.kserve.view import MultiNode, Service
 
 _RULE = "kserve-node-arithmetic"
 
 
-def kserve_node_arithmetic(view: MultiNode) -> Iterator[Finding]:
+def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
     """KServe makes the pods that were meant, and gives them as many GPUs as there are ranks.
 
     It counts pods from GPU requests, never from limits: tensor × pipeline divided by the worker's
@@ -22,75 +23,78 @@ def kserve_node_arithmetic(view: MultiNode) -> Iterator[Finding]:
     Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go
     computeRayNodeAndGPUs, computeMpNodeAndGPUs.
     """
-    nodes = view.nodes
+    many = view.many
+    if many is None:
+        return
+    nodes = many.nodes
     if isinstance(nodes, Unknown):
-        yield not_checked(view.path, nodes, _RULE)
+        yield not_checked(many.path, nodes, _RULE)
     elif isinstance(nodes, Shortage):
-        yield _short(view, nodes.nodes)
-    elif view.executor_mp:
-        yield from _replaced(view, nodes)
+        yield _short(many, nodes.nodes)
+    elif many.executor_mp:
+        yield from _replaced(many, nodes)
     else:
-        limits = list(_limits(view, nodes))
-        yield from limits or _misplaced(view, nodes)
+        limits = list(_limits(many, nodes))
+        yield from limits or _misplaced(many, nodes)
 
 
-def _short(view: MultiNode, nodes: RayNodes) -> Finding:
+def _short(many: MultiNode, nodes: RayNodes) -> Finding:
     workers = f"{count_of(nodes.pods - 1, 'worker')} × {nodes.worker_gpus}"
     return _finding(
-        f"{view.head.path}.resources",
-        f"{_ranks(view)}, but a head with {count_of(nodes.head_gpus, 'GPU')} and {workers} hold "
+        f"{many.head.path}.resources",
+        f"{_ranks(many)}, but a head with {count_of(nodes.head_gpus, 'GPU')} and {workers} hold "
         f"{nodes.held}, and KServe deploys nothing",
-        f"request {_share(view, nodes.worker_gpus)} GPUs in the head and in the worker container",
+        f"request {_share(many, nodes.worker_gpus)} GPUs in the head and in the worker container",
     )
 
 
-def _limits(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+def _limits(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
     """Find limits without requests that would have given other pods."""
-    wanted = [one.limit if one.request is None else one.request for one in (view.worker, view.head)]
-    if view.nodes_for(*wanted) == nodes:
+    wanted = [one.limit if one.request is None else one.request for one in (many.worker, many.head)]
+    if many.nodes_for(*wanted) == nodes:
         return
-    for container in (view.head, view.worker):
+    for container in (many.head, many.worker):
         if container.request is None and isinstance(container.limit, int):
             yield _finding(
                 f"{container.path}.resources",
                 f"has a limit of {count_of(container.limit, 'GPU')} and no request; KServe reads "
-                f"requests only, so for {_product(view)} it makes {_pods(nodes)}",
+                f"requests only, so for {_product(many)} it makes {_pods(nodes)}",
                 f"write {container.limit} in requests as well",
             )
 
 
-def _misplaced(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
-    total, head, worker = view.total, view.head.request, view.worker.request
-    at = f"{view.worker.path}.resources"
+def _misplaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+    total, head, worker = many.total, many.head.request, many.worker.request
+    at = f"{many.worker.path}.resources"
     if not isinstance(total, int):
         return
     if nodes.held > total:
         reserved = f"{nodes.held} GPUs reserved for {total}"
-        remedy = f"request {_share(view, nodes.worker_gpus)} GPUs in the head and in the worker "
+        remedy = f"request {_share(many, nodes.worker_gpus)} GPUs in the head and in the worker "
         if nodes.pods == 1:
-            at, remedy = f"{view.head.path}.resources", f"request {total} GPUs in the head "
-        seen = f"{_ranks(view)}, but KServe makes {_pods(nodes)}: {reserved}"
+            at, remedy = f"{many.head.path}.resources", f"request {total} GPUs in the head "
+        seen = f"{_ranks(many)}, but KServe makes {_pods(nodes)}: {reserved}"
         yield _finding(at, seen, f"{remedy}container")
     elif nodes.pods == 1 and total > 1:
         seen = f"is given, but KServe makes the head alone, with {count_of(total, 'GPU')}"
         unused = f"; the worker's request of {worker} is not used" if worker else ""
         remedy = "remove workerSpec, or request fewer GPUs"
-        yield _finding(view.path, f"{seen}{unused}", remedy, Level.ADVISORY)
+        yield _finding(many.path, f"{seen}{unused}", remedy, Level.ADVISORY)
     elif worker is None and isinstance(head, int) and head > 1:
         seen = f"has no GPU request, so each worker gets 1: KServe makes {_pods(nodes)}"
-        yield _finding(at, seen, f"request {_share(view, head)} GPUs in the worker container")
-    elif worker is None and head is None and isinstance(view.tensor, int) and view.tensor > 1:
-        seen = f"has no GPU request, nor has the head: for {_product(view)} KServe makes "
-        remedy = f"request {view.tensor} GPUs in the head and in the worker container"
+        yield _finding(at, seen, f"request {_share(many, head)} GPUs in the worker container")
+    elif worker is None and head is None and isinstance(many.tensor, int) and many.tensor > 1:
+        seen = f"has no GPU request, nor has the head: for {_product(many)} KServe makes "
+        remedy = f"request {many.tensor} GPUs in the head and in the worker container"
         yield _finding(at, f"{seen}{_pods(nodes)}", remedy, Level.ADVISORY)
     elif nodes.pods > 1 and nodes.head_gpus != nodes.worker_gpus:
-        seen = f"for {_product(view)} KServe makes {_pods(nodes)}, which is uneven"
-        remedy = f"request {_share(view, nodes.worker_gpus)} GPUs in each"
+        seen = f"for {_product(many)} KServe makes {_pods(nodes)}, which is uneven"
+        remedy = f"request {_share(many, nodes.worker_gpus)} GPUs in each"
         yield _finding(at, seen, remedy, Level.ADVISORY)
 
 
-def _replaced(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
-    for container in (view.head, view.worker):
+def _replaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
+    for container in (many.head, many.worker):
         asked = container.request if container.request is not None else container.limit
         if isinstance(asked, int) and asked != nodes.head_gpus:
             yield _finding(
@@ -102,21 +106,21 @@ def _replaced(view: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
             )
 
 
-def _share(view: MultiNode, near: int) -> int:
+def _share(many: MultiNode, near: int) -> int:
     """Give the GPUs of a pod, as near as can be, so that all pods have as many."""
-    total = view.total
+    total = many.total
     if not isinstance(total, int):
         return near
     tried = range(min(near, total, 4096), 0, -1)
     return next((number for number in tried if total % number == 0), 1)
 
 
-def _product(view: MultiNode) -> str:
-    return f"tensor {view.tensor} × pipeline {view.pipeline} = {view.total}"
+def _product(many: MultiNode) -> str:
+    return f"tensor {many.tensor} × pipeline {many.pipeline} = {many.total}"
 
 
-def _ranks(view: MultiNode) -> str:
-    return f"{_product(view)} ranks"
+def _ranks(many: MultiNode) -> str:
+    return f"{_product(many)} ranks"
 
 
 def _pods(nodes: RayNodes) -> str:

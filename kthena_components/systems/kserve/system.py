@@ -2,26 +2,31 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Object
-from kthena_components.core.values.read import mapping
-from kthena_components.systems.contract import Body, Made, Rollout, System, legacy
-from kthena_components.systems.kserve import facts, facts_llm
-from kthena_components.systems.kserve.rules import RULES, judge_inference_service
-from kthena_components.systems.kserve.rules_llm import RULES as LLM_RULES
-from kthena_components.systems.kserve.rules_llm import judge_llm_inference_service
-from kthena_components.systems.kserve.view import GROUP, RUNTIMES
+from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.systems.contract import Kind, Made, Rollout, System
+from kthena_components.systems.kserve.facts import facts
+from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
+from kthena_components.systems.kserve.pods import (
+    demand,
+    demand_of_llm,
+    kept,
+    pods,
+    pods_of_llm,
+)
+from kthena_components.systems.kserve.rules import kserve_multinode
+from kthena_components.systems.kserve.rules_llm import kserve_llm_parallelism
+from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
+from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service
+from kthena_components.systems.kserve.view_llm import read_llm_service
 
-_SERVED_ELSEWHERE = {"pods": "an InferenceService takes its pods from it, and it has none itself"}
+_RULES = (kserve_multinode, kserve_node_arithmetic)
+_MERGED = "KServe lays its pod specs over a runtime's or a preset's, so fields may be left out"
+_NO_PODS = "an InferenceService takes its pods from it, and it has none itself"
 
 
-def has_workers(found: Object) -> bool:
-    """Tell whether an InferenceService has several nodes."""
-    return mapping(found.spec.get("predictor")).get("workerSpec") is not None
-
-
-def rollouts(found: Object) -> Iterator[Rollout]:
+def rollouts(view: Service) -> Iterator[Rollout]:
     """KServe replaces all pods of a multi-node InferenceService at once, the new ones first."""
-    if has_workers(found):
+    if view.many is not None:
         yield Rollout(
             at="spec.predictor.workerSpec",
             replicas=1,
@@ -29,58 +34,70 @@ def rollouts(found: Object) -> Iterator[Rollout]:
         )
 
 
-def keeps_number(found: Object) -> str:
+def keeps_number(view: Service) -> str:
     """Say why an InferenceService must not be scaled."""
-    return "has a workerSpec, and KServe refuses to scale it" if has_workers(found) else ""
+    return "" if view.many is None else "has a workerSpec, and KServe refuses to scale it"
 
 
-def makes(found: Object) -> Made | None:
+def makes(view: Service) -> Made | None:
     """Give the Deployment whose number KServe keeps."""
-    if not (has_workers(found) and isinstance(found.name, str)):
+    name = view.object.name
+    if view.many is None or not isinstance(name, str):
         return None
     return Made(
         group_kind=("apps", "Deployment"),
-        name=f"{found.name}-predictor",
+        name=f"{name}-predictor",
         why="KServe makes for an InferenceService with a workerSpec, and keeps its number",
     )
-
-
-def kept(body: Body) -> Body:
-    """Keep whether there are workers."""
-    worker = mapping(mapping(body.get("spec")).get("predictor")).get("workerSpec")
-    return {"spec": {"predictor": {"workerSpec": {}}} if worker is not None else {}}
 
 
 SYSTEM = System(
     name="kserve",
     title="KServe",
     kinds=(
-        legacy(
-            (GROUP, "InferenceService"),
-            facts.read,
-            judge_inference_service,
-            rules=RULES,
+        Kind(
+            group=GROUP,
+            name=SERVICE,
+            view=read_service,
+            facts=facts,
+            pods=pods,
+            demand=demand,
+            rules=_RULES,
             rollouts=rollouts,
             keeps_number=keeps_number,
             makes=makes,
             kept=kept,
+            without={
+                "templates": _MERGED,
+                "restarts": "a Deployment or Knative restarts the pods, each in its own way",
+            },
         ),
         *(
-            legacy(
-                (GROUP, name),
-                facts.read,
-                judge_inference_service,
-                rules=RULES,
+            Kind(
+                group=GROUP,
+                name=name,
+                view=read_service,
+                facts=facts,
+                rules=_RULES,
                 kept=None,
-                without=_SERVED_ELSEWHERE,
+                without={"pods": _NO_PODS, "templates": _NO_PODS, "restarts": _NO_PODS},
             )
-            for name in RUNTIMES
+            for name in sorted(RUNTIMES)
         ),
-        legacy(
-            (GROUP, "LLMInferenceService"),
-            facts_llm.read,
-            judge_llm_inference_service,
-            rules=LLM_RULES,
+        Kind(
+            group=GROUP,
+            name="LLMInferenceService",
+            view=read_llm_service,
+            facts=facts_of_llm,
+            pods=pods_of_llm,
+            demand=demand_of_llm,
+            rules=(kserve_llm_parallelism,),
+            kept=kept_pods,
+            without={
+                "templates": _MERGED,
+                "restarts": "a Deployment or a LeaderWorkerSet restarts the pods, each in its own "
+                "way",
+            },
         ),
     ),
 )

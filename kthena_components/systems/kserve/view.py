@@ -1,4 +1,4 @@
-"""How a multi-node InferenceService or ServingRuntime is read, and KServe's GPU arithmetic.
+"""How an InferenceService or a runtime for one is read.
 
 Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
@@ -8,10 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import count, mapping, unknown_in
+from kthena_components.core.values.read import as_count, count, mapping, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.kserve.nodes import (
+    RayNodes,
+    Shortage,
+    compute_mp_nodes,
+    compute_ray_nodes,
+)
 
 GROUP = "serving.kserve.io"
 SERVICE = "InferenceService"
@@ -21,61 +28,9 @@ GPU_ANNOTATION = "serving.kserve.io/gpu-resource-types"
 EXECUTOR = "multinode/executor-backend"
 OWN_RUNTIME = "kserve-huggingfaceserver-multinode"
 """KServe's runtime for many nodes: it states TP 1, PP 1 and no GPU requests."""
+MODELS = ("model", "huggingface")
 _MOST = 2**31 - 1
 _LONGEST_JSON = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RayNodes:
-    """The pods that KServe makes for one engine, and the GPUs that it gives them."""
-
-    pods: int
-    worker_gpus: int
-    head_gpus: int
-
-    @property
-    def held(self) -> int:
-        """GPUs of all pods together."""
-        return self.head_gpus + self.worker_gpus * (self.pods - 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortage:
-    """Requests that KServe refuses to deploy: they hold fewer GPUs than there are ranks."""
-
-    nodes: RayNodes
-
-
-def compute_ray_nodes(
-    total: int, worker_gpus: int | None, head_gpus: int | None
-) -> RayNodes | Shortage:
-    """Deal the GPUs out as KServe does with Ray: computeRayNodeAndGPUs.
-
-    Args:
-        total: tensor × pipeline, 1 or more.
-        worker_gpus: GPUs that the worker container requests; 0 and None are the same.
-        head_gpus: GPUs that the head container requests.
-    """
-    worker, head = worker_gpus or 0, head_gpus or 0
-    if worker > 0:
-        pods = -(-total // worker)
-        if head <= 0:
-            head = total - worker * (pods - 1)
-        elif head >= total:
-            pods = 1
-        if pods == 1:
-            worker, head = 0, total
-    elif head > 0:
-        worker, pods = 1, 1 + max(0, total - head)
-    else:
-        pods, worker, head = total, 1, 1
-    nodes = RayNodes(pods=pods, worker_gpus=worker, head_gpus=head)
-    return Shortage(nodes=nodes) if total > nodes.held else nodes
-
-
-def compute_mp_nodes(tensor: int, pipeline: int) -> RayNodes:
-    """Deal the GPUs out as KServe does without Ray: a pod for each stage, whatever is requested."""
-    return RayNodes(pods=pipeline, worker_gpus=tensor, head_gpus=tensor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,26 +46,16 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiNode:
-    """An InferenceService or a runtime with a workerSpec."""
+    """A workerSpec, which makes pods on several nodes one engine."""
 
-    kind: str
     path: str
     """Where workerSpec stands."""
-    worker_spec: Mapping[str, Any]
-    holder: Mapping[str, Any]
-    """The predictor, or the runtime's spec."""
-    annotations: Mapping[str, Any]
-    metadata: Mapping[str, Any]
+    fields: Mapping[str, Any]
     head: Container
     worker: Container
     tensor: MaybeInt | None
     pipeline: MaybeInt | None
     executor_mp: bool
-
-    @property
-    def is_service(self) -> bool:
-        """Whether it is an InferenceService."""
-        return self.kind == SERVICE
 
     @property
     def total(self) -> MaybeInt:
@@ -145,36 +90,64 @@ class MultiNode:
         return compute_ray_nodes(total, *known)
 
 
-def read_multi_node(manifest: object) -> MultiNode | None:
-    """Read what the rules need; None when there is no workerSpec."""
-    body = mapping(manifest)
-    spec, metadata = mapping(body.get("spec")), mapping(body.get("metadata"))
-    kind = body.get("kind")
-    service = kind == SERVICE
-    base, holder = "spec", spec
-    if service:
-        base, holder = "spec.predictor", mapping(spec.get("predictor"))
-    worker_spec = holder.get("workerSpec")
-    if worker_spec is None:
-        return None
-    worker_spec = mapping(worker_spec)
-    annotations = mapping(metadata.get("annotations"))
-    gap = _runtime_gap(holder) if service else None
-    containers = worker_spec.get("containers")
-    at = f"{base}.workerSpec"
-    backend = mapping(spec.get("annotations")).get(EXECUTOR)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """An InferenceService, or a runtime that one takes its pods from."""
+
+    object: Object
+    path: str
+    """Where its pods are described."""
+    holder: Mapping[str, Any]
+    """What stands there: the predictor, or the runtime's spec."""
+    many: MultiNode | None
+    """None where each pod is an engine."""
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it is an InferenceService."""
+        return self.object.kind == SERVICE
+
+    @property
+    def served(self) -> str:
+        """Field of the predictor that holds a model's container; empty for own containers."""
+        keys = MODELS if self.is_service else ()
+        return next((key for key in keys if self.holder.get(key) is not None), "")
+
+    @property
+    def replicas(self) -> MaybeInt:
+        """Engines that there are at least."""
+        return as_count(self.holder.get("minReplicas"), "minReplicas", 1)
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        """The annotations of the object."""
+        return mapping(self.object.metadata.get("annotations"))
+
+
+def read_service(found: Object) -> Service:
+    """Read what the rules, the facts and the pods need."""
+    is_service = found.kind == SERVICE
+    path = "spec.predictor" if is_service else "spec"
+    holder = mapping(found.spec.get("predictor")) if is_service else found.spec
+    many = None if holder.get("workerSpec") is None else _many(found, path, holder)
+    return Service(object=found, path=path, holder=holder, many=many)
+
+
+def _many(found: Object, path: str, holder: Mapping[str, Any]) -> MultiNode:
+    is_service, at = found.kind == SERVICE, f"{path}.workerSpec"
+    fields = mapping(holder.get("workerSpec"))
+    annotations = mapping(found.metadata.get("annotations"))
+    gap = _runtime_gap(holder) if is_service else None
+    backend = mapping(found.spec.get("annotations")).get(EXECUTOR)
+    worker = _first(fields.get("containers"))
     return MultiNode(
-        kind=SERVICE if service else "ServingRuntime",
         path=at,
-        worker_spec=worker_spec,
-        holder=holder,
-        annotations=annotations,
-        metadata=metadata,
-        head=_head(holder, base, annotations, gap, service=service),
-        worker=_container(_first(containers), f"{at}.containers[0]", annotations, gap),
-        tensor=_size(worker_spec.get("tensorParallelSize"), gap),
-        pipeline=_size(worker_spec.get("pipelineParallelSize"), gap),
-        executor_mp=not service and isinstance(backend, str) and backend == "mp",
+        fields=fields,
+        head=_head(holder, path, annotations, gap, is_service=is_service),
+        worker=_container(worker, f"{at}.containers[0]", annotations, gap),
+        tensor=_size(fields.get("tensorParallelSize"), gap),
+        pipeline=_size(fields.get("pipelineParallelSize"), gap),
+        executor_mp=not is_service and isinstance(backend, str) and backend == "mp",
     )
 
 
@@ -205,10 +178,10 @@ def _head(
     annotations: Mapping[str, Any],
     gap: Unknown | None,
     *,
-    service: bool,
+    is_service: bool,
 ) -> Container:
     model = holder.get("model")
-    if service and model is not None:
+    if is_service and model is not None:
         return _container(mapping(model), f"{base}.model", annotations, gap)
     found = _first(holder.get("containers"))
     return _container(found, f"{base}.containers[0]", annotations, gap)

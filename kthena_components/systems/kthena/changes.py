@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.change import _FIXED, _ONLY, Change, _differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import as_list, first_unknown, mapping, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown, is_unresolved
-
-MODEL_SERVING = ("workload.serving.volcano.sh", "ModelServing")
+from kthena_components.systems.kthena.view import read_serving
 
 _HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
 """What of a role enters Kthena's revision hash."""
@@ -88,7 +88,7 @@ def _counts(minima: object) -> str:
 
 
 def _template(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    return mapping(mapping(body.get("spec")).get("template"))
+    return read_serving(read_object(body)).template
 
 
 def _hashed(template: Mapping[str, Any]) -> object:

@@ -11,14 +11,16 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.model import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
-from kthena_components.systems.kthena.facts import read
+from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
+from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
 from kthena_components.systems.volcano import emit as volcano
@@ -133,7 +135,8 @@ def _template(template: Template) -> Template:
 
 
 def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
-    return [facts for body in bodies if (facts := read(body)) is not None]
+    found = map(read_object, bodies)
+    return [facts(read_serving(one)) for one in found if one.group_kind == MODEL_SERVING]
 
 
 EMITTER = Emitter(

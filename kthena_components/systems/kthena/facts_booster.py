@@ -4,17 +4,16 @@ Source: volcano-sh/kthena pkg/model-booster-controller/convert/model_serving.go 
 templates/vllm.yaml and templates/vllm-pd.yaml.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.findings import join_path
-from kthena_components.core.objects.kinds import MODEL_SERVING
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.embedded import go_text
-from kthena_components.core.values.read import as_count, as_map, group_kind, name_of
+from kthena_components.core.values.read import as_count, as_map, name_of
 from kthena_components.core.values.unknown import (
     OUTPUT_CLOSE,
     OUTPUT_OPEN,
@@ -22,9 +21,8 @@ from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
 )
-from kthena_components.systems.kthena.rules_booster import Backend, Worker, read_backends
+from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
 
-KINDS = frozenset({(MODEL_SERVING[0], "ModelBooster")})
 _SCRIPT = "examples/online_serving/multi-node-serving.sh"
 _SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "/model")
 _LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
@@ -32,16 +30,13 @@ _MODEL_HUB = "hf://"
 _VOLCANO = (None, "", "volcano")
 
 
-def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
-    """Read the facts of a ModelBooster; None for anything else."""
-    if group_kind(body) not in KINDS:
-        return None
-    backends = tuple(read_backends(body))
-    asked = [_plain(backend.fields.get("schedulerName")) for backend in backends]
+def facts(view: Booster) -> ServingFacts:
+    """Read the facts of a ModelBooster."""
+    asked = [_plain(backend.fields.get("schedulerName")) for backend in view.backends]
     return ServingFacts(
-        path=join_path(path, "spec"),
-        name=name_of(body),
-        engines=tuple(engine for backend in backends for engine in _engines(backend, path)),
+        path=view.object.at("spec"),
+        name=name_of(view.object.body),
+        engines=tuple(engine for b in view.backends for engine in _engines(b, view.object)),
         gang_expected=all(name in _VOLCANO or is_unresolved(name) for name in asked),
     )
 
@@ -50,12 +45,12 @@ def _plain(value: object) -> object:
     return _LATE if isinstance(value, Unknown) else value
 
 
-def _engines(backend: Backend, path: str) -> Iterator[EngineFacts]:
+def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
     plain = backend.kind == "vLLM"
     if not plain and backend.kind != "vLLMDisaggregated":
         return
     for worker in backend.workers:
-        at, name = join_path(path, worker.path), worker.fields.get("type", "server")
+        at, name = found.at(worker.path), worker.fields.get("type", "server")
         given = as_count(_plain(worker.fields.get("pods")), "pods", 1)
         pods: MaybeInt = (given or 1) if plain else 1
         yield EngineFacts(
@@ -63,13 +58,14 @@ def _engines(backend: Backend, path: str) -> Iterator[EngineFacts]:
             name=name if isinstance(name, str) and not is_unresolved(name) else "?",
             pods=pods,
             replicas=as_count(_plain(worker.fields.get("replicas")), "replicas", 1),
-            entry=_pod(worker, at, _command(backend, worker, pods)),
-            worker=None if pods == 1 else _pod(worker, at, _join_command()),
+            entry=_pod(worker, found, _command(backend, worker, pods)),
+            worker=None if pods == 1 else _pod(worker, found, _join_command()),
         )
 
 
-def _pod(worker: Worker, at: str, command: dict[str, Any]) -> PodFacts:
+def _pod(worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
     """Read the pod that Kthena makes of a worker. Its memory at /dev/shm is Kthena's own affair."""
+    at = found.at(worker.path)
     container = {
         "name": "engine",
         "image": _plain(worker.fields.get("image")),
@@ -81,6 +77,7 @@ def _pod(worker: Worker, at: str, command: dict[str, Any]) -> PodFacts:
     pod = read_pod(
         {"spec": {"containers": [container], "volumes": volumes}},
         "",
+        context=found.context,
         gpus_path=f"{at}.resources",
         command_path=f"{at}.config",
     )

@@ -1,23 +1,27 @@
-"""The pods that the roles of a ModelServing make; those of a ModelInfer are written alike."""
+"""The pods that the roles of a ModelServing make."""
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.objects.object import PodSet, copies_in, pod_set
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.read import items, mapping
+from kthena_components.systems.kthena.view import Serving
 
 
-def pods_of_roles(entry: Object) -> Iterator[PodSet]:
+def pods(view: Serving) -> Iterator[PodSet]:
     """Give the entry pods and the worker pods of each role."""
-    groups = copies_in(entry.spec.get("replicas"), 1)
-    for i, item in enumerate(items(mapping(entry.spec.get("template")).get("roles"))):
-        role, at = mapping(item), f"spec.template.roles[{i}]"
-        engines = product(groups, copies_in(role.get("replicas"), 1))
-        each = copies_in(role.get("workerReplicas"), 0)
+    groups = copies_in(view.spec.get("replicas"), 1)
+    for role in view.roles:
+        engines = product(groups, copies_in(role.fields.get("replicas"), 1))
+        each = copies_in(role.fields.get("workerReplicas"), 0)
         workers = product(engines, each)
         for name, number in (("entryTemplate", engines), ("workerTemplate", workers)):
-            if role.get(name) is not None:
-                place = f"{at}.{name}"
+            template = role.fields.get(name)
+            if template is not None:
                 yield pod_set(
-                    entry, place, role[name], number, by_controller=True, spread=each != 0
+                    view.object,
+                    f"{role.path}.{name}",
+                    template,
+                    number,
+                    by_controller=True,
+                    spread=each != 0,
                 )

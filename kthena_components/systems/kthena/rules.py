@@ -2,24 +2,18 @@
 
 Each function of RULES is one rule, and its docstring is the rule in words. Mandatory is what the
 API server or Kthena's webhook refuses; advisory is what they let pass and then lose. The fields'
-shapes are in kthena_schema.py, the rules between them in kthena_roles.py and kthena_rollout.py.
+shapes are in schema.py, the rules between them in rules_roles.py and rules_rollout.py.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from kthena_components.core.findings import (
-    Finding,
-    Level,
-    judged,
-    not_checked,
-    once_each,
-)
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.schema.language import SCHEMA, VERSION, judge_shape
 from kthena_components.core.schema.metadata import judge_metadata
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.systems.contract import Rule
 from kthena_components.systems.kthena.rules_roles import (
     kthena_gang_minimum,
     kthena_generated_name,
@@ -37,24 +31,8 @@ from kthena_components.systems.kthena.rules_rollout import (
     kthena_rolling_update,
 )
 from kthena_components.systems.kthena.schema import MODEL_SERVING
-from kthena_components.systems.kthena.view import Serving, read_serving, templates
-
-__all__ = ["KTHENA_VERSIONS", "RULES", "judge_model_serving"]
-
-
-def judge_model_serving(
-    manifest: Mapping[str, Any], version: str = KTHENA_VERSIONS[-1], path: str = ""
-) -> list[Finding]:
-    """Judge a ModelServing by every rule of a Kthena version, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        version: The Kthena that is to read it, such as `0.4` or `v1.0.2`.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    view = read_serving(manifest, version)
-    found = (finding for rule in RULES for finding in judged(rule, view))
-    return [finding.under(path) for finding in once_each(found)]
+from kthena_components.systems.kthena.view import Serving, templates
+from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
 
 
 def kthena_schema(view: Serving) -> Iterator[Finding]:
@@ -69,8 +47,8 @@ def kthena_schema(view: Serving) -> Iterator[Finding]:
     Source: Kthena v0.1.0 to v1.0.0
     charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
     """
-    yield from judge_shape(view.manifest, MODEL_SERVING, view.version)
-    yield from judge_metadata(mapping(view.manifest).get("metadata"), SCHEMA)
+    yield from judge_shape(view.body, MODEL_SERVING, view.version)
+    yield from judge_metadata(view.body.get("metadata"), SCHEMA)
 
 
 def kthena_version(view: Serving) -> Iterator[Finding]:
@@ -115,7 +93,7 @@ def _lost(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=VERSION, level=Level.ADVISORY)
 
 
-RULES: tuple[Callable[[Serving], Iterator[Finding]], ...] = (
+RULES: tuple[Rule[Serving], ...] = (
     kthena_schema,
     kthena_version,
     kthena_generated_name,
@@ -130,4 +108,5 @@ RULES: tuple[Callable[[Serving], Iterator[Finding]], ...] = (
     kthena_role_budget,
     kthena_max_surge,
     kthena_recovery_and_rollout,
+    *TOPOLOGY_RULES,
 )

@@ -3,13 +3,13 @@
 Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alpha1.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, judge_by, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in, whole
+from kthena_components.systems.contract import Rule
+from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
 
 _WORKERS, _CONFIG = "booster-workers", "booster-config"
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
@@ -17,60 +17,7 @@ _SHORTEST = 10**6
 """From here on Go writes a float with an exponent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
-    """One worker of a backend, with what its backend says."""
-
-    path: str
-    fields: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """One backend of a ModelBooster."""
-
-    path: str
-    fields: Mapping[str, Any]
-    kind: object
-    workers: tuple[Worker, ...]
-
-
-def read_backends(manifest: object) -> Iterator[Backend]:
-    """Read the backend of a ModelBooster; the first versions had a list of them."""
-    spec = mapping(mapping(manifest).get("spec"))
-    if spec.get("backend") is not None:
-        yield _backend("spec.backend", mapping(spec.get("backend")))
-    listed = spec.get("backends")
-    for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
-        yield _backend(f"spec.backends[{index}]", mapping(item))
-
-
-def _backend(path: str, fields: Mapping[str, Any]) -> Backend:
-    workers = fields.get("workers")
-    return Backend(
-        path=path,
-        fields=fields,
-        kind=fields.get("type"),
-        workers=tuple(
-            Worker(path=f"{path}.workers[{index}]", fields=mapping(item))
-            for index, item in enumerate(workers if isinstance(workers, list | tuple) else ())
-        ),
-    )
-
-
-def judge_model_booster(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge a ModelBooster by every rule, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    backends = read_backends(manifest)
-    found = dict.fromkeys(f for backend in backends for f in judge_by(RULES, backend))
-    return [finding.under(path) for finding in found]
-
-
-def booster_workers(backend: Backend) -> Iterator[Finding]:
+def booster_workers(view: Booster) -> Iterator[Finding]:
     """A ModelBooster's workers are those that its type is made of, with 1 or more pods each.
 
     A vLLM backend has exactly one worker, of type server; a vLLMDisaggregated one has prefill and
@@ -83,16 +30,17 @@ def booster_workers(backend: Backend) -> Iterator[Finding]:
     Source: volcano-sh/kthena pkg/model-booster-controller/webhook/model_validator.go
     validateBackendWorkerTypes, convert/model_serving.go; model_booster_types.go ModelBackendType.
     """
-    at, kind = f"{backend.path}.type", backend.kind
-    if gap := unknown_in(kind):
-        yield not_checked(at, gap, _WORKERS)
-    elif kind not in (_PLAIN, _SPLIT):
-        seen = f"is {display(kind)}, and Kthena knows {_PLAIN} and {_SPLIT} only"
-        yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
-    else:
-        yield from _types(backend)
-        for worker in backend.workers:
-            yield from _pods(worker, split=kind == _SPLIT)
+    for backend in view.backends:
+        at, kind = f"{backend.path}.type", backend.kind
+        if gap := unknown_in(kind):
+            yield not_checked(at, gap, _WORKERS)
+        elif kind not in (_PLAIN, _SPLIT):
+            seen = f"is {display(kind)}, and Kthena knows {_PLAIN} and {_SPLIT} only"
+            yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
+        else:
+            yield from _types(backend)
+            for worker in backend.workers:
+                yield from _pods(worker, split=kind == _SPLIT)
 
 
 def _types(backend: Backend) -> Iterator[Finding]:
@@ -131,7 +79,7 @@ def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
         yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
 
 
-def booster_config(backend: Backend) -> Iterator[Finding]:
+def booster_config(view: Booster) -> Iterator[Finding]:
     """What a worker's config becomes on vLLM's command line is what was meant.
 
     Kthena writes `--key value`, and numbers as Go prints floats: from 1000000 on with an exponent,
@@ -144,7 +92,7 @@ def booster_config(backend: Backend) -> Iterator[Finding]:
     Source: volcano-sh/kthena pkg/model-booster-controller/utils/template.go
     ConvertVLLMArgsFromJson; Go's fmt, verb %v.
     """
-    for worker in backend.workers:
+    for worker in (worker for backend in view.backends for worker in backend.workers):
         at, config = f"{worker.path}.config", worker.fields.get("config")
         if gap := unknown_in(config):
             yield not_checked(at, gap, _CONFIG)
@@ -177,4 +125,4 @@ def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) 
     return Finding(path=path, seen=seen, remedy=remedy, rule=_WORKERS, level=level)
 
 
-RULES: tuple[Callable[[Backend], Iterator[Finding]], ...] = (booster_workers, booster_config)
+BOOSTER_RULES: tuple[Rule[Booster], ...] = (booster_workers, booster_config)

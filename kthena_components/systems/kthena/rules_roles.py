@@ -1,6 +1,6 @@
 """What Kthena asks of roles: their names, counts, gang minima, templates and images.
 
-Each function is one rule of kthena_admission.RULES.
+Each function is one rule of rules.RULES.
 """
 
 import re
@@ -35,7 +35,7 @@ def kthena_generated_name(view: Serving) -> Iterator[Finding]:
     """
     path, rule = "metadata.name", "kthena-generated-name"
     if not view.name:
-        if isinstance(mapping(view.manifest).get("metadata"), Mapping) and view.name == "":
+        if isinstance(view.body.get("metadata"), Mapping) and view.name == "":
             seen = "is missing, and every name that Kthena makes begins with it"
             yield Finding(path=path, seen=seen, remedy="add metadata.name", rule=rule)
         return

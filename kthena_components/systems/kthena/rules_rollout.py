@@ -1,21 +1,22 @@
 """How Kthena lets a ModelServing be updated: budgets, partition, surge and recovery.
 
-Each function is one rule of kthena_admission.RULES.
+Each function is one rule of rules.RULES.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 
 from kthena_components.core.findings import Finding, Level, join_path, not_checked
+from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
-from kthena_components.core.values.unknown import MaybeInt, MaybeText
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 from kthena_components.systems.kthena.schema import GROUP_RECREATE, SURGE
 from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
 
-_PERCENT = re.compile(r"0*(100|[0-9]{1,2})%")
 _STRATEGY = "spec.rolloutStrategy"
 _CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
+_MOST = 100
+"""Percent that a budget or a partition may be."""
 _ROLLING, _BUDGET, _SURGE = "kthena-rolling-update", "kthena-role-budget", "kthena-max-surge"
 
 
@@ -206,12 +207,13 @@ def _not_zero(
 
 def _share(budget: MaybeInt | MaybeText | None, of: MaybeInt | None) -> MaybeInt | None:
     """Turn a count or a percentage into a count, rounded down; None when it is neither."""
-    if not isinstance(budget, str):
-        return budget if not isinstance(budget, int) or budget >= 0 else None
-    percent = _PERCENT.fullmatch(budget)
-    if percent is None or not isinstance(of, int):
-        return of if percent else None
-    return int(percent[1]) * of // 100
+    if isinstance(budget, Unknown):
+        return budget
+    if not is_budget(budget, _MOST):
+        return None
+    if isinstance(budget, int):
+        return budget
+    return scaled(budget, of, up=False) if isinstance(of, int) else of
 
 
 def _is_zero(surge: object) -> bool:

@@ -1,7 +1,7 @@
 """The shape of a ModelServing, in every version of Kthena.
 
-The embedded pods have the shape that Kubernetes gives them (pod_shape.py). What holds between
-fields is in kthena_admission.py.
+The embedded pods have the shape that Kubernetes gives them (core/schema/pod.py). What holds between
+fields is in rules.py.
 
 Source: Kthena charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml
 at v0.1.0, v0.2.0, v0.3.0, v0.4.0 and v1.0.0.

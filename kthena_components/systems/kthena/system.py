@@ -1,60 +1,61 @@
 """Kthena: ModelServing, one object for the whole serving, and ModelBooster, which makes them."""
 
-from kthena_components.core.findings import Finding
 from kthena_components.core.objects.kinds import MODEL_SERVING
-from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.read import as_map
-from kthena_components.systems.contract import Body, Restart, System, legacy
-from kthena_components.systems.kthena import facts, facts_booster
+from kthena_components.systems.contract import Body, Kind, Restart, System
+from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.changes import gang_topology_only_change, kthena_gang_fixed
 from kthena_components.systems.kthena.emit import EMITTER
-from kthena_components.systems.kthena.pods import pods_of_roles
-from kthena_components.systems.kthena.rules import RULES, judge_model_serving
-from kthena_components.systems.kthena.rules_booster import RULES as BOOSTER_RULES
-from kthena_components.systems.kthena.rules_booster import judge_model_booster
-from kthena_components.systems.volcano.rules import judge_volcano_object
+from kthena_components.systems.kthena.facts import facts
+from kthena_components.systems.kthena.pods import pods
+from kthena_components.systems.kthena.rules import RULES
+from kthena_components.systems.kthena.rules_booster import BOOSTER_RULES
+from kthena_components.systems.kthena.view import BY_ROLE, read_serving
+from kthena_components.systems.kthena.view_booster import read_booster
 
+_GROUP, _KIND = MODEL_SERVING
 ROLE_PATHS = (
     r"spec\.template\.roles(\[\d+\])?(\.(entryTemplate|workerTemplate|workerReplicas|name)\b|$)"
 )
+_MAKES_SERVINGS = "Kthena makes ModelServings of it"
 
 
 def _by_role(body: Body) -> str:
     strategy = as_map(as_map(body.get("spec")).get("rolloutStrategy"))
-    return "role after role restarts" if strategy.get("type") == "RoleRollingUpdate" else ""
-
-
-def _judge(found: Object) -> list[Finding]:
-    version = found.context.versions.get("kthena", KTHENA_VERSIONS[-1])
-    own = judge_model_serving(found.body, version, found.path)
-    return [*own, *judge_volcano_object(found.body, found.path)]
+    return "role after role restarts" if strategy.get("type") == BY_ROLE else ""
 
 
 SYSTEM = System(
     name="kthena",
     title="Kthena ModelServing",
     kinds=(
-        legacy(
-            MODEL_SERVING,
-            facts.read,
+        Kind(
+            group=_GROUP,
+            name=_KIND,
+            view=read_serving,
+            facts=facts,
+            pods=pods,
             rules=RULES,
-            legacy=_judge,
-            pods=pods_of_roles,
             change_rules=(gang_topology_only_change, kthena_gang_fixed),
             kept=kept_pods,
             restarts=Restart(
                 paths=ROLE_PATHS, how="group after group restarts", otherwise=_by_role
             ),
             copies="replicas",
+            without={
+                "templates": "its CRD has pod templates of its own, which kthena-schema checks",
+                "rollouts": "no version of Kthena surges",
+            },
         ),
-        legacy(
-            (MODEL_SERVING[0], "ModelBooster"),
-            facts_booster.read,
-            judge_model_booster,
+        Kind(
+            group=_GROUP,
+            name="ModelBooster",
+            view=read_booster,
+            facts=facts_booster.facts,
             rules=BOOSTER_RULES,
             title="Kthena ModelBooster",
+            without=dict.fromkeys(("pods", "templates", "restarts"), _MAKES_SERVINGS),
         ),
     ),
     emitter=EMITTER,

@@ -1,15 +1,16 @@
 """How a ModelServing that anybody wrote is read: nothing in it makes a reader raise.
 
 A value that is not known yet is read as Unknown, one of the wrong kind as None: what is wrong
-with it, the shape says (kthena_shape.py), and the rules between fields keep silent.
+with it, the shape says (schema.py), and the rules between fields keep silent.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.objects.object import Object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, age, known_version
-from kthena_components.core.values.read import count, mapping, object_name, text
+from kthena_components.core.values.read import count, items, mapping, object_name, text
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 BY_GROUP, BY_ROLE = "ServingGroupRollingUpdate", "RoleRollingUpdate"
@@ -30,7 +31,7 @@ class Role:
 class Serving:
     """A ModelServing, and the Kthena that is to read it."""
 
-    manifest: object
+    object: Object
     asked: str
     """The version as the caller wrote it; `version` is the one that is judged by."""
     version: str
@@ -42,21 +43,25 @@ class Serving:
     replicas: MaybeInt | None
     roles: tuple[Role, ...]
 
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """Give the object as it would be applied: Volcano's rules over topologies ask for it."""
+        return self.object.body
+
     def since(self, version: str) -> bool:
         """Tell whether the Kthena is this version or a newer one."""
         return age(self.version) >= age(version)
 
 
-def read_serving(manifest: object, asked: str) -> Serving:
-    """Read what the rules need from whatever a manifest contains."""
-    spec = mapping(mapping(manifest).get("spec"))
+def read_serving(found: Object) -> Serving:
+    """Read a ModelServing, whatever its fields hold; its context says the version of Kthena."""
+    spec, asked = found.spec, found.context.versions.get("kthena", KTHENA_VERSIONS[-1])
     template, strategy = mapping(spec.get("template")), mapping(spec.get("rolloutStrategy"))
-    roles = template.get("roles")
     return Serving(
-        manifest=manifest,
+        object=found,
         asked=asked,
         version=known_version(asked) or KTHENA_VERSIONS[-1],
-        name=object_name(mapping(mapping(manifest).get("metadata"))),
+        name=object_name(found.metadata),
         spec=spec,
         template=template,
         strategy=strategy,
@@ -64,7 +69,7 @@ def read_serving(manifest: object, asked: str) -> Serving:
         replicas=count(spec.get("replicas"), 1),
         roles=tuple(
             _role(f"spec.template.roles[{index}]", mapping(role))
-            for index, role in enumerate(roles if isinstance(roles, list | tuple) else ())
+            for index, role in enumerate(items(template.get("roles")))
         ),
     )
 

@@ -1,15 +1,17 @@
 """What an update does to a LeaderWorkerSet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
-from kthena_components.core.rules.change import _LOWERED, Change
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.rules.change import Change
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.lws.view import Group, read_sets
+from kthena_components.systems.lws.view import WORKER, Group, read_sets
 
-LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+_RULE = "lws-lower-then-raise"
 
 
 def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
@@ -25,13 +27,13 @@ def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
     rollingUpdateParameters.
     """
     path = "spec.replicas"
-    (old,), (new,) = read_sets(change.before).groups, read_sets(change.after).groups
+    old, new = _only(change.before), _only(change.after)
     was, now = old.replicas, new.replicas
     held, holds = _gpus(old), _gpus(new)
     if _rises(was, now) is False or _rises(holds, held) is False:
         return
     if gap := first_unknown(was, now, held, holds):
-        yield not_checked(path, gap, _LOWERED)
+        yield not_checked(path, gap, _RULE)
         return
     numbers = [number for number in (was, now, held, holds) if isinstance(number, int)]
     yield _stuck(path, *numbers)
@@ -45,7 +47,7 @@ def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
         f"{holds}: the new groups come first, so {most} GPUs are needed at once, "
         f"not {now * holds}",
         remedy="lower the GPUs in one update, and raise replicas in the next",
-        rule=_LOWERED,
+        rule=_RULE,
         level=Level.ADVISORY,
     )
 
@@ -57,12 +59,18 @@ def _rises(low: MaybeInt | None, high: MaybeInt | None) -> bool | None:
     return low is not None and high is not None and 0 <= low < high
 
 
+def _only(body: Mapping[str, Any]) -> Group:
+    """Give what a LeaderWorkerSet's groups are made of."""
+    (group,) = read_sets(read_object(body)).groups
+    return group
+
+
 def _gpus(group: Group) -> MaybeInt | None:
     """Give the GPUs of a group; None where it says nothing sensible."""
-    worker, leader = group.template.get("workerTemplate"), group.template.get("leaderTemplate")
-    each = read_pod(worker, "").all_gpus
-    first = each if leader is None else read_pod(leader, "").all_gpus
     size = group.size
+    first, each = (
+        read_pod(group.template.get(field), "").all_gpus for field in (group.leader, WORKER)
+    )
     if gap := first_unknown(size, each, first):
         return gap
     if isinstance(size, int) and isinstance(each, int) and isinstance(first, int) and size > 0:

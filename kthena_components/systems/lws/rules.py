@@ -1,28 +1,21 @@
 """Whether a LeaderWorkerSet or a DisaggregatedSet would be let into the cluster, and start.
 
 Mandatory is what the API server or the webhook of LeaderWorkerSet refuses; advisory is what they
-let pass and then lose. What concerns the roles of a DisaggregatedSet is in disaggregated.py.
+let pass and then lose. What concerns updates is in rules_rollout.py, and what concerns the roles of
+a DisaggregatedSet in rules_disaggregated.py.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, judge_by, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.rules_disaggregated import judge_roles
-from kthena_components.systems.lws.view import (
-    SHAPE,
-    Group,
-    Sets,
-    at_least,
-    is_budget,
-    read_sets,
-    refusal,
-    scaled,
-)
+from kthena_components.systems.lws.rules_rollout import judge_rollout
+from kthena_components.systems.lws.view import Group, Sets
+from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
 
 _STARTUP = "lws-gang-startup"
 _INT32 = 2**31 - 1
@@ -30,16 +23,6 @@ _VOLCANO = ("scheduling.volcano.sh/", "volcano.sh/")
 _SUBGROUP_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _TRIED = 1000
 """Subgroups that are tried for a remedy."""
-
-
-def judge_leader_worker_set(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge a LeaderWorkerSet or a DisaggregatedSet by every rule, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    return judge_by(RULES, read_sets(manifest), path)
 
 
 def lws_shape(view: Sets) -> Iterator[Finding]:
@@ -57,14 +40,14 @@ def lws_shape(view: Sets) -> Iterator[Finding]:
     yield from _name(view)
     for group in view.groups:
         yield from _counts(group)
-        yield from _rollout(group)
+        yield from judge_rollout(group)
         yield from _subgroups(group)
     if view.disaggregated:
         yield from judge_roles(view)
 
 
 def _name(view: Sets) -> Iterator[Finding]:
-    name = view.name
+    name = view.object.name
     if gap := unknown_in(name):
         yield not_checked("metadata.name", gap, SHAPE)
     elif isinstance(name, str) and name and not _is_label(name):
@@ -85,37 +68,6 @@ def _counts(group: Group) -> Iterator[Finding]:
     if isinstance(size, int) and isinstance(replicas, int) and size > 0 < replicas > _INT32 // size:
         seen = f"makes {display(size)} × {display(replicas)} pods, but may make at most {_INT32}"
         yield refusal(f"{group.path}.replicas", seen, f"write at most {_INT32 // size}")
-
-
-def _rollout(group: Group) -> Iterator[Finding]:
-    strategy = mapping(group.spec.get("rolloutStrategy"))
-    rolling, at = strategy.get("rollingUpdateConfiguration"), f"{group.path}.rolloutStrategy"
-    at += ".rollingUpdateConfiguration"
-    if gap := unknown_in(rolling):
-        yield not_checked(at, gap, SHAPE)
-        return
-    if not isinstance(rolling, Mapping):
-        return
-    down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
-    fine = True
-    for key, value in (("maxUnavailable", down), ("maxSurge", up)):
-        if gap := unknown_in(value):
-            yield not_checked(f"{at}.{key}", gap, SHAPE)
-            fine = False
-        elif value is not None and not is_budget(value):
-            seen = f"is {display(value)}, but must be a count or a percentage up to 100%"
-            yield refusal(f"{at}.{key}", seen, "write for example 1 or 25%")
-            fine = False
-    if not group.in_role:
-        yield from at_least(f"{at}.partition", rolling.get("partition"), 0)
-    replicas = group.replicas
-    if fine and isinstance(replicas, int) and replicas > 0:
-        both = scaled(down, replicas, 1, up=False), scaled(up, replicas, 0, up=True)
-        if both == (0, 0):
-            of = f" of {replicas} replicas" if "%" in str(down) else ""
-            seen = f"is {display(down)}{of} and maxSurge is {display(0 if up is None else up)}"
-            remedy = "write maxUnavailable: 1, or maxSurge: 1"
-            yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could begin", remedy)
 
 
 def _subgroups(group: Group) -> Iterator[Finding]:
@@ -190,19 +142,14 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
 def _gang(group: Group, view: Sets) -> str | Unknown:
     """Say what asks for a gang; nothing when it is not asked for."""
     unknown: Unknown | None = None
-    for annotations in (group.annotations, mapping(mapping(view.metadata).get("annotations"))):
+    for annotations in (group.annotations, mapping(view.object.metadata.get("annotations"))):
         for key in annotations:
             if key_text(key).startswith(_VOLCANO):
                 return f"the annotation {key_text(key)}"
         # Of a map that is not known yet, each field is not known.
         unknown = unknown or unknown_in(annotations.get(_VOLCANO[0]))
-    for field in ("leaderTemplate", "workerTemplate"):
-        spec = mapping(mapping(group.template.get(field)).get("spec"))
-        name = spec.get("schedulerName")
+    for name in group.schedulers:
         unknown = unknown or unknown_in(name)
         if name == "volcano":
             return "the scheduler volcano"
     return unknown or ""
-
-
-RULES: tuple[Callable[[Sets], Iterator[Finding]], ...] = (lws_shape, lws_gang_startup)

@@ -7,7 +7,9 @@ from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws.view import SHAPE, Group, Sets, at_least, refusal
+from kthena_components.systems.lws.rules_rollout import judge_role_rollout
+from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
+from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
 
 _FEWEST, _MOST = 2, 10
 _SLICES = 100
@@ -20,19 +22,19 @@ _EXCLUSIVE = (
 
 def judge_roles(view: Sets) -> Iterator[Finding]:
     """Judge the roles together, and what is only forbidden inside a DisaggregatedSet."""
-    roles = view.spec.get("roles")
+    roles = view.object.spec.get("roles")
     if gap := unknown_in(roles):
         yield not_checked("spec.roles", gap, SHAPE)
         return
     count = len(roles) if isinstance(roles, list | tuple) else 0
-    if not _FEWEST <= count <= _MOST and view.spec:
+    if not _FEWEST <= count <= _MOST and view.object.spec:
         seen = f"has {count} roles, but must have {_FEWEST} to {_MOST}"
         yield refusal("spec.roles", seen, "use a LeaderWorkerSet" if count == 1 else "change roles")
     yield from _unique(view)
     yield from _slices(view)
     yield from _replicas(view)
     for group in view.groups:
-        yield from _rollout(group)
+        yield from judge_role_rollout(group)
         yield from _generated(view, group)
     yield from _placement(view)
 
@@ -49,7 +51,7 @@ def _unique(view: Sets) -> Iterator[Finding]:
 
 
 def _slices(view: Sets) -> Iterator[Finding]:
-    given, at = view.spec.get("slices"), "spec.slices"
+    given, at = view.object.spec.get("slices"), "spec.slices"
     yield from at_least(at, given, 1)
     number = whole(given)
     if not isinstance(number, int):
@@ -83,35 +85,18 @@ def _replicas(view: Sets) -> Iterator[Finding]:
         yield refusal(f"{empty[0].path}.replicas", seen, remedy)
 
 
-def _rollout(group: Group) -> Iterator[Finding]:
-    strategy, at = mapping(group.spec.get("rolloutStrategy")), f"{group.path}.rolloutStrategy"
-    kind = strategy.get("type")
-    if gap := unknown_in(kind):
-        yield not_checked(f"{at}.type", gap, SHAPE)
-    elif isinstance(kind, str) and kind not in {"", "RollingUpdate"}:
-        seen = f"is {display(kind)}, but a DisaggregatedSet knows RollingUpdate only"
-        yield refusal(f"{at}.type", seen, "remove it")
-    partition = mapping(strategy.get("rollingUpdateConfiguration")).get("partition")
-    where = f"{at}.rollingUpdateConfiguration.partition"
-    if gap := unknown_in(partition):
-        yield not_checked(where, gap, SHAPE)
-    elif partition is not None and whole(partition) != 0:
-        seen = f"is {display(partition)}, but a DisaggregatedSet updates its roles together"
-        yield refusal(where, seen, "remove it")
-
-
 def _generated(view: Sets, group: Group) -> Iterator[Finding]:
     """Judge the longest name that is made of a role's name: a Service's, or a label of workers."""
     name, at = text(group.role.get("name")), f"{group.role_path}.name"
-    slices, replicas = whole(view.spec.get("slices")), group.replicas
-    if gap := first_unknown(view.name, name, slices, replicas):
+    slices, replicas = whole(view.object.spec.get("slices")), group.replicas
+    if gap := first_unknown(view.object.name, name, slices, replicas):
         yield not_checked(at, gap, SHAPE)
         return
-    if not isinstance(view.name, str) or not isinstance(name, str):
+    if not isinstance(view.object.name, str) or not isinstance(name, str):
         return
     last = max(slices - 1, 0) if isinstance(slices, int) else 0
     index = max(replicas - 1, 0) if isinstance(replicas, int) else 0
-    made = len(view.name) + len(name) + 3 + _digits(last) + _REVISION
+    made = len(view.object.name) + len(name) + 3 + _digits(last) + _REVISION
     longest = made + max(_SERVICE, 1 + _digits(index) + _HASH)
     over = longest - naming.DNS_LABEL
     if over > 0:
@@ -127,7 +112,7 @@ def _digits(number: int) -> int:
 
 
 def _placement(view: Sets) -> Iterator[Finding]:
-    policy = mapping(view.spec.get("placementPolicy"))
+    policy = mapping(view.object.spec.get("placementPolicy"))
     kind, topology, at = policy.get("type"), policy.get("topology"), "spec.placementPolicy"
     if gap := unknown_in(kind):
         yield not_checked(f"{at}.type", gap, SHAPE)
@@ -146,7 +131,7 @@ def _placement(view: Sets) -> Iterator[Finding]:
 
 def _annotations(group: Group) -> Iterator[Mapping[str, object]]:
     yield group.annotations
-    for field in ("leaderTemplate", "workerTemplate"):
+    for field in (LEADER, WORKER):
         template = group.template.get(field)
         if not isinstance(template, Unknown):
             yield mapping(mapping(mapping(template).get("metadata")).get("annotations"))

@@ -1,69 +1,57 @@
 """LeaderWorkerSet and DisaggregatedSet: a leader and its workers, several times."""
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.values.read import mapping
-from kthena_components.systems.contract import Restart, Rollout, System, legacy
+from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.lws.changes import lws_lower_then_raise
-from kthena_components.systems.lws.facts import read
-from kthena_components.systems.lws.pods import DISAGGREGATED, LWS, pods_of_groups
-from kthena_components.systems.lws.rules import RULES, judge_leader_worker_set
-from kthena_components.systems.lws.view import read_sets
+from kthena_components.systems.lws.facts import facts
+from kthena_components.systems.lws.pods import pods_of_groups
+from kthena_components.systems.lws.rollouts import rollouts
+from kthena_components.systems.lws.rules import lws_gang_startup, lws_shape
+from kthena_components.systems.lws.view import (
+    DISAGGREGATED_SET,
+    LEADER,
+    LEADER_WORKER_SET,
+    WORKER,
+    Sets,
+    read_sets,
+)
 
-_ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
 _RESTART = "group after group restarts"
-_LEADER, _WORKER = "leaderWorkerTemplate.leaderTemplate", "leaderWorkerTemplate.workerTemplate"
+_TEMPLATES = tuple(f"leaderWorkerTemplate.{field}" for field in (LEADER, WORKER))
 
 
-def rollouts(found: Object) -> Iterator[Rollout]:
-    """Give how each set of groups is updated."""
-    for group in read_sets(found.body).groups:
-        rolling = _rolling(group.spec)
-        yield Rollout(
-            at=f"{group.path}.{_ROLLING}",
-            pods=f"{group.path}.",
-            replicas=group.replicas,
-            max_unavailable=rolling.get("maxUnavailable"),
-            max_surge=rolling.get("maxSurge"),
-            usual=(1, 0),
-        )
-
-
-def _rolling(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    return mapping(mapping(spec.get("rolloutStrategy")).get("rollingUpdateConfiguration"))
+def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
+    """Give a kind, with what is the same for both."""
+    group, name = group_kind
+    return Kind(
+        group=group,
+        name=name,
+        view=read_sets,
+        facts=facts,
+        pods=pods_of_groups,
+        rules=(lws_shape, lws_gang_startup),
+        rollouts=rollouts,
+        kept=kept_pods,
+        **known,
+    )
 
 
 SYSTEM = System(
     name="lws",
     title="LeaderWorkerSet and DisaggregatedSet",
     kinds=(
-        legacy(
-            LWS,
-            read,
-            judge_leader_worker_set,
-            rules=RULES,
-            pods=pods_of_groups,
+        _kind(
+            LEADER_WORKER_SET,
             change_rules=(lws_lower_then_raise,),
-            rollouts=rollouts,
-            templates=(f"spec.{_LEADER}", f"spec.{_WORKER}"),
-            kept=kept_pods,
+            templates=tuple(f"spec.{at}" for at in _TEMPLATES),
             restarts=Restart(paths=r"spec\.leaderWorkerTemplate\b", how=_RESTART),
         ),
-        legacy(
-            DISAGGREGATED,
-            read,
-            judge_leader_worker_set,
-            rules=RULES,
-            pods=pods_of_groups,
-            rollouts=rollouts,
-            templates=(
-                *(f"spec.roles[].spec.{at}" for at in (_LEADER, _WORKER)),
-                *(f"spec.roles[].{at}" for at in (_LEADER, _WORKER)),
-            ),
-            kept=kept_pods,
+        _kind(
+            DISAGGREGATED_SET,
+            templates=tuple(f"spec.roles[].{at}{t}" for at in ("spec.", "") for t in _TEMPLATES),
             restarts=Restart(paths=r"spec\.roles\b.*[tT]emplate\b", how=_RESTART),
             copies="slices",
             unscalable="has no scale subresource",

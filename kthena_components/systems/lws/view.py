@@ -1,18 +1,21 @@
-"""How a LeaderWorkerSet or a DisaggregatedSet that anybody wrote is read for its rules."""
+"""How a LeaderWorkerSet or a DisaggregatedSet is read: as groups, each a leader and its workers.
 
-import re
+Source: kubernetes-sigs/lws api/leaderworkerset/v1 and api/disaggregatedset/v1.
+"""
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked
-from kthena_components.core.values.display import display
-from kthena_components.core.values.read import count, mapping, text, unknown_in, whole
-from kthena_components.core.values.unknown import MaybeInt, MaybeText
+from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.values.read import count, mapping, name_of
+from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 
-SHAPE = "lws-shape"
-DISAGGREGATED_GROUP = "disaggregatedset.x-k8s.io"
-_PERCENT = re.compile(r"0*(100|[0-9]{1,2})%")
+LEADER_WORKER_SET: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
+DISAGGREGATED_SET: GroupKind = ("disaggregatedset.x-k8s.io", "DisaggregatedSet")
+LEADER, WORKER = "leaderTemplate", "workerTemplate"
+ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
+"""Where a group says how it is updated, in its spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +24,21 @@ class Group:
 
     path: str
     """Where its spec stands."""
+    engine_path: str
+    """The same; the place of its role where all of that is not known yet."""
+    name: str
+    """The object's name, or the role's; `?` for a role whose name is not known."""
+    stated: object
+    """Its spec as it stands, which may be a text that is not known yet."""
     spec: Mapping[str, Any]
     template: Mapping[str, Any]
     """Its leaderWorkerTemplate."""
     annotations: Mapping[str, Any]
     annotations_path: str
     replicas: MaybeInt | None
+    """1 where it is left out, None where it is no count."""
     size: MaybeInt | None
+    """Pods of one group, the leader among them; likewise."""
     role: Mapping[str, Any]
     """The role of a DisaggregatedSet that it belongs to; empty when there is none."""
     role_path: str
@@ -37,100 +48,90 @@ class Group:
         """Whether a DisaggregatedSet makes it."""
         return self.role_path != ""
 
+    @property
+    def leader(self) -> str:
+        """The field of the leader's template: without one of its own it is like its workers."""
+        return WORKER if self.template.get(LEADER) is None else LEADER
+
+    @property
+    def schedulers(self) -> list[object]:
+        """Who places the leader and who the workers, as their own templates say."""
+        templates = (mapping(self.template.get(field)) for field in (LEADER, WORKER))
+        return [mapping(template.get("spec")).get("schedulerName") for template in templates]
+
+    @property
+    def rolling(self) -> object:
+        """What stands at ROLLING."""
+        return mapping(self.spec.get("rolloutStrategy")).get("rollingUpdateConfiguration")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sets:
     """A LeaderWorkerSet, or the ones that a DisaggregatedSet makes."""
 
-    disaggregated: bool
-    metadata: Mapping[str, Any]
-    spec: Mapping[str, Any]
-    name: MaybeText | None
+    object: Object
     groups: tuple[Group, ...]
 
+    @property
+    def disaggregated(self) -> bool:
+        """Whether its groups are those of roles."""
+        return self.object.group == DISAGGREGATED_SET[0]
 
-def read_sets(manifest: object) -> Sets:
-    """Read what the rules need from whatever a manifest contains."""
-    body = mapping(manifest)
-    spec, metadata = mapping(body.get("spec")), mapping(body.get("metadata"))
-    version = body.get("apiVersion")
-    several = isinstance(version, str) and version.startswith(f"{DISAGGREGATED_GROUP}/")
-    return Sets(
-        disaggregated=several,
-        metadata=metadata,
-        spec=spec,
-        name=text(metadata.get("name")),
-        groups=tuple(role_groups(spec)) if several else (_group("spec", spec, metadata, {}, ""),),
+
+def read_sets(found: Object) -> Sets:
+    """Read the groups, whatever the object contains."""
+    if found.group == DISAGGREGATED_SET[0]:
+        return Sets(object=found, groups=tuple(_roles(found.spec)))
+    only = _group(
+        "spec",
+        found.body.get("spec"),
+        name=name_of(found.body),
+        metadata=found.metadata,
     )
+    return Sets(object=found, groups=(only,))
 
 
-def role_groups(spec: Mapping[str, Any]) -> Iterator[Group]:
+def _roles(spec: Mapping[str, Any]) -> Iterator[Group]:
     """Read the roles of a DisaggregatedSet. Older versions hold the spec in the role itself."""
     roles = spec.get("roles")
     for index, item in enumerate(roles if isinstance(roles, list | tuple) else ()):
         role, at = mapping(item), f"spec.roles[{index}]"
-        inner, nested = role.get("spec"), "leaderWorkerTemplate" not in role
-        held = mapping(inner) if nested else role
-        yield _group(f"{at}.spec" if nested else at, held, mapping(role.get("metadata")), role, at)
+        name, nested = role.get("name"), "leaderWorkerTemplate" not in role
+        late = is_unresolved(item)
+        yield _group(
+            f"{at}.spec" if nested else at,
+            role.get("spec") if nested and not late else item,
+            engine_path=at if late else "",
+            name=name if isinstance(name, str) and not is_unresolved(name) else "?",
+            metadata=mapping(role.get("metadata")),
+            role=role,
+            role_path=at,
+        )
 
 
 def _group(
     path: str,
-    spec: Mapping[str, Any],
+    stated: object,
+    *,
+    name: str,
     metadata: Mapping[str, Any],
-    role: Mapping[str, Any],
-    role_path: str,
+    engine_path: str = "",
+    role: Mapping[str, Any] | None = None,
+    role_path: str = "",
 ) -> Group:
+    spec = mapping(stated)
     template = mapping(spec.get("leaderWorkerTemplate"))
     return Group(
         path=path,
+        engine_path=engine_path or path,
+        name=name,
+        stated=stated,
         spec=spec,
         template=template,
         annotations=mapping(metadata.get("annotations")),
         annotations_path=f"{role_path}.metadata.annotations".lstrip("."),
-        replicas=_or_one(spec.get("replicas")),
-        size=_or_one(template.get("size")),
-        role=role,
+        replicas=count(spec.get("replicas"), 1),
+        size=count(template.get("size"), 1),
+        role={} if role is None else role,
         role_path=role_path,
     )
-
-
-def _or_one(value: object) -> MaybeInt | None:
-    return count(value, 1)
-
-
-def refusal(path: str, seen: str, remedy: str) -> Finding:
-    """Say what the webhook refuses."""
-    return Finding(path=path, seen=seen, remedy=remedy, rule=SHAPE)
-
-
-def at_least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Finding]:
-    """Judge a count that may be left out."""
-    number = whole(value)
-    if value is None:
-        return
-    if gap := unknown_in(value):
-        yield not_checked(path, gap, SHAPE)
-    elif not isinstance(number, int):
-        yield refusal(path, f"is {display(value)}, but must be a whole number", f"write {lowest}")
-    elif number < lowest:
-        seen = f"is {display(number)}, but must be at least {lowest}{why}"
-        yield refusal(path, seen, f"write {lowest} or more")
-
-
-def is_budget(value: object) -> bool:
-    """Tell whether a value is a count or a percentage up to 100%."""
-    if isinstance(value, str):
-        return _PERCENT.fullmatch(value) is not None
-    number = whole(value)
-    return isinstance(number, int) and number >= 0
-
-
-def scaled(value: object, replicas: int, default: int, *, up: bool) -> int:
-    """Give a legal budget as a count of replicas."""
-    match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-    if match:
-        share = int(match[1]) * replicas
-        return -(-share // 100) if up else share // 100
-    number = whole(value)
-    return number if isinstance(number, int) else default

@@ -2,23 +2,24 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.values.read import count, mapping
-from kthena_components.systems.contract import Restart, Rollout, System, legacy
-from kthena_components.systems.kthena.pods import pods_of_roles
+from kthena_components.core.values.read import mapping
+from kthena_components.systems.contract import Kind, Restart, Rollout, System
+from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.system import ROLE_PATHS
-from kthena_components.systems.matrixinfer.facts import MODEL_INFERS, read
+from kthena_components.systems.kthena.view import Serving
+from kthena_components.systems.matrixinfer.facts import facts
+from kthena_components.systems.matrixinfer.view import MODEL_INFERS, read_model_infer
 
 _ROLLING = "rollingUpdateConfiguration"
 
 
-def rollouts(found: Object) -> Iterator[Rollout]:
+def rollouts(view: Serving) -> Iterator[Rollout]:
     """Give how the groups are updated."""
-    rolling = mapping(mapping(found.spec.get("rolloutStrategy")).get(_ROLLING))
+    rolling = mapping(view.strategy.get(_ROLLING))
     yield Rollout(
         at=f"spec.rolloutStrategy.{_ROLLING}",
-        replicas=count(found.spec.get("replicas"), 1),
+        replicas=view.replicas,
         max_unavailable=rolling.get("maxUnavailable"),
         max_surge=rolling.get("maxSurge"),
         usual=(1, 0),
@@ -29,10 +30,12 @@ SYSTEM = System(
     name="matrixinfer",
     title="MatrixInfer ModelInfer",
     kinds=tuple(
-        legacy(
-            group_kind,
-            read,
-            pods=pods_of_roles,
+        Kind(
+            group=group,
+            name=name,
+            view=read_model_infer,
+            facts=facts,
+            pods=pods,
             rollouts=rollouts,
             templates=(
                 "spec.template.roles[].entryTemplate",
@@ -43,6 +46,6 @@ SYSTEM = System(
             copies="replicas",
             unscalable="has no scale subresource",
         )
-        for group_kind in MODEL_INFERS
+        for group, name in MODEL_INFERS
     ),
 )

@@ -1,144 +1,109 @@
-"""Read KubeRay's RayCluster, RayService and RayJob: engines that Ray spreads over pods.
+"""The facts of RayCluster, RayService and RayJob: engines that Ray spreads over pods.
 
 The engine is one that the head's command starts, or the models of a RayService's Serve config.
 Source: ray-project/kuberay ray-operator/apis/ray/v1.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.findings import Finding, join_path, judged, not_checked
-from kthena_components.core.rules.devices import gpu_requests_equal_limits
-from kthena_components.core.values.embedded import read_yaml_text
-from kthena_components.core.values.read import as_map, group_kind, name_of
+from kthena_components.core.objects.object import Object
+from kthena_components.core.values.read import as_map, name_of
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
-from kthena_components.systems.ray.rules import is_mixed, judge_cluster, pods_of
-from kthena_components.systems.ray.rules_serve import Served, ray_serve_gpus, read_served
-from kthena_components.systems.ray.view import Cluster, Group, read_cluster
+from kthena_components.systems.ray.served import CONFIG, Served
+from kthena_components.systems.ray.view import Cluster, Group, RayView
 
-GROUP = "ray.io"
-_SPECS = {
-    "RayCluster": "spec",
-    "RayService": "spec.rayClusterConfig",
-    "RayJob": "spec.rayClusterSpec",
-}
-"""Kind, and where its cluster stands."""
-KINDS = frozenset((GROUP, kind) for kind in _SPECS)
-_SERVE = "serveConfigV2"
 _UNEQUAL = Unknown("its groups of workers have different GPUs")
-_PROGRAM = Unknown("a program of one's own starts the models, and not ray.serve.llm")
 _GANG_LABELS = frozenset(
     {"ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "volcano.sh/queue-name"}
 )
 """Labels that ask KubeRay for a gang."""
 
 
-def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
-    """Read the facts of a RayCluster, RayService or RayJob; None for anything else."""
-    if group_kind(body) not in KINDS:
-        return None
-    cluster, name = _cluster(body, path), name_of(body)
-    served = _served(body)
-    at = join_path(path, f"spec.{_SERVE}")
+def facts(view: RayView) -> ServingFacts:
+    """Give the facts of what a cluster serves."""
+    found, cluster, served = view.object, view.cluster, view.served
+    name = name_of(found.body)
     if cluster is None:
         engines: tuple[EngineFacts, ...] = ()
-    elif isinstance(served, list) and served:
-        engines = tuple(_serve_engines(cluster, served, at))
+    elif isinstance(served, tuple) and served:
+        engines = tuple(_serve_engines(found, cluster, served))
     else:
-        engines = tuple(_head_engine(cluster, name))
+        engines = tuple(_head_engine(found, cluster, name))
     return ServingFacts(
-        path=join_path(path, "spec"),
-        name=name,
-        engines=engines,
-        gang_expected=_has_gang(body, cluster, served),
+        path=found.at("spec"), name=name, engines=engines, gang_expected=_has_gang(view)
     )
 
 
-def judge(body: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge a RayCluster, RayService or RayJob by the rules of its own, all findings at once."""
-    cluster = _cluster(body, "")
-    if cluster is None:
-        return []
-    found, served = judge_cluster(cluster), _served(body)
-    if isinstance(served, Unknown):
-        found.append(not_checked(f"spec.{_SERVE}", served, "ray-serve-gpus"))
-    elif served:
-        found += judged(ray_serve_gpus, cluster, served, f"spec.{_SERVE}")
-    elif body.get("kind") == "RayService" and cluster.with_gpus:
-        found.append(not_checked(f"spec.{_SERVE}", _PROGRAM, "ray-serve-gpus"))
-    found += judged(gpu_requests_equal_limits, _apart(cluster, read(body)))
-    return [finding.under(path) for finding in found]
+def _pod(found: Object, group: Group) -> PodFacts:
+    """Give what is read of a group's pods, with places in the caller's input."""
+    if not found.path:
+        return group.pod
+    return read_pod(group.template, found.at(f"{group.path}.template"), context=found.context)
 
 
-def _cluster(body: Mapping[str, Any], path: str) -> Cluster | None:
-    spec, at = body.get("spec"), _SPECS.get(str(body.get("kind")), "spec")
-    inner = at.removeprefix("spec").removeprefix(".")
-    if inner and not is_unresolved(spec):
-        spec = as_map(spec).get(inner)
-    return read_cluster(spec, join_path(path, at))
-
-
-def _apart(cluster: Cluster, facts: ServingFacts | None) -> ServingFacts:
-    """Give the groups whose pods no engine shows as they are written, each as if it were one."""
-    pods = [pod for e in facts.engines for pod in (e.entry, e.worker) if pod] if facts else []
-    shown = {(device.path, device.resource) for pod in pods for device in pod.devices}
-    groups = (
-        EngineFacts(
-            path=group.path,
-            name=group.name,
-            pods=1,
-            replicas=1,
-            entry=fill_requests(group.pod),
-            worker=None,
-        )
-        for group in cluster.groups
-        if not {(device.path, device.resource) for device in group.pod.devices} <= shown
-    )
-    return ServingFacts(path="", name="", engines=tuple(groups))
-
-
-def _served(body: Mapping[str, Any]) -> list[Served] | Unknown:
-    config = read_yaml_text(as_map(body.get("spec")).get(_SERVE), _SERVE)
-    return config if isinstance(config, Unknown) else read_served(config)
-
-
-def _head_engine(cluster: Cluster, name: str) -> Iterator[EngineFacts]:
+def _head_engine(found: Object, cluster: Cluster, name: str) -> Iterator[EngineFacts]:
     """Give the engine that the head starts. Most clusters start none: they are for other work."""
-    head = cluster.head.pod
+    head = _pod(found, cluster.head)
     ranks: MaybeInt = 1 if head.command is None else head.command.world
-    starts = head.command is not None and head.command.engine is not None
-    if not starts and head.gap is None:
+    if not cluster.starts_engine and head.gap is None:
         return
     workers = cluster.with_gpus
-    worker = workers[0].pod if workers else None
-    if worker is not None and is_mixed(cluster):
+    worker = _pod(found, workers[0]) if workers else None
+    if worker is not None and cluster.is_mixed:
         worker = _with_gpus(worker, _UNEQUAL)
     yield EngineFacts(
-        path=cluster.path,
+        path=found.at(cluster.path),
         name=name,
-        pods=pods_of(cluster, ranks),
+        pods=_pods(cluster, ranks),
         replicas=1,
         entry=fill_requests(head),
         worker=None if worker is None else fill_requests(worker),
     )
 
 
-def _serve_engines(cluster: Cluster, served: list[Served], path: str) -> Iterator[EngineFacts]:
+def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
+    """Count the pods of an engine that the head starts, workers without GPUs left out.
+
+    The autoscaler adds workers until every rank has a GPU, as far as it may.
+    """
+    low: int = 0
+    high: int = 0
+    for group in cluster.with_gpus:
+        for value in (group.low, group.high):
+            if isinstance(value, Unknown):
+                return value
+        if isinstance(group.low, int) and isinstance(group.high, int):
+            low, high = low + group.low, high + group.high
+    if low == high:
+        return 1 + low
+    gpus, head = cluster.with_gpus[0].pod.gpus, cluster.head.pod.gpus
+    for value in (ranks, gpus, head):
+        if isinstance(value, Unknown):
+            return Unknown("the autoscaler decides how many workers there are")
+    if isinstance(ranks, int) and isinstance(gpus, int) and isinstance(head, int):
+        return 1 + min(max(-(-(ranks - head) // gpus), low), high)
+    return 1 + low
+
+
+def _serve_engines(
+    found: Object, cluster: Cluster, served: tuple[Served, ...]
+) -> Iterator[EngineFacts]:
     """Give each model as an engine on what Ray reserves for one of its replicas."""
     hosts = sorted(cluster.with_gpus, key=_size, reverse=True)
     if not hosts:
         return
+    path, host = found.at(f"spec.{CONFIG}"), _pod(found, hosts[0])
     for one in served:
         pods, gpus = _share(one.ranks, _size(hosts[0]))
         pod = replace(
-            _with_gpus(hosts[0].pod, gpus),
+            _with_gpus(host, gpus),
             command=one.command,
             command_path=path,
-            container=hosts[0].pod.own.name if hosts[0].pod.own else "?",
+            container=host.own.name if host.own else "?",
         )
         yield EngineFacts(
             path=path, name=one.name, pods=pods, replicas=one.low, entry=pod, worker=None
@@ -165,17 +130,15 @@ def _with_gpus(pod: PodFacts, gpus: MaybeInt) -> PodFacts:
     return replace(pod, devices=(device,))
 
 
-def _has_gang(body: Mapping[str, Any], cluster: Cluster | None, served: object) -> bool:
+def _has_gang(view: RayView) -> bool:
     """Tell whether the pods are placed together, or need not be: replicas of Serve come one by one.
 
     A cluster that starts no engine by itself is for whatever its users send it.
     """
-    labels = as_map(as_map(body.get("metadata")).get("labels"))
-    if cluster is None or served or _GANG_LABELS & {str(key) for key in labels}:
+    cluster = view.cluster
+    labels = as_map(as_map(view.object.body.get("metadata")).get("labels"))
+    if cluster is None or view.served or _GANG_LABELS & {str(key) for key in labels}:
         return True
-    command = cluster.head.pod.command
-    scheduler = as_map(as_map(as_map(cluster.head.fields.get("template")).get("spec"))).get(
-        "schedulerName"
-    )
-    starts = command is not None and command.engine is not None
-    return not starts or scheduler == "volcano" or is_unresolved(scheduler)
+    template = as_map(cluster.head.fields.get("template"))
+    scheduler = as_map(template.get("spec")).get("schedulerName")
+    return not cluster.starts_engine or scheduler == "volcano" or is_unresolved(scheduler)

@@ -2,27 +2,18 @@
 
 from collections.abc import Iterator
 
-from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
+from kthena_components.core.objects.object import PodSet, copies_in, pod_set
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.read import items, mapping
-
-CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
-"""Where each kind of KubeRay keeps its cluster."""
+from kthena_components.core.values.read import mapping
+from kthena_components.systems.ray.view import RayView
 
 
-def pods_of_cluster(entry: Object) -> Iterator[PodSet]:
+def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
     """Give the head and the workers of each group."""
-    inner = CLUSTERS.get(entry.kind, "")
-    cluster, at = (
-        mapping(entry.spec.get(inner)) if inner else entry.spec,
-        f"spec.{inner}".strip("."),
-    )
-    head = mapping(cluster.get("headGroupSpec"))
-    yield pod_set(
-        entry, f"{at}.headGroupSpec.template", head.get("template"), 1, by_controller=True
-    )
-    for i, item in enumerate(items(cluster.get("workerGroupSpecs"))):
-        group, place = mapping(item), f"{at}.workerGroupSpecs[{i}].template"
-        hosts = product(copies_in(group.get("replicas"), 1), copies_in(group.get("numOfHosts"), 1))
-        made = group.get("template")
-        yield pod_set(entry, place, made, hosts, by_controller=True, spread=hosts != 0)
+    head, at = mapping(view.head.stated).get("template"), f"{view.head.path}.template"
+    yield pod_set(view.object, at, head, 1, by_controller=True)
+    for group in view.workers:
+        fields, at = mapping(group.stated), f"{group.path}.template"
+        each = (copies_in(fields.get(key), 1) for key in ("replicas", "numOfHosts"))
+        hosts, made = product(*each), fields.get("template")
+        yield pod_set(view.object, at, made, hosts, by_controller=True, spread=hosts != 0)

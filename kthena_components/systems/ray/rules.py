@@ -4,25 +4,19 @@ Where all workers are alike, world-size-equals-gpus judges an engine that the he
 what Ray is told, and what several groups of workers hold together.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 
-from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import as_map, first_unknown, unknown_in, whole
-from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.ray.view import Cluster, Group, pods_text
+from kthena_components.systems.ray.view import Group, RayView, pods_text
 
 _PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-gpus"
 
 
-def judge_cluster(cluster: Cluster) -> list[Finding]:
-    """Judge a Ray cluster by every rule, all findings at once."""
-    return judge_by(RULES, cluster)
-
-
-def ray_start_params(cluster: Cluster) -> Iterator[Finding]:
+def ray_start_params(view: RayView) -> Iterator[Finding]:
     """What Ray is told of a pod's GPUs is what the pod has: num-gpus equals the container's limit.
 
     KubeRay takes the limit of the first container where num-gpus is not given. With a larger
@@ -38,7 +32,7 @@ def ray_start_params(cluster: Cluster) -> Iterator[Finding]:
     Source: ray-project/kuberay ray-operator/controllers/ray/common/pod.go
     addWellKnownAcceleratorResources, updateRayStartParamsResources.
     """
-    for group in cluster.groups:
+    for group in view.cluster.groups if view.cluster is not None else ():
         params, resources = group.fields.get("rayStartParams"), group.fields.get("resources")
         for field, key, holder in (
             ("rayStartParams", "num-gpus", params),
@@ -88,7 +82,7 @@ def _count(value: object) -> int | None:
     return int(number) if fits and number is not None else None
 
 
-def ray_worker_groups(cluster: Cluster) -> Iterator[Finding]:
+def ray_worker_groups(view: RayView) -> Iterator[Finding]:
     """The workers of one engine have equal GPUs, in whatever groups they are.
 
     Ray fills pods of different sizes as it likes, so a tensor group may lie on parts of two pods.
@@ -99,8 +93,11 @@ def ray_worker_groups(cluster: Cluster) -> Iterator[Finding]:
     Source: vllm/v1/executor/ray_executor.py sorts workers by node; vllm ray_utils warns when a
     tensor group is split.
     """
+    cluster = view.cluster
+    if cluster is None or not cluster.starts_engine:
+        return
     sizes = [(g, g.pod.gpus) for g in cluster.with_gpus if isinstance(g.pod.gpus, int)]
-    if not _starts_engine(cluster) or not sizes:
+    if not sizes:
         return
     first, size = sizes[0]
     for group, gpus in sizes[1:]:
@@ -115,7 +112,7 @@ def ray_worker_groups(cluster: Cluster) -> Iterator[Finding]:
             )
 
 
-def ray_cluster_gpus(cluster: Cluster) -> Iterator[Finding]:
+def ray_cluster_gpus(view: RayView) -> Iterator[Finding]:
     """An engine on a Ray cluster of unequal workers has as many ranks as the cluster has GPUs.
 
     More wait for the placement group for ever; fewer leave GPUs idle. Where the autoscaler adds
@@ -127,8 +124,9 @@ def ray_cluster_gpus(cluster: Cluster) -> Iterator[Finding]:
 
     Source: kserve/kserve#4946; vllm-project/vllm#6938; vllm ray_utils initialize_ray_cluster.
     """
-    command = cluster.head.pod.command
-    if command is None or not is_mixed(cluster) or not _starts_engine(cluster):
+    cluster = view.cluster
+    command = cluster.head.pod.command if cluster is not None else None
+    if cluster is None or command is None or not cluster.is_mixed or not cluster.starts_engine:
         return
     path = cluster.head.pod.command_path
     ranks = command.world
@@ -152,48 +150,7 @@ def ray_cluster_gpus(cluster: Cluster) -> Iterator[Finding]:
     )
 
 
-def is_mixed(cluster: Cluster) -> bool:
-    """Tell whether groups of workers have different GPUs, so that no one number is right."""
-    return len({group.pod.gpus for group in cluster.with_gpus}) > 1
-
-
-def pods_of(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
-    """Count the pods of an engine that the head starts, workers without GPUs left out.
-
-    The autoscaler adds workers until every rank has a GPU, as far as it may.
-    """
-    low: int = 0
-    high: int = 0
-    for group in cluster.with_gpus:
-        for value in (group.low, group.high):
-            if isinstance(value, Unknown):
-                return value
-        if isinstance(group.low, int) and isinstance(group.high, int):
-            low, high = low + group.low, high + group.high
-    if low == high:
-        return 1 + low
-    gpus, head = cluster.with_gpus[0].pod.gpus, cluster.head.pod.gpus
-    for value in (ranks, gpus, head):
-        if isinstance(value, Unknown):
-            return Unknown("the autoscaler decides how many workers there are")
-    if isinstance(ranks, int) and isinstance(gpus, int) and isinstance(head, int):
-        return 1 + min(max(-(-(ranks - head) // gpus), low), high)
-    return 1 + low
-
-
-def _starts_engine(cluster: Cluster) -> bool:
-    command = cluster.head.pod.command
-    return command is not None and command.engine is not None
-
-
 def _finding(
     path: str, seen: str, remedy: str, rule: str, level: Level = Level.MANDATORY
 ) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
-
-
-RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
-    ray_start_params,
-    ray_worker_groups,
-    ray_cluster_gpus,
-)

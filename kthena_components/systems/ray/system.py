@@ -1,26 +1,45 @@
 """KubeRay: RayCluster, RayService and RayJob."""
 
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.systems.contract import System, legacy
-from kthena_components.systems.ray.facts import judge, read
-from kthena_components.systems.ray.pods import CLUSTERS, pods_of_cluster
-from kthena_components.systems.ray.rules import RULES
+from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.ray.facts import facts
+from kthena_components.systems.ray.pods import pods_of_cluster
+from kthena_components.systems.ray.rules import (
+    ray_cluster_gpus,
+    ray_start_params,
+    ray_worker_groups,
+)
+from kthena_components.systems.ray.rules_devices import gpu_requests_of_groups
 from kthena_components.systems.ray.rules_serve import ray_serve_gpus
+from kthena_components.systems.ray.view import CLUSTERS, read_ray
 
 _TEMPLATES = ("headGroupSpec.template", "workerGroupSpecs[].template")
+_NO_RESTARTS = {
+    "RayCluster": "KubeRay leaves running pods as they are, unless upgradeStrategy is Recreate",
+    "RayService": "KubeRay makes a new cluster beside the old one, and no pod restarts",
+    "RayJob": "a job keeps the cluster that it began with",
+}
 
 SYSTEM = System(
     name="ray",
     title="KubeRay",
     kinds=tuple(
-        legacy(
-            ("ray.io", name),
-            read,
-            judge,
-            rules=(*RULES, ray_serve_gpus),
+        Kind(
+            group="ray.io",
+            name=name,
+            view=read_ray,
+            facts=facts,
             pods=pods_of_cluster,
+            rules=(
+                ray_start_params,
+                ray_worker_groups,
+                ray_cluster_gpus,
+                ray_serve_gpus,
+                gpu_requests_of_groups,
+            ),
             templates=tuple(".".join(filter(None, ("spec", inner, at))) for at in _TEMPLATES),
             kept=kept_pods,
+            without={"restarts": _NO_RESTARTS[name]},
         )
         for name, inner in CLUSTERS.items()
     ),

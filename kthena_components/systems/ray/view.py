@@ -8,16 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.findings import join_path
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, text_of
-from kthena_components.core.values.read import MAX_COUNT, as_count, as_list, as_map
+from kthena_components.core.values.read import MAX_COUNT, as_count, as_list, as_map, inside
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.systems.ray.served import CONFIG, Served, read_served
 
+CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
+"""Where each kind of KubeRay keeps its cluster, in its spec."""
 OVERWRITE = "ray.io/overwrite-container-cmd"
 """With this annotation KubeRay leaves the container's command as it is."""
 _NOT_YET = Unknown("the groups of workers are not known yet")
 _SHELL = ("/bin/bash", "-lc", "--")
+_HEAD, _WORKER = "ray start --head", "ray start --address=head"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +32,13 @@ class Group:
 
     path: str
     name: str
+    stated: object
+    """What stands at its place, which may be a text that is not known yet."""
     fields: Mapping[str, Any]
+    template: object
+    """Its pod template, with the command that KubeRay would give the first container."""
     pod: PodFacts
+    """What is read of it, with places in the object."""
     low: MaybeInt
     """Pods that it has at least."""
     high: MaybeInt
@@ -63,6 +74,17 @@ class Cluster:
         """The groups of workers whose pods have GPUs, or may have."""
         return tuple(g for g in self.workers if g.pod.gpus != 0 and g.high != 0)
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether groups of workers have different GPUs, so that no one number is right."""
+        return len({group.pod.gpus for group in self.with_gpus}) > 1
+
+    @property
+    def starts_engine(self) -> bool:
+        """Whether the head's command starts an engine. Most start none: work comes later."""
+        command = self.head.pod.command
+        return command is not None and command.engine is not None
+
     def total(self, *, most: bool) -> MaybeInt:
         """Add up the GPUs of all pods, as few or as many as there may be."""
         total = 0
@@ -78,35 +100,67 @@ class Cluster:
         return total
 
 
-def read_cluster(spec: object, path: str) -> Cluster | None:
-    """Read the spec of a RayCluster; None where there is none, or it is not known yet."""
-    fields = as_map(spec)
-    head = spec if is_unresolved(spec) else fields.get("headGroupSpec")
-    if head is None:
-        return None
-    at = join_path(path, "headGroupSpec")
-    pod = _pod(head, f"{at}.template", "ray start --head")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayView:
+    """A RayCluster, RayService or RayJob."""
+
+    object: Object
+    head: Group
+    """What stands for the head, if anything does."""
+    workers: tuple[Group, ...]
+    """The groups of workers that are listed."""
+    cluster: Cluster | None
+    """What is made of them; None where there is no head, so no cluster."""
+    served: tuple[Served, ...] | Unknown
+    """The models of its Serve config."""
+
+
+def read_ray(found: Object) -> RayView:
+    """Read the cluster and what is served on it, whatever the object contains."""
+    spec, inner = found.body.get("spec"), CLUSTERS.get(found.kind, "")
+    stated = inside(spec, inner) if inner else spec
+    path, fields = join_path("spec", inner), as_map(stated)
+    is_late = is_unresolved(stated)
+    head = _head(stated if is_late else fields.get("headGroupSpec"), path, found.context)
     scaled, listed = fields.get("enableInTreeAutoscaling"), fields.get("workerGroupSpecs")
-    groups = [listed] if is_unresolved(listed) else as_list(listed)
-    return Cluster(
-        path=path,
-        head=Group(path=at, name="head", fields=as_map(head), pod=pod, low=1, high=1),
-        workers=tuple(
-            _workers(item, join_path(path, f"workerGroupSpecs[{index}]"), scaled)
-            for index, item in enumerate(groups)
-        ),
+    workers = tuple(
+        _workers(item, join_path(path, f"workerGroupSpecs[{index}]"), scaled, found.context)
+        for index, item in enumerate([listed] if is_unresolved(listed) else as_list(listed))
+    )
+    return RayView(
+        object=found,
+        head=head,
+        workers=() if is_unresolved(listed) else workers,
+        cluster=None if head.stated is None else Cluster(path=path, head=head, workers=workers),
+        served=read_served(as_map(spec).get(CONFIG)),
     )
 
 
-def _workers(group: object, path: str, scaled: object) -> Group:
-    fields = as_map(group)
+def _head(stated: object, path: str, context: Context) -> Group:
+    at, template = join_path(path, "headGroupSpec"), _started(stated, _HEAD)
+    return Group(
+        path=at,
+        name="head",
+        stated=stated,
+        fields=as_map(stated),
+        template=template,
+        pod=read_pod(template, f"{at}.template", context=context),
+        low=1,
+        high=1,
+    )
+
+
+def _workers(stated: object, path: str, scaled: object, context: Context) -> Group:
+    fields, template = as_map(stated), _started(stated, _WORKER)
     name = fields.get("groupName")
-    low, high = (_NOT_YET, _NOT_YET) if is_unresolved(group) else _range(fields, scaled)
+    low, high = (_NOT_YET, _NOT_YET) if is_unresolved(stated) else _range(fields, scaled)
     return Group(
         path=path,
         name=name if isinstance(name, str) and not is_unresolved(name) else "?",
+        stated=stated,
         fields=fields,
-        pod=_pod(group, f"{path}.template", "ray start --address=head"),
+        template=template,
+        pod=read_pod(template, f"{path}.template", context=context),
         low=low,
         high=high,
     )
@@ -134,22 +188,22 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
     return fixed * hosts, fixed * hosts
 
 
-def _pod(group: object, path: str, start: str) -> PodFacts:
-    """Read a group's template with the command that KubeRay would give its first container.
+def _started(group: object, start: str) -> object:
+    """Give a group's template with the command that KubeRay would give its first container.
 
     The container's own command comes first, then `ray start`: where the latter stands in it
     already, nothing is added.
     """
-    template = group if is_unresolved(group) else as_map(group).get("template")
+    template = inside(group, "template")
     spec = as_map(template).get("spec")
     containers = as_map(spec).get("containers")
     annotations = as_map(as_map(as_map(template).get("metadata")).get("annotations"))
     own = str(annotations.get(OVERWRITE, "")).lower() == "true"
     if own or not as_list(containers) or any(map(is_unresolved, (spec, *as_list(containers)))):
-        return read_pod(template, path)
+        return template
     first, *rest = as_list(containers)
     started = {**as_map(first), **_command(as_map(first), start)}
-    return read_pod({"spec": {**as_map(spec), "containers": [started, *rest]}}, path)
+    return {"spec": {**as_map(spec), "containers": [started, *rest]}}
 
 
 def _command(container: Mapping[str, Any], start: str) -> dict[str, Any]:

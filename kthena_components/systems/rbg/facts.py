@@ -5,132 +5,110 @@ Source: sgl-project/rbg api/workloads/v1alpha2, v1alpha1, and pkg/discovery/env_
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from kthena_components.core.facts.assembly import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.findings import join_path
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import (
-    as_count,
-    as_list,
-    as_map,
-    group_kind,
-    mapping,
-    name_of,
-)
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.read import as_count, as_list, as_map, mapping, name_of
+from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,
-    RBG,
-    RBG_SET,
     RbgRole,
     RbgTemplate,
     RbgView,
-    read_rbg,
+    components_of,
     template_of,
 )
 
-KINDS = frozenset({RBG, RBG_SET})
 GROUP_SIZE = "RBG_LWP_GROUP_SIZE"
 """Put into every container of a leader and its workers; the leader counts."""
-_SHAPELESS = Unknown("the size of the instance is not a count of 1 or more")
 
 
-def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
-    """Read the facts of a RoleBasedGroup or a RoleBasedGroupSet; None for anything else."""
-    if group_kind(body) not in KINDS:
-        return None
-    view = read_rbg(body)
-    base = join_path(path, view.path)
-    engines = [engine for role in view.roles for engine in _engines(view, role, path)]
-    if _is_hidden(body):
-        engines.append(_hidden(base, name_of(body)))
+def facts(view: RbgView) -> ServingFacts:
+    """Read the facts of a RoleBasedGroup or a RoleBasedGroupSet."""
+    base, name = view.object.at(view.path), name_of(view.object.body)
+    engines = [engine for role in view.roles for engine in _engines(view, role)]
+    if view.gap:
+        engines.append(_hidden(view, base, name))
     # Whether a gang places the pods is judged by the system's own rules, which name its annotation.
-    several = as_map(body.get("spec")).get("replicas") if group_kind(body) == RBG_SET else 1
     return ServingFacts(
         path=base,
-        name=name_of(body),
+        name=name,
         engines=tuple(engines),
         gang_expected=True,
-        copies=as_count(several, "replicas", 1),
+        copies=as_count(view.replicas, "replicas", 1),
     )
 
 
-def _is_hidden(body: Mapping[str, Any]) -> bool:
-    """Tell whether the roles, or what they are in, are not known yet."""
-    place: object = body
-    for key in ("spec", "groupTemplate", "template", "spec", "roles"):
-        place = as_map(place).get(key, place)
-    return is_unresolved(place)
-
-
-def _hidden(path: str, name: str) -> EngineFacts:
-    pods, entry = Unknown("the roles are not known yet"), read_pod(HIDDEN, f"{path}.roles")
+def _hidden(view: RbgView, path: str, name: str) -> EngineFacts:
+    pods = Unknown("the roles are not known yet")
+    entry = read_pod(HIDDEN, f"{path}.roles", context=view.object.context)
     return EngineFacts(path=path, name=name, pods=pods, replicas=1, entry=entry, worker=None)
 
 
-def _engines(view: RbgView, role: RbgRole, path: str) -> Iterator[EngineFacts]:
-    name = role.name if isinstance(role.name, str) else "?"
-    at, replicas = join_path(path, role.path), _count(role.fields.get("replicas"), "replicas")
+def _engines(view: RbgView, role: RbgRole) -> Iterator[EngineFacts]:
+    at, replicas = view.object.at(role.path), _count(role.fields.get("replicas"), "replicas")
     if role.pattern == LEADER_WORKER:
-        yield _leader_worker(view, role, path, name, replicas)
-    elif role.pattern == COMPONENTS:
-        for engine in engines_of(_components(role, path), replicas):
-            yield replace(engine, path=at, name=f"{name}-{engine.name}")
-    else:
-        template = template_of(view, role)
-        pod = _pod(template, path)
-        part = EngineTemplate(path=at, name=name, count=1, template=template.body, pod=pod)
-        yield from engines_of([part], replicas)
+        yield _leader_worker(view, role, replicas)
+        return
+    for engine in engines_of(parts_of(view, role), replicas):
+        several = role.pattern == COMPONENTS
+        yield replace(engine, path=at, name=f"{_name(role)}-{engine.name}") if several else engine
+
+
+def _name(role: RbgRole) -> str:
+    return role.name if isinstance(role.name, str) else "?"
 
 
 def _count(value: object, what: str) -> MaybeInt:
     return value if isinstance(value, Unknown) else as_count(value, what, 1)
 
 
-def _leader_worker(
-    view: RbgView, role: RbgRole, path: str, name: str, replicas: MaybeInt
-) -> EngineFacts:
-    size = role.size
-    pods: MaybeInt = _SHAPELESS if size is None or size == 0 else size
-    pods = _SHAPELESS if isinstance(pods, int) and pods < 1 else pods
+def _leader_worker(view: RbgView, role: RbgRole, replicas: MaybeInt) -> EngineFacts:
+    pods = role.pods
     env = {GROUP_SIZE: str(pods)} if isinstance(pods, int) else {}
-    worker = _pod(template_of(view, role, "workerTemplatePatch"), path, env)
+    worker = _pod(view, template_of(view, role, "workerTemplatePatch"), env)
     return EngineFacts(
-        path=join_path(path, role.path),
-        name=name,
+        path=view.object.at(role.path),
+        name=_name(role),
         pods=pods,
         replicas=replicas,
-        entry=_pod(template_of(view, role, "leaderTemplatePatch"), path, env),
+        entry=_pod(view, template_of(view, role, "leaderTemplatePatch"), env),
         worker=None if pods == 1 else worker,
     )
 
 
-def _components(role: RbgRole, path: str) -> Iterator[EngineTemplate]:
-    for index, item in enumerate(as_list(role.held.get("components"))):
-        fields, at = as_map(item), f"{role.at}.components[{index}]"
-        template = HIDDEN if is_unresolved(item) else fields.get("template")
-        name = fields.get("name")
+def parts_of(view: RbgView, role: RbgRole) -> Iterator[EngineTemplate]:
+    """Give the templates of a role without a leader, of which commands say what makes an engine."""
+    if role.pattern != COMPONENTS:
+        at, template = view.object.at(role.path), template_of(view, role)
         yield EngineTemplate(
-            path=join_path(path, at),
-            name=name if isinstance(name, str) and not is_unresolved(name) else "?",
-            count=_count(fields.get("size"), "size"),
-            template=template,
-            pod=_pod(RbgTemplate(body=template, path=f"{at}.template"), path),
+            path=at, name=_name(role), count=1, template=template.body, pod=_pod(view, template)
+        )
+        return
+    for component in components_of(role):
+        name = component.name
+        yield EngineTemplate(
+            path=view.object.at(component.path),
+            name=name if isinstance(name, str) else "?",
+            count=_count(component.size, "size"),
+            template=component.template.body,
+            pod=_pod(view, component.template),
         )
 
 
-def _pod(template: RbgTemplate, path: str, env: Mapping[str, str] | None = None) -> PodFacts:
+def _pod(view: RbgView, template: RbgTemplate, env: Mapping[str, str] | None = None) -> PodFacts:
     """Read a template as it is made, and say of its command and GPUs where they are written."""
-    pod = fill_requests(read_pod(template.body, join_path(path, template.path), env))
-    for at, patch in template.patches:
+    found = view.object
+    at, context = found.at(template.path), found.context
+    pod = fill_requests(read_pod(template.body, at, env, context=context))
+    for path, patch in template.patches:
         containers = as_list(as_map(mapping(patch).get("spec")).get("containers"))
         for index, container in enumerate(map(as_map, containers)):
-            stated, place = container.get("name"), join_path(path, f"{at}.spec.containers[{index}]")
+            stated, place = container.get("name"), found.at(f"{path}.spec.containers[{index}]")
             if stated != pod.container:
                 continue
             key = next((key for key in ("args", "command") if key in container), None)

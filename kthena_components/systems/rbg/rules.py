@@ -4,10 +4,10 @@ Mandatory is what the API server, the webhook or the controller refuses: after t
 object is there and no pod is. Advisory is what is let pass and then lost.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.rules.admission import (
     at_least,
     cycle_in,
@@ -20,28 +20,15 @@ from kthena_components.core.values.budget import scaled as budget
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.rbg.rules_gang import rbg_gang
-from kthena_components.systems.rbg.rules_templates import rbg_templates
 from kthena_components.systems.rbg.view import (
     LEADER_WORKER,
     PATTERNS,
     STANDALONE,
     RbgRole,
     RbgView,
-    read_rbg,
 )
 
 _SHAPE, _ROLLOUT, _DEPENDENCIES = "rbg-shape", "rbg-rollout", "rbg-dependencies"
-
-
-def judge_role_based_group(manifest: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge a RoleBasedGroup or a RoleBasedGroupSet by every rule, all findings at once.
-
-    Args:
-        manifest: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the manifest stands in the caller's input; a prefix of every path.
-    """
-    return judge_by(RULES, read_rbg(manifest), path)
 
 
 def rbg_shape(view: RbgView) -> Iterator[Finding]:
@@ -57,7 +44,7 @@ def rbg_shape(view: RbgView) -> Iterator[Finding]:
     Source: sgl-project/rbg api/workloads/v1alpha2/rolebasedgroup_validation.go;
     config/crd/bases/workloads.x-k8s.io_rolebasedgroups.yaml.
     """
-    yield from dns_label("metadata.name", view.metadata.get("name"), _SHAPE)
+    yield from dns_label("metadata.name", view.object.metadata.get("name"), _SHAPE)
     roles = view.spec.get("roles")
     if gap := unknown_in(roles):
         yield not_checked(f"{view.path}.roles", gap, _SHAPE)
@@ -181,12 +168,3 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
         seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these dependencies"
         yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)
-
-
-RULES: tuple[Callable[[RbgView], Iterator[Finding]], ...] = (
-    rbg_shape,
-    rbg_rollout,
-    rbg_templates,
-    rbg_dependencies,
-    rbg_gang,
-)

@@ -1,9 +1,14 @@
 """RoleBasedGroup and RoleBasedGroupSet."""
 
-from kthena_components.systems.contract import System, legacy
-from kthena_components.systems.rbg.facts import read
-from kthena_components.systems.rbg.rules import RULES, judge_role_based_group
-from kthena_components.systems.rbg.view import RBG, RBG_SET
+from typing import Any
+
+from kthena_components.systems.contract import Kind, Restart, System
+from kthena_components.systems.rbg.facts import facts
+from kthena_components.systems.rbg.pods import kept_roles, pods_of_roles
+from kthena_components.systems.rbg.rules import rbg_dependencies, rbg_rollout, rbg_shape
+from kthena_components.systems.rbg.rules_gang import rbg_gang
+from kthena_components.systems.rbg.rules_templates import rbg_templates
+from kthena_components.systems.rbg.view import RBG, RBG_SET, RbgView, read_rbg
 
 _TEMPLATES = (
     "roleTemplates[].template",
@@ -11,26 +16,47 @@ _TEMPLATES = (
     "roles[].standalonePattern.template",
     "roles[].leaderWorkerPattern.template",
 )
+_PARTS = (
+    r"(roleTemplates\b|roles(\[\d+\])?"
+    r"(\..*([tT]emplate|\bsize\b|\bcomponents\b|\bengineRuntimes\b)|$))"
+)
+"""What pods are made of. An instance of another size is another revision of it."""
+_ONE_BY_ONE = "instance after instance of each role restarts"
+
+
+def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
+    return Kind(
+        group=group_kind[0],
+        name=group_kind[1],
+        view=read_rbg,
+        facts=facts,
+        pods=pods_of_roles,
+        rules=(rbg_shape, rbg_rollout, rbg_templates, rbg_dependencies, rbg_gang),
+        kept=kept_roles,
+        **known,
+    )
+
 
 SYSTEM = System(
     name="rbg",
     title="RoleBasedGroup",
     kinds=(
-        legacy(
+        _kind(
             RBG,
-            read,
-            judge_role_based_group,
-            rules=RULES,
             templates=tuple(f"spec.{at}" for at in _TEMPLATES),
+            restarts=Restart(paths=rf"spec\.{_PARTS}", how=_ONE_BY_ONE),
         ),
-        legacy(
+        _kind(
             RBG_SET,
-            read,
-            judge_role_based_group,
-            rules=RULES,
             templates=(
                 *(f"spec.template.{at}" for at in _TEMPLATES),
                 *(f"spec.groupTemplate.spec.{at}" for at in _TEMPLATES),
+            ),
+            # All groups are updated at once: internal/controller/workloads/
+            # rolebasedgroupset_controller.go, updateExistingRBGs.
+            restarts=Restart(
+                paths=rf"spec\.(template|groupTemplate\.spec)\.{_PARTS}",
+                how=f"in all groups at once, {_ONE_BY_ONE}",
             ),
             copies="replicas",
         ),

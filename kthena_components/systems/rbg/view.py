@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.templates.patches import HIDDEN, patched
-from kthena_components.core.values.read import count, items, mapping, text, unknown_in
+from kthena_components.core.values.read import as_map, count, items, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GROUP = "workloads.x-k8s.io"
-RBG, RBG_SET = (GROUP, "RoleBasedGroup"), (GROUP, "RoleBasedGroupSet")
+RBG: GroupKind = (GROUP, "RoleBasedGroup")
+RBG_SET: GroupKind = (GROUP, "RoleBasedGroupSet")
 PREFIX = "rbg.workloads.x-k8s.io/"
 STANDALONE, LEADER_WORKER, COMPONENTS = (
     "standalonePattern",
@@ -26,6 +28,7 @@ PLAIN = ""
 _SIZED = frozenset({"LeaderWorkerSet", "InstanceSet", "RoleInstanceSet"})
 """Workloads of v1alpha1 that take the size of `leaderWorkerSet`."""
 _IGNORED = Unknown("its workload is of a kind that may ignore leaderWorkerSet")
+_SHAPELESS = Unknown("the size of the instance is not a count of 1 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,14 @@ class RbgRole:
         return count(mapping(self.fields.get("leaderWorkerSet")).get("size"), 1)
 
     @property
+    def pods(self) -> MaybeInt:
+        """Pods of one instance, for a role that has one template."""
+        size = self.size
+        if isinstance(size, Unknown):
+            return size
+        return _SHAPELESS if size is None or size < 1 else size
+
+    @property
     def reference(self) -> Mapping[str, Any] | None:
         """What names a template of spec.roleTemplates; None when nothing does."""
         ref = self.held.get("templateRef")
@@ -68,25 +79,32 @@ class RbgRole:
 class RbgView:
     """The group, and what it is made of."""
 
-    kind: str
-    metadata: Mapping[str, Any]
+    object: Object
     path: str
-    """Where the group's spec stands."""
+    """Where the group's spec stands, in the object."""
     spec: Mapping[str, Any]
     annotations: Mapping[str, Any]
     annotations_path: str
     roles: tuple[RbgRole, ...]
-    shared: Mapping[str, tuple[str, object]]
+    shared: Mapping[str, tuple[str, Any]]
     """The shared templates by name: where each stands, and what it holds."""
 
+    @property
+    def gap(self) -> Unknown | None:
+        """Why it is not known which roles there are, if it is not."""
+        return unknown_in(self.spec.get("roles"))
 
-def read_rbg(manifest: object) -> RbgView:
-    """Read what the rules and the facts need from whatever a manifest contains."""
-    body = mapping(manifest)
-    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
-    path, annotations = "spec", mapping(metadata.get("annotations"))
-    at, kind = "metadata.annotations", text(body.get("kind"), "")
-    if kind == RBG_SET[1]:
+    @property
+    def replicas(self) -> Any:
+        """How many such groups there are, as a set states it."""
+        return self.object.spec.get("replicas") if self.object.group_kind == RBG_SET else 1
+
+
+def read_rbg(found: Object) -> RbgView:
+    """Read a RoleBasedGroup, or the one that a RoleBasedGroupSet makes several times."""
+    path, spec = "spec", found.spec
+    at, annotations = "metadata.annotations", mapping(found.metadata.get("annotations"))
+    if found.group_kind == RBG_SET:
         held = "groupTemplate" if spec.get("groupTemplate") is not None else "template"
         group = mapping(spec.get(held))
         path, spec = f"spec.{held}", group
@@ -94,8 +112,7 @@ def read_rbg(manifest: object) -> RbgView:
             annotations, at = mapping(group.get("annotations")), f"{path}.annotations"
             path, spec = f"{path}.spec", mapping(group.get("spec"))
     return RbgView(
-        kind=kind if isinstance(kind, str) else "",
-        metadata=metadata,
+        object=found,
         path=path,
         spec=spec,
         annotations=annotations,
@@ -177,3 +194,27 @@ def _referred(view: RbgView, reference: Mapping[str, Any], path: str) -> tuple[s
     name = text(reference.get("name"))
     hidden = path, HIDDEN
     return view.shared.get(name, hidden) if isinstance(name, str) else hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RbgComponent:
+    """One of the components that make an instance together."""
+
+    path: str
+    name: MaybeText | None
+    size: Any
+    """Pods of it in one instance, as it is stated."""
+    template: RbgTemplate
+
+
+def components_of(role: RbgRole) -> Iterator[RbgComponent]:
+    """Read the components of a role."""
+    for index, item in enumerate(items(role.held.get("components"))):
+        fields, at = as_map(item), f"{role.at}.components[{index}]"
+        body = HIDDEN if unknown_in(item) else fields.get("template")
+        yield RbgComponent(
+            path=at,
+            name=text(fields.get("name")),
+            size=fields.get("size"),
+            template=RbgTemplate(body=body, path=f"{at}.template"),
+        )

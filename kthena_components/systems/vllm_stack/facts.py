@@ -1,21 +1,19 @@
-"""Read releases of the Helm chart vllm-stack, by Pulumi, Flux or Argo CD.
+"""The facts of releases of the Helm chart vllm-stack: each model is an engine.
 
-The chart's objects do not show the command of an engine on Ray, which stands in a ConfigMap; the
-values do. A values file alone is not read: nothing in it says of which chart it is.
 Source: vllm-project/production-stack helm/templates.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.container import TokenFacts, TokenKind, looks_like_token
+from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.findings import Finding, join_path
-from kthena_components.core.values.embedded import go_text, read_yaml_text
-from kthena_components.core.values.read import as_count, as_list, as_map, group_kind, name_of
+from kthena_components.core.values.embedded import go_text
+from kthena_components.core.values.read import as_count, as_list, name_of
 from kthena_components.core.values.unknown import (
     OUTPUT_CLOSE,
     OUTPUT_OPEN,
@@ -23,125 +21,40 @@ from kthena_components.core.values.unknown import (
     Unknown,
     is_unresolved,
 )
-from kthena_components.systems.vllm_stack.rules import (
-    CHART,
-    Model,
-    judge_models,
-    read_models,
-    unread,
-)
+from kthena_components.systems.vllm_stack.view import Model, Releases
 
-RELEASE = ("helm.sh", "Release")
-"""How policies name Pulumi's Release, whose type is kubernetes:helm.sh/v3:Release."""
-HELM_RELEASE = ("helm.toolkit.fluxcd.io", "HelmRelease")
-APPLICATION = ("argoproj.io", "Application")
-KINDS = frozenset({RELEASE, HELM_RELEASE, APPLICATION})
-_GIT_PATH = ("vllm-project/production-stack", "helm")
-"""Where the chart stands in its own repository."""
 _LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
-_MODELS = "servingEngineSpec.modelSpec"
-_BESIDE = Unknown("the models may stand in other values")
 _FLAGS = {
     "maxModelLen": "--max-model-len",
     "tensorParallelSize": "--tensor-parallel-size",
     "gpuMemoryUtilization": "--gpu-memory-utilization",
 }
 _RAY_FLAGS = {**_FLAGS, "pipelineParallelSize": "--pipeline-parallel-size"}
+_MADE = "spec.containers[0]"
+"""Where the engine's container stands in the pod that is made of a model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Values:
-    """The values of one release of the chart."""
-
-    path: str
-    values: object
-    beside: bool
-    """Whether there are values elsewhere too."""
-
-
-def read(body: Mapping[str, Any], path: str = "") -> ServingFacts | None:
-    """Read the facts of a release of vllm-stack; None for anything else."""
-    if group_kind(body) not in KINDS:
-        return None
-    engines: list[EngineFacts] = []
-    gang = False
-    for found in _releases(body, path):
-        models = read_models(found.values, found.path)
-        engines += [_engine(model) for model in models] if isinstance(models, tuple) else []
-        asked = as_map(as_map(found.values).get("servingEngineSpec")).get("schedulerName")
-        gang = gang or asked == "volcano" or is_unresolved(asked)
-    return ServingFacts(path=path, name=name_of(body), engines=tuple(engines), gang_expected=gang)
+def facts(view: Releases) -> ServingFacts:
+    """Give the facts of all models; none for a release of another chart."""
+    found = view.object
+    engines = [
+        _engine(
+            replace(model, path=found.at(model.path)),
+            replace(found.context, namespace=release.namespace),
+        )
+        for release in view.releases
+        for model in (release.models if isinstance(release.models, tuple) else ())
+    ]
+    asked = [release.scheduler for release in view.releases]
+    return ServingFacts(
+        path=found.path,
+        name=name_of(found.body),
+        engines=tuple(engines),
+        gang_expected="volcano" in asked or any(map(is_unresolved, asked)),
+    )
 
 
-def judge(body: Mapping[str, Any], path: str = "") -> list[Finding]:
-    """Judge a release of vllm-stack by the chart's own rules, all findings at once."""
-    found: list[Finding] = []
-    for release in _releases(body, path):
-        models = read_models(release.values, release.path)
-        if models == () and release.beside and _models_of(release) is None:
-            models = _BESIDE
-        if isinstance(models, Unknown):
-            found.append(unread(release.path, models))
-        else:
-            found += judge_models(models)
-    return found
-
-
-def _models_of(release: _Values) -> object:
-    spec = as_map(as_map(release.values).get("servingEngineSpec"))
-    return None if spec.get("enableEngine") is False else spec.get("modelSpec")
-
-
-def _releases(body: Mapping[str, Any], path: str) -> Iterator[_Values]:
-    kind, spec = group_kind(body), as_map(body.get("spec"))
-    if kind == RELEASE and _is_chart(body.get("chart")):
-        beside = bool(body.get("valueYamlFiles"))
-        yield _Values(path=join_path(path, "values"), values=body.get("values"), beside=beside)
-    elif kind == HELM_RELEASE and _is_flux_chart(spec):
-        at, beside = join_path(path, "spec.values"), bool(spec.get("valuesFrom"))
-        yield _Values(path=at, values=spec.get("values"), beside=beside)
-    elif kind == APPLICATION:
-        sources = [("spec.source", spec.get("source"))]
-        sources += [(f"spec.sources[{i}]", v) for i, v in enumerate(as_list(spec.get("sources")))]
-        for at, source in sources:
-            if _is_argo_chart(as_map(source)):
-                yield _argo(as_map(as_map(source).get("helm")), join_path(path, f"{at}.helm"))
-
-
-def _is_chart(value: object) -> bool:
-    """Tell whether a chart's name, path or URL is that of vllm-stack."""
-    if not isinstance(value, str) or is_unresolved(value):
-        return False
-    last = value.rstrip("/").rpartition("/")[2].partition(":")[0]
-    return last == CHART or (last.startswith(f"{CHART}-") and last.endswith(".tgz"))
-
-
-def _is_flux_chart(spec: Mapping[str, Any]) -> bool:
-    named = as_map(as_map(spec.get("chart")).get("spec")).get("chart")
-    return _is_chart(named) or _is_chart(as_map(spec.get("chartRef")).get("name"))
-
-
-def _is_argo_chart(source: Mapping[str, Any]) -> bool:
-    repository, place = source.get("repoURL"), source.get("path")
-    if isinstance(repository, str) and isinstance(place, str):
-        own = repository.removesuffix(".git").endswith(_GIT_PATH[0])
-        if own and place.strip("./") == _GIT_PATH[1]:
-            return True
-    return _is_chart(source.get("chart")) or _is_chart(place)
-
-
-def _argo(helm: Mapping[str, Any], path: str) -> _Values:
-    """Read where Argo CD keeps values: an object wins over a text, and parameters over both."""
-    names = [as_map(item).get("name") for item in as_list(helm.get("parameters"))]
-    values, key = helm.get("valuesObject"), "valuesObject"
-    if values is None:
-        values, key = read_yaml_text(helm.get("values"), "values"), "values"
-    if any(is_unresolved(name) or str(name).startswith(_MODELS) for name in names):
-        values = Unknown("parameters change the models")
-    return _Values(path=f"{path}.{key}", values=values, beside=bool(helm.get("valueFiles")))
-
-
-def _engine(model: Model) -> EngineFacts:
+def _engine(model: Model, context: Context) -> EngineFacts:
     fields, name = model.fields, model.fields.get("name")
     replicas = as_count(_plain(fields.get("replicaCount")), "replicaCount", 1)
     many = model.ray
@@ -153,14 +66,17 @@ def _engine(model: Model) -> EngineFacts:
         pods = many
     head = model.head if many is True else fields
     at = f"{model.path}.raySpec.headNode" if many is True else model.path
-    worker = _pod(model, fields, model.path, ["ray", "start", "--address=head"])
+    command = _command(model, ray=many is True)
+    joins = ["ray", "start", "--address=head"]
     return EngineFacts(
         path=model.path,
         name=name if isinstance(name, str) and not is_unresolved(name) else "?",
         pods=pods,
         replicas=1 if many is True else replicas,
-        entry=_pod(model, head, at, _command(model, ray=many is True)),
-        worker=worker if many is True and pods != 1 else None,
+        entry=_pod(model, head, at, command, context),
+        worker=_pod(model, fields, model.path, joins, context)
+        if many is True and pods != 1
+        else None,
     )
 
 
@@ -183,7 +99,9 @@ def _command(model: Model, *, ray: bool) -> list[str]:
     return [*words, *(go_text(item) for item in as_list(extra))]
 
 
-def _pod(model: Model, asked: Mapping[str, Any], at: str, command: list[str]) -> PodFacts:
+def _pod(
+    model: Model, asked: Mapping[str, Any], at: str, command: list[str], context: Context
+) -> PodFacts:
     """Read the pod that the chart makes: `resources` of its own, or what is requested."""
     fields = model.fields
     image = [_plain(fields.get(key)) for key in ("repository", "tag")]
@@ -202,6 +120,7 @@ def _pod(model: Model, asked: Mapping[str, Any], at: str, command: list[str]) ->
     pod = read_pod(
         {"spec": {"containers": [container], "volumes": volumes}},
         "",
+        context=context,
         gpus_path=f"{at}.{field}",
         command_path=f"{model.path}.vllmConfig",
     )
@@ -216,14 +135,16 @@ def _requested(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _placed(pod: PodFacts, model: Model) -> PodFacts:
     """Give what was read of the container its places in the values."""
+
+    def placed(path: str) -> str:
+        return path.replace(_MADE, model.path, 1)
+
+    missing = tuple(replace(key, path=placed(key.path)) for key in pod.missing)
     if pod.own is None:
-        return pod
-    tokens = [
-        replace(token, path=token.path.replace("spec.containers[0]", model.path, 1))
-        for token in pod.own.tokens
-    ]
+        return replace(pod, missing=missing)
+    tokens = [replace(token, path=placed(token.path)) for token in pod.own.tokens]
     if looks_like_token(model.fields.get("hf_token")):
         at = f"{model.path}.hf_token"
         tokens.append(TokenFacts(path=at, kind=TokenKind.VALUE, variable="HF_TOKEN"))
     own = replace(pod.own, path=model.path, image_path=f"{model.path}.tag", tokens=tuple(tokens))
-    return replace(pod, own=own)
+    return replace(pod, own=own, missing=missing)

@@ -4,74 +4,20 @@ The ranks against the GPUs are judged by world-size-equals-gpus; here is what is
 Source: vllm-project/production-stack helm/templates/ray-cluster.yaml, deployment-vllm-multi.yaml.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
-from kthena_components.core.findings import Finding, Level, count_of, judge_by, not_checked
+from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, whole
+from kthena_components.core.values.read import first_unknown, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.vllm_stack.view import Model, Releases
 
-CHART = "vllm-stack"
 _RAY, _IGNORED = "vllm-stack-ray", "vllm-stack-ignored"
 _MISPLACED = ("tensorParallelSize", "pipelineParallelSize", "maxModelLen", "extraArgs")
 """Fields of vllmConfig that are easily written one level too high."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """One entry of servingEngineSpec.modelSpec."""
-
-    path: str
-    fields: Mapping[str, Any]
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Its vllmConfig."""
-        return mapping(self.fields.get("vllmConfig"))
-
-    @property
-    def head(self) -> Mapping[str, Any]:
-        """What its Ray head is asked for."""
-        return mapping(mapping(self.fields.get("raySpec")).get("headNode"))
-
-    @property
-    def ray(self) -> bool | Unknown:
-        """Whether it becomes a RayCluster, and not a Deployment."""
-        spec = self.fields.get("raySpec")
-        enabled = mapping(spec).get("enabled")
-        return first_unknown(spec, enabled) or bool(enabled)
-
-
-def read_models(values: object, path: str) -> tuple[Model, ...] | Unknown:
-    """Read the models of the chart's values, those that are switched off left out."""
-    spec = mapping(values).get("servingEngineSpec")
-    listed = mapping(spec).get("modelSpec")
-    if gap := first_unknown(values, spec, listed):
-        return gap
-    if mapping(spec).get("enableEngine") is False:
-        return ()
-    models = (
-        Model(path=f"{path}.servingEngineSpec.modelSpec[{index}]", fields=mapping(item))
-        for index, item in enumerate(listed if isinstance(listed, list | tuple) else ())
-    )
-    return tuple(model for model in models if model.fields.get("enabled") is not False)
-
-
-def judge_models(models: tuple[Model, ...]) -> list[Finding]:
-    """Judge the models by every rule, all findings at once."""
-    return list(dict.fromkeys(f for model in models for f in judge_by(RULES, model)))
-
-
-def size_of(value: object) -> MaybeInt | None:
-    """Read a size, which may be a number or a text of digits."""
-    if isinstance(value, str) and len(value) < len(str(2**63)) and value.strip().isdecimal():
-        return int(value)
-    return whole(value)
-
-
-def vllm_stack_ray(model: Model) -> Iterator[Finding]:
+def vllm_stack_ray(view: Releases) -> Iterator[Finding]:
     """A model on Ray has a stage in each node and a tensor group within one: TP = requestGPU.
 
     Nodes are replicaCount + 1: replicaCount counts the Ray workers and not the model's copies. TP
@@ -84,15 +30,23 @@ def vllm_stack_ray(model: Model) -> Iterator[Finding]:
     Level: advisory.
     Source: vllm-project/production-stack tutorials/15-basic-pipeline-parallel.md.
     """
+    for release in view.releases:
+        if isinstance(release.models, Unknown):
+            yield not_checked(release.path, release.models, _RAY)
+    for model in _models(view):
+        yield from _nodes(model)
+
+
+def _nodes(model: Model) -> Iterator[Finding]:
     if model.ray is not True:
         if isinstance(model.ray, Unknown):
             yield not_checked(f"{model.path}.raySpec", model.ray, _RAY)
         return
     tensor, stages = (
-        size_of(model.config.get(key, 1)) for key in ("tensorParallelSize", "pipelineParallelSize")
+        _size_of(model.config.get(key, 1)) for key in ("tensorParallelSize", "pipelineParallelSize")
     )
-    gpus, head = size_of(model.fields.get("requestGPU")), size_of(model.head.get("requestGPU"))
-    workers = size_of(model.fields.get("replicaCount", 0))
+    gpus, head = _size_of(model.fields.get("requestGPU")), _size_of(model.head.get("requestGPU"))
+    workers = _size_of(model.fields.get("replicaCount", 0))
     if gap := first_unknown(tensor, stages, gpus, head, workers):
         yield not_checked(f"{model.path}.vllmConfig", gap, _RAY)
         return
@@ -108,7 +62,7 @@ def vllm_stack_ray(model: Model) -> Iterator[Finding]:
         yield _advice(f"{model.path}.vllmConfig", seen, remedy, _RAY)
 
 
-def vllm_stack_ignored(model: Model) -> Iterator[Finding]:
+def vllm_stack_ignored(view: Releases) -> Iterator[Finding]:
     """Sizes stand where the chart reads them: in vllmConfig, and pipelines with raySpec only.
 
     Without raySpec.enabled a model is a Deployment, whose command gets no pipelineParallelSize.
@@ -119,6 +73,11 @@ def vllm_stack_ignored(model: Model) -> Iterator[Finding]:
     Level: advisory.
     Source: vllm-project/production-stack helm/templates/deployment-vllm-multi.yaml.
     """
+    for model in _models(view):
+        yield from _misplaced(model)
+
+
+def _misplaced(model: Model) -> Iterator[Finding]:
     for key in _MISPLACED:
         if model.fields.get(key) is not None:
             at = f"{model.path}.{key}"
@@ -128,7 +87,7 @@ def vllm_stack_ignored(model: Model) -> Iterator[Finding]:
         f"{model.path}.vllmConfig.pipelineParallelSize",
         model.config.get("pipelineParallelSize"),
     )
-    stages, ray = size_of(given), model.ray
+    stages, ray = _size_of(given), model.ray
     if given is None or stages == 1 or ray is True:
         return
     if gap := first_unknown(stages, ray, model.fields.get("vllmConfig")):
@@ -141,13 +100,17 @@ def vllm_stack_ignored(model: Model) -> Iterator[Finding]:
     )
 
 
-def unread(path: str, gap: Unknown) -> Finding:
-    """Say why the models of a release could not be judged."""
-    return not_checked(path, gap, _RAY)
+def _models(view: Releases) -> Iterator[Model]:
+    for release in view.releases:
+        yield from release.models if isinstance(release.models, tuple) else ()
+
+
+def _size_of(value: object) -> MaybeInt | None:
+    """Read a size, which may be a number or a text of digits."""
+    if isinstance(value, str) and len(value) < len(str(2**63)) and value.strip().isdecimal():
+        return int(value)
+    return whole(value)
 
 
 def _advice(path: str, seen: str, remedy: str, rule: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=Level.ADVISORY)
-
-
-RULES: tuple[Callable[[Model], Iterator[Finding]], ...] = (vllm_stack_ray, vllm_stack_ignored)

@@ -1,11 +1,31 @@
 """Releases of the Helm chart vllm-stack, as Argo CD, Flux and Pulumi write them."""
 
-from kthena_components.systems.contract import System, legacy
-from kthena_components.systems.vllm_stack.facts import KINDS, judge, read
-from kthena_components.systems.vllm_stack.rules import RULES
+from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.vllm_stack.facts import facts
+from kthena_components.systems.vllm_stack.rules import vllm_stack_ignored, vllm_stack_ray
+from kthena_components.systems.vllm_stack.view import (
+    APPLICATION,
+    HELM_RELEASE,
+    RELEASE,
+    read_releases,
+)
 
 SYSTEM = System(
     name="vllm_stack",
     title="releases of vllm-stack",
-    kinds=tuple(legacy(kind, read, judge, rules=RULES) for kind in sorted(KINDS)),
+    kinds=tuple(
+        Kind(
+            group=group,
+            name=name,
+            view=read_releases,
+            facts=facts,
+            rules=(vllm_stack_ray, vllm_stack_ignored),
+            without={
+                "pods": "Helm makes them of the chart's values",
+                "templates": "the chart holds them, and a release its values",
+                "restarts": "what an update changes shows in what Helm makes of the values",
+            },
+        )
+        for group, name in (APPLICATION, RELEASE, HELM_RELEASE)
+    ),
 )

@@ -1,4 +1,4 @@
-"""PodGroups. Queues are in queues.py, HyperNodes in hypernode.py.
+"""PodGroups. Queues are in emit_queues.py, HyperNodes in emit_hyper_nodes.py.
 
 Source: Volcano v1.14 config/crd/volcano/bases; the shape of the PodGroup is the one that Kthena
 v1.0.0 writes (pkg/model-serving-controller/podgroupmanager/manager.go).

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, SpecError, join_path
+from kthena_components.core.findings import Finding, Level, SpecError, join_path, judge_by, tidy
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.systems.volcano.emit import SCHEDULING
-from kthena_components.systems.volcano.rules import judge_volcano_object
+from kthena_components.systems.volcano.rules_queue import QUEUE_RULES
 from kthena_components.systems.volcano.stack_queues import queue_cycle, queue_within_parent
 
 _OPEN = "jsonpath={.status.state}=Open"
@@ -50,7 +50,7 @@ def compile_queue(args: Mapping[str, Any]) -> Manifest:
     """
     spec = parse_spec(QueueSpec, args)
     manifest = emit_queue(spec)
-    findings = [_ours(finding) for finding in judge_volcano_object(manifest.body)]
+    findings = [_ours(finding) for finding in _judged(manifest.body)]
     if refused := [finding for finding in findings if finding.level is Level.MANDATORY]:
         raise SpecError(refused)
     return manifest
@@ -61,13 +61,17 @@ def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
     bodies = [emit_queue(queue).body for queue in queues]
     paths = [f"queues[{index}]" for index in range(len(queues))]
     found = [_ours(finding, path) for body, path in zip(bodies, paths, strict=True)
-             for finding in judge_volcano_object(body, path)]  # fmt: skip
+             for finding in _judged(body, path)]  # fmt: skip
     stack = Stack()
     for index, (body, path) in enumerate(zip(bodies, paths, strict=True)):
         stack.add(read_object(body, path, index=index, cluster_wide=True))
     together = (*queue_cycle(stack), *queue_within_parent(stack))
     found += [_ours(finding, finding.path.partition(".")[0]) for finding in together]
     return [finding for finding in found if finding.level is Level.MANDATORY]
+
+
+def _judged(body: Mapping[str, Any], path: str = "") -> list[Finding]:
+    return [tidy(finding) for finding in judge_by(QUEUE_RULES, read_object(body), path)]
 
 
 def _ours(finding: Finding, queue: str = "") -> Finding:

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from kthena_components.core.objects.object import Object, PodSet, copies_in, pod_set
-from kthena_components.core.values.read import items, mapping
+from kthena_components.systems.volcano.view import tasks_of
 
 
-def pods_of_tasks(entry: Object) -> Iterator[PodSet]:
+def pods(found: Object) -> Iterator[PodSet]:
     """Give the pods of each task."""
-    for i, item in enumerate(items(entry.spec.get("tasks"))):
-        task, at = mapping(item), f"spec.tasks[{i}].template"
-        number = copies_in(task.get("replicas"), 1)
-        yield pod_set(entry, at, task.get("template"), number, by_controller=True)
+    for task in tasks_of(found):
+        number = copies_in(task.fields.get("replicas"), 1)
+        yield pod_set(found, f"{task.path}.template", task.template, number, by_controller=True)

@@ -3,10 +3,10 @@
 The docstring of each rule is its documentation.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, advise, count_of, join_path, not_checked
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -15,19 +15,21 @@ from kthena_components.core.values.read import (
     items,
     mapping,
     pairs,
-    spec_of,
     text,
     unknown_inside,
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.rules import volcano_name
+from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule
 
 _POLICIES = "spec.subGroupPolicy"
 _TASKS = "spec.minTaskMember"
 
 
-def subgroup_match_label_keys(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
     """A subgroup policy has matchLabelKeys; without them it matches no pod at all.
 
     A labelSelector alone is not enough: pods are told apart by the values of these labels.
@@ -40,7 +42,7 @@ def subgroup_match_label_keys(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     getSubJobMatchValues; run on 1.14.1: never placed.
     """
     rule = "subgroup-match-label-keys"
-    for i, item in enumerate(items(spec_of(manifest).get("subGroupPolicy"))):
+    for i, item in enumerate(items(found.spec.get("subGroupPolicy"))):
         policy, path = mapping(item), f"{_POLICIES}[{i}]"
         keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
         if gap := unknown_inside(keys):
@@ -55,7 +57,7 @@ def subgroup_match_label_keys(manifest: Mapping[str, Any]) -> Iterator[Finding]:
                 yield advise(path, seen, remedy, rule)
 
 
-def subgroup_names_unique(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def subgroup_names_unique(found: Object) -> Iterator[Finding]:
     """Each subgroup policy has a name of its own; those that share one share one minimum.
 
     Pass: prefill and decode.
@@ -64,7 +66,7 @@ def subgroup_names_unique(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobGID and job_info.go MinSubJobs.
     """
     first: dict[str, int] = {}
-    for i, item in enumerate(items(spec_of(manifest).get("subGroupPolicy"))):
+    for i, item in enumerate(items(found.spec.get("subGroupPolicy"))):
         name, path = text(mapping(item).get("name"), ""), f"{_POLICIES}[{i}].name"
         if isinstance(name, Unknown):
             yield not_checked(path, name, "subgroup-names-unique")
@@ -82,7 +84,7 @@ def subgroup_names_unique(manifest: Mapping[str, Any]) -> Iterator[Finding]:
             )
 
 
-def subgroup_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def subgroup_minimum(found: Object) -> Iterator[Finding]:
     """The pods of the subgroups that must be whole are within minMember.
 
     Volcano waits for both, so a smaller minMember is not what the gang starts with. A larger one
@@ -93,7 +95,7 @@ def subgroup_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: advisory.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go (CheckSubJobReady and MinAvailable).
     """
-    spec, rule = spec_of(manifest), "subgroup-minimum"
+    spec, rule = found.spec, "subgroup-minimum"
     member, total = count(spec.get("minMember"), 0), 0
     for item in items(spec.get("subGroupPolicy")):
         policy = mapping(item)
@@ -115,7 +117,7 @@ def subgroup_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def gang_minimum_stated(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def gang_minimum_stated(found: Object) -> Iterator[Finding]:
     """A PodGroup says how many pods start together; with minMember 0 each pod starts alone.
 
     Pass: minMember 2; minMember 0 with a subgroup whose minSubGroups is above 0.
@@ -123,8 +125,8 @@ def gang_minimum_stated(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: advisory.
     Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_podgroups.yaml.
     """
-    spec = spec_of(manifest)
-    if first_unknown(manifest.get("spec"), spec.get("subGroupPolicy")):
+    spec = found.spec
+    if first_unknown(found.body.get("spec"), spec.get("subGroupPolicy")):
         return
     minima = (mapping(p).get("minSubGroups") for p in items(spec.get("subGroupPolicy")))
     if count(spec.get("minMember"), 0) == 0 and all(count(m, 0) == 0 for m in minima):
@@ -136,7 +138,7 @@ def gang_minimum_stated(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def task_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def task_minimum(found: Object) -> Iterator[Finding]:
     """The minima of the tasks add up to at most minMember; else Volcano ignores all of them.
 
     Each key is the name of a task, which is the value of the annotation volcano.sh/task-spec.
@@ -146,7 +148,7 @@ def task_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid.
     """
-    spec, rule = spec_of(manifest), "task-minimum"
+    spec, rule = found.spec, "task-minimum"
     member, minima = count(spec.get("minMember"), 0), spec.get("minTaskMember")
     if gap := unknown_inside(minima):
         yield not_checked(_TASKS, gap, rule)
@@ -175,7 +177,7 @@ def task_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def min_resources_within_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
     """What minResources asks for is what minMember pods need, and not more.
 
     Volcano looks for a HyperNode with so much room before it tries to place anything. One object
@@ -187,7 +189,7 @@ def min_resources_within_minimum(manifest: Mapping[str, Any]) -> Iterator[Findin
     Source: Volcano v1.14 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go
     hyperNodeGradientFn with JobInfo.GetMinResources; run on 1.14.1: none placed.
     """
-    spec, rule = spec_of(manifest), "min-resources-within-minimum"
+    spec, rule = found.spec, "min-resources-within-minimum"
     member, amounts = count(spec.get("minMember"), 0), mapping(spec.get("minResources"))
     asked, path = amounts.get("pods"), "spec.minResources.pods"
     if gap := first_unknown(asked, member) if asked is not None else None:
@@ -204,11 +206,14 @@ def min_resources_within_minimum(manifest: Mapping[str, Any]) -> Iterator[Findin
         )
 
 
-GANG_RULES: tuple[Rule, ...] = (
+POD_GROUP_RULES: tuple[Rule, ...] = (
+    volcano_schema,
+    volcano_name,
     subgroup_match_label_keys,
     subgroup_names_unique,
     subgroup_minimum,
     gang_minimum_stated,
     task_minimum,
     min_resources_within_minimum,
+    *TOPOLOGY_RULES,
 )

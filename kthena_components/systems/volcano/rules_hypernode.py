@@ -1,13 +1,14 @@
 """HyperNodes: what Volcano's webhook lets in and its scheduler then ignores.
 
 The docstring of each rule is its documentation. The tree of all HyperNodes is judged in
-whole_stack.py, by the rules of core/topology/tree.py.
+stack_topology.py, by the rules of core/topology/tree.py.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.objects.object import Object
 from kthena_components.core.topology.plan import DISCOVERY_LABEL
 from kthena_components.core.topology.spec import check_name, check_node_name, check_regex
 from kthena_components.core.values.go_regex import trouble_in_go
@@ -16,11 +17,11 @@ from kthena_components.core.values.read import (
     items,
     mapping,
     object_name,
-    spec_of,
     unknown_in,
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule
 from kthena_components.systems.volcano.view_hyper_node import SELECTORS, read_hyper_node
 
@@ -28,7 +29,7 @@ _LONGEST_PATTERN = 10_000
 """Characters of a pattern that is read."""
 
 
-def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def hypernode_shape(found: Object) -> Iterator[Finding]:
     """A HyperNode has a tier and members, each with a type and one selector that Volcano heeds.
 
     A member of type HyperNode is found by exactMatch alone; an empty labelMatch selects nothing; a
@@ -40,25 +41,24 @@ def hypernode_shape(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go, the CEL
     rules of topology.volcano.sh_hypernodes.yaml, pkg/scheduler/api/hyper_node_info.go GetMembers.
     """
-    _, problems = read_hyper_node(manifest)
+    _, problems = read_hyper_node(found.body)
     for problem in problems:
         if problem.level is Level.UNKNOWN:
             continue
-        if _is_late(manifest, problem.path):
+        if _is_late(found, problem.path):
             yield not_checked(problem.path, NOT_YET_KNOWN, problem.rule)
-        elif problem.path != "metadata.name" or not _generates(manifest):
+        elif problem.path != "metadata.name" or not _generates(found):
             yield problem
 
 
-def _generates(manifest: Mapping[str, Any]) -> bool:
-    metadata = mapping(manifest.get("metadata"))
-    return metadata.get("generateName") not in (None, "")
+def _generates(found: Object) -> bool:
+    return found.metadata.get("generateName") not in (None, "")
 
 
-def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
+def _is_late(found: Object, path: str) -> bool:
     """Tell whether what a problem is about, or what holds it, is not known yet."""
     field, _, rest = path.partition(".")
-    holder = manifest.get(field)
+    holder = found.body.get(field)
     if unknown_in(holder):
         return True
     if not rest.startswith("members["):
@@ -71,7 +71,7 @@ def _is_late(manifest: Mapping[str, Any], path: str) -> bool:
     return bool(unknown_inside(member, selector, *chosen, *labels))
 
 
-def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def hypernode_name(found: Object) -> Iterator[Finding]:
     """The name of a HyperNode, and of each child, is a DNS-1123 subdomain of 253 characters.
 
     Pass: rack-1, and a member of type HyperNode named rack-1.
@@ -79,17 +79,17 @@ def hypernode_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
     """
-    metadata = mapping(manifest.get("metadata"))
+    metadata = found.metadata
     name, stem = metadata.get("name"), metadata.get("generateName")
     if not name and isinstance(stem, str) and stem and not unknown_in(stem):
         name = object_name(metadata)
     if isinstance(name, str):
         yield from _told(check_name(name, "metadata.name"), "hypernode-name")
-    for path, child in _named(manifest, "HyperNode"):
+    for path, child in _named(found, "HyperNode"):
         yield from _told(check_name(child, path), "hypernode-name")
 
 
-def hypernode_node_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def hypernode_node_name(found: Object) -> Iterator[Finding]:
     """A member of type Node has a name that a node can have.
 
     Pass: gpu-1.example.com.
@@ -97,18 +97,18 @@ def hypernode_node_name(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory.
     Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.
     """
-    for path, node in _named(manifest, "Node"):
+    for path, node in _named(found, "Node"):
         yield from _told(check_node_name(node, path), "hypernode-node-name")
 
 
-def _named(manifest: Mapping[str, Any], wanted: str) -> Iterator[tuple[str, str]]:
-    for path, kind, selector in _members(manifest):
+def _named(found: Object, wanted: str) -> Iterator[tuple[str, str]]:
+    for path, kind, selector in _members(found):
         exact = mapping(selector.get("exactMatch")).get("name")
         if isinstance(exact, str) and (kind == "HyperNode") is (wanted == "HyperNode"):
             yield f"{path}.exactMatch.name", exact
 
 
-def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def hypernode_node_regex(found: Object) -> Iterator[Finding]:
     """A node pattern reaches from ^ to $, since Volcano finds it anywhere in a node's name.
 
     Go must be able to read it: Volcano's webhook refuses whatever Go cannot.
@@ -119,7 +119,7 @@ def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers (regexp.MatchString);
     pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go.
     """
-    for path, kind, selector in _members(manifest):
+    for path, kind, selector in _members(found):
         pattern = mapping(selector.get("regexMatch")).get("pattern")
         at, rule = f"{path}.regexMatch.pattern", "hypernode-node-regex"
         if isinstance(pattern, str) and len(pattern) > _LONGEST_PATTERN:
@@ -129,7 +129,7 @@ def hypernode_node_regex(manifest: Mapping[str, Any]) -> Iterator[Finding]:
             yield from _told(check_regex(pattern, at), rule)
 
 
-def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def hypernode_discovery_label(found: Object) -> Iterator[Finding]:
     """A HyperNode that somebody wrote does not carry the label of those that Volcano discovers.
 
     Pass: no label volcano.sh/network-topology-source.
@@ -137,7 +137,7 @@ def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: advisory. What `kubectl get` prints carries it rightly.
     Source: Volcano v1.14 pkg/controllers/hypernode/hypernode_controller.go and api/types.go.
     """
-    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
+    labels = mapping(found.metadata.get("labels"))
     if DISCOVERY_LABEL not in labels and (gap := unknown_in(labels.get(DISCOVERY_LABEL))):
         yield not_checked("metadata.labels", gap, "hypernode-discovery-label")
     elif DISCOVERY_LABEL in labels:
@@ -151,8 +151,8 @@ def hypernode_discovery_label(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _members(manifest: Mapping[str, Any]) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
-    for i, item in enumerate(items(spec_of(manifest).get("members"))):
+def _members(found: Object) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
+    for i, item in enumerate(items(found.spec.get("members"))):
         member = mapping(item)
         yield f"spec.members[{i}].selector", member.get("type"), mapping(member.get("selector"))
 
@@ -165,6 +165,7 @@ def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
 
 
 HYPER_NODE_RULES: tuple[Rule, ...] = (
+    volcano_schema,
     hypernode_shape,
     hypernode_name,
     hypernode_node_name,

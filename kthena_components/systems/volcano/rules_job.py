@@ -1,15 +1,18 @@
 """Volcano Jobs: what their webhook refuses. The docstring of each rule is its documentation."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, count_of, not_checked
-from kthena_components.core.values.read import count, first_unknown, items, mapping, spec_of
+from kthena_components.core.objects.object import Object
+from kthena_components.core.values.read import count, first_unknown, mapping
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.view import Rule
+from kthena_components.systems.volcano.rules import volcano_name
+from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.schema import volcano_schema
+from kthena_components.systems.volcano.view import Rule, tasks_of
 
 
-def job_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def job_minimum(found: Object) -> Iterator[Finding]:
     """A Volcano Job waits for no more pods than its tasks have.
 
     Pass: minAvailable 4, tasks of 1 and 3 replicas.
@@ -17,10 +20,9 @@ def job_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory. Volcano's webhook refuses it.
     Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
     """
-    spec, path = spec_of(manifest), "spec.minAvailable"
-    least, tasks = count(spec.get("minAvailable")), items(spec.get("tasks"))
-    sizes = [count(mapping(task).get("replicas"), 1) for task in tasks]
-    if least is None or not tasks:
+    path, least = "spec.minAvailable", count(found.spec.get("minAvailable"))
+    sizes = [task.replicas for task in tasks_of(found)]
+    if least is None or not sizes:
         return
     if gap := first_unknown(least, *sizes):
         yield not_checked(path, gap, "job-minimum")
@@ -35,7 +37,7 @@ def job_minimum(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def job_partitions(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def job_partitions(found: Object) -> Iterator[Finding]:
     """The partitions of a task hold all its pods, and its minimum is a minimum of partitions.
 
     Pass: replicas 8, totalPartitions 4, partitionSize 2.
@@ -44,15 +46,14 @@ def job_partitions(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go
     validatePartitionPolicy.
     """
-    for i, item in enumerate(items(spec_of(manifest).get("tasks"))):
-        task = mapping(item)
-        policy = mapping(task.get("partitionPolicy"))
-        size = count(policy.get("partitionSize"))
+    for task in tasks_of(found):
+        policy = mapping(task.fields.get("partitionPolicy"))
+        size, least = count(policy.get("partitionSize")), count(task.fields.get("minAvailable"))
         for field, stated, parts, counted in (
-            ("replicas", count(task.get("replicas"), 1), policy.get("totalPartitions"), "total"),
-            ("minAvailable", count(task.get("minAvailable")), policy.get("minPartitions"), "min"),
+            ("replicas", task.replicas, policy.get("totalPartitions"), "total"),
+            ("minAvailable", least, policy.get("minPartitions"), "min"),
         ):
-            path, number = f"spec.tasks[{i}].{field}", count(parts)
+            path, number = f"{task.path}.{field}", count(parts)
             if None in {stated, number, size}:
                 continue
             if gap := first_unknown(stated, number, size):
@@ -77,4 +78,10 @@ def _equal(
     return stated == _product(number, size)
 
 
-JOB_RULES: tuple[Rule, ...] = (job_minimum, job_partitions)
+JOB_RULES: tuple[Rule, ...] = (
+    volcano_schema,
+    volcano_name,
+    job_minimum,
+    job_partitions,
+    *TOPOLOGY_RULES,
+)

@@ -6,18 +6,20 @@ from itertools import combinations
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, not_checked
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     first_unknown,
     mapping,
-    spec_of,
     text,
     unknown_in,
     whole,
 )
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
+from kthena_components.systems.volcano.rules import volcano_name
+from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule, name_problem
 
 _MOST = 65535
@@ -28,7 +30,7 @@ _NUMBER = re.compile(
 )
 
 
-def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def queue_weight(found: Object) -> Iterator[Finding]:
     """The weight of a queue is from 1 to 65535.
 
     Pass: weight 1.
@@ -36,7 +38,7 @@ def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory. The API server refuses it.
     Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_queues.yaml.
     """
-    stated = spec_of(manifest).get("weight")
+    stated = found.spec.get("weight")
     weight = whole(stated)
     if isinstance(weight, Unknown):
         yield not_checked("spec.weight", weight, "queue-weight")
@@ -49,7 +51,7 @@ def queue_weight(manifest: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def queue_quantities(found: Object) -> Iterator[Finding]:
     """Of each resource a queue is guaranteed at most what it deserves, and that is within its cap.
 
     Where the larger list does not name a resource, the webhook takes that for 0; and in 1.14 also
@@ -63,7 +65,7 @@ def queue_quantities(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateResourceOfQueue.
     """
-    spec = spec_of(manifest)
+    spec = found.spec
     lists = {
         "guarantee.resource": _given(mapping(spec.get("guarantee")).get("resource")),
         "deserved": _given(spec.get("deserved")),
@@ -164,7 +166,7 @@ def _ordered(
         )
 
 
-def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def queue_parent(found: Object) -> Iterator[Finding]:
     """The parent of a queue is another queue, and has a name that a queue can have.
 
     A hierarchy in annotations has as many weights as parts, and each weight is above 0.
@@ -175,8 +177,8 @@ def queue_parent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateHierarchicalQueue and validateHierarchicalAttributes.
     """
-    yield from _hierarchy(mapping(mapping(manifest.get("metadata")).get("annotations")))
-    parent, name = spec_of(manifest).get("parent"), mapping(manifest.get("metadata")).get("name")
+    yield from _hierarchy(mapping(found.metadata.get("annotations")))
+    parent, name = found.spec.get("parent"), found.metadata.get("name")
     if parent is None:
         return
     if unknown_in(name) and not unknown_in(parent):
@@ -213,4 +215,10 @@ def _is_weight(written: str) -> bool:
     return _NUMBER.fullmatch(written) is not None and float(written) > 0
 
 
-QUEUE_RULES: tuple[Rule, ...] = (queue_weight, queue_quantities, queue_parent)
+QUEUE_RULES: tuple[Rule, ...] = (
+    volcano_schema,
+    volcano_name,
+    queue_weight,
+    queue_quantities,
+    queue_parent,
+)

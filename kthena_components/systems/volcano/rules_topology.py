@@ -4,16 +4,16 @@ A topology stands in a PodGroup, its subgroups, a Volcano Job, its tasks, or a M
 docstring of each rule is its documentation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.view import Topology, TopologyRule
+from kthena_components.systems.volcano.view import HasBody, topologies
 
 
-def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
+def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
     """A hard topology says how far its pods may lie apart; Volcano drops one that does not.
 
     Until 1.13 the CRD filled in highestTierAllowed 1. Since 1.14 nothing does, and the pods are
@@ -25,21 +25,22 @@ def topology_cap_stated(topology: Topology) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go IsHardTopologyMode; run on 1.14.1: placed
     over both racks.
     """
-    stated = topology.fields.get("highestTierAllowed") is not None
-    if stated or topology.tier_name is not None:
-        return
-    if isinstance(topology.mode, Unknown):
-        yield not_checked(topology.path, topology.mode, "topology-cap-stated")
-    elif topology.mode == "hard":
-        yield Finding(
-            path=topology.path,
-            seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
-            remedy="add highestTierAllowed, for example 1 for the closest tier",
-            rule="topology-cap-stated",
-        )
+    for topology in topologies(found.body):
+        stated = topology.fields.get("highestTierAllowed") is not None
+        if stated or topology.tier_name is not None:
+            continue
+        if isinstance(topology.mode, Unknown):
+            yield not_checked(topology.path, topology.mode, "topology-cap-stated")
+        elif topology.mode == "hard":
+            yield Finding(
+                path=topology.path,
+                seen="the mode is hard but no tier is given, so Volcano drops the whole constraint",
+                remedy="add highestTierAllowed, for example 1 for the closest tier",
+                rule="topology-cap-stated",
+            )
 
 
-def topology_one_cap(topology: Topology) -> Iterator[Finding]:
+def topology_one_cap(found: HasBody) -> Iterator[Finding]:
     """The highest tier is given as a number or by name, never both.
 
     Pass: highestTierName rack.
@@ -48,23 +49,23 @@ def topology_one_cap(topology: Topology) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go,
     on HighestTierAllowed and HighestTierName.
     """
-    tier, name = topology.tier, topology.tier_name
-    if tier is None or name is None:
-        return
-    if gap := first_unknown(tier, name):
-        yield not_checked(topology.path, gap, "topology-one-cap")
-        return
-    yield Finding(
-        path=topology.path,
-        seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
-        "given, and "
-        "Volcano's webhook refuses that",
-        remedy="keep one of the two",
-        rule="topology-one-cap",
-    )
+    for topology in topologies(found.body):
+        tier, name = topology.tier, topology.tier_name
+        if tier is None or name is None:
+            continue
+        if gap := first_unknown(tier, name):
+            yield not_checked(topology.path, gap, "topology-one-cap")
+            continue
+        yield Finding(
+            path=topology.path,
+            seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
+            "given, and Volcano's webhook refuses that",
+            remedy="keep one of the two",
+            rule="topology-one-cap",
+        )
 
 
-def topology_cap_reachable(topology: Topology) -> Iterator[Finding]:
+def topology_cap_reachable(found: HasBody) -> Iterator[Finding]:
     """A hard cap is at least the closest tier, which is 1; below it no HyperNode can be found.
 
     Pass: highestTierAllowed 1.
@@ -72,20 +73,23 @@ def topology_cap_reachable(topology: Topology) -> Iterator[Finding]:
     Level: mandatory.
     Source: run on Volcano 1.14.1: a group with cap 0 is never placed.
     """
-    tier, mode = topology.tier, topology.mode
-    if gap := first_unknown(tier, mode if tier == 0 else None) if mode != "soft" else None:
-        yield not_checked(f"{topology.path}.highestTierAllowed", gap, "topology-cap-reachable")
-    elif mode == "hard" and tier == 0:
-        yield Finding(
-            path=f"{topology.path}.highestTierAllowed",
-            seen="is 0, below the closest tier, so Volcano never places these pods",
-            remedy="write 1 for the closest tier",
-            rule="topology-cap-reachable",
-        )
+    for topology in topologies(found.body):
+        tier, mode = topology.tier, topology.mode
+        path, rule = f"{topology.path}.highestTierAllowed", "topology-cap-reachable"
+        if gap := first_unknown(tier, mode if tier == 0 else None) if mode != "soft" else None:
+            yield not_checked(path, gap, rule)
+        elif mode == "hard" and tier == 0:
+            yield Finding(
+                path=path,
+                seen="is 0, below the closest tier, so Volcano never places these pods",
+                remedy="write 1 for the closest tier",
+                rule=rule,
+            )
 
 
-TOPOLOGY_RULES: tuple[TopologyRule, ...] = (
+TOPOLOGY_RULES: tuple[Callable[[HasBody], Iterator[Finding]], ...] = (
     topology_cap_stated,
     topology_one_cap,
     topology_cap_reachable,
 )
+"""Each holds for every topology of an object."""

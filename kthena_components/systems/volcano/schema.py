@@ -5,10 +5,10 @@ Source: Volcano v1.14 config/crd/volcano/bases. A field that the CRD does not kn
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, POD_GROUP, QUEUE
+from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.schema.language import (
     Amount,
     Fields,
@@ -23,7 +23,7 @@ from kthena_components.core.schema.language import (
 )
 from kthena_components.core.schema.metadata import METADATA, judge_metadata
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
-from kthena_components.core.values.read import identity, items, mapping
+from kthena_components.core.values.read import items, mapping
 
 _RULE = "volcano-schema"
 _NAME, _AMOUNTS, _COUNT = Text(longest=253), Table(Amount()), Whole(least=0)
@@ -92,7 +92,7 @@ _QUEUE = Fields(
 )
 _HYPER_NODE = Fields(fields={"tier": Ruled(), "tierName": _NAME, "members": Ruled()})
 _JOB = Fields(fields={"networkTopology": _TOPOLOGY, "queue": Text()}, partial=True)
-_SPECS: Mapping[tuple[str, str], Schema] = {
+_SPECS: Mapping[GroupKind, Schema] = {
     POD_GROUP: _POD_GROUP,
     QUEUE: _QUEUE,
     HYPER_NODE: _HYPER_NODE,
@@ -100,7 +100,7 @@ _SPECS: Mapping[tuple[str, str], Schema] = {
 }
 
 
-def volcano_schema(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def volcano_schema(found: Object) -> Iterator[Finding]:
     """Each field has the kind, the words and the range that its CRD gives it.
 
     Pass: subGroupSize 2.
@@ -108,12 +108,12 @@ def volcano_schema(manifest: Mapping[str, Any]) -> Iterator[Finding]:
     Level: mandatory for what the API server refuses, advisory for what it drops.
     Source: Volcano v1.14 config/crd/volcano/bases (podgroups, queues, hypernodes, jobs).
     """
-    spec, shape = manifest.get("spec"), _SPECS.get(identity(manifest))
+    spec, shape = found.body.get("spec"), _SPECS.get(found.group_kind)
     if spec is not None and shape is not None:
         yield from _judged(spec, shape, "spec")
     if shape is not None:
-        yield from _judged(manifest.get("metadata") or {}, METADATA, "metadata")
-        yield from judge_metadata(manifest.get("metadata"), _RULE)
+        yield from _judged(found.body.get("metadata") or {}, METADATA, "metadata")
+        yield from judge_metadata(found.body.get("metadata"), _RULE)
     for index, member in enumerate(items(mapping(spec).get("members"))):
         labels = mapping(mapping(member).get("selector")).get("labelMatch")
         if isinstance(labels, Mapping):

@@ -1,12 +1,18 @@
 """Volcano: gangs, queues and HyperNodes, and the rules over all objects about them."""
 
+from typing import Any
+
 from kthena_components.core.objects.kinds import HYPER_NODE, JOB, POD_GROUP, QUEUE
+from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.objects.reduction import kept_pods, kept_spec, only
-from kthena_components.systems.contract import Body, System, legacy
+from kthena_components.systems.contract import Body, Kind, System
 from kthena_components.systems.volcano.emit import HYPER_NODES, QUEUES
-from kthena_components.systems.volcano.pods import pods_of_tasks
-from kthena_components.systems.volcano.rules import RULES, judge_volcano_object
-from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
+from kthena_components.systems.volcano.facts import facts
+from kthena_components.systems.volcano.pods import pods
+from kthena_components.systems.volcano.rules_gang import POD_GROUP_RULES
+from kthena_components.systems.volcano.rules_hypernode import HYPER_NODE_RULES
+from kthena_components.systems.volcano.rules_job import JOB_RULES
+from kthena_components.systems.volcano.rules_queue import QUEUE_RULES
 from kthena_components.systems.volcano.stack_capacity import gang_fits_hypernode
 from kthena_components.systems.volcano.stack_gangs import (
     foreign_group_name,
@@ -25,6 +31,15 @@ from kthena_components.systems.volcano.stack_subgroups import subgroup_has_pods
 from kthena_components.systems.volcano.stack_topology import hypernode_tree, topology_tier_exists
 
 
+def _kind(group_kind: GroupKind, **known: Any) -> Kind[Object]:
+    group, name = group_kind
+    return Kind(group=group, name=name, view=_as_it_is, **known)
+
+
+def _as_it_is(found: Object) -> Object:
+    return found
+
+
 def _kept_queue(body: Body) -> Body:
     return {**kept_spec(body), "status": only(body.get("status"), frozenset({"state"}))}
 
@@ -33,24 +48,17 @@ SYSTEM = System(
     name="volcano",
     title="Volcano objects",
     kinds=(
-        legacy(POD_GROUP, None, judge_volcano_object, rules=(*RULES[POD_GROUP], *TOPOLOGY_RULES)),
-        legacy(
-            QUEUE,
-            None,
-            judge_volcano_object,
-            rules=RULES[QUEUE],
-            kept=_kept_queue,
-            cluster_wide=True,
-        ),
-        legacy(HYPER_NODE, None, judge_volcano_object, rules=RULES[HYPER_NODE], cluster_wide=True),
-        legacy(
+        _kind(POD_GROUP, rules=POD_GROUP_RULES),
+        _kind(QUEUE, rules=QUEUE_RULES, kept=_kept_queue, cluster_wide=True),
+        _kind(HYPER_NODE, rules=HYPER_NODE_RULES, cluster_wide=True),
+        _kind(
             JOB,
-            None,
-            judge_volcano_object,
-            rules=RULES[JOB],
-            pods=pods_of_tasks,
+            facts=facts,
+            pods=pods,
+            rules=JOB_RULES,
             templates=("spec.tasks[].template",),
             kept=kept_pods,
+            without={"restarts": "Volcano's webhook refuses other templates in an update"},
         ),
     ),
     stack_rules=(

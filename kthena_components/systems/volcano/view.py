@@ -6,11 +6,13 @@ wrong kind is None, and the rules between fields then keep silent: the shape spe
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kthena_components.core.findings import Finding, not_checked
 from kthena_components.core.naming import dns_name, is_dns_name
+from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import (
+    count,
     identity,
     items,
     mapping,
@@ -48,9 +50,40 @@ class Topology:
         return None if name == "" else name
 
 
-Rule = Callable[[Mapping[str, Any]], Iterator[Finding]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task of a Volcano Job: equal pods."""
 
-TopologyRule = Callable[[Topology], Iterator[Finding]]
+    path: str
+    """In the object."""
+    fields: Mapping[str, Any]
+    replicas: MaybeInt | None
+    """Its pods, 1 where it does not say."""
+
+    @property
+    def template(self) -> object:
+        """Give the template of its pods, whatever stands there."""
+        return self.fields.get("template")
+
+
+class HasBody(Protocol):
+    """An object, or the view that another system has of one."""
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """Give the object as it would be applied."""
+
+
+Rule = Callable[[Object], Iterator[Finding]]
+
+
+def tasks_of(found: Object) -> list[Task]:
+    """List the tasks of a Volcano Job."""
+    listed = [mapping(item) for item in items(found.spec.get("tasks"))]
+    return [
+        Task(path=f"spec.tasks[{i}]", fields=task, replicas=count(task.get("replicas"), 1))
+        for i, task in enumerate(listed)
+    ]
 
 
 def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:

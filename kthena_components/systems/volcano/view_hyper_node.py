@@ -1,7 +1,7 @@
 """Read HyperNodes from manifests, whoever wrote them.
 
 Nothing is validated here: a cluster may hold whatever its API server once took. What makes a good
-HyperNode is judged in volcano_hypernode.py, and what makes a good tree in core/topology/tree.py.
+HyperNode is judged in rules_hypernode.py, and what makes a good tree in core/topology/tree.py.
 """
 
 from collections.abc import Iterable, Mapping

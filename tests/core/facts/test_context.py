@@ -12,12 +12,11 @@ from kthena_components.core.facts.context import (
     MODEL_CONFIG,
     Context,
     gather,
-    inference_config,
     place,
 )
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, Unknown
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
 from kthena_components.judge.manifest import judge_manifest, read_manifest
 from tests.support.specs import ALL
 from tests.support.strategies import damaged
@@ -113,20 +112,6 @@ def test_a_key_of_the_surroundings_cannot_be_forged() -> None:
     key = next(k for k in place(body, AROUND)["spec"]["template"]["spec"] if k != "containers")
     body["spec"]["template"]["spec"][key] = {"shape": CONFIG}
     assert "is not in the table of models" in heads(body, Context())
-
-
-def test_the_config_of_kaito_is_given_with_its_inference() -> None:
-    text = "vllm:\n  tensor-parallel-size: 4\n"
-    held = {**MAP, "metadata": {"name": "ds"}, "data": {"inference_config.yaml": text}}
-    around = Context(config_maps=gather([held, MAP]))
-    workspace = {"kind": "Workspace", "inference": {"preset": {"name": "m"}, "config": "ds"}}
-
-    assert inference_config(place(workspace, around)["inference"]) == text
-    absent = "ConfigMap 'ds' is not among the objects that are checked"
-    assert inference_config(workspace["inference"]) == Unknown(absent)  # type: ignore[arg-type]
-    assert inference_config({"preset": {}}) is None
-    other = place({"inference": {"config": "c"}}, around)["inference"]
-    assert inference_config(other) == Unknown("ConfigMap 'c' has no key 'inference_config.yaml'")
 
 
 def test_a_serving_says_the_shape_that_its_engine_was_given() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.hardware import GpuFacts
 from kthena_components.judge.manifest import has_rules, judge_manifest, read_manifest
-from kthena_components.systems.kaito.facts import KINDS, read
+from kthena_components.systems import INDEX
 from tests.support.peers import GONE, Manifest, changed, gpus, said_by
 from tests.support.strategies import damaged, json_trees
 
@@ -74,7 +74,7 @@ fuzz = settings(max_examples=150, deadline=None)
 
 
 def facts(manifest: Manifest) -> ServingFacts:
-    found = read(manifest)
+    found = read_manifest(manifest)
     assert found is not None
     return found
 
@@ -83,13 +83,13 @@ def facts(manifest: Manifest) -> ServingFacts:
 def test_one_system_reads_it_in_any_version(manifest: Manifest) -> None:
     later = {**manifest, "apiVersion": "kaito.sh/v9"}
     assert has_rules(later)
-    assert read(later) is not None
+    assert read_manifest(later) is not None
     assert read_manifest(manifest) is not None
 
 
 def test_other_kinds_of_the_group_are_not_read() -> None:
-    assert read({"apiVersion": "kaito.sh/v1beta1", "kind": "RAGEngine"}) is None
-    assert ("kaito.sh", "RAGEngine") not in KINDS
+    assert read_manifest({"apiVersion": "kaito.sh/v1beta1", "kind": "RAGEngine"}) is None
+    assert ("kaito.sh", "RAGEngine") not in INDEX
     assert judge_manifest({"apiVersion": "kaito.sh/v1beta1", "kind": "RAGEngine"}) == []
 
 

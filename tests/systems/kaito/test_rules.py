@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.findings import Level
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.memory.engine import Placed, placed_engines
 from kthena_components.core.models import ModelShape
+from kthena_components.core.objects.object import read_object
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems.kaito import rules_capacity as kaito_capacity
 from kthena_components.systems.kaito.estimator import minimum_gpus
 from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
-from kthena_components.systems.kaito.rules import RULES, judge_kaito
-from kthena_components.systems.kaito.view import Sized, read_view, size_of
+from kthena_components.systems.kaito.rules import RULES
+from kthena_components.systems.kaito.start import Start, start_of
+from kthena_components.systems.kaito.view import Sized, View, read_view, size_of
 
 Manifest = dict[str, Any]
 LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
@@ -45,6 +49,33 @@ def inference_set(preset: str, instance: str, replicas: int, limit: int) -> Mani
         "kind": "InferenceSet",
         "spec": {"replicas": replicas, "nodeCountLimit": limit, "template": template},
     }
+
+
+def judge_kaito(manifest: Manifest) -> list[Finding]:
+    """Give what KAITO's own rules say, and that a rule failed."""
+    return [f for f in judge_manifest(manifest) if f.rule.startswith(("kaito-", "rule-fault"))]
+
+
+def view_of(manifest: Manifest) -> View:
+    return read_view(read_object(manifest))
+
+
+def sized_of(manifest: Manifest) -> Sized:
+    (model,) = view_of(manifest).models
+    sized = size_of(model)
+    assert isinstance(sized, Sized)
+    return sized
+
+
+def budget_of(sized: Sized) -> float:
+    """Give the GiB that the engine may take of a GPU."""
+    deployment = sized.deployment
+    assert deployment is not None
+    start = start_of(sized, deployment)
+    assert isinstance(start, Start)
+    ((_, placed),) = placed_engines(start.facts)
+    assert isinstance(placed, Placed)
+    return placed.budget
 
 
 def found(manifest: Manifest, level: Level = Level.MANDATORY) -> list[str]:
@@ -139,18 +170,13 @@ LEFT = [
 def test_the_engine_has_the_memory_that_the_driver_reports(
     preset: str, instance: str, budget: float
 ) -> None:
-    (model,) = read_view(workspace(preset, instance)).models
-    sized = size_of(model)
-    assert isinstance(sized, Sized)
-    assert kaito_capacity._budget(sized) == pytest.approx(budget)
+    assert budget_of(sized_of(workspace(preset, instance))) == pytest.approx(budget)
 
 
 def test_kaito_itself_reckons_with_the_nominal_memory() -> None:
     """DeepSeek-R1 takes 9 GPUs of 94 GiB: its estimator does not ask the driver."""
-    (model,) = read_view(workspace("deepseek-r1-0528", H100)).models
-    sized = size_of(model)
-    assert isinstance(sized, Sized)
-    assert kaito_capacity._budget(sized) < 0.84 * sized.instance.memory_gib
+    sized = sized_of(workspace("deepseek-r1-0528", H100))
+    assert budget_of(sized) < 0.84 * sized.instance.memory_gib
     assert sized.gpus == minimum_gpus(sized.instance, sized.files, 70_272) == 9
 
 
@@ -174,11 +200,9 @@ def test_a_count_that_is_kaitos_own_is_not_spoken_of(
 
 def test_a_request_for_which_no_gpu_has_room_is_refused() -> None:
     """Only a ConfigMap can ask for it, which is an object of its own."""
-    (model,) = read_view(workspace("microsoft/Phi-3-mini-128k-instruct", "g4ad.xlarge")).models
-    sized = size_of(model)
-    assert isinstance(sized, Sized)
+    sized = sized_of(workspace("microsoft/Phi-3-mini-128k-instruct", "g4ad.xlarge"))
     long = replace(sized, tokens=131_072)
-    view = read_view(workspace("phi-4", A10))
+    view = view_of(workspace("phi-4", A10))
     (finding,) = kaito_capacity._nodes(long, view)
     assert "vLLM may take 6.7 GiB, but 50.3 GiB are taken before the first weight" in str(finding)
 

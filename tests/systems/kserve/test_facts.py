@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.values.read import identity
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kserve import facts as kserve
-from kthena_components.systems.kserve import facts_llm as llmisvc
+from kthena_components.judge.manifest import read_manifest
+from kthena_components.systems import find_kind
+from kthena_components.systems.kserve.system import SYSTEM
 from tests.support.peers import (
     GONE,
     GPU,
@@ -24,6 +26,7 @@ from tests.support.peers import (
 )
 
 P, AT = "spec/predictor", "spec.predictor"
+KINDS = SYSTEM.kinds
 WORLD = "world-size-equals-gpus"
 SINGLE = changed(
     ISVC,
@@ -41,7 +44,7 @@ SPREAD = llm({"tensor": 1, "data": 16, "dataLocal": 8}, worker=True)
 
 def engine_of(manifest: Manifest, changes: dict[str, Any] | None = None) -> Any:
     body = changed(manifest, changes)
-    facts = kserve.read(body) or llmisvc.read(body)
+    facts = read_manifest(body)
     assert facts is not None
     return facts.engines[0]
 
@@ -212,8 +215,7 @@ def test_late_sizes_are_not_checked(sizes: object) -> None:
     ],
 )
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    body = {**ISVC, "apiVersion": api, "kind": kind}
-    assert (kserve.read(body), llmisvc.read(body)) == (None, None)
+    assert find_kind(identity({**ISVC, "apiVersion": api, "kind": kind})) not in KINDS
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1", "v1beta1"])

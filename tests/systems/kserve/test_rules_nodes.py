@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.systems.kserve.view import (
+from kthena_components.systems.kserve.nodes import (
     RayNodes,
     Shortage,
     compute_mp_nodes,

@@ -7,7 +7,7 @@ import pytest
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kthena import facts as kthena
+from kthena_components.judge.manifest import read_manifest
 from tests.support.crds import schema_errors
 from tests.support.specs import (
     ENGINE_RAY,
@@ -180,7 +180,7 @@ def test_a_worker_template_without_workers_is_kept_as_kthena_takes_it() -> None:
 def test_a_gang_that_is_not_known_is_read_as_such() -> None:
     roles = [{"name": "a", "replicas": 3, "workerReplicas": 1}, {"name": "b", "workerReplicas": 0}]
     template = {"roles": roles, "gangPolicy": {"minRoleReplicas": {"a": LATE}}}
-    facts = kthena.read({**IDENTITY, "spec": {"template": template}}, "objects[2]")
+    facts = read_manifest({**IDENTITY, "spec": {"template": template}}, "objects[2]")
     assert facts is not None
     assert facts.gang is not None
     because = Unknown("minRoleReplicas.a is not known yet")
@@ -196,7 +196,7 @@ def test_a_gang_that_is_not_known_is_read_as_such() -> None:
 def test_a_minimum_above_the_replicas_is_read_as_the_replicas() -> None:
     roles = [{"name": "a", "replicas": 2, "workerReplicas": 1}]
     template = {"roles": roles, "gangPolicy": {"minRoleReplicas": {"a": 5}}}
-    facts = kthena.read({**IDENTITY, "spec": {"template": template}})
+    facts = read_manifest({**IDENTITY, "spec": {"template": template}})
     assert facts is not None
     assert facts.gang is not None
     assert (facts.gang.minima, facts.gang.min_member) == ({"a": 2}, 4)
@@ -207,7 +207,7 @@ def test_a_minimum_above_the_replicas_is_read_as_the_replicas() -> None:
 )
 def test_volcano_is_kthenas_own_scheduler(scheduler: str | None, expected: bool) -> None:
     spec = {"template": {"roles": []}, **({"schedulerName": scheduler} if scheduler else {})}
-    facts = kthena.read({**IDENTITY, "spec": spec})
+    facts = read_manifest({**IDENTITY, "spec": spec})
     assert facts is not None
     assert facts.gang_expected is expected
     assert (facts.gang is None) is not expected

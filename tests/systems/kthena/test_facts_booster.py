@@ -7,7 +7,6 @@ import pytest
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Level
 from kthena_components.judge.manifest import read_manifest
-from kthena_components.systems.kthena import facts_booster as modelbooster
 from tests.rules.cases import documents, judge
 from tests.support.peers import GPU, LATE
 from tests.support.specs import REMOVED, changed
@@ -99,4 +98,4 @@ def test_what_is_not_known_is_said_once_a_rule() -> None:
 
 @pytest.mark.parametrize("api", ["v1", "apps/v1", "networking.serving.volcano.sh/v1alpha1"])
 def test_other_kinds_are_left_alone(api: str) -> None:
-    assert modelbooster.read({**BODY, "apiVersion": api}) is None
+    assert read_manifest({**BODY, "apiVersion": api}) is None

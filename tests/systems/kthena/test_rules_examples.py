@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.findings import Level
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
-from kthena_components.systems.kthena.rules import judge_model_serving
+from tests.support.admission import own_findings
 
 Manifest = dict[str, Any]
 GONE: Any = object()
@@ -59,14 +60,20 @@ def put(manifest: Manifest, path: list[str], value: Any) -> None:
         place[key] = copy.deepcopy(value)
 
 
+def judge_serving(manifest: Any, version: str = "1.0", path: str = "") -> list[Finding]:
+    """Judge as a ModelServing, whatever stands there, by Kthena's rules and no others."""
+    found = own_findings(manifest, path, of=MODEL_SERVING, version=version)
+    return [finding for finding in found if not finding.rule.startswith("topology-")]
+
+
 def told(manifest: Any, version: str = "1.0") -> list[str]:
     """Give all findings as text."""
-    return [str(finding) for finding in judge_model_serving(manifest, version)]
+    return [str(finding) for finding in judge_serving(manifest, version)]
 
 
 def said_by(rule: str, changes: dict[str, Any], version: str = "1.0") -> list[str]:
     """Give what one rule says of the changed manifest."""
-    found = judge_model_serving(chat(changes), version)
+    found = judge_serving(chat(changes), version)
     return [str(finding) for finding in found if finding.rule == f"kthena-{rule}"]
 
 
@@ -202,16 +209,16 @@ def test_a_null_is_an_absent_field() -> None:
 
 
 def test_findings_are_given_in_the_callers_coordinates() -> None:
-    found = judge_model_serving(chat({"spec.replicas": -1}), path="objects[3]")
+    found = judge_serving(chat({"spec.replicas": -1}), path="objects[3]")
     assert [f.path for f in found] == ["objects[3].spec.replicas"]
 
 
 def test_all_findings_come_at_once() -> None:
     changes = {"spec.replicas": -1, "spec.template.roles.1.name": "prefill", "spec.rolls": 1}
-    rules = [finding.rule for finding in judge_model_serving(chat(changes))]
+    rules = [finding.rule for finding in judge_serving(chat(changes))]
     assert rules == ["kthena-schema", "kthena-role-names-unique", "kthena-replicas"]
 
 
 def test_what_is_dropped_is_advisory_and_what_is_refused_is_mandatory() -> None:
-    found = judge_model_serving(chat({"spec.rolls": 1, "spec.replicas": -1}))
+    found = judge_serving(chat({"spec.rolls": 1, "spec.replicas": -1}))
     assert [f.level for f in found] == [Level.ADVISORY, Level.MANDATORY]

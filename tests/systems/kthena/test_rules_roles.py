@@ -3,8 +3,16 @@ from typing import Any
 import pytest
 
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kthena.rules import judge_model_serving
-from tests.systems.kthena.test_rules_examples import GONE, chat, pod, role, said_by, serving, told
+from tests.systems.kthena.test_rules_examples import (
+    GONE,
+    chat,
+    judge_serving,
+    pod,
+    role,
+    said_by,
+    serving,
+    told,
+)
 
 LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
@@ -168,7 +176,7 @@ ADD = ". Add workerTemplate, or write workerReplicas: 0. [kthena-worker-template
     ],
 )
 def test_workers_need_a_template(version: str, consequence: str) -> None:
-    (finding,) = judge_model_serving(chat({f"{ROLE}.workerTemplate": GONE}), version)
+    (finding,) = judge_serving(chat({f"{ROLE}.workerTemplate": GONE}), version)
     assert str(finding) == f"{MISSING}{consequence}{ADD}"
     assert finding.level == ("advisory" if consequence else "mandatory")
 

@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from kthena_components.systems.kthena.rules import judge_model_serving
-from tests.systems.kthena.test_rules_examples import GONE, chat, said_by, told
+from tests.systems.kthena.test_rules_examples import GONE, chat, judge_serving, said_by, told
 
 LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
@@ -134,7 +133,7 @@ INSTEAD = "Remove it; a rollout takes groups down first, maxUnavailable at a tim
 )
 def test_a_surge_is_refused_wherever_it_stands(place: str) -> None:
     at = place.replace(".0", "[0]")
-    (finding,) = judge_model_serving(chat({f"{place}.maxSurge": 1}))
+    (finding,) = judge_serving(chat({f"{place}.maxSurge": 1}))
     assert str(finding) == (
         f"{at}.maxSurge: is 1, but Kthena has no surge; the field is dropped silently. "
         f"{INSTEAD} [kthena-max-surge]"
@@ -155,7 +154,7 @@ def test_before_0_3_a_surge_is_stored_and_never_acted_on(version: str) -> None:
 
 @pytest.mark.parametrize("surge", [0, "0%"])
 def test_a_surge_of_0_loses_nothing(surge: Any) -> None:
-    (finding,) = judge_model_serving(chat({f"{ROLL}.maxSurge": surge}))
+    (finding,) = judge_serving(chat({f"{ROLL}.maxSurge": surge}))
     assert (finding.rule, finding.level) == ("kthena-max-surge", Level.ADVISORY)
     assert told(chat({f"{ROLL}.maxSurge": surge}), "0.1") == []
 
@@ -215,7 +214,7 @@ def test_a_role_budget_needs_a_rollout_by_roles(kind: Any) -> None:
 
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3", "0.4"])
 def test_before_1_0_a_role_budget_is_dropped(version: str) -> None:
-    (finding,) = judge_model_serving(chat({ROLE: 1}), version)
+    (finding,) = judge_serving(chat({ROLE: 1}), version)
     assert str(finding) == (
         f"{ROLE_AT}: is dropped silently by the API server, which knows no such field here in "
         f"Kthena {version}; 1.0 takes it. Remove it, or use Kthena 1.0. [kthena-version]"

@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from kthena_components.systems.kthena.rules import judge_model_serving
-from tests.systems.kthena.test_rules_examples import GONE, TIER_1, chat, told
+from tests.systems.kthena.test_rules_examples import GONE, TIER_1, chat, judge_serving, told
 
 LATE = "\ue0007\ue001"
 LATER = "not checked, because the value is known only after the deployment."
@@ -224,7 +223,7 @@ def test_a_port_as_a_float_is_a_double_of_the_same_number() -> None:
 
 
 def test_an_unknown_field_is_dropped_and_the_nearest_is_named() -> None:
-    (finding,) = judge_model_serving(chat({"spec.recoverPolicy": "None"}))
+    (finding,) = judge_serving(chat({"spec.recoverPolicy": "None"}))
     assert str(finding) == (
         f"spec.recoverPolicy: {DROPPED}. Write 'recoveryPolicy'. [kthena-schema]"
     )

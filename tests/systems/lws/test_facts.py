@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.values.read import identity
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.lws import facts as lws
+from kthena_components.judge.manifest import read_manifest
+from kthena_components.systems import INDEX
 from tests.support.peers import (
     GPU,
     LATE,
@@ -33,7 +35,7 @@ PLACED = {
 
 
 def engine_of(manifest: Manifest, changes: dict[str, Any] | None = None) -> Any:
-    facts = lws.read(changed(manifest, changes))
+    facts = read_manifest(changed(manifest, changes))
     assert facts is not None
     return facts.engines[0]
 
@@ -138,7 +140,7 @@ def test_volcano_is_taken_for_the_gang() -> None:
 
 
 def test_each_role_is_an_engine() -> None:
-    facts = lws.read(PAIR)
+    facts = read_manifest(PAIR)
     assert facts is not None
     assert [(engine.name, engine.pods) for engine in facts.engines] == [
         ("prefill", 1),
@@ -160,7 +162,9 @@ def test_a_role_may_hold_its_fields_itself() -> None:
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1", "v2"])
 def test_any_version_is_read(version: str) -> None:
-    assert lws.read({**LWS_VLLM, "apiVersion": f"leaderworkerset.x-k8s.io/{version}"}) is not None
+    assert (
+        read_manifest({**LWS_VLLM, "apiVersion": f"leaderworkerset.x-k8s.io/{version}"}) is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,10 +177,10 @@ def test_any_version_is_read(version: str) -> None:
     ],
 )
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    assert lws.read({**LWS_VLLM, "apiVersion": api, "kind": kind}) is None
+    assert INDEX.get(identity({**LWS_VLLM, "apiVersion": api, "kind": kind})) != "lws"
 
 
 def test_paths_begin_where_the_manifest_stands() -> None:
-    facts = lws.read(LWS_VLLM, "items[3]")
+    facts = read_manifest(LWS_VLLM, "items[3]")
     assert facts is not None
     assert facts.engines[0].entry.gpus_path.startswith("items[3].spec.leaderWorkerTemplate.leader")

@@ -89,7 +89,7 @@ def test_an_update_must_be_able_to_begin() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", ["101%", -1, "1", True, 1.5])
+@pytest.mark.parametrize("value", ["101%", -1, "1", True, 1.5, 2**31])
 @pytest.mark.parametrize("field", ["maxUnavailable", "maxSurge"])
 def test_a_budget_is_a_count_or_a_percentage(field: str, value: object) -> None:
     shown = {"101%": "'101%'", "1": "'1'", "True": "true"}.get(str(value), str(value))

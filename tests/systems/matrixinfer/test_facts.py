@@ -3,8 +3,11 @@
 import pytest
 
 from kthena_components.core.facts.serving import GangFacts
+from kthena_components.core.values.read import identity
+from kthena_components.judge.manifest import read_manifest
+from kthena_components.systems import INDEX
 from kthena_components.systems.kthena.emit import API_VERSION
-from kthena_components.systems.matrixinfer import facts as matrixinfer
+from kthena_components.systems.matrixinfer.view import MODEL_INFERS
 from tests.support.peers import GPU, MODEL_INFER, refused, said_by
 
 ROLE = "spec/template/roles/0"
@@ -16,7 +19,7 @@ def test_the_guide_has_no_mandatory_finding() -> None:
 
 
 def test_roles_are_engines_of_an_entry_and_workers() -> None:
-    facts = matrixinfer.read(MODEL_INFER)
+    facts = read_manifest(MODEL_INFER)
     assert facts is not None
     (engine,) = facts.engines
     assert (engine.name, engine.pods, engine.replicas) == ("405b", 2, 2)
@@ -59,10 +62,10 @@ def test_the_group_size_is_known_to_the_command() -> None:
     assert said_by("ray-cluster-size-equals-group", MODEL_INFER, fixed) == []
 
 
-@pytest.mark.parametrize("group", sorted(group for group, _ in matrixinfer.KINDS))
+@pytest.mark.parametrize("group", sorted(group for group, _ in MODEL_INFERS))
 @pytest.mark.parametrize("version", ["v1alpha1", "v1"])
 def test_each_group_and_any_version_is_read(group: str, version: str) -> None:
-    assert matrixinfer.read({**MODEL_INFER, "apiVersion": f"{group}/{version}"}) is not None
+    assert read_manifest({**MODEL_INFER, "apiVersion": f"{group}/{version}"}) is not None
 
 
 @pytest.mark.parametrize(
@@ -70,10 +73,10 @@ def test_each_group_and_any_version_is_read(group: str, version: str) -> None:
     [("apps/v1", "ModelInfer"), (API_VERSION, "ModelServing"), ("v1", "ModelInfer")],
 )
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    assert matrixinfer.read({**MODEL_INFER, "apiVersion": api, "kind": kind}) is None
+    assert INDEX.get(identity({**MODEL_INFER, "apiVersion": api, "kind": kind})) != "matrixinfer"
 
 
 def test_the_manifest_is_not_changed() -> None:
     before = repr(MODEL_INFER)
-    matrixinfer.read(MODEL_INFER)
+    read_manifest(MODEL_INFER)
     assert repr(MODEL_INFER) == before

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_manifest, read_manifest
-from kthena_components.systems.ray import facts as ray
 from tests.rules.cases import documents, judge
 from tests.support.peers import GPU, LATE
 from tests.support.specs import changed
@@ -199,4 +199,30 @@ def test_limits_without_requests_are_enough() -> None:
 
 @pytest.mark.parametrize(("api", "kind"), [("ray.io/v1", "RayCron"), ("v1", "RayCluster")])
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    assert ray.read({**documents("raycluster")[0], "apiVersion": api, "kind": kind}) is None
+    assert read_manifest({**documents("raycluster")[0], "apiVersion": api, "kind": kind}) is None
+
+
+def test_the_rules_know_the_files_that_the_facts_are_read_from() -> None:
+    script = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "start", "namespace": "serving"},
+        "data": {"start.sh": "vllm serve org/model -tp 8 -pp 3 &"},
+    }
+    body = changed(
+        documents("raycluster")[0],
+        {
+            f"{HEAD}.command": ["bash", "/start/start.sh"],
+            f"{HEAD}.args": None,
+            f"{HEAD}.volumeMounts": [{"name": "start", "mountPath": "/start"}],
+            "spec.headGroupSpec.template.spec.volumes": [
+                {"name": "start", "configMap": {"name": "start"}}
+            ],
+            f"{GROUPS}[1].template.spec.containers[0].resources": {"limits": {GPU: 4}},
+            f"{GROUPS}[1].rayStartParams": {},
+        },
+    )
+    rules = ("ray-worker-groups", "ray-cluster-gpus")
+    assert [f for f in judge_manifest(body) if f.rule in rules] == []
+    told = judge_manifest(body, context=Context(config_maps=gather([script])))
+    assert [f.rule for f in told if f.rule in rules] == list(rules)

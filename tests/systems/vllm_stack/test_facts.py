@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import judge_manifest, read_manifest
-from kthena_components.systems.vllm_stack import facts as vllm_stack
 from tests.policies.objects import advice, refusals, silent
 from tests.rules.cases import documents, judge
 from tests.support.peers import LATE
@@ -226,4 +226,31 @@ def test_workers_may_be_unknown_or_none(changes: Changes, pods: object) -> None:
     ],
 )
 def test_other_objects_are_left_alone(body: dict[str, Any]) -> None:
-    assert vllm_stack.read(body) is None
+    assert read_manifest(body) is None
+
+
+FROM_MAP = {"name": "MODE", "valueFrom": {"configMapKeyRef": {"name": "sizes", "key": "MODE"}}}
+NO_MODE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "sizes", "namespace": "serving"},
+    "data": {"mode": "x"},
+}
+FLUX_MODEL = f"spec.{MODEL}"
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "found"),
+    [
+        ({"spec.targetNamespace": "serving"}, True),
+        ({"spec.targetNamespace": "other"}, False),
+        ({"metadata.namespace": "serving"}, True),
+        ({"metadata.namespace": "serving", "spec.targetNamespace": "other"}, False),
+    ],
+)
+def test_config_maps_are_those_beside_the_pods(namespaces: Changes, found: bool) -> None:
+    body = changed(FLUX, {**namespaces, f"{FLUX_MODEL}.env": [FROM_MAP]})
+    told = judge_manifest(body, "it", context=Context(config_maps=gather([NO_MODE])))
+    paths = [finding.path for finding in told if finding.rule == "config-map-key-exists"]
+    assert bool(paths) == found
+    assert all(path.startswith(f"it.{FLUX_MODEL}.env[0]") for path in paths)

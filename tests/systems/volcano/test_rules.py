@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.judge.manifest import has_rules, judge_manifest
-from kthena_components.systems.volcano.rules import judge_volcano_object
+from tests.support.admission import own_findings
 from tests.support.specs import REMOVED, Args, changed
 from tests.systems.volcano.samples import (
     HARD,
@@ -44,7 +44,7 @@ RIGHT: dict[str, tuple[Args, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("body", "changes"), RIGHT.values(), ids=RIGHT)
 def test_nothing_is_said_of_what_is_right(body: Args, changes: dict[str, Any]) -> None:
-    assert lines(judge_volcano_object(changed(body, changes))) == []
+    assert lines(own_findings(changed(body, changes))) == []
 
 
 WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
@@ -243,7 +243,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("body", "changes", "said"), WRONG.values(), ids=WRONG)
 def test_each_trap_is_told_in_full(body: Args, changes: dict[str, Any], said: list[str]) -> None:
-    assert lines(judge_volcano_object(changed(body, changes))) == said
+    assert lines(own_findings(changed(body, changes))) == said
 
 
 def test_a_model_serving_is_judged_by_its_topologies() -> None:
@@ -254,13 +254,14 @@ def test_a_model_serving_is_judged_by_its_topologies() -> None:
         "kind": "ModelServing",
         "spec": {"template": {"networkTopology": topology}},
     }
-    assert lines(judge_volcano_object(body, "m")) == [f"M m.{at}.groupPolicy: {NO_CAP}"]
+    found = [f for f in own_findings(body, "m") if f.rule.startswith("topology-")]
+    assert lines(found) == [f"M m.{at}.groupPolicy: {NO_CAP}"]
     assert f"{at}.groupPolicy: {NO_CAP}" in map(str, judge_manifest(body))
 
 
 def test_a_manifest_is_judged_by_its_group_and_kind() -> None:
     foreign = changed(POD_GROUP, {"apiVersion": "scheduling.x-k8s.io/v1", "spec.queue": "A"})
-    assert judge_volcano_object(foreign) == judge_manifest(foreign) == []
+    assert own_findings(foreign) == judge_manifest(foreign) == []
     assert [has_rules(body) for body in (POD_GROUP, QUEUE, JOB, foreign)] == [True] * 3 + [False]
     (finding,) = judge_manifest(changed(POD_GROUP, {TOPOLOGY: {}}), "docs[1]")
     assert finding.path == "docs[1].spec.networkTopology"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.findings import Level
-from kthena_components.systems.volcano.rules import judge_volcano_object
+from tests.support.admission import own_findings
 from tests.support.specs import Args
 from tests.systems.volcano.samples import LATE, OTHER, TREE, exact, hyper_node, lines
 
@@ -38,7 +38,7 @@ RIGHT: dict[str, Args] = {
 
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_nothing_is_said_of_what_is_right(body: Args) -> None:
-    assert lines(judge_volcano_object(body)) == []
+    assert lines(own_findings(body)) == []
 
 
 WRONG: dict[str, tuple[Args, str]] = {
@@ -109,7 +109,7 @@ WRONG: dict[str, tuple[Args, str]] = {
 
 @pytest.mark.parametrize(("body", "said"), WRONG.values(), ids=WRONG)
 def test_each_trap_is_told_in_full(body: Args, said: str) -> None:
-    assert lines(judge_volcano_object(body)) == [said]
+    assert lines(own_findings(body)) == [said]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,6 @@ def test_each_trap_is_told_in_full(body: Args, said: str) -> None:
     ids=["selector", "match", "labels", "name", "pattern", "tier", "members"],
 )
 def test_what_is_not_known_yet_is_told(body: Args, path: str) -> None:
-    found = judge_volcano_object(body)
+    found = own_findings(body)
     assert {(finding.level, finding.seen) for finding in found} == {(Level.UNKNOWN, OTHER)}
     assert path in {finding.path for finding in found}

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import Finding, Level
+from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.systems import INDEX
-from kthena_components.systems.volcano.rules import RULES, judge_volcano_object
+from kthena_components.systems.volcano.system import SYSTEM
 from tests.judge.stack_samples import STACK
 from tests.support.specs import ALL, Args, changed
 from tests.support.strategies import damaged, json_trees, law, servings
@@ -32,7 +33,8 @@ from tests.systems.volcano.samples import (
 
 fuzz = settings(max_examples=150, deadline=None)
 KINDS = (
-    *RULES,
+    *(kind.group_kind for kind in SYSTEM.kinds),
+    MODEL_SERVING,
     ("apps", "StatefulSet"),
     ("apps", "DaemonSet"),
     ("batch", "Job"),
@@ -73,7 +75,7 @@ ANY_OBJECTS = st.builds(
 def test_any_objects_of_these_kinds_are_judged(bodies: list[Args]) -> None:
     is_said(compare_objects(bodies, **ASKED))
     for body in bodies:
-        is_said(judge_volcano_object(body))
+        is_said(judge_manifest(body))
 
 
 @pytest.mark.property
@@ -90,7 +92,7 @@ def test_any_damage_to_a_stack_is_judged(name: str, data: st.DataObject) -> None
     stack = {**STACK, "job": JOB}
     stack[name] = data.draw(damaged(stack[name]))
     is_said(compare_objects(list(stack.values()), list(stack), budget=8))
-    is_said(judge_volcano_object(stack[name]))
+    is_said(judge_manifest(stack[name]))
 
 
 @pytest.mark.parametrize("name", STACK)

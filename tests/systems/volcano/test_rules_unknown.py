@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.core.findings import Level
-from kthena_components.systems.volcano.rules import judge_volcano_object
+from tests.support.admission import own_findings
 from tests.support.specs import Args, changed
 from tests.systems.volcano.samples import (
     JOB,
@@ -25,7 +25,7 @@ SUB, TOPOLOGY = "spec.subGroupPolicy[0]", "spec.networkTopology"
 def test_an_unknown_value_anywhere_refuses_nothing(body: Args) -> None:
     for place in places(body):
         if place[0] in {"spec", "metadata"}:
-            found = judge_volcano_object(with_value(body, place, LATE))
+            found = own_findings(with_value(body, place, LATE))
             assert [str(f) for f in found if f.level is Level.MANDATORY] == [], place
 
 
@@ -46,11 +46,11 @@ def test_an_unknown_value_anywhere_refuses_nothing(body: Args) -> None:
     ],
 )
 def test_what_is_not_known_yet_is_told(body: Args, path: str, rule: str) -> None:
-    found = judge_volcano_object(changed(body, {path: LATE}))
+    found = own_findings(changed(body, {path: LATE}))
     assert {finding.level for finding in found} == {Level.UNKNOWN}
     assert {finding.seen for finding in found if finding.rule == rule} == {OTHER}
 
 
 def test_a_topology_of_unknown_mode_is_told() -> None:
-    (_, finding) = judge_volcano_object(changed(POD_GROUP, {TOPOLOGY: {"mode": LATE}}))
+    (_, finding) = own_findings(changed(POD_GROUP, {TOPOLOGY: {"mode": LATE}}))
     assert str(finding) == f"{TOPOLOGY}: {OTHER}. [topology-cap-stated]"

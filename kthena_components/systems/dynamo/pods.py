@@ -1,0 +1,118 @@
+"""The pods that Dynamo's operator makes, and what of a graph the rules over a stack need.
+
+Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+from kthena_components.core.facts.totals import GpuDemand, gpu_demand
+from kthena_components.core.findings import join_path
+from kthena_components.core.objects.object import Object, PodSet, pod_set
+from kthena_components.core.objects.reduction import kept_pods, only
+from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.values.read import identity
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.contract import Body
+from kthena_components.systems.dynamo.facts import LISTED_LATER, facts
+from kthena_components.systems.dynamo.template import whole_template_of, written
+from kthena_components.systems.dynamo.view import COMPONENT, Component, Graph, has_services
+from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
+
+_MAIN = "mainContainer"
+_VARIABLE = frozenset({"name", "valueFrom"})
+_COMPONENT = (
+    *("componentType", "replicas", "multinode", "resources"),
+    *("envFromSecret", "volumeMounts", "extraPodMetadata"),
+)
+"""Fields of a component of v1alpha1 that its pods are made of, beside those that are cut down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pieces(Object):
+    """The object, for pods whose template stands in it in pieces."""
+
+    written: Callable[[str], str]
+    """Says of a path in the template where that stands in the object."""
+    pods_at: str
+    """What the paths of the pods begin with."""
+
+    def at(self, path: str) -> str:
+        """Write a place of the pods in the caller's coordinates."""
+        return join_path(self.path, self.written(path.removeprefix(f"{self.pods_at}.")))
+
+
+def pods(graph: Graph) -> Iterator[PodSet]:
+    """Give the pods of each component; Grove, a LeaderWorkerSet or a Deployment makes them."""
+    if graph.is_hidden:
+        yield pod_set(graph.object, graph.at, LISTED_LATER, LISTED_LATER, by_controller=True)
+    for component in graph.components:
+        yield pod_set(
+            _pieces(graph, component),
+            component.path,
+            whole_template_of(component),
+            product(component.replicas, component.pods),
+            by_controller=True,
+            spread=component.pods != 1,
+        )
+
+
+def _pieces(graph: Graph, component: Component) -> Object:
+    known = {field.name: getattr(graph.object, field.name) for field in fields(Object)}
+    return _Pieces(**known, pods_at=component.path, written=partial(written, component))
+
+
+def demand(graph: Graph) -> GpuDemand | None:
+    """Leave open how many accelerators there are where a template names no number of them."""
+    counted, shown = gpu_demand(facts(graph)).gpus, total(map(gpus_of_pods, pods(graph)))
+    is_open = isinstance(counted, Unknown) and not isinstance(shown, Unknown)
+    return GpuDemand(gpus=counted) if is_open else None
+
+
+def kept(body: Body) -> Body:
+    """Keep of each component what its pods are made of."""
+    spec, is_single = body.get("spec"), identity(body) == COMPONENT
+    if not isinstance(spec, Mapping):
+        return kept_pods(body)
+    if is_single and spec.get("podTemplate") is None:
+        return {"spec": _kept_component(spec)}
+    if is_single or not has_services(spec):
+        return kept_pods(body)
+    services = spec.get("services")
+    if isinstance(services, Mapping):
+        services = {name: _kept_component(fields) for name, fields in services.items()}
+    return {"spec": {"services": services, "envs": _kept_variables(spec.get("envs"))}}
+
+
+def _kept_component(component: Any) -> Any:
+    if not isinstance(component, Mapping):
+        return component
+    own = {key: component[key] for key in _COMPONENT if key in component}
+    found = dict(kept_pods({"spec": own})["spec"])
+    for key, cut in (("envs", _kept_variables), ("extraPodSpec", _kept_pod)):
+        if key in component:
+            found[key] = cut(component[key])
+    return found
+
+
+def _kept_variables(variables: Any) -> Any:
+    """Keep the names of variables too, as one may stand for another, and no value."""
+    listed = isinstance(variables, list | tuple)
+    return [only(item, _VARIABLE) for item in variables] if listed else variables
+
+
+def _kept_pod(extra: Any) -> Any:
+    """Keep of the pod spec of v1alpha1 what is kept of others; its main container stands apart."""
+    if not isinstance(extra, Mapping):
+        return extra
+    rest = {key: value for key, value in extra.items() if key != _MAIN}
+    found = dict(kept_pods({"spec": {"containers": [], **rest}})["spec"])
+    main = extra.get(_MAIN)
+    if isinstance(main, Mapping):
+        (pruned,) = kept_pods({"spec": {"containers": [main]}})["spec"]["containers"]
+        found[_MAIN] = {**pruned, "env": _kept_variables(main.get("env"))}
+    elif _MAIN in extra:
+        found[_MAIN] = main
+    return found

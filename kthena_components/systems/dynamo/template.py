@@ -1,0 +1,190 @@
+"""The pod template that Dynamo's operator makes of a component, and where its parts are written.
+
+Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kthena_components.core.facts.container import SHM_PATH
+from kthena_components.core.templates.patches import HIDDEN
+from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.systems.dynamo.view import Component
+
+MAIN = "main"
+_GPU = "nvidia.com/gpu"
+_COMMON = ("cpu", "memory")
+_MEMORY = {"medium": "Memory"}
+_CONTAINER = re.compile(r"spec\.containers\[([0-9]+)\]")
+_VOLUME = re.compile(r"spec\.volumes\[([0-9]+)\]")
+_ADDED = re.compile(r"\.(env|envFrom)\[([0-9]+)\]")
+
+
+def template_of(component: Component) -> object:
+    """Give the pod template that the operator makes, as far as it counts GPUs and commands.
+
+    What the operator adds to run over several nodes is not in it.
+    """
+    if not component.alpha:
+        return _with_shared_memory(component, component.fields.get("podTemplate"))
+    extra = component.fields.get("extraPodSpec")
+    main = mapping(extra).get("mainContainer")
+    envs, resources = component.fields.get("envs"), component.fields.get("resources")
+    if unknown_in(component.kind) or any(map(unknown_in, (extra, main))):
+        return HIDDEN
+    container = {
+        **mapping(main),
+        "name": MAIN,
+        "env": HIDDEN if unknown_in(envs) else _variables(component),
+        "resources": _resources(resources, mapping(main).get("resources")),
+    }
+    rest = {key: value for key, value in mapping(extra).items() if key != "mainContainer"}
+    others = rest.get("containers")
+    containers = HIDDEN if unknown_in(others) else [container, *items(others)]
+    return _with_shared_memory(component, {"spec": {**rest, "containers": containers}})
+
+
+def whole_template_of(component: Component) -> object:
+    """Give the template with what the operator takes from Secrets and claims by their names."""
+    made, fields = template_of(component), component.fields
+    if not component.alpha or unknown_in(made):
+        return made
+    spec, secret = mapping(mapping(made).get("spec")), fields.get("envFromSecret")
+    main, *others = items(spec.get("containers"))
+    given = [] if secret is None else [{"secretRef": {"name": secret}}]
+    names = (mapping(mount).get("name") for mount in items(fields.get("volumeMounts")))
+    claims = [{"persistentVolumeClaim": {"claimName": name}} for name in names]
+    volumes = mapping(fields.get("extraPodSpec")).get("volumes")
+    return {
+        "metadata": fields.get("extraPodMetadata"),
+        "spec": {
+            **spec,
+            "containers": [{**main, "envFrom": [*items(main.get("envFrom")), *given]}, *others],
+            "volumes": [*items(volumes), *claims],
+        },
+    }
+
+
+def written(component: Component, path: str) -> str:
+    """Say of a path in the template where that stands in the object."""
+    at = component.path
+    if not component.alpha:
+        return f"{at}.podTemplate.{path}"
+    if path.startswith("metadata"):
+        return f"{at}.extraPodMetadata{path.removeprefix('metadata')}"
+    container, volume = _CONTAINER.match(path), _VOLUME.match(path)
+    if container is not None:
+        number, rest = int(container[1]), path[container.end() :]
+        other = f"{at}.extraPodSpec.containers[{number - 1}]{rest}"
+        return other if number else _written_in_main(component, rest)
+    own = items(mapping(component.fields.get("extraPodSpec")).get("volumes"))
+    if volume is not None and int(volume[1]) >= len(own):
+        return f"{at}.volumeMounts[{int(volume[1]) - len(own)}].name"
+    return f"{at}.extraPodSpec.{path.removeprefix('spec.')}"
+
+
+def _written_in_main(component: Component, path: str) -> str:
+    """Say where a part of the main container stands: the component and the graph add to it."""
+    fields, at, main = component.fields, component.path, main_of(component)
+    match = _ADDED.match(path)
+    if match is not None and (added := int(match[2]) - len(items(main.get(match[1])))) >= 0:
+        if match[1] == "envFrom":
+            return f"{at}.envFromSecret"
+        envs, rest = len(items(fields.get("envs"))), path[match.end() :]
+        return f"{at}.envs[{added}]{rest}" if added < envs else f"spec.envs[{added - envs}]{rest}"
+    if path.startswith(".resources") and mapping(fields.get("resources")):
+        return f"{at}{path}"
+    return f"{at}.extraPodSpec.mainContainer{path}"
+
+
+def main_of(component: Component) -> Mapping[str, Any]:
+    """Give the main container of v1alpha1, as it is written."""
+    return mapping(mapping(component.fields.get("extraPodSpec")).get("mainContainer"))
+
+
+def _variables(component: Component) -> list[Any]:
+    """Give the variables of the main container, the component and the graph, in this order.
+
+    Where several state one, the component's counts, then the graph's; null stands for the others.
+    """
+    main, own = items(main_of(component).get("env")), items(component.fields.get("envs"))
+    stated, shared = set(map(_name, own)), set(map(_name, component.shared))
+    return [
+        *_without(main, stated | shared),
+        *own,
+        *_without(component.shared, stated),
+    ]
+
+
+def _name(variable: object) -> str | None:
+    name = mapping(variable).get("name")
+    return name if isinstance(name, str) else None
+
+
+def _without(variables: Sequence[Any], names: set[str | None]) -> list[Any]:
+    beaten = names - {None}
+    return [None if _name(item) in beaten else item for item in variables]
+
+
+def _resources(own: object, main: object) -> object:
+    """Write the resources of v1alpha1 as a container has them; own ones go before the main's."""
+    if unknown_in(own) or unknown_in(main):
+        return HIDDEN
+    made: dict[str, Any] = {}
+    for kind in ("limits", "requests"):
+        stated, beneath = mapping(own).get(kind), mapping(main).get(kind)
+        if unknown_in(stated) or unknown_in(beneath):
+            made[kind] = HIDDEN
+        elif stated is not None or beneath is not None:
+            made[kind] = _merged(_amounts(mapping(stated)), mapping(beneath))
+    claims = mapping(own).get("claims") or mapping(main).get("claims")
+    return made if claims is None else {**made, "claims": HIDDEN if unknown_in(claims) else claims}
+
+
+def _amounts(item: Mapping[str, Any]) -> dict[Any, Any]:
+    amounts: dict[Any, Any] = {key: item[key] for key in _COMMON if item.get(key) is not None}
+    gpu, kind = item.get("gpu"), item.get("gpuType")
+    if unknown_in(kind):
+        amounts[_GPU] = HIDDEN
+    elif gpu is not None:
+        amounts[kind if isinstance(kind, str) and kind else _GPU] = (
+            HIDDEN if unknown_in(gpu) else gpu
+        )
+    return {**amounts, **mapping(item.get("custom"))}
+
+
+def _merged(own: dict[Any, Any], main: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Lay one over the other. Where they state different GPUs, nothing is certain."""
+    unlike = {key for key in own if key in main and str(own[key]) != str(main[key])}
+    return {**main, **own, **{key: HIDDEN for key in unlike if key not in _COMMON}}
+
+
+def _with_shared_memory(component: Component, template: object) -> object:
+    """Add the volume in memory that the operator mounts, unless the component does without."""
+    spec = mapping(template).get("spec")
+    containers = mapping(spec).get("containers")
+    if unknown_in(template) or unknown_in(spec) or unknown_in(containers):
+        return HIDDEN
+    if _without_memory(component) or not items(containers):
+        return template
+    volumes = [*items(mapping(spec).get("volumes")), {"name": "dshm", "emptyDir": _MEMORY}]
+    mounted = [_mounted(container) for container in items(containers)]
+    return {
+        **mapping(template),
+        "spec": {**mapping(spec), "containers": mounted, "volumes": volumes},
+    }
+
+
+def _mounted(container: Any) -> Any:
+    mounts = mapping(container).get("volumeMounts")
+    if unknown_in(container) or not isinstance(container, Mapping) or unknown_in(mounts):
+        return HIDDEN if unknown_in(container) else container
+    mount = {"name": "dshm", "mountPath": SHM_PATH}
+    return {**container, "volumeMounts": [*items(mounts), mount]}
+
+
+def _without_memory(component: Component) -> bool:
+    if component.alpha:
+        return mapping(component.fields.get("sharedMemory")).get("disabled") is True
+    return str(component.fields.get("sharedMemorySize")) in {"0", "0Gi", "0.0"}

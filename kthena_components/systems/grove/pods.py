@@ -1,0 +1,93 @@
+"""The pods that the cliques of a PodCliqueSet make, and what is held of it to read them again.
+
+A clique's labels and annotations are those of its pods.
+Source: ai-dynamo/grove operator/internal/controller/podclique/components/pod/pod.go.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from kthena_components.core.facts.assembly import engines_of
+from kthena_components.core.facts.workload import is_serving
+from kthena_components.core.findings import join_path
+from kthena_components.core.objects.object import (
+    Object,
+    PodSet,
+    copies_in,
+    pod_set,
+    read_object,
+)
+from kthena_components.core.objects.reduction import kept_pods, kept_spec
+from kthena_components.core.values.arithmetic import product
+from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.contract import Body
+from kthena_components.systems.grove.facts import parts_of
+from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet, read_clique_set
+
+_CLIQUES = Unknown("the cliques are not known yet")
+_CONTAINERS = Unknown("the containers are not known yet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Owner(Object):
+    """A PodCliqueSet, where a podSpec stands in place of a template with a spec."""
+
+    def at(self, path: str) -> str:
+        """Write a place of this object in the caller's coordinates."""
+        return join_path(self.path, path.replace(".podSpec.spec.", ".podSpec.", 1))
+
+
+def pods_of_cliques(view: CliqueSet) -> Iterator[PodSet]:
+    """Give the pods of each clique."""
+    found, sets = view.object, copies_in(view.object.spec.get("replicas"), 1)
+    owner = _Owner(**{field.name: getattr(found, field.name) for field in fields(found)})
+    groups, spread = _groups(view), _spread(view)
+    if unknown_in(view.template.get("cliques")):
+        number, at = product(sets, _CLIQUES), f"{TEMPLATE}.cliques"
+        yield pod_set(owner, at, _CLIQUES, number, by_controller=True)
+    for clique in view.cliques:
+        spec = _CONTAINERS if unknown_in(clique.pod) else clique.pod
+        yield pod_set(
+            owner,
+            f"{clique.at}.podSpec",
+            {"metadata": clique.fields, "spec": spec},
+            product(sets, groups[clique.name], copies_in(clique.replicas, 1)),
+            by_controller=True,
+            spread=found.at(clique.path) in spread,
+        )
+
+
+def _groups(view: CliqueSet) -> dict[object, MaybeInt]:
+    """Say of the name of each clique how often it is in one copy of the set."""
+    gap = view.gap
+    found: dict[object, MaybeInt] = {clique.name: _CLIQUES if gap else 1 for clique in view.cliques}
+    for group in () if gap else reversed(view.groups):
+        names = (name for name in group.cliques if isinstance(name, str))
+        found.update(dict.fromkeys(names, copies_in(group.fields.get("replicas"), 1)))
+    return found
+
+
+def _spread(view: CliqueSet) -> set[str]:
+    """Give the paths of the cliques whose pods make engines of several pods."""
+    found: set[str] = set()
+    for _, parts in parts_of(view):
+        engines = engines_of(parts)
+        wide = {e.path for e in engines if isinstance(e.pods, int) and e.pods > 1}
+        joined = (part.path for part in parts if is_serving(part.pod))
+        found.update(wide, joined if wide and len(engines) == 1 else ())
+    return found
+
+
+def kept_cliques(body: Body) -> Body:
+    """Keep what the rules over a stack compare, and all where a claim is mounted.
+
+    Whether the pods that share it are one engine is in their command lines.
+    """
+    cliques = read_clique_set(read_object(body)).cliques
+    return kept_spec(body) if any(map(_mounts_claim, cliques)) else kept_pods(body)
+
+
+def _mounts_claim(clique: Clique) -> bool:
+    volumes = items(mapping(clique.pod).get("volumes"))
+    return any("persistentVolumeClaim" in mapping(volume) for volume in volumes)

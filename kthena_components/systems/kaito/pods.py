@@ -1,0 +1,103 @@
+"""The pods and the GPUs that KAITO makes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.facts.totals import GpuDemand
+from kthena_components.core.hardware import find_instance
+from kthena_components.core.objects.object import PodSet, pod_set
+from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.kaito.view import (
+    GROUP,
+    NO_INSTANCE,
+    TRANSFORMERS,
+    WORKSPACE,
+    Model,
+    View,
+    size_of,
+)
+
+_GPU = "nvidia.com/gpu"
+"""What KAITO's own pods ask for, whatever GPUs the nodes have (GenerateInferencePodSpec)."""
+_LATER = Unknown("the name that KAITO writes there is made with its object")
+
+
+def pods(view: View) -> Iterator[PodSet]:
+    """Give the pods of templates: one on each node of each Workspace.
+
+    Those of one Workspace are meant for as many nodes; the nodes that KAITO makes of an instance
+    type are one Workspace's alone.
+    Source: kaito-project/kaito pkg/workspace/manifests/manifests.go GenerateManifestWithPodTemplate
+    and pkg/workspace/inference/preset_inferences.go ApplyProvisionerNodeSelector.
+    """
+    for model in view.models:
+        if model.template is not None:
+            apart = model.nodes != 1 or (model.copies != 1 and bool(model.instance))
+            number = product(model.copies, model.nodes)
+            at, template = model.template_path, model.template
+            made = pod_set(view.object, at, template, number, spread=apart)
+            yield replace(made, labels=_labelled(view, made.labels))
+
+
+def _labelled(view: View, labels: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the labels that KAITO adds; of labels that are not known, none is."""
+    if unknown_in(labels.get("")):
+        return labels
+    name, own = view.object.name or _LATER, f"{GROUP}/workspace"
+    if view.kind == WORKSPACE:
+        return {**labels, own: name}
+    return {**labels, own: _LATER, f"inferenceset.{GROUP}/created-by": name}
+
+
+def demand(view: View) -> GpuDemand | None:
+    """Count the GPUs of the nodes that KAITO makes for presets; None where there is none.
+
+    Each of its pods takes all GPUs of its node.
+    """
+    made = [m for m in view.models if m.preset is not None and m.template is None]
+    gpus = total([product(model.copies, _gpus(model)) for model in made])
+    whole = all(model.resource.get("partition") is None for model in made)
+    return GpuDemand(gpus=gpus, resources=frozenset({_GPU} if whole else ())) if made else None
+
+
+def _gpus(model: Model) -> MaybeInt:
+    """Count the GPUs of one Workspace."""
+    if isinstance(model.instance, Unknown):
+        return model.instance
+    instance = find_instance(model.instance) if model.instance else NO_INSTANCE
+    nodes = _nodes(model)
+    return instance if isinstance(instance, Unknown) else product(nodes, instance.gpus)
+
+
+def _nodes(model: Model) -> MaybeInt:
+    """Count the nodes of one Workspace: with vLLM KAITO does so itself.
+
+    Source: kaito-project/kaito pkg/workspace/controllers/workspace_controller.go
+    UpdateWorkspaceTargetNodeCount.
+    """
+    runtime = model.runtime
+    if model.tuned:
+        return 1
+    if isinstance(runtime, Unknown) or runtime == TRANSFORMERS:
+        return runtime if isinstance(runtime, Unknown) else model.nodes
+    sized = size_of(model)
+    if sized is None or isinstance(sized, Unknown):
+        return sized or NO_INSTANCE
+    if isinstance(sized.tokens, Unknown):
+        return sized.tokens
+    deployment = sized.deployment
+    if deployment is None:
+        shown = display(model.instance), display(model.preset)
+        return Unknown(f"KAITO finds no room on {shown[0]} for {shown[1]}")
+    return deployment.nodes
+
+
+def kept(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keep of a Workspace what says how many pods there are, and what the rules compare of them."""
+    parts = {key: body[key] for key in ("resource", "inference", "tuning") if key in body}
+    return mapping(kept_pods({"spec": parts}).get("spec"))

@@ -1,0 +1,70 @@
+"""Whether the parallelism that KAITO starts a model with splits it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.memory.sharding import divisors
+from kthena_components.core.rules.models import (
+    pp_within_layers,
+    tp_divides_heads,
+    tp_divides_kv_heads,
+)
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kaito.start import shown, start_of
+from kthena_components.systems.kaito.view import TRANSFORMERS, Sized, View, size_of, where
+
+PARALLELISM = "kaito-parallelism"
+_MOST = 16
+"""GPUs of the largest instance type."""
+
+
+def kaito_parallelism(view: View) -> Iterator[Finding]:
+    """The parallelism that KAITO derives from the instance type divides the model.
+
+    A model that half a GPU holds runs once on each GPU of a node; any other one with tensor
+    parallelism over the GPUs of a node, and pipeline parallelism over the nodes. KAITO does not
+    look whether that divides the heads.
+
+    Pass: Llama-3.3-70B with 64 heads on nodes of 2 GPUs: tensor 2 × pipeline 2.
+    Fail: falcon-7b with 71 heads on a node of 2 GPUs of 24 GiB: tensor 2.
+    Level: mandatory.
+    Source: kaito-project/kaito pkg/model/interface.go configureParallelism; kaito#755.
+    """
+    for model in view.models:
+        sized, runtime = size_of(model), model.runtime
+        if isinstance(sized, Unknown):
+            if isinstance(model.instance, Unknown) or isinstance(model.preset, Unknown):
+                yield not_checked(where(model), sized, PARALLELISM)
+        elif sized is not None and isinstance(runtime, Unknown):
+            yield not_checked(model.resource_path, runtime, PARALLELISM)
+        elif sized is not None and runtime != TRANSFORMERS:
+            yield from _divides(sized)
+
+
+def _divides(sized: Sized) -> Iterator[Finding]:
+    deployment, model = sized.deployment, sized.model
+    start = None if deployment is None else start_of(sized, deployment)
+    if isinstance(start, Unknown):
+        yield not_checked(model.config_path, start, PARALLELISM)
+    if start is None or isinstance(start, Unknown):
+        return
+    heads = (*tp_divides_heads(start.facts), *tp_divides_kv_heads(start.facts))
+    stages = pp_within_layers(start.facts)
+    fewer = "choose an instance type with more GPU memory, for fewer nodes"
+    # Where the heads do not fit, neither do the KV heads, and the remedy is one.
+    told = [(f, f"choose an instance type with {_counts(sized)}") for f in heads[:1]]
+    for found, remedy in (*told, *((f, fewer) for f in stages)):
+        if found.level is Level.MANDATORY:
+            yield replace(
+                found,
+                path=model.config_path if start.configured else model.instance_path,
+                seen=f"makes KAITO start {shown(start.deployment)}, where {found.seen}",
+                remedy=found.remedy if start.configured else remedy,
+                rule=PARALLELISM,
+            )
+
+
+def _counts(sized: Sized) -> str:
+    fit = [n for n in divisors(sized.shape.heads) if n <= _MOST and n != sized.instance.gpus]
+    return f"{' or '.join(map(str, fit))} {'GPU' if fit == [1] else 'GPUs'}" if fit else "1 GPU"

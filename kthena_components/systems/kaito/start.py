@@ -1,0 +1,109 @@
+"""The engine that KAITO starts for a preset, in the form that the rules over any serving read.
+
+Source: kaito-project/kaito pkg/model/interface.go buildVLLMInferenceCommand and
+presets/workspace/inference/vllm/inference_api.py parse_args, by which a ConfigMap's flags stand
+behind KAITO's own and win.
+"""
+
+from dataclasses import dataclass, replace
+
+from kthena_components.core.engines import CommandFacts, Mount, read_command
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.hardware import GpuFacts, gpu_of
+from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kaito.estimator import Deployment
+from kthena_components.systems.kaito.view import CONFIG_KEY, Sized
+
+_PROGRAM, _FOLDER = "/workspace/vllm/inference_api.py", "/mnt/config"
+_SHARE, _SHARE_OF = 0.84, {"NVIDIA A10": 0.82}
+"""gpu-memory-utilization of KAITO's command, and what it is on some GPUs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What is started."""
+
+    deployment: Deployment
+    """Nodes as KAITO makes them, and the parallelism of the command."""
+    facts: ServingFacts
+    command: CommandFacts
+    configured: bool
+    """Whether the parallelism is stated by the ConfigMap."""
+
+
+def start_of(sized: Sized, deployment: Deployment) -> Start | Unknown:
+    """Read the command that KAITO makes, with the ConfigMap's flags where it is at hand.
+
+    Args:
+        sized: the model and its nodes.
+        deployment: what KAITO derives from them.
+    """
+    command = _command(sized, deployment)
+    sizes = command.tensor, command.pipeline, command.data
+    tensor, pipeline, data = sizes
+    if not (isinstance(tensor, int) and isinstance(pipeline, int) and isinstance(data, int)):
+        return first_unknown(*sizes) or Unknown("its parallelism is not known")
+    stated = replace(deployment, tensor=tensor, pipeline=pipeline, data=data)
+    return Start(
+        deployment=stated,
+        facts=_facts(sized, command, deployment.nodes),
+        command=command,
+        configured=stated != deployment,
+    )
+
+
+def _command(sized: Sized, deployment: Deployment) -> CommandFacts:
+    share = _SHARE_OF.get(sized.instance.gpu, _SHARE)
+    argv = [
+        *("python3", _PROGRAM),
+        f"--model={sized.shape.name}",
+        f"--tensor-parallel-size={deployment.tensor}",
+        f"--pipeline-parallel-size={deployment.pipeline}",
+        f"--data-parallel-size={deployment.data}",
+        f"--gpu-memory-utilization={share}",
+    ]
+    text = sized.model.config_text
+    files: tuple[Mount, ...] = ()
+    # Of what cannot be read is said that it is not known: KAITO's own command stands then.
+    if isinstance(text, str) and isinstance(sized.tokens, int):
+        argv.append(f"--kaito-config-file={_FOLDER}/{CONFIG_KEY}")
+        files = (Mount(_FOLDER, ((CONFIG_KEY, text),)),)
+    return read_command(argv, {}, files=files) or CommandFacts()
+
+
+def _facts(sized: Sized, command: CommandFacts, nodes: int) -> ServingFacts:
+    """Give the engine on the GPUs of its nodes.
+
+    KAITO passes a share, and only its estimator reckons with the nominal size: vLLM takes a share
+    of what the driver reports. Source: vllm/v1/worker/utils.py request_memory.
+    """
+    at, gpu = sized.model.instance_path, gpu_of(sized.instance)
+    memory = sized.instance.memory_gib if gpu is None else gpu.memory_gib
+    pod = PodFacts(
+        devices=(),
+        command=command,
+        gpu=GpuFacts(name=sized.instance.gpu, memory_gib=memory),
+        shape=sized.shape,
+        gpus_path=at,
+        command_path=at,
+    )
+    engine = EngineFacts(
+        path=at,
+        name=str(sized.model.preset),
+        pods=nodes,
+        replicas=1,
+        entry=pod,
+        worker=None,
+    )
+    return ServingFacts(path="", name="", engines=(engine,))
+
+
+def shown(deployment: Deployment) -> str:
+    """Write a parallelism for a message."""
+    split = f"tensor {deployment.tensor} × pipeline {deployment.pipeline}"
+    if deployment.data == 1:
+        return split
+    whole = deployment.tensor == deployment.pipeline == 1
+    return f"data {deployment.data}{'' if whole else f' × {split}'}"

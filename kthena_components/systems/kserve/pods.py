@@ -1,0 +1,143 @@
+"""The pods that KServe makes, and what of an object the rules over a stack need.
+
+It lays what is written in an object over its runtime, preset or base, item by item: a variable, a
+container or a volume that is written is in the pods. Their specs stand in the object without a
+template around them.
+Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go, buildPodSpec;
+pkg/controller/v1alpha2/llmisvc/config_merge.go.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from kthena_components.core.facts.totals import GpuDemand, gpu_demand
+from kthena_components.core.findings import join_path
+from kthena_components.core.objects.object import Object, PodSet, pod_set
+from kthena_components.core.objects.reduction import kept_pods, only
+from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.contract import Body
+from kthena_components.systems.kserve.facts import REFUSED, facts
+from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
+from kthena_components.systems.kserve.nodes import RayNodes, Shortage
+from kthena_components.systems.kserve.view import MODELS, MultiNode, Service
+from kthena_components.systems.kserve.view_llm import LlmService
+from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
+
+_PARTS = ("volumes", "imagePullSecrets", "nodeSelector", "affinity")
+_CONTAINERS = ("containers", "initContainers")
+_HIDDEN = Unknown("the containers are not known yet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Owner(Object):
+    """The object of pods whose spec stands in it without a template around it."""
+
+    pods_at: str
+    """Where that spec stands."""
+    model: str
+    """Field beside it that holds the first container; empty where `containers` does."""
+
+    def at(self, path: str) -> str:
+        """Write a place of the pods in the caller's coordinates."""
+        inner = path.removeprefix(f"{self.pods_at}.spec.")
+        if self.model and inner.startswith("containers["):
+            number, rest = inner.removeprefix("containers[").split("]", 1)
+            inner = f"containers[{int(number) - 1}]{rest}" if int(number) else self.model + rest
+        return join_path(self.path, f"{self.pods_at}.{inner}")
+
+
+def _pod_set(
+    found: Object, at: str, spec: object, number: MaybeInt, *, spread: bool, model: str = ""
+) -> PodSet:
+    known = {field.name: getattr(found, field.name) for field in fields(Object)}
+    owner = _Owner(**known, pods_at=at, model=model)
+    return pod_set(owner, at, {"spec": spec}, number, by_controller=True, spread=spread)
+
+
+def pods(view: Service) -> Iterator[PodSet]:
+    """Give the pods of an InferenceService, without resources: KServe works those out."""
+    found, served, many = view.object, view.served, view.many
+    spec = _written(view.holder, *([view.holder[served]] if served else []))
+    if many is None:
+        yield _pod_set(found, view.path, spec, view.replicas, spread=False, model=served)
+        return
+    heads, workers = _numbers(many)
+    yield _pod_set(found, view.path, spec, heads, spread=workers != 0, model=served)
+    if workers != 0:
+        yield _pod_set(found, many.path, _written(many.fields), workers, spread=True)
+
+
+def _numbers(many: MultiNode) -> tuple[MaybeInt, MaybeInt]:
+    """Count the heads and the workers."""
+    nodes = many.nodes
+    if isinstance(nodes, RayNodes):
+        return 1, nodes.pods - 1
+    gap = REFUSED if isinstance(nodes, Shortage) else nodes
+    return gap, gap
+
+
+def _written(holder: Mapping[str, Any], *first: object) -> Mapping[str, Any]:
+    """Give what is written of a pod spec, with containers before its own."""
+    made: dict[str, Any] = {key: holder.get(key) for key in _PARTS}
+    for key, before in zip(_CONTAINERS, (first, ()), strict=True):
+        listed = map(mapping, (*before, *items(holder.get(key))))
+        made[key] = [{k: v for k, v in one.items() if k != "resources"} for one in listed]
+    return made
+
+
+def demand(view: Service) -> GpuDemand:
+    """Count the accelerators of an InferenceService, as KServe gives them to its pods."""
+    return gpu_demand(facts(view))
+
+
+def pods_of_llm(view: LlmService) -> Iterator[PodSet]:
+    """Give the pods of each workload: of its template, and of its worker."""
+    for workload in view.workloads:
+        size, replicas = workload.pods, workload.replicas
+        rest = size if isinstance(size, Unknown) else size - 1
+        for field, number in (("template", replicas), ("worker", product(replicas, rest))):
+            stated = workload.fields.get(field)
+            spec = _HIDDEN if unknown_in(stated) else stated
+            if field == "template" or rest != 0:
+                at = f"{workload.path}.{field}"
+                yield _pod_set(view.object, at, spec, number, spread=rest != 0)
+
+
+def demand_of_llm(view: LlmService) -> GpuDemand | None:
+    """Leave open how many accelerators a base or a preset gives pods whose spec states none."""
+    counted = gpu_demand(facts_of_llm(view)).gpus
+    shown = total(map(gpus_of_pods, pods_of_llm(view)))
+    is_open = isinstance(counted, Unknown) and not isinstance(shown, Unknown)
+    return GpuDemand(gpus=counted) if is_open else None
+
+
+def kept(body: Body) -> Body:
+    """Keep of the predictor what its pods are made of, and by what their number is counted."""
+    spec = body.get("spec")
+    predictor = mapping(spec).get("predictor")
+    if not isinstance(predictor, Mapping):
+        return {"spec": only(spec, frozenset({"predictor"}))}
+    found = _kept_pod(predictor, "minReplicas")
+    found |= {key: _kept_model(predictor[key]) for key in MODELS if key in predictor}
+    if "workerSpec" in predictor:
+        worker = predictor["workerSpec"]
+        found["workerSpec"] = _kept_pod(worker, "tensorParallelSize", "pipelineParallelSize")
+    return {"spec": {"predictor": found}}
+
+
+def _kept_pod(spec: Any, *beside: str) -> Any:
+    if not isinstance(spec, Mapping):
+        return spec
+    own = {key: spec[key] for key in (*_PARTS, *_CONTAINERS) if key in spec}
+    pruned = kept_pods({"spec": {"containers": [], **own}})["spec"]
+    return {**only(spec, frozenset(beside)), **pruned}
+
+
+def _kept_model(model: Any) -> Any:
+    if not isinstance(model, Mapping):
+        return model
+    (pruned,) = kept_pods({"spec": {"containers": [model]}})["spec"]["containers"]
+    return {**only(model, frozenset({"runtime"})), **pruned}

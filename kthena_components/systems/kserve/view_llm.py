@@ -1,0 +1,88 @@
+"""How an LLMInferenceService is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.objects.object import Object
+from kthena_components.core.templates.patches import HIDDEN
+from kthena_components.core.values.read import as_count, count, first_unknown, items, mapping
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmWorkload:
+    """One workload of an LLMInferenceService: the main one, or prefill."""
+
+    path: str
+    fields: Mapping[str, Any]
+    parallelism: Mapping[str, Any]
+    many: bool
+    """Whether it has a worker, and so is a LeaderWorkerSet."""
+
+    def size(self, name: str) -> MaybeInt | None:
+        """Give a size as it is stated; None when it is not, or is no number."""
+        return count(self.parallelism.get(name))
+
+    def states(self, name: str) -> bool:
+        """Tell whether a size is stated."""
+        return self.parallelism.get(name) is not None
+
+    @property
+    def is_prefill(self) -> bool:
+        """Whether it is the one that prefills."""
+        return self.path.endswith("prefill")
+
+    @property
+    def replicas(self) -> MaybeInt:
+        """How many engines there are."""
+        return as_count(plain(self.fields.get("replicas")), "replicas", 1)
+
+    @property
+    def pods(self) -> MaybeInt:
+        """Pods of one engine, as KServe counts them."""
+        data, local = self.size("data"), self.size("dataLocal")
+        gap = first_unknown(data, local, self.size("pipeline"))
+        if not self.many:
+            return 1
+        if gap is not None:
+            return gap
+        if isinstance(data, int) and isinstance(local, int) and local > 0:
+            return max(data // local, 1)
+        pipeline = self.size("pipeline")
+        return pipeline if isinstance(pipeline, int) and pipeline > 0 else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmService:
+    """An LLMInferenceService: a main workload, and perhaps one that prefills."""
+
+    object: Object
+    workloads: tuple[LlmWorkload, ...]
+
+    @property
+    def is_based(self) -> bool:
+        """Whether it is laid over bases, which may state what it leaves out."""
+        return bool(items(self.object.spec.get("baseRefs")))
+
+
+def read_llm_service(found: Object) -> LlmService:
+    """Read the workloads of an LLMInferenceService."""
+    workloads, prefill = [_workload("spec", found.spec)], found.spec.get("prefill")
+    if prefill is not None:
+        workloads.append(_workload("spec.prefill", mapping(prefill)))
+    return LlmService(object=found, workloads=tuple(workloads))
+
+
+def _workload(path: str, fields: Mapping[str, Any]) -> LlmWorkload:
+    return LlmWorkload(
+        path=path,
+        fields=fields,
+        parallelism=mapping(fields.get("parallelism")),
+        many=fields.get("worker") is not None,
+    )
+
+
+def plain(value: object) -> object:
+    """Write a text for what is not known, as manifests have it."""
+    return HIDDEN if isinstance(value, Unknown) else value

@@ -1,0 +1,62 @@
+"""How a ModelBooster is read: its backends, and the workers of each.
+
+Source: volcano-sh/kthena pkg/apis/workload/v1alpha1/model_booster_types.go.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.objects.object import Object
+from kthena_components.core.values.read import items, mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One worker of a backend."""
+
+    path: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One backend of a ModelBooster."""
+
+    path: str
+    fields: Mapping[str, Any]
+    kind: object
+    workers: tuple[Worker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booster:
+    """A ModelBooster."""
+
+    object: Object
+    backends: tuple[Backend, ...]
+
+
+def read_booster(found: Object) -> Booster:
+    """Read a ModelBooster, whatever its fields hold."""
+    return Booster(object=found, backends=tuple(_backends(found.spec)))
+
+
+def _backends(spec: Mapping[str, Any]) -> Iterator[Backend]:
+    """Read the backend; the first versions had a list of them."""
+    if spec.get("backend") is not None:
+        yield _backend("spec.backend", mapping(spec.get("backend")))
+    for index, item in enumerate(items(spec.get("backends"))):
+        yield _backend(f"spec.backends[{index}]", mapping(item))
+
+
+def _backend(path: str, fields: Mapping[str, Any]) -> Backend:
+    workers = enumerate(items(fields.get("workers")))
+    return Backend(
+        path=path,
+        fields=fields,
+        kind=fields.get("type"),
+        workers=tuple(
+            Worker(path=f"{path}.workers[{index}]", fields=mapping(item)) for index, item in workers
+        ),
+    )

@@ -1,0 +1,32 @@
+"""How the groups of LeaderWorkerSets and DisaggregatedSets are updated: what a surge needs.
+
+What the webhook wants of the numbers is in rules_rollout.py.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core.values.read import mapping
+from kthena_components.systems.contract import Rollout
+from kthena_components.systems.lws.rules_rollout import is_refused
+from kthena_components.systems.lws.view import ROLLING, Sets
+
+
+def rollouts(view: Sets) -> Iterator[Rollout]:
+    """Give how each set of groups is updated; none where the webhook would refuse the numbers.
+
+    Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go Default: maxUnavailable 1
+    and maxSurge 0.
+    """
+    for group in view.groups:
+        rolling = mapping(group.rolling)
+        down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+        if is_refused(down) or is_refused(up):
+            continue
+        yield Rollout(
+            at=f"{group.path}.{ROLLING}",
+            pods=f"{group.path}.",
+            replicas=group.replicas,
+            max_unavailable=down,
+            max_surge=up,
+            usual=(1, 0),
+        )

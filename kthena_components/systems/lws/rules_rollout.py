@@ -1,0 +1,76 @@
+"""What a LeaderWorkerSet's rollout may ask for: maxUnavailable, maxSurge and partition.
+
+All of it is rule lws-shape. In a DisaggregatedSet the roles are updated together, which leaves them
+less. What an update does beside that is in changes.py, and what a surge needs in rollouts.py.
+Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go generalValidate and
+pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.values.budget import is_budget, scaled
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import mapping, unknown_in, whole
+from kthena_components.systems.lws.view import ROLLING, Group
+from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
+
+_MOST = 100
+"""Percent that a budget may be, maxSurge as well."""
+
+
+def is_refused(budget: object) -> bool:
+    """Tell whether the webhook refuses a budget: it is known, and none."""
+    return budget is not None and not unknown_in(budget) and not is_budget(budget, _MOST)
+
+
+def judge_rollout(group: Group) -> Iterator[Finding]:
+    """Judge what a group says of its updates."""
+    rolling, at = group.rolling, f"{group.path}.{ROLLING}"
+    if gap := unknown_in(rolling):
+        yield not_checked(at, gap, SHAPE)
+        return
+    if not isinstance(rolling, Mapping):
+        return
+    for key in ("maxUnavailable", "maxSurge"):
+        yield from _budget(f"{at}.{key}", rolling.get(key))
+    if not group.in_role:
+        yield from at_least(f"{at}.partition", rolling.get("partition"), 0)
+    yield from _can_begin(group, rolling, at)
+
+
+def _budget(path: str, budget: object) -> Iterator[Finding]:
+    if gap := unknown_in(budget):
+        yield not_checked(path, gap, SHAPE)
+    elif is_refused(budget):
+        seen = f"is {display(budget)}, but must be a count or a percentage up to {_MOST}%"
+        yield refusal(path, seen, "write for example 1 or 25%")
+
+
+def _can_begin(group: Group, rolling: Mapping[str, object], at: str) -> Iterator[Finding]:
+    """Judge that an update may take a group down or add one."""
+    replicas = group.replicas
+    down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    if not isinstance(replicas, int) or replicas <= 0:
+        return
+    if scaled(down, replicas, 1, up=False) == 0 == scaled(up, replicas, 0, up=True):
+        of = f" of {replicas} replicas" if "%" in str(down) else ""
+        seen = f"is {display(down)}{of} and maxSurge is {display(0 if up is None else up)}"
+        remedy = "write maxUnavailable: 1, or maxSurge: 1"
+        yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could begin", remedy)
+
+
+def judge_role_rollout(group: Group) -> Iterator[Finding]:
+    """Judge what is forbidden to a role of a DisaggregatedSet alone."""
+    kind, at = mapping(group.spec.get("rolloutStrategy")).get("type"), f"{group.path}."
+    if gap := unknown_in(kind):
+        yield not_checked(f"{at}rolloutStrategy.type", gap, SHAPE)
+    elif isinstance(kind, str) and kind not in {"", "RollingUpdate"}:
+        seen = f"is {display(kind)}, but a DisaggregatedSet knows RollingUpdate only"
+        yield refusal(f"{at}rolloutStrategy.type", seen, "remove it")
+    partition, where = mapping(group.rolling).get("partition"), f"{at}{ROLLING}.partition"
+    if gap := unknown_in(partition):
+        yield not_checked(where, gap, SHAPE)
+    elif partition is not None and whole(partition) != 0:
+        seen = f"is {display(partition)}, but a DisaggregatedSet updates its roles together"
+        yield refusal(where, seen, "remove it")

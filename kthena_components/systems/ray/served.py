@@ -1,0 +1,122 @@
+"""The models that Ray Serve starts on a cluster, as a Serve config describes them.
+
+Source: ray-project/ray python/ray/llm/_internal/serve (LLMConfig, build_openai_app); a replica
+reserves one GPU for each rank in a placement group.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.engines import CommandFacts, read_command
+from kthena_components.core.values.display import text_of
+from kthena_components.core.values.embedded import read_yaml_text
+from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.unknown import (
+    OUTPUT_CLOSE,
+    OUTPUT_OPEN,
+    MaybeInt,
+    Unknown,
+    is_unresolved,
+)
+
+CONFIG = "serveConfigV2"
+"""The field of the spec that holds it, as text."""
+_BUILDERS = "ray.serve.llm"
+_ANY_REPLICAS = 100
+"""Replicas that `num_replicas: auto` may reach."""
+_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
+_ARGUMENTS = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "prefill_context_parallel_size",
+    "decode_context_parallel_size",
+    "enable_expert_parallel",
+    "max_model_len",
+    "gpu_memory_utilization",
+    "distributed_executor_backend",
+)
+"""Of engine_kwargs, what is a flag of vLLM that counts here."""
+_OWN_PLACE = ("placement_group_config", "resources_per_bundle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One model that Ray Serve runs, in one or more replicas."""
+
+    name: str
+    command: CommandFacts
+    low: MaybeInt
+    high: MaybeInt
+    gap: Unknown | None = None
+    """Why it is not known what a replica reserves."""
+
+    @property
+    def ranks(self) -> MaybeInt:
+        """GPUs that a replica reserves."""
+        return self.gap or self.command.world
+
+
+def read_served(text: object) -> tuple[Served, ...] | Unknown:
+    """Read the models of a Serve config that one of Ray's own builders starts."""
+    config = read_yaml_text(text, CONFIG)
+    if isinstance(config, Unknown):
+        return config
+    found: list[Served] = []
+    for application in map(as_map, as_list(as_map(config).get("applications"))):
+        builder = application.get("import_path")
+        if isinstance(builder, str) and builder.startswith(_BUILDERS):
+            found += [_served(as_map(item)) for item in _configs(application.get("args"))]
+    return tuple(found)
+
+
+def _configs(args: object) -> Iterator[object]:
+    held = as_map(args)
+    yield from as_list(held.get("llm_configs"))
+    for key in ("llm_config", "prefill_config", "decode_config"):
+        if held.get(key) is not None:
+            yield held[key]
+
+
+def _served(config: Mapping[str, Any]) -> Served:
+    model = as_map(config.get("model_loading_config"))
+    names = [v for v in (model.get("model_id"), model.get("model_source")) if isinstance(v, str)]
+    deployment = as_map(config.get("deployment_config"))
+    low, high = _replicas(deployment)
+    own = next((key for key in _OWN_PLACE if config.get(key) is not None), None)
+    gap = Unknown(f"{own} says what a replica reserves") if own else None
+    if not config:
+        gap = Unknown("the model's config is in another file")
+    command = read_command(_argv(config.get("engine_kwargs"), names[-1:]), {})
+    return Served(
+        name=names[0] if names and not is_unresolved(names[0]) else "?",
+        command=command or CommandFacts(engine="vllm"),
+        low=low,
+        high=high,
+        gap=gap,
+    )
+
+
+def _argv(arguments: object, model: list[str]) -> list[str]:
+    given = {"distributed_executor_backend": "ray", **as_map(arguments)}
+    words = ["vllm", "serve", *([text_of(model[0])] if model else [])]
+    for key in _ARGUMENTS:
+        value = given.get(key)
+        if value is True:
+            words.append(f"--{key.replace('_', '-')}")
+        elif isinstance(value, str | int | float) and value is not False:
+            words += [f"--{key.replace('_', '-')}", text_of(value)]
+    return [*words, _LATE, _LATE] if is_unresolved(arguments) else words
+
+
+def _replicas(deployment: Mapping[str, Any]) -> tuple[MaybeInt, MaybeInt]:
+    number, scaling = deployment.get("num_replicas"), deployment.get("autoscaling_config")
+    if number == "auto":
+        number, scaling = None, {"max_replicas": _ANY_REPLICAS, **as_map(scaling)}
+    if isinstance(scaling, Mapping):
+        low = as_count(scaling.get("min_replicas"), "min_replicas", 1)
+        high = as_count(scaling.get("max_replicas"), "max_replicas", 1)
+        return low, high
+    count = as_count(number, "num_replicas", 1)
+    return count, count

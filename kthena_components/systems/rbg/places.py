@@ -1,0 +1,70 @@
+"""Where the parts of a patched template are written: in a patch, or in what it is laid over."""
+
+import re
+from dataclasses import dataclass, fields
+
+from kthena_components.core.findings import join_path, path_of
+from kthena_components.core.objects.object import Object
+from kthena_components.core.templates.overlay import MERGE_KEYS
+from kthena_components.core.values.read import items, mapping
+from kthena_components.systems.rbg.view import RbgTemplate
+
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patched(Object):
+    """The object, for pods whose template stands in several places of it."""
+
+    template: RbgTemplate
+
+    def at(self, path: str) -> str:
+        """Write a place of the template in the caller's coordinates."""
+        inside = path.removeprefix(f"{self.template.path}.")
+        return join_path(self.path, path if inside == path else _written(self.template, inside))
+
+
+def owner_of(found: Object, template: RbgTemplate) -> Object:
+    """Give the object as the owner of a template's pods."""
+    if all(patch is None for _, patch in template.patches):
+        return found
+    known = {field.name: getattr(found, field.name) for field in fields(Object)}
+    return Patched(**known, template=template)
+
+
+def _written(template: RbgTemplate, path: str) -> str:
+    """Say where a part of a template is written: in the last patch that states it."""
+    steps = [int(index) if index else key for index, key in _STEP.findall(path)]
+    for at, patch in reversed(template.patches):
+        place = _place(patch, template.body, steps)
+        if place is not None:
+            return join_path(at, place)
+    return join_path(template.path, path)
+
+
+def _place(patch: object, made: object, steps: list[int | str]) -> str | None:
+    """Follow a path in a patch, whose lists have other indices; None where it does not lead on."""
+    found: list[int | str] = []
+    field = ""
+    for step in steps:
+        if isinstance(step, str):
+            if step not in mapping(patch):
+                return None
+            field, patch, made = step, mapping(patch)[step], mapping(made).get(step)
+            found.append(step)
+            continue
+        index = _index(items(patch), items(made)[step : step + 1], field, step)
+        if index is None:
+            return None
+        patch, made = items(patch)[index], next(iter(items(made)[step : step + 1]), None)
+        found.append(index)
+    return path_of(found)
+
+
+def _index(listed: list[object], wanted: list[object], field: str, step: int) -> int | None:
+    """Find an item in a patch: by its name where lists are merged, else by its place."""
+    key = MERGE_KEYS.get(field)
+    if key is None or not wanted:
+        return step if step < len(listed) else None
+    name = mapping(wanted[0]).get(key)
+    return next((i for i, one in enumerate(listed) if mapping(one).get(key) == name), None)

@@ -1,0 +1,85 @@
+"""The pods that the roles of a RoleBasedGroup make, and what is held of it to read them again."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.assembly import engines_of
+from kthena_components.core.facts.workload import is_serving
+from kthena_components.core.objects.object import PodSet, copies_in, pod_set, read_object
+from kthena_components.core.objects.reduction import kept_pods, kept_spec
+from kthena_components.core.values.arithmetic import product
+from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.contract import Body
+from kthena_components.systems.rbg.facts import parts_of
+from kthena_components.systems.rbg.places import owner_of
+from kthena_components.systems.rbg.view import (
+    COMPONENTS,
+    LEADER_WORKER,
+    RbgRole,
+    RbgTemplate,
+    RbgView,
+    components_of,
+    read_rbg,
+    template_of,
+)
+
+_ROLES = Unknown("the roles are not known yet")
+_CONTAINERS = Unknown("the containers are not known yet")
+
+
+def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
+    """Give the pods of each role, of templates as the controller makes them."""
+    found, groups = view.object, copies_in(view.replicas, 1)
+    if view.gap:
+        number = product(groups, _ROLES)
+        yield pod_set(found, f"{view.path}.roles", _ROLES, number, by_controller=True)
+    for role in view.roles:
+        instances = product(groups, copies_in(role.fields.get("replicas"), 1))
+        made = zip(_templates_of(view, role), _spread(view, role), strict=False)
+        for (template, each), spread in made:
+            owner, number = owner_of(found, template), product(instances, each)
+            path, body = template.path, _CONTAINERS if unknown_in(template.body) else template.body
+            if body is not None:
+                yield pod_set(owner, path, body, number, by_controller=True, spread=spread)
+
+
+def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:
+    """Give the templates of a role, and how many pods of each an instance has."""
+    if role.pattern == LEADER_WORKER:
+        rest = role.pods if isinstance(role.pods, Unknown) else role.pods - 1
+        yield template_of(view, role, "leaderTemplatePatch"), 1
+        if rest != 0:
+            yield template_of(view, role, "workerTemplatePatch"), rest
+    elif role.pattern == COMPONENTS:
+        for component in components_of(role):
+            yield component.template, copies_in(component.size, 1)
+    else:
+        yield template_of(view, role), 1
+
+
+def _spread(view: RbgView, role: RbgRole) -> list[bool]:
+    """Tell of each template of a role whether its pods make engines of several pods."""
+    if role.pattern == LEADER_WORKER:
+        return [role.pods != 1] * 2
+    parts = list(parts_of(view, role))
+    engines = engines_of(parts)
+    wide = {e.path for e in engines if isinstance(e.pods, int) and e.pods > 1}
+    joined = bool(wide) and len(engines) == 1
+    return [part.path in wide or (joined and is_serving(part.pod)) for part in parts]
+
+
+def kept_roles(body: Body) -> Body:
+    """Keep what the rules over a stack compare, and all where the pods are not read from that.
+
+    A patch is merged by names and directives that are no part of it, and whether the pods that
+    share a claim are one engine is in their command lines.
+    """
+    view = read_rbg(read_object(body))
+    templates = (made for role in view.roles for made, _ in _templates_of(view, role))
+    return kept_spec(body) if any(map(_needs_all, templates)) else kept_pods(body)
+
+
+def _needs_all(template: RbgTemplate) -> bool:
+    volumes = items(mapping(mapping(template.body).get("spec")).get("volumes"))
+    shared = any("persistentVolumeClaim" in mapping(volume) for volume in volumes)
+    return shared or any(patch is not None for _, patch in template.patches)

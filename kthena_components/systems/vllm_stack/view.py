@@ -1,0 +1,177 @@
+"""How releases of the Helm chart vllm-stack are read, by Pulumi, Flux or Argo CD: as models.
+
+The chart's objects do not show the command of an engine on Ray, which stands in a ConfigMap; the
+values do. A values file alone is not read: nothing in it says of which chart it is.
+Source: vllm-project/production-stack helm/templates.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core.objects.object import GroupKind, Object
+from kthena_components.core.values.embedded import read_yaml_text
+from kthena_components.core.values.read import as_list, as_map, first_unknown, is_name, mapping
+from kthena_components.core.values.unknown import Unknown, is_unresolved
+
+RELEASE: GroupKind = ("helm.sh", "Release")
+"""How policies name Pulumi's Release, whose type is kubernetes:helm.sh/v3:Release."""
+HELM_RELEASE: GroupKind = ("helm.toolkit.fluxcd.io", "HelmRelease")
+APPLICATION: GroupKind = ("argoproj.io", "Application")
+CHART = "vllm-stack"
+_GIT_PATH = ("vllm-project/production-stack", "helm")
+"""Where the chart stands in its own repository."""
+_MODELS = "servingEngineSpec.modelSpec"
+_BESIDE = Unknown("the models may stand in other values")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One entry of servingEngineSpec.modelSpec."""
+
+    path: str
+    fields: Mapping[str, Any]
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Its vllmConfig."""
+        return mapping(self.fields.get("vllmConfig"))
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """What its Ray head is asked for."""
+        return mapping(mapping(self.fields.get("raySpec")).get("headNode"))
+
+    @property
+    def ray(self) -> bool | Unknown:
+        """Whether it becomes a RayCluster, and not a Deployment."""
+        spec = self.fields.get("raySpec")
+        enabled = mapping(spec).get("enabled")
+        return first_unknown(spec, enabled) or bool(enabled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One release of the chart, as its values describe it."""
+
+    path: str
+    """Where they stand."""
+    models: tuple[Model, ...] | Unknown
+    """The models, those that are switched off left out."""
+    scheduler: object
+    """What places the pods, as it is stated."""
+    namespace: str
+    """Where the chart's objects go; empty where that is not said, or not known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Releases:
+    """The releases of the chart in one object; none where it is about another chart."""
+
+    object: Object
+    releases: tuple[Release, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Values:
+    """The values of one release of the chart."""
+
+    path: str
+    values: object
+    beside: bool
+    """Whether there are values elsewhere too."""
+    namespace: object
+
+
+def read_releases(found: Object) -> Releases:
+    """Read the releases of the chart, whatever the object contains."""
+    return Releases(object=found, releases=tuple(map(_release, _values(found))))
+
+
+def _release(given: _Values) -> Release:
+    spec, models = as_map(as_map(given.values).get("servingEngineSpec")), _models(given)
+    silent = spec.get("enableEngine") is False or spec.get("modelSpec") is None
+    return Release(
+        path=given.path,
+        models=_BESIDE if models == () and given.beside and silent else models,
+        scheduler=spec.get("schedulerName"),
+        namespace=given.namespace if is_name(given.namespace) else "",
+    )
+
+
+def _models(given: _Values) -> tuple[Model, ...] | Unknown:
+    spec = mapping(given.values).get("servingEngineSpec")
+    listed = mapping(spec).get("modelSpec")
+    if gap := first_unknown(given.values, spec, listed):
+        return gap
+    if mapping(spec).get("enableEngine") is False:
+        return ()
+    models = (
+        Model(path=f"{given.path}.{_MODELS}[{index}]", fields=mapping(item))
+        for index, item in enumerate(listed if isinstance(listed, list | tuple) else ())
+    )
+    return tuple(model for model in models if model.fields.get("enabled") is not False)
+
+
+def _values(found: Object) -> Iterator[_Values]:
+    """Find the values of the chart, in each place where its tool keeps them."""
+    body, kind, spec = found.body, found.group_kind, as_map(found.body.get("spec"))
+    if kind == RELEASE and _is_chart(body.get("chart")):
+        yield _Values(
+            path="values",
+            values=body.get("values"),
+            beside=bool(body.get("valueYamlFiles")),
+            namespace=body.get("namespace"),
+        )
+    elif kind == HELM_RELEASE and _is_flux_chart(spec):
+        yield _Values(
+            path="spec.values",
+            values=spec.get("values"),
+            beside=bool(spec.get("valuesFrom")),
+            namespace=spec.get("targetNamespace") or found.metadata.get("namespace"),
+        )
+    elif kind == APPLICATION:
+        sources = [("spec.source", spec.get("source"))]
+        sources += [(f"spec.sources[{i}]", v) for i, v in enumerate(as_list(spec.get("sources")))]
+        goes = as_map(spec.get("destination")).get("namespace")
+        for at, source in sources:
+            if _is_argo_chart(as_map(source)):
+                yield _argo(as_map(as_map(source).get("helm")), f"{at}.helm", goes)
+
+
+def _is_chart(value: object) -> bool:
+    """Tell whether a chart's name, path or URL is that of vllm-stack."""
+    if not isinstance(value, str) or is_unresolved(value):
+        return False
+    last = value.rstrip("/").rpartition("/")[2].partition(":")[0]
+    return last == CHART or (last.startswith(f"{CHART}-") and last.endswith(".tgz"))
+
+
+def _is_flux_chart(spec: Mapping[str, Any]) -> bool:
+    named = as_map(as_map(spec.get("chart")).get("spec")).get("chart")
+    return _is_chart(named) or _is_chart(as_map(spec.get("chartRef")).get("name"))
+
+
+def _is_argo_chart(source: Mapping[str, Any]) -> bool:
+    repository, place = source.get("repoURL"), source.get("path")
+    if isinstance(repository, str) and isinstance(place, str):
+        own = repository.removesuffix(".git").endswith(_GIT_PATH[0])
+        if own and place.strip("./") == _GIT_PATH[1]:
+            return True
+    return _is_chart(source.get("chart")) or _is_chart(place)
+
+
+def _argo(helm: Mapping[str, Any], path: str, namespace: object) -> _Values:
+    """Read where Argo CD keeps values: an object wins over a text, and parameters over both."""
+    names = [as_map(item).get("name") for item in as_list(helm.get("parameters"))]
+    values, key = helm.get("valuesObject"), "valuesObject"
+    if values is None:
+        values, key = read_yaml_text(helm.get("values"), "values"), "values"
+    if any(is_unresolved(name) or str(name).startswith(_MODELS) for name in names):
+        values = Unknown("parameters change the models")
+    return _Values(
+        path=f"{path}.{key}",
+        values=values,
+        beside=bool(helm.get("valueFiles")),
+        namespace=namespace,
+    )

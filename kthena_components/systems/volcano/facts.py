@@ -1,0 +1,205 @@
+"""Read a Volcano Job: an engine is a pod of one task, or the pods of a leader's task and others.
+
+Source: Volcano v1.14 pkg/controllers/job/job_controller_util.go createJobPod,
+pkg/controllers/job/plugins, pkg/webhooks/admission/jobs/mutate/mutate_job.go.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kthena_components.core.facts.assembly import EngineTemplate, engines_of
+from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
+from kthena_components.core.facts.workload import (
+    NO_SCHEDULER,
+    is_serving,
+    pods_of_template,
+    read_template,
+)
+from kthena_components.core.objects.object import Object
+from kthena_components.core.templates.patches import HIDDEN
+from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.values.read import (
+    as_count,
+    as_map,
+    is_name,
+    items,
+    mapping,
+    name_of,
+    unknown_in,
+    unknown_inside,
+)
+from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
+from kthena_components.systems.volcano.view import Task, tasks_of
+
+_VOLCANO = "volcano"
+_COUNTING = frozenset({"svc", "mpi", "pytorch", "ray", "tensorflow"})
+"""Plugins that tell each container how many pods the tasks have: svc, and what brings it along."""
+_LATE_TASKS = Unknown("the tasks are not known yet")
+_REPLACED = Unknown("Volcano's plugin ray puts its own commands in place of those of the templates")
+Variables = Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A task, with the template as its pods are made of it."""
+
+    task: Task
+    path: str
+    """Where the template stands, in the caller's coordinates."""
+    name: str
+    count: MaybeInt
+    template: object
+    pods: Sequence[PodFacts]
+    """One for each engine in a pod, none where there is nothing to say about it."""
+
+
+def facts(found: Object) -> ServingFacts:
+    """Read the facts of a Volcano Job."""
+    parts = _parts(found)
+    serving = [part for part in parts if part.pods]
+    engines, placed = _engines(found, serving), _placed(found, serving)
+    return ServingFacts(
+        path=found.at("spec"),
+        name=name_of(found.body),
+        engines=engines,
+        gang=_gang(found, parts, engines) if placed is True else None,
+        gang_expected=placed,
+    )
+
+
+def _parts(found: Object) -> list[_Part]:
+    named = [
+        (task, _name(task, index), _count(task.fields, "replicas", 1))
+        for index, task in enumerate(tasks_of(found))
+    ]
+    variables = _variables(found, named)
+    return [_part(found, task, name, number, variables) for task, name, number in named]
+
+
+def _part(found: Object, task: Task, name: str, number: MaybeInt, variables: Variables) -> _Part:
+    path = found.at(f"{task.path}.template")
+    template = HIDDEN if unknown_in(task.template) else _as_made(task.template, variables)
+    pods = [*filter(is_serving, pods_of_template(template, path, found.context))]
+    return _Part(task=task, path=path, name=name, count=number, template=template, pods=pods)
+
+
+def _name(task: Task, index: int) -> str:
+    """Give the name of a task; Volcano's webhook numbers those that have none."""
+    name = task.fields.get("name")
+    return name if is_name(name) else "?" if unknown_in(name) else f"default{index}"
+
+
+def _count(fields: Mapping[str, Any], field: str, default: int) -> MaybeInt:
+    value = fields.get(field)
+    return value if isinstance(value, Unknown) else as_count(value, field, default)
+
+
+def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
+    if unknown_in(found.spec.get("tasks")):
+        path = found.at("spec.tasks")
+        entry = read_pod(HIDDEN, path)
+        late = EngineFacts(
+            path=path, name="?", pods=_LATE_TASKS, replicas=1, entry=entry, worker=None
+        )
+        return (late,)
+    engines = _of_one(found, *parts) if len(parts) == 1 else engines_of(_templates(parts))
+    plugins = found.spec.get("plugins")
+    gap = unknown_in(plugins) or (_REPLACED if "ray" in mapping(plugins) else None)
+    return engines if gap is None else tuple(replace(e, pods=gap, worker=None) for e in engines)
+
+
+def _of_one(found: Object, part: _Part) -> tuple[EngineFacts, ...]:
+    """Give the engines of a Job that has one task with engines: it is like any other workload."""
+    engines = read_template(part.template, part.path, part.name, {}, found.context)
+    return tuple(replace(e, replicas=part.count) if e.pods == 1 else e for e in engines)
+
+
+def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:
+    for part in parts:
+        for pod in part.pods:
+            yield EngineTemplate(
+                path=part.path, name=part.name, count=part.count, template=part.template, pod=pod
+            )
+
+
+def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Variables:
+    """Give the variables VC_<task>_NUM, which the plugin svc adds behind those of a container.
+
+    Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go GenerateHosts.
+    """
+    plugins = mapping(found.spec.get("plugins"))
+    arguments = plugins.get("svc")
+    if _COUNTING.isdisjoint(plugins) or unknown_inside(arguments):
+        return []
+    if any("inject-hosts-env" in str(argument) for argument in items(arguments)):
+        return []
+    return [
+        {"name": f"VC_{name.replace('-', '_').upper()}_NUM", "value": str(number)}
+        for task, name, number in named
+        # A host name in its template makes all pods of a task one host.
+        if isinstance(number, int) and "hostname" not in as_map(as_map(task.template).get("spec"))
+    ]
+
+
+def _as_made(template: object, variables: Variables) -> object:
+    """Give a template with variables added to each of its containers."""
+    spec = as_map(as_map(template).get("spec"))
+    containers = spec.get("containers")
+    if not variables or not isinstance(containers, list | tuple):
+        return template
+    made = [_with_variables(container, variables) for container in containers]
+    return {**as_map(template), "spec": {**spec, "containers": made}}
+
+
+def _with_variables(container: Any, variables: Variables) -> Any:
+    env = as_map(container).get("env")
+    if not as_map(container) or not (env is None or isinstance(env, list | tuple)):
+        return container
+    return {**container, "env": [*(env or ()), *variables]}
+
+
+def _placed(found: Object, parts: Sequence[_Part]) -> MaybeBool:
+    """Tell whether Volcano places the pods; where neither template nor Job says it, it does."""
+    usual = found.spec.get("schedulerName") or _VOLCANO
+    specs = [as_map(as_map(part.template).get("spec")) for part in parts]
+    asked = [spec.get("schedulerName") or usual for spec in specs]
+    return NO_SCHEDULER if any(map(unknown_in, asked)) else all(n == _VOLCANO for n in asked)
+
+
+def _gang(
+    found: Object, parts: Sequence[_Part], engines: Sequence[EngineFacts]
+) -> GangFacts | None:
+    """Give the gang where it is told which engines it holds; None elsewhere.
+
+    minAvailable counts pods of whatever task: it tells that where it is all pods of the Job, or
+    where these are all of one engine. Tasks that wait for others are not there from the start, and
+    partitions have minima of their own.
+    """
+    fields = [part.task.fields for part in parts]
+    if any(task.get(key) for task in fields for key in ("dependsOn", "partitionPolicy")):
+        return None
+    ours = total([product(engine.replicas, engine.pods) for engine in engines])
+    made = total([part.count for part in parts if part.pods])
+    every, least = total([part.count for part in parts]), _least(found, parts)
+    names = {engine.name for engine in engines}
+    if not engines or isinstance(ours, Unknown) or ours != made or len(names) != len(engines):
+        return None
+    if least == every:
+        least = ours
+    elif ours != every or len(engines) != 1 or engines[0].pods == 1:
+        return None
+    if isinstance(least, int) and least > ours:
+        return None  # job-minimum says it
+    minima = {engine.name: engine.replicas for engine in engines}
+    return GangFacts(path=found.at("spec.minAvailable"), min_member=least, minima=minima)
+
+
+def _least(found: Object, parts: Sequence[_Part]) -> MaybeInt:
+    """Give how many pods the Job waits for: the minima of its tasks where it does not say."""
+    stated = _count(found.spec, "minAvailable", 0)
+    minima = (_count(part.task.fields, "minAvailable", -1) for part in parts)
+    return stated or total(
+        part.count if least == -1 else least for part, least in zip(parts, minima, strict=True)
+    )

@@ -1,0 +1,34 @@
+"""What the rules of one kind say of an object, without those over any serving."""
+
+from collections.abc import Mapping
+
+from kthena_components.core.facts.context import Context
+from kthena_components.core.findings import Finding, judged, once_each, tidy
+from kthena_components.core.objects.object import GroupKind, read_object
+from kthena_components.core.schema.versions import KTHENA_VERSIONS
+from kthena_components.core.values.read import identity
+from kthena_components.systems import find_kind
+
+
+def own_findings(
+    body: object,
+    path: str = "",
+    *,
+    of: GroupKind | None = None,
+    version: str = KTHENA_VERSIONS[-1],
+) -> list[Finding]:
+    """Judge an object by the rules of its kind; a kind without rules gives nothing.
+
+    Args:
+        body: The object, or whatever else stands in its place.
+        path: Where it stands; a prefix of every path.
+        of: The kind by which it is judged, where that is not what it calls itself.
+        version: The Kthena that is to read it.
+    """
+    kind = find_kind(of or identity(body))
+    if kind is None:
+        return []
+    fields = body if isinstance(body, Mapping) else {}
+    view = kind.view(read_object(fields, path, Context(versions={"kthena": version})))
+    found = (finding for rule in kind.rules for finding in judged(rule, view))
+    return [tidy(finding).under(path) for finding in once_each(found)]

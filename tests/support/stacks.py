@@ -1,0 +1,64 @@
+"""Stacks of a few objects, judged as they are and as little as is held of them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kthena_components.core.facts.totals import gpu_demand
+from kthena_components.core.findings import Finding
+from kthena_components.core.objects.object import PodSet
+from kthena_components.core.values.arithmetic import total
+from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.judge.manifest import read_demand, read_manifest, reduce_object
+from kthena_components.judge.objects import read_objects
+from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
+
+Body = Mapping[str, Any]
+SECRET: Body = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "hf"},
+    "data": {"token": "c2VjcmV0"},
+}
+TOKEN = {"secretKeyRef": {"name": "hf", "key": "HF_TOKEN"}}
+"""A key that SECRET does not have."""
+CLAIM: Body = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "weights"},
+    "spec": {"accessModes": ["ReadWriteOnce"]},
+}
+MOUNTED = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
+"""A volume of CLAIM."""
+
+
+def together(named: Mapping[str, Body], **asked: Any) -> list[Finding]:
+    """Judge objects by the rules over a stack, and hold that what is held of them says the same."""
+    bodies = list(named.values())
+    demands = {i: demand for i, body in enumerate(bodies) if (demand := read_demand(body))}
+    found = compare_objects(bodies, list(named), held=demands, **asked)
+    held = compare_objects(list(map(reduce_object, bodies)), list(named), held=demands, **asked)
+    assert list(map(str, held)) == list(map(str, found))
+    return found
+
+
+def said_of(rule: str, found: Iterable[Finding]) -> list[tuple[str, str, str]]:
+    """Give where one rule found something, how much it weighs, and what it says."""
+    return [(f.path, str(f.level), f.seen) for f in found if f.rule == rule]
+
+
+def pods_in(body: Body) -> list[PodSet]:
+    """Give the pods whose templates stand in an object."""
+    return read_objects([body], []).pods
+
+
+def gpus_by_pods(body: Body) -> MaybeInt:
+    """Count the accelerators of an object by its pod templates."""
+    return total(map(gpus_of_pods, pods_in(body)))
+
+
+def gpus_by_facts(body: Body) -> MaybeInt:
+    """Count the accelerators of an object by its engines."""
+    facts = read_manifest(body)
+    assert facts is not None
+    return gpu_demand(facts).gpus
