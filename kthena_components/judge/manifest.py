@@ -139,15 +139,13 @@ def judge_and_count(
         demand = _demand(kind, view, facts)
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it all the same
         findings.append(fault(READING, error))
-    findings += [finding.under(path) for finding in _own(kind, found, view)]
+    findings += [finding.under(path) for finding in _own(kind, view)]
     findings += _schema(kind, found)
     return _waived(findings, body, path, today), demand
 
 
-def _own(kind: Kind[Any], found: Object, view: Any) -> list[Finding]:
+def _own(kind: Kind[Any], view: Any) -> list[Finding]:
     """Judge an object by the rules of its system, in its own coordinates."""
-    if kind.legacy is not None:
-        return [*judged(kind.legacy, replace(found, path=""), name=READING)]
     judge = (finding for rule in kind.rules for finding in judged(rule, view))
     return [tidy(finding) for finding in once_each(judge)]
 

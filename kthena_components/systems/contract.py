@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from kthena_components.core.facts.context import place
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
@@ -115,8 +114,6 @@ class Kind(Generic[V]):
         """Its API group and name."""
         return self.group, self.name
 
-    legacy: Callable[[Object], list[Finding]] | None = None
-
     @property
     def is_judged(self) -> bool:
         """Whether one object of it by itself is judged."""
@@ -152,19 +149,3 @@ class System:
     emitter: Emitter | None = None
     extras: Mapping[str, Resource] = field(default_factory=dict)
     """What a stack may describe beside its servings: `{"queues": …}`."""
-
-
-def legacy(
-    group_kind: GroupKind,
-    read: Callable[[Body, str], ServingFacts | None] | None,
-    judge: Callable[[Body, str], list[Finding]] | None = None,
-    **known: Any,
-) -> Kind[Object]:
-    """Take in what still reads bodies."""
-    return Kind(
-        group=group_kind[0],
-        name=group_kind[1],
-        view=lambda found: found,
-        facts=(lambda found: read(place(found.body, found.context), found.path)) if read else None,
-        **{"legacy": (lambda found: judge(found.body, found.path)) if judge else None, **known},
-    )

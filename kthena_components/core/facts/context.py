@@ -1,7 +1,6 @@
 """What an object takes from elsewhere: the ConfigMaps beside it, and the shapes of models.
 
-Readers get one object at a time. What is known around it travels with its pods, under a key of
-their own that no manifest can have; `around_of` gives it back. Nothing here reads a Secret.
+Readers get one object at a time, and its context with it. Nothing here reads a Secret.
 """
 
 import json
@@ -10,15 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kthena_components.core.models import ModelShape, shape_from_config
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 MODEL_CONFIG = "kthena-components/model-config"
 """Annotation of an object or a pod template: its model's config.json, as text."""
-_KEY = "\ue010surroundings"
-_DEPTH = 12
-"""Levels below an object at which pods are looked for. Kthena's stand at the seventh."""
-_LEAVES = frozenset({"metadata", "containers", "initContainers", "volumes", "affinity"})
-"""Fields that hold no pod."""
 _LATE_DATA = Unknown("its data is not known yet")
 _LONGEST = 63
 
@@ -85,7 +80,7 @@ class ConfigMaps:
         known = ConfigMap(
             name=str(name),
             data=data if isinstance(data, Mapping) else {},
-            binary=frozenset(filter(_is_text, binary if isinstance(binary, Mapping) else ())),
+            binary=frozenset(map(str, mapping(binary))),
             gap=_LATE_DATA if is_unresolved(data) or is_unresolved(binary) else gap,
         )
         spaces, space = self._found.setdefault(str(name), {}), namespace_of(body)
@@ -155,58 +150,6 @@ def in_object(context: Context, body: Mapping[str, Any]) -> Context:
     if shape is None and not context.config_maps and not context.shapes:
         return context
     return replace(context, namespace=namespace_of(body), shape=shape)
-
-
-def place(body: Mapping[str, Any], around: Context = NO_CONTEXT) -> Mapping[str, Any]:
-    """Give an object what is known around it.
-
-    The result is a copy whose pods carry the surroundings, or the object itself where there is
-    nothing to carry. All paths in it stay as they were. Beside pods, a map `inference` carries
-    them, which in KAITO's objects names a ConfigMap (`inference_config`).
-    """
-    shape = stated_shape(body.get("metadata"))
-    if shape is None and not around.config_maps and not around.shapes:
-        return body
-    placed: dict[str, Any] = _walk(
-        body, "", replace(around, namespace=namespace_of(body), shape=shape), _DEPTH
-    )
-    return placed
-
-
-def _walk(value: Any, key: object, around: Context, levels: int) -> Any:
-    if not levels:
-        return value
-    if isinstance(value, list | tuple):
-        items = [_walk(item, "", around, levels - 1) for item in value]
-        return value if all(map(_same, items, value)) else items
-    if not isinstance(value, Mapping):
-        return value
-    fields = {
-        name: item if name in _LEAVES else _walk(item, name, around, levels - 1)
-        for name, item in value.items()
-    }
-    if "containers" in value or key in {"inference", "predictor"}:
-        return {**fields, _KEY: around}
-    return value if all(map(_same, fields.values(), value.values())) else fields
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
-
-
-def around_of(part: Mapping[str, Any]) -> Context:
-    """Give what a pod's spec carries; nothing where it carries nothing."""
-    found = part.get(_KEY)
-    return found if isinstance(found, Context) else NO_CONTEXT
-
-
-def carried(part: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Give the parts of a pod's spec that a reader hands on to a spec of its own making."""
-    return {key: part[key] for key in (_KEY, *keys) if key in part}
 
 
 def namespace_of(body: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from kthena_components.core.facts.container import (
     read_volumes,
     written_for_role,
 )
-from kthena_components.core.facts.context import NO_CONTEXT, Context, around_of, stated_shape
+from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
 from kthena_components.core.findings import join_path
@@ -143,7 +143,6 @@ def read_pods(
     if any(map(is_unresolved, (template, spec, items, *as_list(items)))):
         return [_hidden(at)]
     spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
-    context = around_of(spec) if context is NO_CONTEXT else context
     pod = PodVolumes(read_volumes(spec), context)
     found = [
         _shaped(_container(as_map(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
