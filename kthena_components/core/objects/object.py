@@ -1,6 +1,6 @@
 """One object of a stack, and the pods that it makes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,6 +116,13 @@ class PodSet:
     """Whether a controller of its own makes the PodGroup of these pods."""
     spread: bool = False
     """Whether each of their engines has several pods, which are meant for several nodes."""
+    written: Callable[[str], str] | None = None
+    """Says of a path in the template where that stands in the object. None: below `path`."""
+
+    def at(self, path: str) -> str:
+        """Write a place of their template in the caller's coordinates: `spec.containers[0]`."""
+        inner = join_path(self.path, path) if self.written is None else self.written(path)
+        return self.owner.at(inner)
 
     @property
     def gang(self) -> MaybeText | None:
@@ -142,6 +149,7 @@ def pod_set(
     *,
     by_controller: bool = False,
     spread: bool = False,
+    written: Callable[[str], str] | None = None,
 ) -> PodSet:
     """Give equal pods of one template."""
     fields = mapping(template)
@@ -155,6 +163,7 @@ def pod_set(
         spec=mapping(fields.get("spec")),
         by_controller=by_controller,
         spread=spread,
+        written=written,
     )
 
 

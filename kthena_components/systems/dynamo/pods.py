@@ -3,14 +3,12 @@
 Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand, gpu_demand
-from kthena_components.core.findings import join_path
-from kthena_components.core.objects.object import Object, PodSet, pod_set
+from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.objects.reduction import kept_pods, only
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.read import identity
@@ -18,7 +16,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import Body
 from kthena_components.systems.dynamo.facts import LISTED_LATER, facts
 from kthena_components.systems.dynamo.template import whole_template_of, written
-from kthena_components.systems.dynamo.view import COMPONENT, Component, Graph, has_services
+from kthena_components.systems.dynamo.view import COMPONENT, Graph, has_services
 from kthena_components.systems.kubernetes.stack_gpus import gpus_of_pods
 
 _MAIN = "mainContainer"
@@ -30,45 +28,28 @@ _COMPONENT = (
 """Fields of a component of v1alpha1 that its pods are made of, beside those that are cut down."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pieces(Object):
-    """The object, for pods whose template stands in it in pieces."""
-
-    written: Callable[[str], str]
-    """Says of a path in the template where that stands in the object."""
-    pods_at: str
-    """What the paths of the pods begin with."""
-
-    def at(self, path: str) -> str:
-        """Write a place of the pods in the caller's coordinates."""
-        return join_path(self.path, self.written(path.removeprefix(f"{self.pods_at}.")))
-
-
 def pods(graph: Graph) -> Iterator[PodSet]:
     """Give the pods of each component; Grove, a LeaderWorkerSet or a Deployment makes them."""
     if graph.is_hidden:
         yield pod_set(graph.object, graph.at, LISTED_LATER, LISTED_LATER, by_controller=True)
     for component in graph.components:
         yield pod_set(
-            _pieces(graph, component),
+            graph.object,
             component.path,
             whole_template_of(component),
             product(component.replicas, component.pods),
             by_controller=True,
             spread=component.pods != 1,
+            written=partial(written, component),
         )
-
-
-def _pieces(graph: Graph, component: Component) -> Object:
-    known = {field.name: getattr(graph.object, field.name) for field in fields(Object)}
-    return _Pieces(**known, pods_at=component.path, written=partial(written, component))
 
 
 def demand(graph: Graph) -> GpuDemand | None:
     """Leave open how many accelerators there are where a template names no number of them."""
-    counted, shown = gpu_demand(facts(graph)).gpus, total(map(gpus_of_pods, pods(graph)))
-    is_open = isinstance(counted, Unknown) and not isinstance(shown, Unknown)
-    return GpuDemand(gpus=counted) if is_open else None
+    if isinstance(total(map(gpus_of_pods, pods(graph))), Unknown):
+        return None
+    counted = gpu_demand(facts(graph)).gpus
+    return GpuDemand(gpus=counted) if isinstance(counted, Unknown) else None
 
 
 def kept(body: Body) -> Body:

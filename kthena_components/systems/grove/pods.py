@@ -5,13 +5,12 @@ Source: ai-dynamo/grove operator/internal/controller/podclique/components/pod/po
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from functools import partial
 
 from kthena_components.core.facts.assembly import engines_of
 from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import (
-    Object,
     PodSet,
     copies_in,
     pod_set,
@@ -29,33 +28,31 @@ _CLIQUES = Unknown("the cliques are not known yet")
 _CONTAINERS = Unknown("the containers are not known yet")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Owner(Object):
-    """A PodCliqueSet, where a podSpec stands in place of a template with a spec."""
-
-    def at(self, path: str) -> str:
-        """Write a place of this object in the caller's coordinates."""
-        return join_path(self.path, path.replace(".podSpec.spec.", ".podSpec.", 1))
-
-
 def pods_of_cliques(view: CliqueSet) -> Iterator[PodSet]:
     """Give the pods of each clique."""
     found, sets = view.object, copies_in(view.object.spec.get("replicas"), 1)
-    owner = _Owner(**{field.name: getattr(found, field.name) for field in fields(found)})
     groups, spread = _groups(view), _spread(view)
     if unknown_in(view.template.get("cliques")):
         number, at = product(sets, _CLIQUES), f"{TEMPLATE}.cliques"
-        yield pod_set(owner, at, _CLIQUES, number, by_controller=True)
+        yield pod_set(found, at, _CLIQUES, number, by_controller=True)
     for clique in view.cliques:
         spec = _CONTAINERS if unknown_in(clique.pod) else clique.pod
         yield pod_set(
-            owner,
+            found,
             f"{clique.at}.podSpec",
             {"metadata": clique.fields, "spec": spec},
             product(sets, groups[clique.name], copies_in(clique.replicas, 1)),
             by_controller=True,
             spread=found.at(clique.path) in spread,
+            written=partial(_written, clique),
         )
+
+
+def _written(clique: Clique, path: str) -> str:
+    """Say where a part of a pod is written: labels in the clique, the rest in its podSpec."""
+    if path.startswith("metadata."):
+        return join_path(clique.path, path.removeprefix("metadata."))
+    return f"{clique.at}.podSpec.{path.removeprefix('spec.')}"
 
 
 def _groups(view: CliqueSet) -> dict[object, MaybeInt]:

@@ -8,11 +8,9 @@ pkg/controller/v1alpha2/llmisvc/config_merge.go.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand, gpu_demand
-from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.reduction import kept_pods, only
 from kthena_components.core.values.arithmetic import product, total
@@ -31,30 +29,29 @@ _CONTAINERS = ("containers", "initContainers")
 _HIDDEN = Unknown("the containers are not known yet")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Owner(Object):
-    """The object of pods whose spec stands in it without a template around it."""
-
-    pods_at: str
-    """Where that spec stands."""
-    model: str
-    """Field beside it that holds the first container; empty where `containers` does."""
-
-    def at(self, path: str) -> str:
-        """Write a place of the pods in the caller's coordinates."""
-        inner = path.removeprefix(f"{self.pods_at}.spec.")
-        if self.model and inner.startswith("containers["):
-            number, rest = inner.removeprefix("containers[").split("]", 1)
-            inner = f"containers[{int(number) - 1}]{rest}" if int(number) else self.model + rest
-        return join_path(self.path, f"{self.pods_at}.{inner}")
-
-
 def _pod_set(
     found: Object, at: str, spec: object, number: MaybeInt, *, spread: bool, model: str = ""
 ) -> PodSet:
-    known = {field.name: getattr(found, field.name) for field in fields(Object)}
-    owner = _Owner(**known, pods_at=at, model=model)
-    return pod_set(owner, at, {"spec": spec}, number, by_controller=True, spread=spread)
+    """Give pods whose spec stands in the object without a template around it.
+
+    Args:
+        found: The object.
+        at: Where the spec stands.
+        spec: What stands there.
+        number: How many pods there are.
+        spread: Whether they are meant for several nodes.
+        model: Field beside the containers that holds the first one; empty where they hold it.
+    """
+
+    def written(path: str) -> str:
+        inner = path.removeprefix("spec.")
+        if model and inner.startswith("containers["):
+            index, rest = inner.removeprefix("containers[").split("]", 1)
+            inner = f"containers[{int(index) - 1}]{rest}" if int(index) else model + rest
+        return f"{at}.{inner}"
+
+    made = {"spec": spec}
+    return pod_set(found, at, made, number, by_controller=True, spread=spread, written=written)
 
 
 def pods(view: Service) -> Iterator[PodSet]:
@@ -108,10 +105,10 @@ def pods_of_llm(view: LlmService) -> Iterator[PodSet]:
 
 def demand_of_llm(view: LlmService) -> GpuDemand | None:
     """Leave open how many accelerators a base or a preset gives pods whose spec states none."""
+    if isinstance(total(map(gpus_of_pods, pods_of_llm(view))), Unknown):
+        return None
     counted = gpu_demand(facts_of_llm(view)).gpus
-    shown = total(map(gpus_of_pods, pods_of_llm(view)))
-    is_open = isinstance(counted, Unknown) and not isinstance(shown, Unknown)
-    return GpuDemand(gpus=counted) if is_open else None
+    return GpuDemand(gpus=counted) if isinstance(counted, Unknown) else None
 
 
 def kept(body: Body) -> Body:

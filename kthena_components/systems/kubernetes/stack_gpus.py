@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from kthena_components.core.findings import Finding, count_of, join_path, not_checked, suggest
+from kthena_components.core.findings import Finding, count_of, not_checked, suggest
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.objects.requests import gpus_of
 from kthena_components.core.objects.stack import Stack
@@ -105,7 +105,7 @@ def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
         for i, item in enumerate(items(pods.spec.get(field))):
             stated = mapping(mapping(item).get("resources"))
             lists = stated.get("limits"), stated.get("requests")
-            path = pods.owner.at(join_path(pods.path, f"{at}[{i}].resources"))
+            path = pods.at(f"{at}[{i}].resources")
             if gap := first_unknown(item, mapping(item).get("resources"), *lists):
                 yield not_checked(path, gap, "gpu-type-allowed")
             names = {name for one in lists for name, _ in pairs(one) if isinstance(name, str)}
@@ -116,7 +116,7 @@ def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
 
 def _products(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
     for path, value in _product_values(pods):
-        at = pods.owner.at(join_path(pods.path, path))
+        at = pods.at(path)
         if gap := unknown_in(value):
             yield not_checked(at, gap, "gpu-type-allowed")
         elif isinstance(value, str) and value not in allowed:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from kthena_components.core.findings import Finding, advise, join_path, not_checked, suggest
+from kthena_components.core.findings import Finding, advise, not_checked, suggest
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.stack import Key, Stack
 from kthena_components.core.values.display import display
@@ -103,7 +103,7 @@ def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Ref
 def _judge_key(
     pods: PodSet, taken: _Reference, secrets: Mapping[Key, _Secret]
 ) -> Iterator[Finding]:
-    at, name, key = pods.owner.at(join_path(pods.path, taken.path)), taken.name, taken.key
+    at, name, key = pods.at(taken.path), taken.name, taken.key
     if gap := first_unknown(name, key, pods.owner.namespace, taken.optional):
         yield not_checked(at, gap, _RULE)
         return
@@ -142,7 +142,7 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
     for at, container in _containers(pods):
         for k, item in enumerate(items(container.get("envFrom"))):
             taken = mapping(mapping(item).get("secretRef"))
-            path = pods.owner.at(join_path(pods.path, f"{at}.envFrom[{k}].secretRef.name"))
+            path = pods.at(f"{at}.envFrom[{k}].secretRef.name")
             secret = _find(pods, taken.get("name"), secrets)
             if gap := first_unknown(taken.get("name"), secret and secret.gap):
                 yield not_checked(path, gap, _RULE)
@@ -157,7 +157,7 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
 def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     for i, item in enumerate(items(pods.spec.get("imagePullSecrets"))):
         name = mapping(item).get("name")
-        path = pods.owner.at(join_path(pods.path, f"spec.imagePullSecrets[{i}].name"))
+        path = pods.at(f"spec.imagePullSecrets[{i}].name")
         secret = _find(pods, name, secrets)
         kind = _OPAQUE if secret is None else secret.kind
         if gap := first_unknown(item, name, kind, secret and secret.gap):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kthena_components.core import naming
-from kthena_components.core.findings import Finding, Level, join_path, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.stack import Key, Stack
 from kthena_components.core.values.arithmetic import total
@@ -66,7 +66,7 @@ def _users(stack: Stack) -> dict[tuple[object, str], _Users]:
         for path, name in _claims_of(pods):
             if isinstance(name, str) and not unknown_in(name):
                 whose = (_owner(pods.owner), name)
-                users = found.setdefault(whose, _Users(pods.owner.at(join_path(pods.path, path))))
+                users = found.setdefault(whose, _Users(pods.at(path)))
                 users.pods.append(pods)
     return found
 
@@ -90,7 +90,7 @@ def _late(stack: Stack) -> Iterator[Finding]:
     for pods in stack.pods:
         for path, name in _claims_of(pods):
             if gap := first_unknown(name, pods.owner.namespace):
-                at = pods.owner.at(join_path(pods.path, path))
+                at = pods.at(path)
                 yield not_checked(at, gap, "rwx-for-shared-model")
 
 

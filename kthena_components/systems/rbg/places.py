@@ -1,10 +1,10 @@
 """Where the parts of a patched template are written: in a patch, or in what it is laid over."""
 
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from functools import partial
 
 from kthena_components.core.findings import join_path, path_of
-from kthena_components.core.objects.object import Object
 from kthena_components.core.templates.overlay import MERGE_KEYS
 from kthena_components.core.values.read import items, mapping
 from kthena_components.systems.rbg.view import RbgTemplate
@@ -12,24 +12,11 @@ from kthena_components.systems.rbg.view import RbgTemplate
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patched(Object):
-    """The object, for pods whose template stands in several places of it."""
-
-    template: RbgTemplate
-
-    def at(self, path: str) -> str:
-        """Write a place of the template in the caller's coordinates."""
-        inside = path.removeprefix(f"{self.template.path}.")
-        return join_path(self.path, path if inside == path else _written(self.template, inside))
-
-
-def owner_of(found: Object, template: RbgTemplate) -> Object:
-    """Give the object as the owner of a template's pods."""
+def places_of(template: RbgTemplate) -> Callable[[str], str] | None:
+    """Give what says where each part of a template is written; None where nothing patches it."""
     if all(patch is None for _, patch in template.patches):
-        return found
-    known = {field.name: getattr(found, field.name) for field in fields(Object)}
-    return Patched(**known, template=template)
+        return None
+    return partial(_written, template)
 
 
 def _written(template: RbgTemplate, path: str) -> str:

@@ -11,7 +11,7 @@ from kthena_components.core.values.read import items, mapping, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
 from kthena_components.systems.rbg.facts import parts_of
-from kthena_components.systems.rbg.places import owner_of
+from kthena_components.systems.rbg.places import places_of
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,
@@ -37,10 +37,12 @@ def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
         instances = product(groups, copies_in(role.fields.get("replicas"), 1))
         made = zip(_templates_of(view, role), _spread(view, role), strict=False)
         for (template, each), spread in made:
-            owner, number = owner_of(found, template), product(instances, each)
+            number, written = product(instances, each), places_of(template)
             path, body = template.path, _CONTAINERS if unknown_in(template.body) else template.body
             if body is not None:
-                yield pod_set(owner, path, body, number, by_controller=True, spread=spread)
+                yield pod_set(
+                    found, path, body, number, by_controller=True, spread=spread, written=written
+                )
 
 
 def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:

@@ -74,7 +74,7 @@ def pod_group_exists(stack: Stack) -> Iterator[Finding]:
     known = stack.named(POD_GROUP)
     for (namespace, name), pods in stack.gangs.items():
         if name and (namespace, name) not in known:
-            at = pods[0].owner.at(join_path(pods[0].path, "metadata.annotations"))
+            at = pods[0].at("metadata.annotations")
             because = f"the PodGroup {display(name)} of these pods is not in namespace "
             gap = Unknown(f"{because}{display(namespace)} of this stack")
             yield not_checked(at, gap, "pod-group-exists")
@@ -138,12 +138,12 @@ def gang_requests(stack: Stack) -> Iterator[Finding]:
         if not any(t.mode == "hard" for t in topologies(entry.body)):
             continue
         for item in pods:
-            asked, path = requests_of(item), join_path(item.path, "spec.containers")
+            asked, path = requests_of(item), "spec.containers"
             if isinstance(asked, Unknown):
-                yield not_checked(item.owner.at(path), asked, "gang-requests")
+                yield not_checked(item.at(path), asked, "gang-requests")
             elif not asked and item.count != 0:
                 yield Finding(
-                    path=item.owner.at(path),
+                    path=item.at(path),
                     seen="ask for no resources, so the hard network topology of PodGroup "
                     f"{display(entry.name)} does not apply to these pods",
                     remedy="add requests, for example of CPU",
@@ -226,11 +226,11 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
         key = other if wrong or other in pods.labels else right
         wrong = wrong or ("label" if key in pods.labels else "")
         if not wrong and (gap := unknown_in(pods.labels.get(right))):
-            path = pods.owner.at(join_path(pods.path, "metadata.labels"))
+            path = pods.at("metadata.labels")
             yield not_checked(path, gap, "foreign-group-name")
         elif wrong:
             yield Finding(
-                path=pods.owner.at(join_path(pods.path, f"metadata.{wrong}s")),
+                path=pods.at(f"metadata.{wrong}s"),
                 seen=f"the {wrong} {key} names a PodGroup, but Volcano reads the annotation "
                 f"{right} alone",
                 remedy=f"write the annotation {right}",

@@ -6,32 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.judge.manifest import read_demand, reduce_object
-from tests.rules.cases import documents
-from tests.support.groups import (
-    DYNAMO,
-    DYNAMO_BETA,
-    DYNAMO_ONE,
-    DYNAMO_RICH,
-    PIPELINE,
-    TENSOR,
-    component,
-)
-from tests.support.peers import GONE, GPU, LATE, Manifest, changed, gpus
-from tests.support.stacks import (
-    CLAIM,
-    MOUNTED,
-    SECRET,
-    TOKEN,
-    gpus_by_facts,
-    gpus_by_pods,
-    pods_in,
-    said_of,
-    together,
-)
+from kthena_components.judge.manifest import reduce_object
+from tests.support.groups import DYNAMO, DYNAMO_BETA, DYNAMO_ONE
+from tests.support.peers import GONE, Manifest, changed, gpus
+from tests.support.stacks import CLAIM, MOUNTED, SECRET, TOKEN, pods_in, said_of, together
 from tests.support.strategies import damaged
+from tests.systems.dynamo.samples import ONE_BETA, SAMPLES
 
 AT = "spec/services/decode"
 EXTRA = f"{AT}/extraPodSpec"
@@ -44,14 +24,6 @@ NO_KEY = (
     "not start without it"
 )
 SIDECAR = {"name": "sidecar", "env": ENV}
-ONE_BETA: Manifest = {
-    "apiVersion": "nvidia.com/v1beta1",
-    "kind": "DynamoComponentDeployment",
-    "metadata": {"name": "decode"},
-    "spec": component("decode", "8", "dynamo.vllm", TENSOR, "8", PIPELINE, "2", replicas=3),
-}
-BASES = [documents(name)[0] for name in ("dynamo", "dynamo-beta", "dynamo-component")]
-SAMPLES = (DYNAMO, DYNAMO_RICH, DYNAMO_BETA, DYNAMO_ONE, ONE_BETA, *BASES)
 
 
 def missing_keys(graph: Manifest) -> list[tuple[str, str, str]]:
@@ -229,74 +201,6 @@ def test_a_gang_that_an_annotation_names_is_not_of_these_pods() -> None:
     names = {"annotations": {"scheduling.k8s.io/group-name": "chat"}}
     graph = changed(DYNAMO_ONE, {"spec/extraPodMetadata": names})
     assert [str(finding) for finding in together({"graph": graph})] == []
-
-
-def counted(graph: Manifest) -> MaybeInt:
-    """Count the accelerators of a graph as the budget of a stack does."""
-    demand = read_demand(graph)
-    return total([gpus_by_pods(graph), *([demand.gpus] if demand else [])])
-
-
-NUMBERS = {
-    "replicas": st.integers(0, 4),
-    "multinode": st.fixed_dictionaries({"nodeCount": st.integers(2, 9)}),
-}
-
-
-@pytest.mark.property
-@settings(max_examples=150, deadline=None)
-@given(st.sampled_from(SAMPLES), st.data())
-def test_pods_have_the_accelerators_that_the_engines_have(
-    graph: Manifest, data: st.DataObject
-) -> None:
-    places = {
-        "services": [f"spec/services/{name}" for name in graph["spec"].get("services", ())],
-        "components": [
-            f"spec/components/{i}" for i in range(len(graph["spec"].get("components", ())))
-        ],
-    }
-    for at in [*places["services"], *places["components"]] or ["spec"]:
-        drawn = data.draw(st.fixed_dictionaries({}, optional=NUMBERS), label=at)
-        graph = changed(graph, {f"{at}/{field}": value for field, value in drawn.items()})
-    assert isinstance(counted(graph), int)
-    assert counted(graph) == gpus_by_facts(graph)
-    assert gpus_by_pods(reduce_object(graph)) == gpus_by_facts(graph)
-
-
-@pytest.mark.parametrize(
-    ("graph", "path"),
-    [
-        *((DYNAMO, path) for path in ("spec", "spec/services", AT, EXTRA)),
-        (DYNAMO, f"{EXTRA}/mainContainer"),
-        (DYNAMO, f"{AT}/replicas"),
-        (DYNAMO, f"{AT}/multinode"),
-        (DYNAMO, f"{AT}/multinode/nodeCount"),
-        (DYNAMO, f"{AT}/resources"),
-        (DYNAMO, f"{AT}/resources/limits"),
-        (DYNAMO, f"{AT}/resources/limits/gpu"),
-        (DYNAMO, f"{AT}/resources/limits/gpuType"),
-        (DYNAMO_BETA, "spec/components"),
-        (DYNAMO_BETA, "spec/components/1"),
-        (DYNAMO_BETA, "spec/components/1/podTemplate"),
-        (DYNAMO_BETA, f"{BETA_POD}/containers"),
-        (DYNAMO_BETA, f"{BETA_POD}/containers/0/resources/limits/{GPU.replace('/', '~')}"),
-    ],
-)
-def test_what_is_not_known_yet_is_not_counted(graph: Manifest, path: str) -> None:
-    if "~" in path:
-        late = changed(graph, {path.rpartition("/")[0]: {GPU: LATE}})
-    else:
-        late = changed(graph, {path: LATE})
-    assert isinstance(gpus_by_facts(late), Unknown)
-    assert isinstance(gpus_by_pods(late), Unknown)
-    assert isinstance(gpus_by_pods(reduce_object(late)), Unknown)
-
-
-def test_devices_that_a_claim_stands_for_stay_open() -> None:
-    claims = {"claims": [{"name": "gpus"}]}
-    graph = changed(DYNAMO_ONE, {"spec/resources": claims})
-    assert isinstance(gpus_by_facts(graph), Unknown)
-    assert isinstance(counted(graph), Unknown)
 
 
 @pytest.mark.property
