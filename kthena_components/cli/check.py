@@ -12,7 +12,7 @@ from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import READING, RULE_FAULT, Finding, count_of, fault
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.judge.levels import Settings
 from kthena_components.judge.manifest import judge_and_count
 from kthena_components.reading.documents import read_documents
@@ -190,7 +190,7 @@ def _told(told: LocatedFinding, finding: Finding) -> Result:
 
 
 def _result(file: str, line: int, body: Mapping[str, Any], finding: Finding) -> Result:
-    metadata = as_map(body.get("metadata"))
+    metadata = mapping(body.get("metadata"))
     namespace, name, stem = (metadata.get(key) for key in ("namespace", "name", "generateName"))
     return Result(
         file=file,

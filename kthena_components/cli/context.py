@@ -9,7 +9,7 @@ from typing import Any
 from kthena_components.cli.objects import objects_of
 from kthena_components.core.facts.context import ConfigMaps
 from kthena_components.core.models import ModelShape, shape_from_config
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import (
@@ -75,7 +75,7 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
             for item in () if isinstance(document, Unreadable) else objects_of(document):
                 if item.body.get("kind") != "ConfigMap":
                     continue
-                data = as_map(item.body.get("data"))
+                data = mapping(item.body.get("data"))
                 size += sum(len(value) for value in data.values() if isinstance(value, str))
                 if size > MOST_BYTES:
                     found.add({**item.body, "data": {}}, gap=_TOO_MUCH)

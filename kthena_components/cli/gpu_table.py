@@ -11,8 +11,7 @@ from kthena_components.cli.preview import STACK_TYPE, Preview, Step
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.report import shape_of
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import as_count, as_list, as_map
-from kthena_components.core.values.read import identity as group_kind
+from kthena_components.core.values.read import count_or_unknown, group_kind, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE
@@ -98,7 +97,9 @@ def pairs_of(preview: Preview) -> list[Pair]:
 def deployed(preview: Preview) -> list[Row]:
     """Give the rows that the last update of a stack left, where the program exports them."""
     roots = (step for step in preview.steps.values() if step.type == STACK_TYPE)
-    return [_whole(as_map(row)) for step in roots for row in as_list(step.outputs.get("servings"))]
+    return [
+        _whole(mapping(row)) for step in roots for row in sequence(step.outputs.get("servings"))
+    ]
 
 
 def gpus_of(pairs: Iterable[Pair]) -> Gpus:
@@ -115,12 +116,12 @@ def gpus_of(pairs: Iterable[Pair]) -> Gpus:
 def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
     """Give the rows of a resource: a component states them, a manifest is read."""
     if step.type.startswith("kthena:"):
-        return [_whole(as_map(row)) for row in as_list(inputs.get("shape"))]
+        return [_whole(mapping(row)) for row in sequence(inputs.get("shape"))]
     if not inputs or not step.type.startswith("kubernetes:") or step.is_ours:
         return []
     body = {**inputs, **identity(step.type)}
     facts = read_manifest(body)
-    spec, metadata = as_map(body.get("spec")), as_map(body.get("metadata"))
+    spec, metadata = mapping(body.get("spec")), mapping(body.get("metadata"))
     if facts is not None and _is_sealed(spec):
         return [_whole({"serving": metadata.get("name"), "namespace": metadata.get("namespace"),
                         "backend": step.kind, **dict.fromkeys((*_COUNTS, *_SIZES))})]  # fmt: skip
@@ -128,7 +129,7 @@ def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
         return []
     kind = find_kind(group_kind(body))
     copies = kind.copies if kind else ""
-    groups: MaybeInt = as_count(spec.get(copies), copies, 1) if copies else 1
+    groups: MaybeInt = count_or_unknown(spec.get(copies), copies, 1) if copies else 1
     namespace = metadata.get("namespace")
     named = isinstance(namespace, str) and not is_unresolved(namespace)
     rows = shape_of(

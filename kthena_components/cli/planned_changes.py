@@ -10,8 +10,7 @@ from typing import Any
 from kthena_components.cli.gpu_table import identity
 from kthena_components.cli.preview import Step
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import as_map
-from kthena_components.core.values.read import identity as group_kind
+from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import find_kind
 from kthena_components.systems.contract import Restart
@@ -96,7 +95,7 @@ def _update(step: Step, *, runs: bool) -> PlannedChange:
 
 def _steps_of(step: Step) -> str:
     """Say how many copies there were and will be, where that is one number."""
-    counts = [as_map(body.get("spec")).get("replicas", 1) for body in (step.old, step.new)]
+    counts = [mapping(body.get("spec")).get("replicas", 1) for body in (step.old, step.new)]
     if any(isinstance(n, bool) or not isinstance(n, int) for n in counts) or counts[0] == counts[1]:
         return "what stays keeps running"
     return f"from {display(counts[0])} to {display(counts[1])} copies, and what stays keeps running"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.judge.catalogue import rule_names
 
 STACK_TYPE = "pulumi:pulumi:Stack"
@@ -180,26 +180,26 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _take_document(preview: Preview, document: Mapping[str, Any]) -> None:
-    for item in as_list(document.get("steps")):
-        step = as_map(item)
-        _take_step(preview, step, as_map(step.get("oldState")), as_map(step.get("newState")))
-    for item in as_list(document.get("diagnostics")):
-        _take_diagnostic(preview, as_map(item))
+    for item in sequence(document.get("steps")):
+        step = mapping(item)
+        _take_step(preview, step, mapping(step.get("oldState")), mapping(step.get("newState")))
+    for item in sequence(document.get("diagnostics")):
+        _take_diagnostic(preview, mapping(item))
     preview.ended = preview.ended or "changeSummary" in document
 
 
 def _take_event(preview: Preview, event: Mapping[str, Any]) -> None:
-    data = as_map(as_map(event.get("resourcePreEvent")).get("metadata"))
+    data = mapping(mapping(event.get("resourcePreEvent")).get("metadata"))
     if data:
-        _take_step(preview, data, as_map(data.get("old")), as_map(data.get("new")))
-    if told := as_map(event.get("diagnosticEvent")):
+        _take_step(preview, data, mapping(data.get("old")), mapping(data.get("new")))
+    if told := mapping(event.get("diagnosticEvent")):
         _take_diagnostic(preview, told)
-    if told := as_map(event.get("policyEvent")):
+    if told := mapping(event.get("policyEvent")):
         _take_violation(preview, told)
-    if told := as_map(event.get("summaryEvent")):
+    if told := mapping(event.get("summaryEvent")):
         preview.ended = True
         preview.failed = preview.failed or told.get("result") == "failed"
-        preview.packs = len(as_map(told.get("PolicyPacks")))
+        preview.packs = len(mapping(told.get("PolicyPacks")))
 
 
 def _take_step(
@@ -211,10 +211,10 @@ def _take_step(
     step = Step(
         op=op,
         urn=urn,
-        old=as_map(old.get("inputs")),
-        new=as_map(new.get("inputs")),
-        outputs=as_map(old.get("outputs")),
-        paths=_paths(op, as_map(data.get("detailedDiff"))),
+        old=mapping(old.get("inputs")),
+        new=mapping(new.get("inputs")),
+        outputs=mapping(old.get("outputs")),
+        paths=_paths(op, mapping(data.get("detailedDiff"))),
     )
     known = preview.steps.get(urn)
     if known is not None:  # a replacement comes in parts, and each shows another side of it
@@ -230,7 +230,7 @@ def _take_step(
 
 def _paths(op: str, diff: Mapping[str, Any]) -> tuple[str, ...]:
     """Give the fields that change; of a replacement those that ask for it."""
-    asking = [path for path, how in diff.items() if "replace" in _kind(as_map(how))]
+    asking = [path for path, how in diff.items() if "replace" in _kind(mapping(how))]
     return tuple(asking if op == "replace" and asking else diff)
 
 

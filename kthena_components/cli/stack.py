@@ -23,7 +23,7 @@ from kthena_components.core.findings import (
     judged,
 )
 from kthena_components.core.rules.serving import run_checks
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.judge.manifest import is_compared, reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, waive
@@ -68,7 +68,7 @@ class ReducedObject:
 
     def identity(self) -> tuple[object, ...] | None:
         """Give what no two objects of a cluster share; None for one without a name."""
-        metadata = as_map(self.body.get("metadata"))
+        metadata = mapping(self.body.get("metadata"))
         name, kind = metadata.get("name"), self.body.get("kind")
         space = metadata.get("namespace")
         if not (isinstance(name, str) and (space is None or isinstance(space, str))):

@@ -7,7 +7,7 @@ from kthena_components.cluster.objects import known, name_of, status_of
 from kthena_components.cluster.requirements import POD_GROUP, READ, Requirements, Right, SecretKey
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import nearest
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 _ANY = "*"
@@ -18,10 +18,10 @@ def allows(rules: Iterable[Mapping[str, Any]], right: Right) -> bool:
     """Tell whether rules grant a right on every object of its kind."""
     return any(
         not rule.get("resourceNames")
-        and {right.verb, _ANY} & set(as_list(rule.get("verbs")))
-        and {right.group, _ANY} & set(as_list(rule.get("apiGroups")))
-        and {right.resource, _ANY} & set(as_list(rule.get("resources")))
-        for rule in map(as_map, rules)
+        and {right.verb, _ANY} & set(sequence(rule.get("verbs")))
+        and {right.group, _ANY} & set(sequence(rule.get("apiGroups")))
+        and {right.resource, _ANY} & set(sequence(rule.get("resources")))
+        for rule in map(mapping, rules)
     )
 
 

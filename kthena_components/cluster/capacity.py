@@ -32,7 +32,7 @@ from kthena_components.core.templates.template import Template
 from kthena_components.core.topology.capacity import Amounts, least_of, slots
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
 
 
@@ -86,7 +86,7 @@ def judge_nodes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 
 def _judge_pods(title: str, template: Template, seen: Snapshot) -> Diagnostic | None:
-    spec, requests = as_map(template.get("spec")), requests_of(template)
+    spec, requests = mapping(template.get("spec")), requests_of(template)
     large = [node for node in known(seen.nodes) if slots(allocatable(node), requests)]
     why = [list(obstacles(spec, node)) for node in large]
     if not all(why) or not large:
@@ -159,7 +159,7 @@ def _templates(role: RolePlan) -> list[Template]:
 
 def _tolerant(templates: Sequence[Template]) -> tuple[Body, ...]:
     return tuple(
-        tolerating_devices(as_map(template.get("spec")), requests_of(template))
+        tolerating_devices(mapping(template.get("spec")), requests_of(template))
         for template in templates
     )
 

@@ -11,7 +11,7 @@ import urllib3
 import yaml
 
 from kthena_components.cluster.client import Cluster, ClusterError, Kubeconfig
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 
 _NO_PROGRAM = re.compile(r"No such file or directory: '([^']+)'")
 _NO_CONTEXT = re.compile(r"object with name (\S+) in \S*/(\w+?)s? list")
@@ -49,7 +49,7 @@ def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cl
         cluster.ask("GET", "/api/v1")  # which anybody who is let in may read
     except ClusterError as error:
         raise _told(_refused(error, cluster.server)) from None
-    return cluster, str(as_map(answer).get("gitVersion", "?"))
+    return cluster, str(mapping(answer).get("gitVersion", "?"))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from kthena_components.cluster.requirements import (
     Right,
 )
 from kthena_components.cluster.snapshot import Snapshot
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 _DEPLOYMENT = ("apps/v1", "Deployment")
@@ -73,7 +73,7 @@ def _user(cluster: Cluster) -> str:
     except ClusterError as error:  # a cluster before 1.28 has no such review
         why(error, "")
         return "you"
-    return str(as_map(as_map(answer.get("status")).get("userInfo")).get("username") or "you")
+    return str(mapping(mapping(answer.get("status")).get("userInfo")).get("username") or "you")
 
 
 def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
@@ -81,10 +81,10 @@ def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for group in sorted({kind[0].partition("/")[0] for kind in kinds}):
         versions = _asked(cluster, f"/apis/{group}")
-        for item in as_list(versions.get("versions")):
-            name = str(as_map(item).get("groupVersion"))
+        for item in sequence(versions.get("versions")):
+            name = str(mapping(item).get("groupVersion"))
             answer = _asked(cluster, f"/apis/{name}")
-            resources = map(as_map, as_list(answer.get("resources")))
+            resources = map(mapping, sequence(answer.get("resources")))
             found[name] = [str(r["kind"]) for r in resources if "/" not in str(r.get("name"))]
     return found
 
@@ -92,7 +92,7 @@ def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
 def _asked(cluster: Cluster, path: str) -> Body:
     """Ask for something that may not be there."""
     try:
-        return as_map(cluster.ask("GET", path))
+        return mapping(cluster.ask("GET", path))
     except ClusterError as error:
         if error.status == 0:
             raise
@@ -105,9 +105,9 @@ def _schema(cluster: Cluster, kind: Kind) -> Body | Unknown:
         answer = cluster.ask("GET", f"/openapi/v3/apis/{kind[0]}")
     except ClusterError as error:
         return why(error, f"schema of {kind[1]}")
-    schemas = as_map(as_map(answer.get("components")).get("schemas"))
+    schemas = mapping(mapping(answer.get("components")).get("schemas"))
     found = next((s for name, s in schemas.items() if name.endswith(f".{kind[1]}")), None)
-    return Unknown(f"no schema of {kind[1]} is published") if found is None else as_map(found)
+    return Unknown(f"no schema of {kind[1]} is published") if found is None else mapping(found)
 
 
 def _of_systems(cluster: Cluster, kind: Kind) -> Any:
@@ -135,7 +135,7 @@ def _secrets(
         body = read(cluster, {"apiVersion": SECRET[0], "kind": SECRET[1], "metadata": place})
         known = isinstance(body, Mapping)
         found[taken.namespace, taken.name] = (
-            frozenset(as_map(body.get("data"))) if known else body  # type: ignore[union-attr,assignment]
+            frozenset(mapping(body.get("data"))) if known else body  # type: ignore[union-attr,assignment]
         )
     return found
 
@@ -163,8 +163,8 @@ def _rules(cluster: Cluster, namespace: str) -> tuple[list[Body], bool]:
     except ClusterError as error:
         why(error, "your rules")
         return [], False
-    status = as_map(answer.get("status"))
-    return list(as_list(status.get("resourceRules"))), not status.get("incomplete")
+    status = mapping(answer.get("status"))
+    return list(sequence(status.get("resourceRules"))), not status.get("incomplete")
 
 
 def _right(cluster: Cluster, right: Right) -> bool | Unknown:
@@ -173,7 +173,7 @@ def _right(cluster: Cluster, right: Right) -> bool | Unknown:
         answer = cluster.ask("POST", f"{_REVIEWS}/selfsubjectaccessreviews", review)
     except ClusterError as error:
         return why(error, "your rights")
-    return bool(as_map(answer.get("status")).get("allowed"))
+    return bool(mapping(answer.get("status")).get("allowed"))
 
 
 def _review(kind: str, spec: Body) -> Body:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.cluster.objects import Body, labels_of, name_of
 from kthena_components.core.topology.domains import Labels, holds
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _OF_KUBERNETES = "node.kubernetes.io/"
@@ -20,7 +20,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def obstacles(spec: Body, node: Body) -> Iterator[str]:
     """Say why a node does not take pods of a spec, as `with the taint …`; nothing if it does."""
     labels = labels_of(node)
-    wanted = as_map(spec.get("nodeSelector"))
+    wanted = mapping(spec.get("nodeSelector"))
     lacking = [f"{key}={value}" for key, value in wanted.items() if labels.get(key) != value]
     if lacking:
         yield f"without the {'label' if len(lacking) == 1 else 'labels'} {', '.join(lacking)}"
@@ -40,15 +40,15 @@ def tolerating_devices(spec: Body, requests: Iterable[str]) -> Body:
         for name in requests
         if "/" in name and "kubernetes.io/" not in name
     ]
-    return {**spec, "tolerations": [*as_list(spec.get("tolerations")), *added]}
+    return {**spec, "tolerations": [*sequence(spec.get("tolerations")), *added]}
 
 
 def untolerated(spec: Body, node: Body) -> list[Body]:
     """List the taints of a node that keep pods of a spec out."""
-    tolerations = [as_map(item) for item in as_list(spec.get("tolerations"))]
+    tolerations = [mapping(item) for item in sequence(spec.get("tolerations"))]
     return [
         taint
-        for taint in map(as_map, as_list(as_map(node.get("spec")).get("taints")))
+        for taint in map(mapping, sequence(mapping(node.get("spec")).get("taints")))
         if taint.get("effect") in _KEEPS_OUT
         and not str(taint.get("key", "")).startswith(_OF_KUBERNETES)
         and not any(_tolerates(toleration, taint) for toleration in tolerations)
@@ -77,29 +77,29 @@ def _tolerates(toleration: Body, taint: Body) -> bool:
 
 def _matches_affinity(spec: Body, node: Body, labels: Labels) -> bool:
     """Judge the required node affinity: one term must match, and an empty one never does."""
-    stated = as_map(as_map(as_map(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
+    stated = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
     if not stated:
         return True
     fields = {"metadata.name": name_of(node)}
-    terms = map(as_map, as_list(stated.get("nodeSelectorTerms")))
+    terms = map(mapping, sequence(stated.get("nodeSelectorTerms")))
     return any(
         all(_holds(item, labels) for item in by_label)
         and all(_holds(item, fields) for item in by_field)
         for term in terms
-        for by_label in [as_list(term.get("matchExpressions"))]
-        for by_field in [as_list(term.get("matchFields"))]
+        for by_label in [sequence(term.get("matchExpressions"))]
+        for by_field in [sequence(term.get("matchFields"))]
         if by_label or by_field
     )
 
 
 def _holds(item: object, labels: Labels) -> bool:
-    expression: Mapping[str, Any] = as_map(item)
+    expression: Mapping[str, Any] = mapping(item)
     operator = expression.get("operator")
     if operator not in {"Gt", "Lt"}:
         return holds(expression, labels)
     try:
         seen = int(labels[str(expression.get("key"))])
-        (bound,) = map(int, as_list(expression.get("values")))
+        (bound,) = map(int, sequence(expression.get("values")))
     except (KeyError, ValueError):
         return False
     return seen > bound if operator == "Gt" else seen < bound

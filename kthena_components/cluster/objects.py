@@ -8,7 +8,7 @@ from typing import Any
 from kthena_components.core.plan.templates import requests_of
 from kthena_components.core.topology.domains import Labels
 from kthena_components.core.values.quantity import add_resources, is_accelerator, parse_quantity
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 Body = Mapping[str, Any]
@@ -20,12 +20,12 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 def name_of(body: Body) -> str:
     """Name of an object."""
-    return str(as_map(body.get("metadata")).get("name", ""))
+    return str(mapping(body.get("metadata")).get("name", ""))
 
 
 def namespace_of(body: Body) -> str:
     """Namespace of an object, empty for the whole cluster's."""
-    return str(as_map(body.get("metadata")).get("namespace", ""))
+    return str(mapping(body.get("metadata")).get("namespace", ""))
 
 
 def title_of(body: Body) -> str:
@@ -35,22 +35,22 @@ def title_of(body: Body) -> str:
 
 def labels_of(body: Body) -> Labels:
     """Labels of an object."""
-    return as_map(as_map(body.get("metadata")).get("labels"))
+    return mapping(mapping(body.get("metadata")).get("labels"))
 
 
 def annotations_of(body: Body) -> Labels:
     """Annotations of an object."""
-    return as_map(as_map(body.get("metadata")).get("annotations"))
+    return mapping(mapping(body.get("metadata")).get("annotations"))
 
 
 def status_of(body: Body) -> Body:
     """Status of an object, empty when nobody has written one."""
-    return as_map(body.get("status"))
+    return mapping(body.get("status"))
 
 
 def condition_of(body: Body, kind: str) -> Body:
     """One of an object's conditions, empty when it has none of this type."""
-    listed = (as_map(item) for item in as_list(status_of(body).get("conditions")))
+    listed = (mapping(item) for item in sequence(status_of(body).get("conditions")))
     return next((item for item in listed if item.get("type") == kind), {})
 
 
@@ -72,7 +72,7 @@ def node_labels(nodes: Listed) -> dict[str, Labels]:
 def allocatable(node: Body) -> dict[str, Decimal]:
     """What pods may ask for on an empty node."""
     status = status_of(node)
-    stated = as_map(status.get("allocatable") or status.get("capacity"))
+    stated = mapping(status.get("allocatable") or status.get("capacity"))
     read = ((key, parse_quantity(amount)) for key, amount in stated.items())
     return {key: amount for key, amount in read if amount is not None}
 
@@ -80,14 +80,14 @@ def allocatable(node: Body) -> dict[str, Decimal]:
 def takes_pods(node: Body) -> bool:
     """Tell whether a node is ready and not cordoned."""
     ready = condition_of(node, "Ready").get("status") == "True"
-    return ready and not as_map(node.get("spec")).get("unschedulable")
+    return ready and not mapping(node.get("spec")).get("unschedulable")
 
 
 def requested(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
     """What pods that have not ended hold on each node, one pod's place included."""
     found: dict[str, dict[str, Decimal]] = {}
     for pod in pods:
-        node = as_map(pod.get("spec")).get("nodeName")
+        node = mapping(pod.get("spec")).get("nodeName")
         if node and status_of(pod).get("phase") not in _ENDED:
             held = add_resources(requests_of(dict(pod)), {"pods": Decimal(1)})
             found[str(node)] = add_resources(found.get(str(node), {}), held)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from kthena_components.cluster.objects import Body, condition_of, name_of, status_of
 from kthena_components.core.findings import count_of
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 
 _SPLIT = re.compile(r"(?P<not>\d+) Unschedulable(?:, (?P<would>\d+) Schedulable)?")
 _ORIGIN = re.compile(
@@ -23,9 +23,9 @@ _LONGEST = 400
 
 def why_gang_waits(group: Body, pods: Sequence[Body]) -> str:
     """Say what a PodGroup needs, how much of it is there, and what the scheduler says."""
-    spec, placed = as_map(group.get("spec")), sum(1 for pod in pods if node_of(pod))
+    spec, placed = mapping(group.get("spec")), sum(1 for pod in pods if node_of(pod))
     least = int(spec.get("minMember") or 0)
-    where = _where(as_map(spec.get("networkTopology")))
+    where = _where(mapping(spec.get("networkTopology")))
     needs = f"needs {count_of(least, 'pod')} at once{where}"
     if len(pods) < least:
         return f"{needs}, and {len(pods) or 'none'} of them exist{'s' if len(pods) == 1 else ''}"
@@ -38,11 +38,11 @@ def why_pod_waits(pod: Body) -> str | None:
     unbound = condition_of(pod, "PodScheduled")
     if unbound.get("status") == "False" and unbound.get("message"):
         return plain(str(unbound["message"]))
-    for item in as_list(status_of(pod).get("containerStatuses")):
-        held = as_map(as_map(as_map(item).get("state")).get("waiting"))
+    for item in sequence(status_of(pod).get("containerStatuses")):
+        held = mapping(mapping(mapping(item).get("state")).get("waiting"))
         reason, message = str(held.get("reason", "")), str(held.get("message", ""))
         if reason not in {"", "ContainerCreating", "PodInitializing"}:
-            return _short(f"container '{as_map(item).get('name')}': {reason}. {message}".strip())
+            return _short(f"container '{mapping(item).get('name')}': {reason}. {message}".strip())
     return None
 
 
@@ -65,12 +65,12 @@ def why_node_holds(pod: Body, node: Body | None) -> str | None:
 
 def is_ending(pod: Body) -> bool:
     """Tell whether a pod is being deleted."""
-    return bool(as_map(pod.get("metadata")).get("deletionTimestamp"))
+    return bool(mapping(pod.get("metadata")).get("deletionTimestamp"))
 
 
 def node_of(pod: Body) -> str:
     """Node of a pod, empty before it has one."""
-    return str(as_map(pod.get("spec")).get("nodeName") or "")
+    return str(mapping(pod.get("spec")).get("nodeName") or "")
 
 
 def plain(message: str) -> str:

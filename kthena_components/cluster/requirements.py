@@ -10,7 +10,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import WRITE, Resource
 from kthena_components.core.plan.stack import StackSpec
 from kthena_components.core.topology.plan import build_topology
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems import EMITTERS, extras, resources_of
 from kthena_components.systems.volcano.emit_hyper_nodes import emit_hyper_nodes
 
@@ -159,19 +159,19 @@ def _secrets(plan: ServingPlan) -> Iterator[SecretKey]:
 def _taken(role: RolePlan) -> Iterator[tuple[str, str]]:
     """Find the Secrets without which the pods of a role do not start."""
     for template in filter(None, (role.entry, role.worker)):
-        spec = as_map(template.get("spec"))
-        containers = (*as_list(spec.get("containers")), *as_list(spec.get("initContainers")))
-        for container in map(as_map, containers):
-            for item in as_list(container.get("env")):
-                source = as_map(as_map(item).get("valueFrom")).get("secretKeyRef")
-                yield from _needed(source, "name", str(as_map(source).get("key", "")))
-            for item in as_list(container.get("envFrom")):
-                yield from _needed(as_map(item).get("secretRef"), "name")
-        for volume in as_list(spec.get("volumes")):
-            yield from _needed(as_map(volume).get("secret"), "secretName")
+        spec = mapping(template.get("spec"))
+        containers = (*sequence(spec.get("containers")), *sequence(spec.get("initContainers")))
+        for container in map(mapping, containers):
+            for item in sequence(container.get("env")):
+                source = mapping(mapping(item).get("valueFrom")).get("secretKeyRef")
+                yield from _needed(source, "name", str(mapping(source).get("key", "")))
+            for item in sequence(container.get("envFrom")):
+                yield from _needed(mapping(item).get("secretRef"), "name")
+        for volume in sequence(spec.get("volumes")):
+            yield from _needed(mapping(volume).get("secret"), "secretName")
 
 
 def _needed(source: object, field: str, key: str = "") -> Iterator[tuple[str, str]]:
-    stated = as_map(source)
+    stated = mapping(source)
     if isinstance(stated.get(field), str) and stated.get("optional") is not True:
         yield stated[field], key

@@ -31,7 +31,7 @@ from kthena_components.cluster.pending import (
 from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import Domain, lowest, read_domains
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 HEADERS = ["serving", "group", "role", "pod", "state", "node", "rack", "tier", "PodGroup"]
@@ -141,8 +141,8 @@ def state_of(pod: Body) -> str:
     if is_ending(pod):
         return "Terminating"
     status = status_of(pod)
-    for item in as_list(status.get("containerStatuses")):
-        reason = as_map(as_map(as_map(item).get("state")).get("waiting")).get("reason")
+    for item in sequence(status.get("containerStatuses")):
+        reason = mapping(mapping(mapping(item).get("state")).get("waiting")).get("reason")
         if reason:
             return str(reason)
     phase = str(status.get("reason") or status.get("phase") or _HIDDEN)
@@ -221,7 +221,7 @@ def _gangs(seen: Servings) -> dict[tuple[str, str], list[Body]]:
 def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
     """Say what should make pods and has not made all of them."""
     for owner in known(seen.stateful_sets):
-        wanted = int(as_map(owner.get("spec")).get("replicas") or 0)
+        wanted = int(mapping(owner.get("spec")).get("replicas") or 0)
         made = int(status_of(owner).get("replicas") or 0)
         if made < wanted:
             yield (
@@ -233,7 +233,7 @@ def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
             )
     serving_pods = {(n, serving) for n, serving, _ in seen.groups}
     for serving in known(seen.model_servings):
-        wanted = int(as_map(serving.get("spec")).get("replicas") or 0)
+        wanted = int(mapping(serving.get("spec")).get("replicas") or 0)
         if wanted and (namespace_of(serving), name_of(serving)) not in serving_pods:
             yield title_of(serving), _no_pods(serving, wanted)
 

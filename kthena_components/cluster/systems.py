@@ -25,7 +25,7 @@ from kthena_components.cluster.requirements import (
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import count_of
 from kthena_components.core.spec.model import KthenaVersion
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 OLDEST_KUBERNETES = (1, 28)
@@ -117,9 +117,9 @@ def _has(seen: Snapshot, kind: Kind, path: Field) -> bool | Unknown:
         return schema
     at: Any = schema
     for name in path:
-        at = as_map(at)
-        at = as_map(at.get("items")) if at.get("type") == "array" else at
-        at = as_map(at.get("properties")).get(name)
+        at = mapping(at)
+        at = mapping(at.get("items")) if at.get("type") == "array" else at
+        at = mapping(at.get("properties")).get(name)
         if at is None:
             return False
     return True
@@ -158,7 +158,7 @@ def _served(seen: Snapshot) -> str | None:
 
 def _unserved(seen: Snapshot) -> str | None:
     for body in known(seen.model_servings):
-        if as_map(body.get("spec")).get("replicas") and not _has_status(body) and _old(body, seen):
+        if mapping(body.get("spec")).get("replicas") and not _has_status(body) and _old(body, seen):
             return f"ModelServing {title_of(body)} has no status"
     return None
 
@@ -178,7 +178,7 @@ def _closed(seen: Snapshot) -> str | None:
 
 
 def _old(body: Body, seen: Snapshot) -> bool:
-    made = _time(as_map(body.get("metadata")).get("creationTimestamp"))
+    made = _time(mapping(body.get("metadata")).get("creationTimestamp"))
     return made is not None and seen.now - made > SILENCE
 
 
@@ -222,7 +222,7 @@ def judge_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
         text = f"does not seem to run: {silence} after more than {seconds} s. Start it"
         return Diagnostic(Status.FAIL, controller.title, text)
     for lease in known(seen.leases):
-        renewed = _time(as_map(lease.get("spec")).get("renewTime"))
+        renewed = _time(mapping(lease.get("spec")).get("renewTime"))
         if name_of(lease) in controller.leases and renewed is not None:
             age = int((seen.now - renewed).total_seconds())
             if seen.now - renewed > SILENCE:
@@ -238,11 +238,11 @@ def judge_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
 
 
 def _deployment(body: Body, controller: Controller) -> Diagnostic:
-    wanted = int(as_map(body.get("spec")).get("replicas", 1) or 0)
+    wanted = int(mapping(body.get("spec")).get("replicas", 1) or 0)
     ready = int(status_of(body).get("readyReplicas") or 0)
     text = f"Deployment {title_of(body)} has {ready} of {count_of(wanted, 'pod')} ready"
-    template = as_map(as_map(as_map(body.get("spec")).get("template")).get("spec"))
-    images = [str(as_map(c).get("image", "")) for c in as_list(template.get("containers"))]
+    template = mapping(mapping(mapping(body.get("spec")).get("template")).get("spec"))
+    images = [str(mapping(c).get("image", "")) for c in sequence(template.get("containers"))]
     text += f", image {images[0].rpartition('/')[2]}" if images else ""
     if ready:
         return Diagnostic(Status.OK, controller.title, text)
@@ -280,13 +280,13 @@ def judge_scheduler_config(seen: Snapshot, need: Requirements) -> Iterator[Diagn
 
 def _plugins(config: Body) -> set[str] | None:
     """Read the plugins of the first text in a ConfigMap that is a scheduler's config."""
-    data: Mapping[str, Any] = as_map(config.get("data"))
+    data: Mapping[str, Any] = mapping(config.get("data"))
     for text in data.values():
         try:
-            stated = as_map(yaml.safe_load(str(text)))
+            stated = mapping(yaml.safe_load(str(text)))
         except yaml.YAMLError:
             continue
         if "tiers" in stated:
-            tiers = (as_list(as_map(tier).get("plugins")) for tier in as_list(stated["tiers"]))
-            return {str(as_map(plugin).get("name")) for tier in tiers for plugin in tier}
+            tiers = (sequence(mapping(tier).get("plugins")) for tier in sequence(stated["tiers"]))
+            return {str(mapping(plugin).get("name")) for tier in tiers for plugin in tier}
     return None

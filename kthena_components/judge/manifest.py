@@ -25,7 +25,7 @@ from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.reduction import kept_name, reduced
 from kthena_components.core.rules.serving import CHECKS, run_checks
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import stack_rule_names
 from kthena_components.judge.pod_schema import pod_schema
@@ -48,7 +48,7 @@ def read_manifest(
         path: Where it stands in the caller's input; a prefix of every path.
         context: What is known beside it: ConfigMaps, and shapes of models.
     """
-    kind = find_kind(identity(body))
+    kind = find_kind(group_kind(body))
     if kind is None or kind.facts is None:
         return None
     found = read_object(body, path, context)
@@ -78,19 +78,19 @@ def _shaped(
 
 def has_rules(body: Body) -> bool:
     """Tell by its group and kind whether there are rules for a manifest."""
-    kind = find_kind(identity(body))
+    kind = find_kind(group_kind(body))
     return kind is not None and kind.is_judged
 
 
 def is_compared(body: Body) -> bool:
     """Tell by its group and kind whether the rules for a whole stack look at a manifest."""
-    kind = find_kind(identity(body))
+    kind = find_kind(group_kind(body))
     return kind is not None and kind.kept is not None
 
 
 def reduce_object(body: Body) -> Body:
     """Give a small copy of an object that is compared, for the rules over a stack."""
-    kind = find_kind(identity(body))
+    kind = find_kind(group_kind(body))
     return reduced(body, kind.kept if kind and kind.kept else kept_name)
 
 
@@ -122,7 +122,7 @@ def judge_and_count(
     kthena_version: str = NEWEST,
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Judge one manifest, and count the accelerators of pods that do not stand in it."""
-    kind = find_kind(identity(body))
+    kind = find_kind(group_kind(body))
     if kind is None or not kind.is_judged:
         return [], None
     if kthena_version != NEWEST:
@@ -186,7 +186,7 @@ def judged_elsewhere(body: Body) -> frozenset[str]:
 
 def read_demand(body: Body, context: Context = NO_CONTEXT) -> GpuDemand | None:
     """Count the accelerators of an object whose pods do not stand in it as templates."""
-    kind = find_kind(identity(body))
+    kind = find_kind(group_kind(body))
     if kind is None or (kind.demand is None and (kind.facts is None or kind.pods is not None)):
         return None
     view = kind.view(found := read_object(body, context=context))

@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.stack import Stack
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
 from kthena_components.systems.contract import Kind
 
@@ -30,7 +30,7 @@ def read_objects(
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):
             continue
-        kind = find_kind(identity(manifest))
+        kind = find_kind(group_kind(manifest))
         found = read_object(
             manifest,
             paths[index] if index < len(paths) else "",

@@ -15,7 +15,7 @@ from datetime import date
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver, join_path, nearest
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 PREFIX = "waive.kthena-components/"
@@ -40,7 +40,7 @@ class Stated:
 
 def annotated(body: Mapping[str, Any], path: str = "") -> tuple[Stated, ...]:
     """Read the waivers among the annotations of an object."""
-    annotations = as_map(as_map(body.get("metadata")).get("annotations"))
+    annotations = mapping(mapping(body.get("metadata")).get("annotations"))
     return tuple(
         Stated(
             rule=key.removeprefix(PREFIX),
@@ -60,7 +60,7 @@ def listed(waivers: object) -> tuple[Stated, ...]:
     """Read the waivers that a component was given, by rule."""
     return tuple(
         Stated(rule=rule, path=f"{FIELD}.{rule}", text=text)
-        for rule, text in as_map(waivers).items()
+        for rule, text in mapping(waivers).items()
     )
 
 

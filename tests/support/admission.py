@@ -6,7 +6,7 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, judged, once_each, tidy
 from kthena_components.core.objects.object import GroupKind, read_object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.systems import find_kind
 
 
@@ -25,7 +25,7 @@ def own_findings(
         of: The kind by which it is judged, where that is not what it calls itself.
         version: The Kthena that is to read it.
     """
-    kind = find_kind(of or identity(body))
+    kind = find_kind(of or group_kind(body))
     if kind is None:
         return []
     fields = body if isinstance(body, Mapping) else {}

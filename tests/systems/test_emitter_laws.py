@@ -16,7 +16,7 @@ from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Level
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import EMITTERS, find_emitter, find_kind
 from kthena_components.systems.kthena.emit import EMITTER as KTHENA
@@ -168,7 +168,7 @@ def test_the_reader_of_one_backend_ignores_the_others_objects(backend: str, exam
         if backend == "native":
             assert KTHENA.read_back([body]) == []
         else:
-            assert find_kind(identity(body)) is not find_kind(("apps", "StatefulSet"))
+            assert find_kind(group_kind(body)) is not find_kind(("apps", "StatefulSet"))
     assert read_group(bodies(compiled)) == [] or backend == "native"
 
 

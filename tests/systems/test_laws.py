@@ -13,7 +13,7 @@ import kthena_components
 from kthena_components.cli import kinds_page
 from kthena_components.core.findings import RULE_FAULT, Level
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.judge.manifest import judge_manifest, read_demand, read_manifest
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.update import judge_change
@@ -34,7 +34,7 @@ PACKAGE = Path(kthena_components.__file__).parent
 KINDS = [kind for system in all_systems() for kind in system.kinds]
 JUDGED = [kind for kind in KINDS if kind.is_judged]
 BASES = {
-    identity(body): body
+    group_kind(body): body
     for name in bases()
     for body in documents(name)
     if len(documents(name)) == 1 and "apiVersion" in body

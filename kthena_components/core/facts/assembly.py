@@ -11,7 +11,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.facts.workload import group_size, is_serving, pods_of
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _TOLD = Unknown("nothing says which of the pods make one engine")
@@ -44,7 +44,7 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
     leaders = [part for part, follows in zip(serving, joins, strict=True) if not follows]
     if not followers and (len(leaders) == 1 or all(part.pod.command for part in leaders)):
         templates = {id(part.template): part.template for part in leaders}
-        sizes = {key: group_size(as_map(template)) for key, template in templates.items()}
+        sizes = {key: group_size(mapping(template)) for key, template in templates.items()}
         return tuple(_alone(part, replicas, sizes[id(part.template)]) for part in leaders)
     if len(leaders) == 1:
         return (_together(leaders[0], followers, replicas),)

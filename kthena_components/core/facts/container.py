@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
@@ -89,11 +89,11 @@ def read_volumes(spec: Mapping[str, Any]) -> Volumes:
     """Read the volumes of a pod's spec, whatever is in them."""
     named: dict[str, Mapping[str, Any]] = {}
     late = is_unresolved(spec.get("volumes"))
-    for item in as_list(spec.get("volumes")):
-        name = as_map(item).get("name")
+    for item in sequence(spec.get("volumes")):
+        name = mapping(item).get("name")
         late = late or is_unresolved(item) or is_unresolved(name)
         if isinstance(name, str):
-            named.setdefault(name, as_map(item))
+            named.setdefault(name, mapping(item))
     return Volumes(named, late)
 
 
@@ -143,14 +143,14 @@ def _shared_memory(
     if spec.get("hostIPC") is True:
         return SharedMemory.MEMORY
     mounts = container.get("volumeMounts")
-    if is_unresolved(mounts) or any(map(is_unresolved, as_list(mounts))):
+    if is_unresolved(mounts) or any(map(is_unresolved, sequence(mounts))):
         return Unknown("the volume mounts are not known yet")
     places = (
-        (as_map(mount).get("mountPath"), as_map(mount).get("name")) for mount in as_list(mounts)
+        (mapping(mount).get("mountPath"), mapping(mount).get("name")) for mount in sequence(mounts)
     )
     name = next((v for at, v in places if isinstance(at, str) and _is_shm(at)), None)
     if name is None:
-        late = any(is_unresolved(as_map(mount).get("mountPath")) for mount in as_list(mounts))
+        late = any(is_unresolved(mapping(mount).get("mountPath")) for mount in sequence(mounts))
         return Unknown("a mount path is not known yet") if late else SharedMemory.NOTHING
     return _volume(name, volumes)
 
@@ -164,8 +164,8 @@ def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
     if found is None:
         late = is_unresolved(name) or volumes.late
         return Unknown("the volumes are not known yet") if late else SharedMemory.MISSING
-    empty, host = found.get("emptyDir"), as_map(found.get("hostPath")).get("path")
-    medium = as_map(empty).get("medium")
+    empty, host = found.get("emptyDir"), mapping(found.get("hostPath")).get("path")
+    medium = mapping(empty).get("medium")
     if any(map(is_unresolved, (empty, medium, host))):
         return Unknown(f"what the volume at {SHM_PATH} is, is not known yet")
     memory = medium == "Memory" or (isinstance(host, str) and _is_shm(host))
@@ -173,14 +173,14 @@ def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
 
 
 def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
-    for index, item in enumerate(as_list(container.get("env"))):
-        name, value = as_map(item).get("name"), as_map(item).get("value")
+    for index, item in enumerate(sequence(container.get("env"))):
+        name, value = mapping(item).get("name"), mapping(item).get("value")
         named = isinstance(name, str) and name in TOKEN_VARIABLES
-        source = as_map(as_map(item).get("valueFrom"))
+        source = mapping(mapping(item).get("valueFrom"))
         variable, at = name if isinstance(name, str) else "?", f"{path}.env[{index}]"
         if named and _is_literal(value):
             yield TokenFacts(path=f"{at}.value", kind=TokenKind.VALUE, variable=variable)
-        elif named and source.get("configMapKeyRef") is not None:
+        elif named and isinstance(source.get("configMapKeyRef"), Mapping):
             yield TokenFacts(path=f"{at}.valueFrom", kind=TokenKind.CONFIG_MAP, variable=variable)
         elif looks_like_token(value):
             yield TokenFacts(path=f"{at}.value", kind=TokenKind.PATTERN, variable=variable)
@@ -194,7 +194,7 @@ def _is_literal(value: object) -> bool:
 
 def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
     for key in ("command", "args"):
-        for index, word in enumerate(as_list(container.get(key))):
+        for index, word in enumerate(sequence(container.get(key))):
             if looks_like_token(word):
                 at = f"{path}.{key}[{index}]"
                 yield TokenFacts(path=at, kind=TokenKind.PATTERN, variable=None)
@@ -207,13 +207,13 @@ def looks_like_token(value: object) -> bool:
 
 def _hidden_token(container: Mapping[str, Any], name: str) -> Unknown | None:
     env = container.get("env")
-    if is_unresolved(env) or any(map(is_unresolved, as_list(env))):
+    if is_unresolved(env) or any(map(is_unresolved, sequence(env))):
         return Unknown(f"the variables of container '{name}' are not known yet")
-    for item in map(as_map, as_list(env)):
+    for item in map(mapping, sequence(env)):
         variable, sources = item.get("name"), (item.get("value"), item.get("valueFrom"))
         named = isinstance(variable, str) and variable in TOKEN_VARIABLES
         if named and any(map(is_unresolved, sources)):
             return Unknown(f"the value of {variable} is not known yet")
-        if is_unresolved(variable) and "secretKeyRef" not in as_map(item.get("valueFrom")):
+        if is_unresolved(variable) and "secretKeyRef" not in mapping(item.get("valueFrom")):
             return Unknown(f"the name of a variable of container '{name}' is not known yet")
     return None

@@ -9,7 +9,7 @@ from kthena_components.core.engines import Files, Mount
 from kthena_components.core.engines.files import Contents
 from kthena_components.core.facts.container import Volumes
 from kthena_components.core.facts.context import ConfigMap, Context
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MOST = 100
@@ -39,7 +39,7 @@ class PodVolumes:
     """What the containers of one pod share: its volumes, each read once."""
 
     volumes: Volumes
-    around: Context
+    context: Context
     _contents: dict[str, _Content | None] = field(default_factory=dict)
 
     def content(self, name: str) -> _Content | None:
@@ -47,7 +47,7 @@ class PodVolumes:
         if name not in self._contents:
             volume = self.volumes.named.get(name, {})
             of_maps = "configMap" in volume or "projected" in volume
-            self._contents[name] = _content(volume, self.around) if of_maps else None
+            self._contents[name] = _content(volume, self.context) if of_maps else None
         return self._contents[name]
 
 
@@ -64,7 +64,7 @@ def read_files(
     found: list[Mount] = []
     missing: list[MissingKey] = []
     seen: set[str] = set()
-    for index, mount in enumerate(map(as_map, as_list(container.get("volumeMounts")))):
+    for index, mount in enumerate(map(mapping, sequence(container.get("volumeMounts")))):
         name, at = mount.get("name"), mount.get("mountPath")
         content = pod.content(name) if isinstance(name, str) else None
         if (
@@ -112,15 +112,15 @@ def _below(inside: str) -> str:
     return posixpath.normpath(inside).lstrip("/")
 
 
-def _content(volume: Mapping[str, Any], around: Context) -> _Content:
+def _content(volume: Mapping[str, Any], context: Context) -> _Content:
     if "configMap" in volume:
         sources: list[Any] = [volume["configMap"]]
     else:
         projected = volume["projected"]
-        listed = as_map(projected).get("sources")
-        sources = list(as_list(listed)) if not is_unresolved(listed) else [projected]
-        sources = [as_map(source).get("configMap", _OTHER) for source in sources]
-    parts = [_source(source, around) for source in sources]
+        listed = mapping(projected).get("sources")
+        sources = list(sequence(listed)) if not is_unresolved(listed) else [projected]
+        sources = [mapping(source).get("configMap", _OTHER) for source in sources]
+    parts = [_source(source, context) for source in sources]
     files = dict(file for part in parts for file in part.whole.files)
     gap = next((part.whole.gap for part in parts if part.whole.gap), None)
     source = " and ".join(dict.fromkeys(part.whole.source for part in parts if part.whole.source))
@@ -128,18 +128,18 @@ def _content(volume: Mapping[str, Any], around: Context) -> _Content:
     return _Content(Mount("", Contents(files.items()), gap, source), missing)
 
 
-def _source(source: Any, around: Context) -> _Content:
+def _source(source: Any, context: Context) -> _Content:
     """Give the files that one ConfigMap becomes: each key one, or those that `items` names."""
     if source is _OTHER or not isinstance(source, Mapping):
         return _unknown(Unknown("it may come from something that is not read"))
     # The name of a volume's ConfigMap has the same field as that of a reference.
-    found = around.find(source)
+    found = context.find(source)
     if isinstance(found, Unknown):
         return _unknown(found)
     listed = source.get("items")
     if is_unresolved(listed):
         return _unknown(Unknown("the items of its volume are not known yet"))
-    if not as_list(listed):
+    if not sequence(listed):
         keys = [key for key in (*found.data, *found.binary) if isinstance(key, str)]
         files = tuple((key, found.text(key)) for key in keys)
         return _Content(Mount("", files, found.gap, found.title), ())
@@ -156,7 +156,7 @@ def _unknown(gap: Unknown) -> _Content:
 
 def _items(source: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Give key and path of each item of a volume."""
-    for item in map(as_map, as_list(source.get("items"))):
+    for item in map(mapping, sequence(source.get("items"))):
         key, at = item.get("key"), item.get("path")
         if (
             isinstance(key, str)

@@ -13,7 +13,7 @@ from kthena_components.core.engines import Files, Hidden, image_entrypoint
 from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.facts.files import MissingKey, PodVolumes, read_files, why_missing
 from kthena_components.core.values.display import _LATE, text_of
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
@@ -70,12 +70,12 @@ def read_inputs(
 
     Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
     """
-    around, given = pod.around, Inputs()
+    context, given = pod.context, Inputs()
     for name, value in injected.items():
         given.env[name] = value
-    sources, items = as_list(container.get("envFrom")), as_list(container.get("env"))
+    sources, items = sequence(container.get("envFrom")), sequence(container.get("env"))
     for source in sources[:_MOST]:
-        _env_from(given, source, around)
+        _env_from(given, source, context)
     if len(sources) > _MOST:
         given.hide("", f"envFrom, of which {_MOST} sources are read")
     if is_unresolved(container.get("envFrom")):
@@ -85,12 +85,12 @@ def read_inputs(
     late = [
         i
         for i, item in enumerate(items)
-        if is_unresolved(item) or is_unresolved(as_map(item).get("name"))
+        if is_unresolved(item) or is_unresolved(mapping(item).get("name"))
     ]
     for index, item in enumerate(items):
         if index in late[-1:]:
             given.hide("", "env, a part of which is not known yet")
-        _env(given, as_map(item), around, f"{path}.env[{index}]")
+        _env(given, mapping(item), context, f"{path}.env[{index}]")
     given.env = {**injected, **{k: v for k, v in given.env.items() if k not in injected}}
     if container.get("volumeMounts"):
         given.files, missing = read_files(container, pod, path)
@@ -98,11 +98,11 @@ def read_inputs(
     return given
 
 
-def _env_from(given: Inputs, source: object, around: Context) -> None:
+def _env_from(given: Inputs, source: object, context: Context) -> None:
     """Take in all keys of a ConfigMap; what cannot be read hides the variables it may set."""
-    reference, prefix = as_map(source).get("configMapRef"), as_map(source).get("prefix")
+    reference, prefix = mapping(source).get("configMapRef"), mapping(source).get("prefix")
     start = prefix if isinstance(prefix, str) and not is_unresolved(prefix) else ""
-    found = around.find(reference) if isinstance(reference, Mapping) else None
+    found = context.find(reference) if isinstance(reference, Mapping) else None
     if isinstance(found, ConfigMap) and found.gap is None and not is_unresolved(prefix):
         for key in found.data:
             if isinstance(key, str) and _VARIABLE.fullmatch(start + key):
@@ -113,7 +113,7 @@ def _env_from(given: Inputs, source: object, around: Context) -> None:
 
 def _why(source: object, found: ConfigMap | Unknown | None) -> str:
     """Say why a source of variables is not known."""
-    secret = as_map(as_map(source).get("secretRef")).get("name")
+    secret = mapping(mapping(source).get("secretRef")).get("name")
     if isinstance(secret, str) and not is_unresolved(secret):
         return f"Secret '{secret[:63]}' is not read"
     if isinstance(found, ConfigMap):
@@ -121,18 +121,18 @@ def _why(source: object, found: ConfigMap | Unknown | None) -> str:
     return found.because if found else "a source is not known yet"
 
 
-def _env(given: Inputs, item: Mapping[str, Any], around: Context, path: str) -> None:
+def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) -> None:
     name, value = item.get("name"), item.get("value")
     if not isinstance(name, str) or is_unresolved(name):
         return
-    reference = as_map(item.get("valueFrom")).get("configMapKeyRef")
+    reference = mapping(item.get("valueFrom")).get("configMapKeyRef")
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
         late = Unknown(f"the value of {name} is not in the manifest")
         given.set(name, late if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
         given.set(name, Unknown(f"the value of {name} is not in the manifest"))
     else:
-        key, found = reference.get("key"), around.find(reference)
+        key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):
             given.set(name, Unknown(f"the value of {name} is not in the manifest: {found.because}"))
         elif not isinstance(key, str) or is_unresolved(key):
@@ -160,4 +160,4 @@ def _words(value: object) -> list[str]:
     if is_unresolved(value):
         # The whole list is not known: one word may be the model, another one any flag.
         return [_LATE, _LATE]
-    return [text_of(item) for item in as_list(value) if isinstance(item, str | int | float)]
+    return [text_of(item) for item in sequence(value) if isinstance(item, str | int | float)]

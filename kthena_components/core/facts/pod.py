@@ -23,7 +23,7 @@ from kthena_components.core.hardware import GpuFacts, stated_gpu
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.display import show_value
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import MAX_COUNT, as_list, as_map
+from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 _ANY = "accelerators"
@@ -138,15 +138,15 @@ def read_pods(
     context: Context = NO_CONTEXT,
 ) -> list[PodFacts]:
     """Read a pod template, once for each engine in it, and once when it starts none."""
-    spec = as_map(template).get("spec")
-    items, at = as_map(spec).get("containers"), join_path(path, "spec.containers")
-    if any(map(is_unresolved, (template, spec, items, *as_list(items)))):
+    spec = mapping(template).get("spec")
+    items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
+    if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [_hidden(at)]
-    spec, stated = as_map(spec), stated_shape(as_map(template).get("metadata"))
+    spec, stated = mapping(spec), stated_shape(mapping(template).get("metadata"))
     pod = PodVolumes(read_volumes(spec), context)
     found = [
-        _shaped(_container(as_map(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
-        for i, c in enumerate(as_list(items))
+        _shaped(_container(mapping(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
+        for i, c in enumerate(sequence(items))
     ]
     starts = [c for c in found if c.command and (c.command.engine or c.gap)]
     starts = starts or [c for c in found if c.command][:1]
@@ -170,8 +170,8 @@ def read_pods(
 def _init_containers(
     spec: Mapping[str, Any], pod: PodVolumes, path: str
 ) -> Iterator[ContainerFacts]:
-    for index, container in enumerate(as_list(spec.get("initContainers"))):
-        yield read_container(as_map(container), spec, f"{path}[{index}]", pod.volumes)
+    for index, container in enumerate(sequence(spec.get("initContainers"))):
+        yield read_container(mapping(container), spec, f"{path}[{index}]", pod.volumes)
 
 
 def _hidden(path: str) -> PodFacts:
@@ -240,9 +240,9 @@ def _name(container: Mapping[str, Any]) -> str:
 
 
 def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
-    name, resources = _name(container), as_map(container.get("resources"))
+    name, resources = _name(container), mapping(container.get("resources"))
     limits, requests = resources.get("limits"), resources.get("requests")
-    keys = (str(key) for key in (*as_map(limits), *as_map(requests)))
+    keys = (str(key) for key in (*mapping(limits), *mapping(requests)))
     named = sorted({key for key in keys if is_accelerator(key)})
     for resource in named:
         yield DeviceFacts(
@@ -263,15 +263,15 @@ def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
 
 def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
     """Say what may hold accelerators that no known resource name tells of."""
-    if as_list(resources.get("claims")):
+    if sequence(resources.get("claims")):
         return Unknown(f"container '{name}' gets devices by resource claims")
-    keys = (*as_map(resources.get("limits")), *as_map(resources.get("requests")))
+    keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
     other = next((key for key in map(str, keys) if "/" in key), None)
     return Unknown(f"it is not known here what devices {other} stands for") if other else None
 
 
 def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
-    amount = amounts if is_unresolved(amounts) else as_map(amounts).get(resource)
+    amount = amounts if is_unresolved(amounts) else mapping(amounts).get(resource)
     if amount is None:
         return None
     if is_unresolved(amount):

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
-from kthena_components.core.values.read import as_count, as_list, as_map
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt
 
 __all__ = [
@@ -16,9 +15,6 @@ __all__ = [
     "NameFacts",
     "PodFacts",
     "ServingFacts",
-    "as_count",
-    "as_list",
-    "as_map",
     "read_pod",
     "read_pods",
 ]

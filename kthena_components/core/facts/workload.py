@@ -9,7 +9,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts, read_pods
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
@@ -27,14 +27,14 @@ def read_template(
 ) -> list[EngineFacts]:
     """Read the engines of a pod template, of which something makes as many pods as spec says."""
     pods = filter(is_serving, pods_of_template(template, path, context))
-    size = group_size(as_map(template))
-    made = as_map(spec)
+    size = group_size(mapping(template))
+    made = mapping(spec)
     return [_engine(name, pod, template, size=size, path=path, spec=made) for pod in pods]
 
 
 def labels_of(template: object) -> Mapping[str, Any]:
     """Give the labels of a pod template."""
-    return as_map(as_map(as_map(template).get("metadata")).get("labels"))
+    return mapping(mapping(mapping(template).get("metadata")).get("labels"))
 
 
 def pods_of_template(template: object, path: str, context: Context = NO_CONTEXT) -> list[PodFacts]:
@@ -73,7 +73,7 @@ def _engine(
         path=path,
         name=name,
         pods=pods,
-        replicas=1 if pods != 1 else as_count(spec.get("replicas"), "replicas", 1),
+        replicas=1 if pods != 1 else count_or_unknown(spec.get("replicas"), "replicas", 1),
         entry=replace(pod, command=_joining(pod.command)) if joins else pod,
         worker=None,
     )
@@ -111,9 +111,9 @@ def pods_of(size: MaybeInt | None, command: CommandFacts | None) -> MaybeInt:
 
 def group_size(template: Mapping[str, Any]) -> MaybeInt | None:
     """Read GROUP_SIZE, which a controller or this package puts into every container."""
-    for container in as_list(as_map(template.get("spec")).get("containers")):
-        for item in as_list(as_map(container).get("env")):
-            entry = as_map(item)
+    for container in sequence(mapping(template.get("spec")).get("containers")):
+        for item in sequence(mapping(container).get("env")):
+            entry = mapping(item)
             value = entry.get("value")
             if entry.get("name") != naming.GROUP_SIZE:
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.context import NO_CONTEXT, Context, in_object
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import count, identity, mapping, text
+from kthena_components.core.values.read import count, group_kind, mapping, text
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GroupKind = tuple[str, str]
@@ -87,7 +87,7 @@ def read_object(
         index: Its place among the objects that are judged together.
         cluster_wide: Whether objects of its kind belong to no namespace.
     """
-    group, kind = identity(body)
+    group, kind = group_kind(body)
     metadata = mapping(body.get("metadata"))
     return Object(
         body=body,

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import items, mapping, pairs, unknown_in
+from kthena_components.core.values.read import mapping, pairs, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
 Amounts = Mapping[str, Decimal]
@@ -24,7 +24,7 @@ def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:
     asked: dict[str, Decimal] = {}
     first: dict[str, Decimal] = {}
     for name in ("containers", "initContainers"):
-        for item in items(pods.spec.get(name)):
+        for item in sequence(pods.spec.get(name)):
             amounts = _requests(item)
             if isinstance(amounts, Unknown):
                 return amounts

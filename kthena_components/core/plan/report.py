@@ -9,7 +9,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.totals import ranks_of
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _UNKNOWN = "?"
@@ -88,7 +88,7 @@ def read_shape(props: Mapping[str, Any]) -> ServingFacts:
 
     A row without engines has nothing to judge.
     """
-    rows = [as_map(item) for item in as_list(props.get("shape"))]
+    rows = [mapping(item) for item in sequence(props.get("shape"))]
     engines = tuple(_engine(row, f"shape[{i}]") for i, row in enumerate(rows) if _runs(row))
     return ServingFacts(
         path="", name=str(props.get("name", "")), engines=engines, gang_expected=True
@@ -103,7 +103,7 @@ def _count(row: Mapping[str, Any], key: str) -> MaybeInt:
     shown = row.get(key)
     if shown is None or shown == _UNKNOWN:
         return Unknown(f"{key} is not known")
-    return as_count(shown, key, 0)
+    return count_or_unknown(shown, key, 0)
 
 
 def _engine(row: Mapping[str, Any], path: str) -> EngineFacts:

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from kthena_components.core.values.read import as_list, as_map
+from kthena_components.core.values.read import mapping, sequence
 
 Labels = Mapping[str, str]
 _BEGINS = re.compile(r"\^([a-z0-9-]+)(?![a-z0-9*?{-])")
@@ -41,7 +41,7 @@ def read_domains(
         hyper_nodes: As the cluster lists them; one without a tier is passed over.
         nodes: The labels of every node, by its name.
     """
-    specs = {_name(body): as_map(body.get("spec")) for body in hyper_nodes}
+    specs = {_name(body): mapping(body.get("spec")) for body in hyper_nodes}
     chosen = _Chosen(nodes)
     found = [
         Domain(name=name, tier=tier, tier_name=_text(spec.get("tierName")),
@@ -66,11 +66,11 @@ def _inside(name: str, specs: Mapping[str, Any], chosen: "_Chosen") -> frozenset
         if at in seen or at not in specs:
             continue
         seen.add(at)
-        for item in as_list(specs[at].get("members")):
-            member = as_map(item)
-            selector = as_map(member.get("selector"))
+        for item in sequence(specs[at].get("members")):
+            member = mapping(item)
+            selector = mapping(member.get("selector"))
             if member.get("type") == "HyperNode":
-                left.append(str(as_map(selector.get("exactMatch")).get("name")))
+                left.append(str(mapping(selector.get("exactMatch")).get("name")))
             elif member.get("type") == "Node":
                 found.update(chosen.by(selector))
     return frozenset(found)
@@ -88,14 +88,14 @@ class _Chosen:
     def by(self, selector: Mapping[str, Any]) -> Iterable[str]:
         """List the nodes that one selector finds."""
         if "exactMatch" in selector:
-            name = str(as_map(selector["exactMatch"]).get("name"))
+            name = str(mapping(selector["exactMatch"]).get("name"))
             return [name] if name in self._nodes else []
         if "regexMatch" in selector:
-            pattern = str(as_map(selector["regexMatch"]).get("pattern", ""))
+            pattern = str(mapping(selector["regexMatch"]).get("pattern", ""))
             if pattern not in self._by_pattern:
                 self._by_pattern[pattern] = self._by(pattern)
             return self._by_pattern[pattern]
-        wanted = as_map(selector.get("labelMatch"))
+        wanted = mapping(selector.get("labelMatch"))
         # An empty selector finds every object elsewhere in Kubernetes, and no node here.
         stated = any(wanted.values())
         nodes = self._nodes.items() if stated else ()
@@ -115,15 +115,15 @@ class _Chosen:
 
 def _matches(selector: Mapping[str, Any], labels: Labels) -> bool:
     """Judge a label selector as Kubernetes does: what is listed must all hold."""
-    plain = as_map(selector.get("matchLabels"))
+    plain = mapping(selector.get("matchLabels"))
     if any(labels.get(key) != value for key, value in plain.items()):
         return False
-    return all(holds(as_map(item), labels) for item in as_list(selector.get("matchExpressions")))
+    return all(holds(mapping(item), labels) for item in sequence(selector.get("matchExpressions")))
 
 
 def holds(expression: Mapping[str, Any], labels: Labels) -> bool:
     """Judge one expression of a label selector; another operator never holds."""
-    value, values = labels.get(str(expression.get("key"))), as_list(expression.get("values"))
+    value, values = labels.get(str(expression.get("key"))), sequence(expression.get("values"))
     match expression.get("operator"):
         case "In":
             return value in values
@@ -138,7 +138,7 @@ def holds(expression: Mapping[str, Any], labels: Labels) -> bool:
 
 
 def _name(body: Mapping[str, Any]) -> str:
-    return str(as_map(body.get("metadata")).get("name", ""))
+    return str(mapping(body.get("metadata")).get("name", ""))
 
 
 def _text(value: object) -> str | None:

@@ -9,18 +9,12 @@ from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, 
 
 def inside(value: object, key: str) -> Any:
     """Give a field; of a map that is not known yet each field is not known."""
-    return value if is_unresolved(value) else as_map(value).get(key)
-
-
-def group_kind(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Give the API group and the kind of an object; the version does not matter."""
-    version = str(body.get("apiVersion", ""))
-    return (version.split("/", maxsplit=1)[0] if "/" in version else ""), str(body.get("kind", ""))
+    return value if is_unresolved(value) else mapping(value).get(key)
 
 
 def name_of(body: Mapping[str, Any]) -> str:
     """Give what an object calls itself, or its kind when it has no name yet."""
-    metadata = as_map(body.get("metadata"))
+    metadata = mapping(body.get("metadata"))
     given = (metadata.get(key) for key in ("name", "generateName"))
     return next((name for name in given if is_name(name)), str(body.get("kind", "")))
 
@@ -34,7 +28,7 @@ MAX_COUNT = 2**31 - 1
 """Counts are 32 bit in Kubernetes. What is larger is a mistake, and is not computed with."""
 
 
-def as_count(value: object, what: str, default: int) -> MaybeInt:
+def count_or_unknown(value: object, what: str, default: int) -> MaybeInt:
     """Give a count; a missing one is the default, whatever is not one is unknown."""
     if value is None:
         return default
@@ -44,18 +38,6 @@ def as_count(value: object, what: str, default: int) -> MaybeInt:
     if 0 <= number <= MAX_COUNT and number == int(number):
         return int(number)
     return Unknown(f"{what} is {show_value(value)}, which is not a count")
-
-
-def as_map(value: object) -> Mapping[str, Any]:
-    """Give a mapping, empty for whatever is not one."""
-    if isinstance(value, dict):  # what it mostly is, and quicker to tell
-        return value
-    return value if isinstance(value, Mapping) else {}
-
-
-def as_list(value: object) -> Sequence[Any]:
-    """Give a list, empty for whatever is not one."""
-    return value if isinstance(value, list | tuple) else []
 
 
 NOT_YET_KNOWN = Unknown("the value is known only after the deployment")
@@ -144,7 +126,7 @@ def first_unknown(*values: object) -> Unknown | None:
     return next((gap for gap in map(unknown_in, values) if gap), None)
 
 
-def identity(manifest: object) -> tuple[str, str]:
+def group_kind(manifest: object) -> tuple[str, str]:
     """Give the API group and the kind of an object; the core group is an empty text."""
     fields = manifest if isinstance(manifest, Mapping) else {}
     version, kind = fields.get("apiVersion"), fields.get("kind")
@@ -157,9 +139,9 @@ def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping(manifest.get("spec"))
 
 
-def items(value: object) -> list[Any]:
-    """Give the members of a list, none for whatever is not one."""
-    return list(value) if isinstance(value, list | tuple) else []
+def sequence(value: object) -> Sequence[Any]:
+    """Read a list; anything else is empty."""
+    return value if isinstance(value, list | tuple) else ()
 
 
 def pairs(value: object) -> Iterator[tuple[object, Any]]:
@@ -170,7 +152,7 @@ def pairs(value: object) -> Iterator[tuple[object, Any]]:
 def unknown_inside(*values: object) -> Unknown | None:
     """Say why values cannot be judged, if they or what they hold directly is not known."""
     for value in values:
-        inside = value.values() if isinstance(value, Mapping) else items(value)
+        inside = value.values() if isinstance(value, Mapping) else sequence(value)
         gap = unknown_in(value) or next((gap for gap in map(unknown_in, inside) if gap), None)
         if gap:
             return gap

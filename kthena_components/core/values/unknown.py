@@ -47,13 +47,13 @@ def is_known(value: T | Unknown) -> TypeGuard[T]:
     return not isinstance(value, Unknown)
 
 
-def is_unresolved(text: object) -> bool:
-    """Tell whether a text holds a value that only the deployment will know."""
-    if not isinstance(text, str):
-        return False
-    return text in _PREVIEW_UNKNOWNS or (
-        OUTPUT_OPEN in text and OUTPUT_TOKEN.search(text) is not None
-    )
+def is_unresolved(value: object) -> bool:
+    """Tell whether a value, or a part of a text, is known only after the deployment."""
+    if not isinstance(value, str):
+        return isinstance(value, Unknown)
+    if value in _PREVIEW_UNKNOWNS:
+        return True
+    return OUTPUT_OPEN in value and OUTPUT_TOKEN.search(value) is not None
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:

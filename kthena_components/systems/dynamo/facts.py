@@ -14,7 +14,7 @@ from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import as_list, as_map, mapping, name_of
+from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.dynamo.template import template_of, written
 from kthena_components.systems.dynamo.view import EXECUTOR, Component, Graph
@@ -91,9 +91,9 @@ def _placed(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
 
 def _words(template: object, container: str | None) -> list[str]:
     """Give the words of a container's command, cut at blanks as the operator does."""
-    for item in map(as_map, as_list(as_map(as_map(template).get("spec")).get("containers"))):
+    for item in map(mapping, sequence(mapping(mapping(template).get("spec")).get("containers"))):
         if item.get("name") == container:
-            stated = (*as_list(item.get("command")), *as_list(item.get("args")))
+            stated = (*sequence(item.get("command")), *sequence(item.get("args")))
             return [word for text in stated if isinstance(text, str) for word in text.split()]
     return []
 

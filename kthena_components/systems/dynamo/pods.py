@@ -11,7 +11,7 @@ from kthena_components.core.facts.totals import GpuDemand, gpu_demand
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.objects.reduction import kept_pods, only
 from kthena_components.core.values.arithmetic import product, total
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.contract import Body
 from kthena_components.systems.dynamo.facts import LISTED_LATER, facts
@@ -54,7 +54,7 @@ def demand(graph: Graph) -> GpuDemand | None:
 
 def kept(body: Body) -> Body:
     """Keep of each component what its pods are made of."""
-    spec, is_single = body.get("spec"), identity(body) == COMPONENT
+    spec, is_single = body.get("spec"), group_kind(body) == COMPONENT
     if not isinstance(spec, Mapping):
         return kept_pods(body)
     if is_single and spec.get("podTemplate") is None:

@@ -20,8 +20,8 @@ from kthena_components.core.rules.admission import (
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
-    items,
     mapping,
+    sequence,
     text,
     unknown_in,
     whole,
@@ -171,15 +171,15 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     names = [item.name for item in graph.components]
     if given is None:
         return
-    if gap := first_unknown(graph.listed, given, strategy.get("type"), *items(given), *names):
+    if gap := first_unknown(graph.listed, given, strategy.get("type"), *sequence(given), *names):
         yield not_checked(at, gap, _RESTART)
         return
-    if str(text(strategy.get("type"), "")).lower() == "parallel" and items(given):
-        seen = f"has {len(items(given))} entries, but the restart is parallel"
+    if str(text(strategy.get("type"), "")).lower() == "parallel" and sequence(given):
+        seen = f"has {len(sequence(given))} entries, but the restart is parallel"
         yield from refuse(at, seen, "remove it, or write type: Sequential", _RESTART)
         return
     known = sorted(name for name in names if isinstance(name, str))
-    order = [name if isinstance(name, str) else display(name) for name in items(given)]
+    order = [name if isinstance(name, str) else display(name) for name in sequence(given)]
     if order and (len(order) != len(set(order)) or set(order) != set(known)):
         seen = f"is {joined(order)}, and the graph holds {len(known)}: {joined(known)}"
         yield from refuse(at, seen, "name each of them once", _RESTART)

@@ -7,7 +7,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.admission import refuse
-from kthena_components.core.values.read import first_unknown, items, mapping
+from kthena_components.core.values.read import first_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt
 from kthena_components.systems.dynamo.template import MAIN, template_of
 from kthena_components.systems.dynamo.view import ENABLE_GROVE, Component, Graph
@@ -62,10 +62,13 @@ def _launched(
 def _args(template: object, container: str | None) -> list[str]:
     """Give the words of args, cut at blanks as the operator does."""
     spec = mapping(mapping(template).get("spec"))
-    for entry in map(mapping, items(spec.get("containers"))):
+    for entry in map(mapping, sequence(spec.get("containers"))):
         if entry.get("name", MAIN) == container:
             return [
-                w for arg in items(entry.get("args")) if isinstance(arg, str) for w in arg.split()
+                w
+                for arg in sequence(entry.get("args"))
+                if isinstance(arg, str)
+                for w in arg.split()
             ]
     return []
 

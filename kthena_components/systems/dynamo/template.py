@@ -9,7 +9,7 @@ from typing import Any
 
 from kthena_components.core.facts.container import SHM_PATH
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.systems.dynamo.view import Component
 
 MAIN = "main"
@@ -41,7 +41,7 @@ def template_of(component: Component) -> object:
     }
     rest = {key: value for key, value in mapping(extra).items() if key != "mainContainer"}
     others = rest.get("containers")
-    containers = HIDDEN if unknown_in(others) else [container, *items(others)]
+    containers = HIDDEN if unknown_in(others) else [container, *sequence(others)]
     return _with_shared_memory(component, {"spec": {**rest, "containers": containers}})
 
 
@@ -51,17 +51,17 @@ def whole_template_of(component: Component) -> object:
     if not component.alpha or unknown_in(made):
         return made
     spec, secret = mapping(mapping(made).get("spec")), fields.get("envFromSecret")
-    main, *others = items(spec.get("containers"))
+    main, *others = sequence(spec.get("containers"))
     given = [] if secret is None else [{"secretRef": {"name": secret}}]
-    names = (mapping(mount).get("name") for mount in items(fields.get("volumeMounts")))
+    names = (mapping(mount).get("name") for mount in sequence(fields.get("volumeMounts")))
     claims = [{"persistentVolumeClaim": {"claimName": name}} for name in names]
     volumes = mapping(fields.get("extraPodSpec")).get("volumes")
     return {
         "metadata": fields.get("extraPodMetadata"),
         "spec": {
             **spec,
-            "containers": [{**main, "envFrom": [*items(main.get("envFrom")), *given]}, *others],
-            "volumes": [*items(volumes), *claims],
+            "containers": [{**main, "envFrom": [*sequence(main.get("envFrom")), *given]}, *others],
+            "volumes": [*sequence(volumes), *claims],
         },
     }
 
@@ -78,7 +78,7 @@ def written(component: Component, path: str) -> str:
         number, rest = int(container[1]), path[container.end() :]
         other = f"{at}.extraPodSpec.containers[{number - 1}]{rest}"
         return other if number else _written_in_main(component, rest)
-    own = items(mapping(component.fields.get("extraPodSpec")).get("volumes"))
+    own = sequence(mapping(component.fields.get("extraPodSpec")).get("volumes"))
     if volume is not None and int(volume[1]) >= len(own):
         return f"{at}.volumeMounts[{int(volume[1]) - len(own)}].name"
     return f"{at}.extraPodSpec.{path.removeprefix('spec.')}"
@@ -88,10 +88,10 @@ def _written_in_main(component: Component, path: str) -> str:
     """Say where a part of the main container stands: the component and the graph add to it."""
     fields, at, main = component.fields, component.path, main_of(component)
     match = _ADDED.match(path)
-    if match is not None and (added := int(match[2]) - len(items(main.get(match[1])))) >= 0:
+    if match is not None and (added := int(match[2]) - len(sequence(main.get(match[1])))) >= 0:
         if match[1] == "envFrom":
             return f"{at}.envFromSecret"
-        envs, rest = len(items(fields.get("envs"))), path[match.end() :]
+        envs, rest = len(sequence(fields.get("envs"))), path[match.end() :]
         return f"{at}.envs[{added}]{rest}" if added < envs else f"spec.envs[{added - envs}]{rest}"
     if path.startswith(".resources") and mapping(fields.get("resources")):
         return f"{at}{path}"
@@ -108,7 +108,7 @@ def _variables(component: Component) -> list[Any]:
 
     Where several state one, the component's counts, then the graph's; null stands for the others.
     """
-    main, own = items(main_of(component).get("env")), items(component.fields.get("envs"))
+    main, own = sequence(main_of(component).get("env")), sequence(component.fields.get("envs"))
     stated, shared = set(map(_name, own)), set(map(_name, component.shared))
     return [
         *_without(main, stated | shared),
@@ -166,10 +166,10 @@ def _with_shared_memory(component: Component, template: object) -> object:
     containers = mapping(spec).get("containers")
     if unknown_in(template) or unknown_in(spec) or unknown_in(containers):
         return HIDDEN
-    if _without_memory(component) or not items(containers):
+    if _without_memory(component) or not sequence(containers):
         return template
-    volumes = [*items(mapping(spec).get("volumes")), {"name": "dshm", "emptyDir": _MEMORY}]
-    mounted = [_mounted(container) for container in items(containers)]
+    volumes = [*sequence(mapping(spec).get("volumes")), {"name": "dshm", "emptyDir": _MEMORY}]
+    mounted = [_mounted(container) for container in sequence(containers)]
     return {
         **mapping(template),
         "spec": {**mapping(spec), "containers": mounted, "volumes": volumes},
@@ -181,7 +181,7 @@ def _mounted(container: Any) -> Any:
     if unknown_in(container) or not isinstance(container, Mapping) or unknown_in(mounts):
         return HIDDEN if unknown_in(container) else container
     mount = {"name": "dshm", "mountPath": SHM_PATH}
-    return {**container, "volumeMounts": [*items(mounts), mount]}
+    return {**container, "volumeMounts": [*sequence(mounts), mount]}
 
 
 def _without_memory(component: Component) -> bool:

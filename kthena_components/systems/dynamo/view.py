@@ -11,7 +11,14 @@ from typing import Any
 
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import key_text
-from kthena_components.core.values.read import as_count, count, items, mapping, text, unknown_in
+from kthena_components.core.values.read import (
+    count,
+    count_or_unknown,
+    mapping,
+    sequence,
+    text,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 NVIDIA = "nvidia.com"
@@ -55,7 +62,9 @@ class Component:
     def replicas(self) -> MaybeInt:
         """How often it is there."""
         replicas = self.fields.get("replicas")
-        return replicas if isinstance(replicas, Unknown) else as_count(replicas, "replicas", 1)
+        return (
+            replicas if isinstance(replicas, Unknown) else count_or_unknown(replicas, "replicas", 1)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +140,7 @@ def _single(spec: Mapping[str, Any], name: MaybeText | None) -> Component:
 
 
 def _services(spec: Mapping[str, Any]) -> Iterator[Component]:
-    shared = tuple(items(spec.get("envs")))
+    shared = tuple(sequence(spec.get("envs")))
     for key, value in mapping(spec.get("services")).items():
         fields = mapping(value)
         yield Component(
@@ -145,8 +154,8 @@ def _services(spec: Mapping[str, Any]) -> Iterator[Component]:
 
 
 def _components(spec: Mapping[str, Any]) -> Iterator[Component]:
-    shared = tuple(items(spec.get("env")))
-    for index, value in enumerate(items(spec.get("components"))):
+    shared = tuple(sequence(spec.get("env")))
+    for index, value in enumerate(sequence(spec.get("components"))):
         fields = mapping(value)
         yield Component(
             path=f"spec.components[{index}]",

@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.arithmetic import total
-from kthena_components.core.values.read import as_count, name_of, unknown_in
+from kthena_components.core.values.read import count_or_unknown, name_of, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet, ScalingGroup
 
@@ -30,7 +30,7 @@ def facts(view: CliqueSet) -> ServingFacts:
         name=name_of(found.body),
         engines=tuple(_hidden(view) if view.gap else _engines(view)),
         gang_expected=True,
-        copies=as_count(found.spec.get("replicas"), "replicas", 1),
+        copies=count_or_unknown(found.spec.get("replicas"), "replicas", 1),
     )
 
 
@@ -75,7 +75,7 @@ def _part(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> EngineTemp
 
 
 def _count(value: object, what: str) -> MaybeInt:
-    return value if isinstance(value, Unknown) else as_count(value, what, 1)
+    return value if isinstance(value, Unknown) else count_or_unknown(value, what, 1)
 
 
 def _pod(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> PodFacts:

@@ -18,7 +18,7 @@ from kthena_components.core.objects.object import (
 )
 from kthena_components.core.objects.reduction import kept_pods, kept_spec
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
 from kthena_components.systems.grove.facts import parts_of
@@ -86,5 +86,5 @@ def kept_cliques(body: Body) -> Body:
 
 
 def _mounts_claim(clique: Clique) -> bool:
-    volumes = items(mapping(clique.pod).get("volumes"))
+    volumes = sequence(mapping(clique.pod).get("volumes"))
     return any("persistentVolumeClaim" in mapping(volume) for volume in volumes)

@@ -20,8 +20,8 @@ from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
     first_unknown,
-    items,
     mapping,
+    sequence,
     text,
     unknown_in,
 )
@@ -114,10 +114,10 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     hidden = view.gap
     for clique in after:
         given, at = clique.spec.get("startsAfter"), f"{clique.at}.startsAfter"
-        if gap := first_unknown(given, *items(given), hidden):
+        if gap := first_unknown(given, *sequence(given), hidden):
             yield not_checked(at, gap, _STARTUP)
             return
-        wanted = [name for name in items(given) if isinstance(name, str)]
+        wanted = [name for name in sequence(given) if isinstance(name, str)]
         yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
         for index, name in enumerate(wanted):
             if name == clique.name:
@@ -163,12 +163,12 @@ def grove_pods(view: CliqueSet) -> Iterator[Finding]:
                 seen = f"is given in 1 of {len(view.cliques)} cliques, and Grove places the pods"
                 yield from refuse(f"{at}.{key}", seen, "remove it", _PODS)
         for field in ("containers", "initContainers"):
-            for index, container in enumerate(items(pod.get(field))):
+            for index, container in enumerate(sequence(pod.get(field))):
                 yield from _variables(f"{at}.{field}[{index}].env", mapping(container).get("env"))
 
 
 def _variables(at: str, env: object) -> Iterator[Finding]:
-    names = [mapping(item).get("name") for item in items(env)]
+    names = [mapping(item).get("name") for item in sequence(env)]
     named = ((f"{at}[{i}].name", name) for i, name in enumerate(names))
     yield from unique(named, _PODS, "variables")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.values.read import items, mapping, text, unknown_in
+from kthena_components.core.values.read import mapping, sequence, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 GROVE = "grove.io"
@@ -96,7 +96,7 @@ def read_clique_set(found: Object) -> CliqueSet:
 
 
 def _cliques(template: Mapping[str, Any]) -> Iterator[Clique]:
-    for index, item in enumerate(items(template.get("cliques"))):
+    for index, item in enumerate(sequence(template.get("cliques"))):
         fields = mapping(item)
         spec = mapping(fields.get("spec"))
         yield Clique(
@@ -109,11 +109,11 @@ def _cliques(template: Mapping[str, Any]) -> Iterator[Clique]:
 
 
 def _groups(template: Mapping[str, Any]) -> Iterator[ScalingGroup]:
-    for index, item in enumerate(items(template.get("podCliqueScalingGroups"))):
+    for index, item in enumerate(sequence(template.get("podCliqueScalingGroups"))):
         fields = mapping(item)
         yield ScalingGroup(
             path=f"{TEMPLATE}.podCliqueScalingGroups[{index}]",
             name=text(fields.get("name")),
             fields=fields,
-            cliques=tuple(items(fields.get("cliqueNames"))),
+            cliques=tuple(sequence(fields.get("cliqueNames"))),
         )

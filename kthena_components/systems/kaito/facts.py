@@ -12,7 +12,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import read_template
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.read import as_map, inside, name_of
+from kthena_components.core.values.read import inside, mapping, name_of
 from kthena_components.systems.kaito.view import Model, View
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -30,7 +30,7 @@ def _engines(found: Object, model: Model) -> Iterator[EngineFacts]:
         return
     resource = inside(model.holder, "resource")
     labels = {
-        **as_map(inside(inside(resource, "labelSelector"), "matchLabels")),
+        **mapping(inside(inside(resource, "labelSelector"), "matchLabels")),
         **({_INSTANCE_TYPE: kind} if (kind := inside(resource, "instanceType")) else {}),
     }
     gpu = stated_gpu({"nodeSelector": labels})

@@ -12,7 +12,7 @@ from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pods
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.values.read import as_list, as_map, name_of
+from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.kserve.nodes import RayNodes, Shortage
 from kthena_components.systems.kserve.view import MultiNode, Service
@@ -89,7 +89,7 @@ def _one(view: Service) -> Iterator[EngineFacts]:
 def _pods(view: Service, base: str) -> Iterator[PodFacts]:
     predictor, context, key = view.holder, view.object.context, view.served
     if key:
-        container = _model(as_map(predictor[key]), key)
+        container = _model(mapping(predictor[key]), key)
         pod_spec = {"volumes": predictor.get("volumes"), "containers": [container]}
         for pod in read_pods({"spec": pod_spec}, "", context=context):
             moved = _moved(pod, "spec.containers[0]", f"{base}.{key}")
@@ -109,7 +109,7 @@ def _model(model: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _is_hugging_face(model: Mapping[str, Any]) -> bool:
-    runtime, name = model.get("runtime"), as_map(model.get("modelFormat")).get("name")
+    runtime, name = model.get("runtime"), mapping(model.get("modelFormat")).get("name")
     own = runtime is None or (isinstance(runtime, str) and runtime.startswith(_OWN_RUNTIMES))
     return own and isinstance(name, str) and name == "huggingface" and not is_unresolved(name)
 
@@ -140,7 +140,7 @@ def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
 def _runtime(view: Service) -> Iterator[EngineFacts]:
     """Read a runtime for one node. What states no GPUs leaves them to the InferenceService."""
     spec, at = view.holder, view.object.at(view.path)
-    if not as_list(spec.get("containers")):
+    if not sequence(spec.get("containers")):
         return
     for pod in read_pods({"spec": spec}, "", context=view.object.context):
         if pod.asks_for_gpus:

@@ -13,7 +13,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import as_list, as_map, name_of
+from kthena_components.core.values.read import mapping, name_of, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
 
@@ -46,13 +46,13 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     """Read a pod spec, which stands where others have a whole template."""
     at, context = view.object.at(workload.path), view.object.context
     spec = plain(workload.fields.get(field))
-    stated = as_map(spec).get("containers")
-    containers = as_list(stated)
+    stated = mapping(spec).get("containers")
+    containers = sequence(stated)
     if any(map(is_unresolved, (spec, stated, *containers))):
         return read_pod(HIDDEN, f"{at}.{field}", context=context)
-    engine = as_map(containers[0]) if containers else {}
+    engine = mapping(containers[0]) if containers else {}
     started = [{**engine, "name": "main", **_command(workload, engine)}, *containers[1:]]
-    made = {"volumes": as_map(spec).get("volumes"), "containers": started}
+    made = {"volumes": mapping(spec).get("volumes"), "containers": started}
     pod = read_pod({"spec": made}, "", context=context)
     command, own = pod.command, engine.get("command") is not None
     if command and not own and not workload.many and workload.states("data"):
@@ -100,8 +100,8 @@ def _flag(workload: LlmWorkload, name: str, flag: str) -> Iterator[str]:
 
 
 def _additional(engine: Mapping[str, Any]) -> list[str]:
-    for item in as_list(engine.get("env")):
-        entry = as_map(item)
+    for item in sequence(engine.get("env")):
+        entry = mapping(item)
         value = entry.get("value")
         if entry.get("name") == _ADDED and isinstance(value, str):
             return value.split()

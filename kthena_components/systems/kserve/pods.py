@@ -14,7 +14,7 @@ from kthena_components.core.facts.totals import GpuDemand, gpu_demand
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.reduction import kept_pods, only
 from kthena_components.core.values.arithmetic import product, total
-from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
 from kthena_components.systems.kserve.facts import REFUSED, facts
@@ -80,7 +80,7 @@ def _written(holder: Mapping[str, Any], *first: object) -> Mapping[str, Any]:
     """Give what is written of a pod spec, with containers before its own."""
     made: dict[str, Any] = {key: holder.get(key) for key in _PARTS}
     for key, before in zip(_CONTAINERS, (first, ()), strict=True):
-        listed = map(mapping, (*before, *items(holder.get(key))))
+        listed = map(mapping, (*before, *sequence(holder.get(key))))
         made[key] = [{k: v for k, v in one.items() if k != "resources"} for one in listed]
     return made
 

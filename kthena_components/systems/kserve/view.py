@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import as_count, count, mapping, unknown_in
+from kthena_components.core.values.read import count, count_or_unknown, mapping, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kserve.nodes import (
     RayNodes,
@@ -116,7 +116,7 @@ class Service:
     @property
     def replicas(self) -> MaybeInt:
         """Engines that there are at least."""
-        return as_count(self.holder.get("minReplicas"), "minReplicas", 1)
+        return count_or_unknown(self.holder.get("minReplicas"), "minReplicas", 1)
 
     @property
     def annotations(self) -> Mapping[str, Any]:

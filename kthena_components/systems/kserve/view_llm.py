@@ -6,7 +6,13 @@ from typing import Any
 
 from kthena_components.core.objects.object import Object
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import as_count, count, first_unknown, items, mapping
+from kthena_components.core.values.read import (
+    count,
+    count_or_unknown,
+    first_unknown,
+    mapping,
+    sequence,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
@@ -36,7 +42,7 @@ class LlmWorkload:
     @property
     def replicas(self) -> MaybeInt:
         """How many engines there are."""
-        return as_count(plain(self.fields.get("replicas")), "replicas", 1)
+        return count_or_unknown(plain(self.fields.get("replicas")), "replicas", 1)
 
     @property
     def pods(self) -> MaybeInt:
@@ -63,7 +69,7 @@ class LlmService:
     @property
     def is_based(self) -> bool:
         """Whether it is laid over bases, which may state what it leaves out."""
-        return bool(items(self.object.spec.get("baseRefs")))
+        return bool(sequence(self.object.spec.get("baseRefs")))
 
 
 def read_llm_service(found: Object) -> LlmService:

@@ -7,7 +7,7 @@ from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.change import _FIXED, _ONLY, Change, _differ
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import as_list, first_unknown, mapping, unknown_in, whole
+from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.kthena.view import read_serving
 
@@ -98,7 +98,7 @@ def _hashed(template: Mapping[str, Any]) -> object:
         return roles
     return [
         role if is_unresolved(role) else [_plain(mapping(role).get(key)) for key in _HASHED]
-        for role in as_list(roles)
+        for role in sequence(roles)
     ]
 
 

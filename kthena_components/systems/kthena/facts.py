@@ -8,7 +8,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER
-from kthena_components.core.values.read import as_count, as_map, unknown_in
+from kthena_components.core.values.read import count_or_unknown, mapping, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.kthena.view import Role, Serving
 
@@ -20,7 +20,7 @@ def facts(view: Serving) -> ServingFacts:
     volcano_places = scheduler == "volcano"
     return ServingFacts(
         path=view.object.at("spec"),
-        name=str(as_map(view.object.body.get("metadata")).get("name", "")),
+        name=str(mapping(view.object.body.get("metadata")).get("name", "")),
         engines=engines,
         gang=_read_gang(view, engines) if volcano_places else None,
         gang_expected=NO_SCHEDULER if unknown_in(scheduler) else volcano_places,
@@ -30,7 +30,7 @@ def facts(view: Serving) -> ServingFacts:
 def _read_role(view: Serving, role: Role) -> EngineFacts:
     # Of a role that is not known yet nothing is told here: the rules over roles say so.
     fields, path, context = role.fields or {}, view.object.at(role.path), view.object.context
-    workers = as_count(fields.get("workerReplicas"), "workerReplicas", 0)
+    workers = count_or_unknown(fields.get("workerReplicas"), "workerReplicas", 0)
     pods = workers if isinstance(workers, Unknown) else workers + 1
     env = {} if isinstance(pods, Unknown) else {naming.GROUP_SIZE: str(pods)}
     entry, worker = fields.get("entryTemplate"), fields.get("workerTemplate")
@@ -40,7 +40,7 @@ def _read_role(view: Serving, role: Role) -> EngineFacts:
         path=path,
         name=str(fields.get("name", "")),
         pods=pods,
-        replicas=as_count(fields.get("replicas"), "replicas", 1),
+        replicas=count_or_unknown(fields.get("replicas"), "replicas", 1),
         entry=read_pod(entry, f"{path}.entryTemplate", env, context=context),
         worker=None
         if worker is None
@@ -50,11 +50,11 @@ def _read_role(view: Serving, role: Role) -> EngineFacts:
 
 def _read_gang(view: Serving, engines: tuple[EngineFacts, ...]) -> GangFacts:
     """Work out the gang that the controller will ask for; it always holds whole engines."""
-    stated = as_map(as_map(view.template.get("gangPolicy")).get("minRoleReplicas"))
+    stated = mapping(mapping(view.template.get("gangPolicy")).get("minRoleReplicas"))
     minima: dict[str, MaybeInt] = {}
     member: MaybeInt = 0
     for engine in engines:
-        wanted = as_count(stated.get(engine.name), f"minRoleReplicas.{engine.name}", -1)
+        wanted = count_or_unknown(stated.get(engine.name), f"minRoleReplicas.{engine.name}", -1)
         minimum = engine.replicas if wanted == -1 else wanted
         if isinstance(minimum, int) and isinstance(engine.replicas, int):
             minimum = min(minimum, engine.replicas)

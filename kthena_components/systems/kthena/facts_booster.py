@@ -13,7 +13,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.embedded import go_text
-from kthena_components.core.values.read import as_count, as_map, name_of
+from kthena_components.core.values.read import count_or_unknown, mapping, name_of
 from kthena_components.core.values.unknown import (
     OUTPUT_CLOSE,
     OUTPUT_OPEN,
@@ -51,13 +51,13 @@ def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
         return
     for worker in backend.workers:
         at, name = found.at(worker.path), worker.fields.get("type", "server")
-        given = as_count(_plain(worker.fields.get("pods")), "pods", 1)
+        given = count_or_unknown(_plain(worker.fields.get("pods")), "pods", 1)
         pods: MaybeInt = (given or 1) if plain else 1
         yield EngineFacts(
             path=at,
             name=name if isinstance(name, str) and not is_unresolved(name) else "?",
             pods=pods,
-            replicas=as_count(_plain(worker.fields.get("replicas")), "replicas", 1),
+            replicas=count_or_unknown(_plain(worker.fields.get("replicas")), "replicas", 1),
             entry=_pod(worker, found, _command(backend, worker, pods)),
             worker=None if pods == 1 else _pod(worker, found, _join_command()),
         )
@@ -109,7 +109,7 @@ def _flags(config: object) -> list[str]:
     if is_unresolved(config):
         return [_LATE, _LATE]
     words: list[str] = []
-    for key, value in sorted((str(k), v) for k, v in as_map(config).items()):
+    for key, value in sorted((str(k), v) for k, v in mapping(config).items()):
         words.append(f"--{key.replace('_', '-')}")
         text = _LATE if isinstance(value, Unknown) else go_text(value)
         if isinstance(value, str | int | float | bool) and text:

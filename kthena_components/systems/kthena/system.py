@@ -2,7 +2,7 @@
 
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Body, Kind, Restart, System
 from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.changes import gang_topology_only_change, kthena_gang_fixed
@@ -22,7 +22,7 @@ _MAKES_SERVINGS = "Kthena makes ModelServings of it"
 
 
 def _by_role(body: Body) -> str:
-    strategy = as_map(as_map(body.get("spec")).get("rolloutStrategy"))
+    strategy = mapping(mapping(body.get("spec")).get("rolloutStrategy"))
     return "role after role restarts" if strategy.get("type") == BY_ROLE else ""
 
 

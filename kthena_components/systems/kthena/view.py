@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core.objects.object import Object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, age, known_version
-from kthena_components.core.values.read import count, items, mapping, object_name, text
+from kthena_components.core.values.read import count, mapping, object_name, sequence, text
 from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 BY_GROUP, BY_ROLE = "ServingGroupRollingUpdate", "RoleRollingUpdate"
@@ -69,7 +69,7 @@ def read_serving(found: Object) -> Serving:
         replicas=count(spec.get("replicas"), 1),
         roles=tuple(
             _role(f"spec.template.roles[{index}]", mapping(role))
-            for index, role in enumerate(items(template.get("roles")))
+            for index, role in enumerate(sequence(template.get("roles")))
         ),
     )
 

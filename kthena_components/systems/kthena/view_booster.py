@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.read import items, mapping
+from kthena_components.core.values.read import mapping, sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,12 @@ def _backends(spec: Mapping[str, Any]) -> Iterator[Backend]:
     """Read the backend; the first versions had a list of them."""
     if spec.get("backend") is not None:
         yield _backend("spec.backend", mapping(spec.get("backend")))
-    for index, item in enumerate(items(spec.get("backends"))):
+    for index, item in enumerate(sequence(spec.get("backends"))):
         yield _backend(f"spec.backends[{index}]", mapping(item))
 
 
 def _backend(path: str, fields: Mapping[str, Any]) -> Backend:
-    workers = enumerate(items(fields.get("workers")))
+    workers = enumerate(sequence(fields.get("workers")))
     return Backend(
         path=path,
         fields=fields,

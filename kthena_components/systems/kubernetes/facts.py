@@ -10,7 +10,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER, labels_of, read_template
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.read import as_map, inside, is_name, name_of
+from kthena_components.core.values.read import inside, is_name, mapping, name_of
 from kthena_components.core.values.unknown import is_unresolved
 
 
@@ -36,7 +36,7 @@ def facts_of_cron_job(found: Object) -> ServingFacts:
 def _facts(found: Object, template: object, at: str, spec: object) -> ServingFacts:
     name, role = name_of(found.body), labels_of(template).get(naming.ROLE)
     engines = read_template(template, at, role if is_name(role) else name, spec, found.context)
-    scheduler = as_map(as_map(template).get("spec")).get("schedulerName")
+    scheduler = mapping(mapping(template).get("spec")).get("schedulerName")
     return ServingFacts(
         path=found.path,
         name=name,

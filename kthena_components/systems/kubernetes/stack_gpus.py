@@ -8,7 +8,7 @@ from kthena_components.core.objects.requests import gpus_of
 from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import is_accelerator
-from kthena_components.core.values.read import first_unknown, items, mapping, pairs, unknown_in
+from kthena_components.core.values.read import first_unknown, mapping, pairs, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 PRODUCT_LABELS = frozenset(
@@ -102,7 +102,7 @@ def gpu_type_allowed(stack: Stack, allowed: Iterable[str]) -> Iterator[Finding]:
 def _resources(pods: PodSet, allowed: list[str]) -> Iterator[Finding]:
     for field in ("containers", "initContainers"):
         at = f"spec.{field}"
-        for i, item in enumerate(items(pods.spec.get(field))):
+        for i, item in enumerate(sequence(pods.spec.get(field))):
             stated = mapping(mapping(item).get("resources"))
             lists = stated.get("limits"), stated.get("requests")
             path = pods.at(f"{at}[{i}].resources")
@@ -130,13 +130,13 @@ def _product_values(pods: PodSet) -> Iterator[tuple[str, object]]:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     at = f"spec.affinity.nodeAffinity.{required}"
     node = mapping(mapping(mapping(pods.spec.get("affinity")).get("nodeAffinity")).get(required))
-    for i, term in enumerate(items(node.get("nodeSelectorTerms"))):
-        for k, item in enumerate(items(mapping(term).get("matchExpressions"))):
+    for i, term in enumerate(sequence(node.get("nodeSelectorTerms"))):
+        for k, item in enumerate(sequence(mapping(term).get("matchExpressions"))):
             expression = mapping(item)
             key, operator = expression.get("key"), expression.get("operator")
             if isinstance(key, str) and key in PRODUCT_LABELS and operator == "In":
                 path = f"{at}.nodeSelectorTerms[{i}].matchExpressions[{k}].values"
-                yield from ((path, value) for value in items(expression.get("values")))
+                yield from ((path, value) for value in sequence(expression.get("values")))
 
 
 def _refused(path: str, name: str, allowed: list[str]) -> Finding:

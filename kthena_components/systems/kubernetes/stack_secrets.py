@@ -9,7 +9,7 @@ from kthena_components.core.findings import Finding, advise, not_checked, sugges
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.stack import Key, Stack
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, items, mapping, pairs, unknown_in
+from kthena_components.core.values.read import first_unknown, mapping, pairs, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
 SECRET: GroupKind = ("", "Secret")
@@ -70,13 +70,13 @@ def secret_key_exists(stack: Stack) -> Iterator[Finding]:
 
 def _containers(pods: PodSet) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for field in ("containers", "initContainers"):
-        for i, container in enumerate(items(pods.spec.get(field))):
+        for i, container in enumerate(sequence(pods.spec.get(field))):
             yield f"spec.{field}[{i}]", mapping(container)
 
 
 def _variables(pods: PodSet) -> Iterator[_Reference]:
     for at, container in _containers(pods):
-        for k, item in enumerate(items(container.get("env"))):
+        for k, item in enumerate(sequence(container.get("env"))):
             taken = mapping(mapping(item).get("valueFrom")).get("secretKeyRef")
             if isinstance(taken, Mapping):
                 path = f"{at}.env[{k}].valueFrom.secretKeyRef.key"
@@ -85,17 +85,17 @@ def _variables(pods: PodSet) -> Iterator[_Reference]:
 
 
 def _files(pods: PodSet) -> Iterator[_Reference]:
-    for i, item in enumerate(items(pods.spec.get("volumes"))):
+    for i, item in enumerate(sequence(pods.spec.get("volumes"))):
         volume, at = mapping(item), f"spec.volumes[{i}]"
         own = mapping(volume.get("secret"))
         yield from _items_of(own, own.get("secretName"), f"{at}.secret")
-        for k, source in enumerate(items(mapping(volume.get("projected")).get("sources"))):
+        for k, source in enumerate(sequence(mapping(volume.get("projected")).get("sources"))):
             part = mapping(mapping(source).get("secret"))
             yield from _items_of(part, part.get("name"), f"{at}.projected.sources[{k}].secret")
 
 
 def _items_of(source: Mapping[str, Any], name: object, at: str) -> Iterator[_Reference]:
-    for k, item in enumerate(items(source.get("items"))):
+    for k, item in enumerate(sequence(source.get("items"))):
         key = mapping(item).get("key")
         yield _Reference(f"{at}.items[{k}].key", name, key, source.get("optional"), "pod")
 
@@ -140,7 +140,7 @@ def _secret(entry: Object) -> _Secret:
 
 def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
     for at, container in _containers(pods):
-        for k, item in enumerate(items(container.get("envFrom"))):
+        for k, item in enumerate(sequence(container.get("envFrom"))):
             taken = mapping(mapping(item).get("secretRef"))
             path = pods.at(f"{at}.envFrom[{k}].secretRef.name")
             secret = _find(pods, taken.get("name"), secrets)
@@ -155,7 +155,7 @@ def _whole_secrets(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Fin
 
 
 def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
-    for i, item in enumerate(items(pods.spec.get("imagePullSecrets"))):
+    for i, item in enumerate(sequence(pods.spec.get("imagePullSecrets"))):
         name = mapping(item).get("name")
         path = pods.at(f"spec.imagePullSecrets[{i}].name")
         secret = _find(pods, name, secrets)

@@ -12,8 +12,8 @@ from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     first_unknown,
-    items,
     mapping,
+    sequence,
     unknown_in,
     unknown_inside,
 )
@@ -79,7 +79,7 @@ def _owner(entry: Object) -> Key | int:
 
 
 def _claims_of(pods: PodSet) -> Iterator[tuple[str, Any]]:
-    for i, item in enumerate(items(pods.spec.get("volumes"))):
+    for i, item in enumerate(sequence(pods.spec.get("volumes"))):
         claim = mapping(item).get("persistentVolumeClaim")
         if isinstance(claim, Mapping):
             name = claim.get("claimName")
@@ -96,7 +96,7 @@ def _late(stack: Stack) -> Iterator[Finding]:
 
 def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
     rule, stated = "rwx-for-shared-model", claim.spec.get("accessModes")
-    modes = [mode for mode in items(stated) if isinstance(mode, str)]
+    modes = [mode for mode in sequence(stated) if isinstance(mode, str)]
     number = total([pods.count for pods in users.pods])
     if gap := unknown_in(claim.body.get("spec")) or unknown_inside(stated):
         yield not_checked(users.path, gap, rule)

@@ -7,7 +7,13 @@ from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER, fill_requests
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.read import as_count, as_map, inside, name_of, unknown_in
+from kthena_components.core.values.read import (
+    count_or_unknown,
+    inside,
+    mapping,
+    name_of,
+    unknown_in,
+)
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 from kthena_components.systems.lws.view import WORKER, Group, Sets
 
@@ -20,7 +26,7 @@ _SHAPELESS = Unknown("the size of the group is below 1")
 def facts(view: Sets) -> ServingFacts:
     """Give the facts of all groups."""
     found = view.object
-    gang = _QUEUE in as_map(found.metadata.get("annotations"))
+    gang = _QUEUE in mapping(found.metadata.get("annotations"))
     placed = [_placed_by_volcano(group) for group in view.groups]
     expected: MaybeBool = gang or True in placed
     expected = expected or next((one for one in placed if isinstance(one, Unknown)), False)
@@ -35,7 +41,7 @@ def facts(view: Sets) -> ServingFacts:
 def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
     template = inside(group.stated, "leaderWorkerTemplate")
     path = found.at(group.engine_path)
-    pods: MaybeInt = as_count(inside(template, "size"), "size", 1)
+    pods: MaybeInt = count_or_unknown(inside(template, "size"), "size", 1)
     pods = _SHAPELESS if pods == 0 else pods
     env = {GROUP_SIZE: str(pods)} if isinstance(pods, int) else {}
     asked = gang or _placed_by_volcano(group) is not False
@@ -48,7 +54,7 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
         path=path,
         name=group.name,
         pods=pods,
-        replicas=as_count(inside(group.stated, "replicas"), "replicas", 1),
+        replicas=count_or_unknown(inside(group.stated, "replicas"), "replicas", 1),
         entry=pod(group.leader),
         worker=None if pods == 1 else pod(WORKER),
     )

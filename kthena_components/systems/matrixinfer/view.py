@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
-from kthena_components.core.values.read import as_map
+from kthena_components.core.values.read import mapping
 from kthena_components.systems.kthena.view import Serving, read_serving
 
 MODEL_INFERS: tuple[GroupKind, ...] = (
@@ -30,7 +30,7 @@ def _as_model_serving(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
     gangSchedule became gangPolicy. Everything that counts pods has kept its name.
     """
-    spec = as_map(body.get("spec"))
+    spec = mapping(body.get("spec"))
     template = spec.get("template")
     if not isinstance(template, Mapping):
         return body

@@ -15,7 +15,7 @@ from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import group_size, pods_of_template
 from kthena_components.core.findings import join_path
-from kthena_components.core.values.read import as_count, as_map, group_kind, is_name
+from kthena_components.core.values.read import count_or_unknown, group_kind, is_name, mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.volcano import emit as volcano
 
@@ -44,16 +44,16 @@ def read_part(
     group = _group_of(body)
     if group is None:
         return None
-    labels = as_map(as_map(body.get("metadata")).get("labels"))
+    labels = mapping(mapping(body.get("metadata")).get("labels"))
     part = GroupMember(group=group, serving=str(labels.get(naming.NAME, "")))
     if group_kind(body) == _POD_GROUP:
         return replace(part, gang=volcano.read_gang(body, path))
     instance = (str(labels.get(naming.ROLE)), str(labels.get(naming.ROLE_ID)))
-    spec, at = as_map(body.get("spec")), join_path(path, "spec.template")
-    template = as_map(spec.get("template"))
+    spec, at = mapping(body.get("spec")), join_path(path, "spec.template")
+    template = mapping(spec.get("template"))
     pod = pods_of_template(template, at, in_object(context, body))[0]
-    if naming.WORKER in as_map(as_map(spec.get("selector")).get("matchLabels")):
-        number = as_count(spec.get("replicas"), "replicas", 1)
+    if naming.WORKER in mapping(mapping(spec.get("selector")).get("matchLabels")):
+        number = count_or_unknown(spec.get("replicas"), "replicas", 1)
         return replace(part, instance=instance, workers=(number, pod))
     size = group_size(template)
     engine = EngineFacts(
@@ -69,8 +69,8 @@ def read_part(
 
 def _group_of(body: Mapping[str, Any]) -> tuple[str, str] | None:
     """Give the namespace and the name of an object's group, if it belongs to one."""
-    metadata = as_map(body.get("metadata"))
-    name = as_map(metadata.get("labels")).get(naming.GROUP_NAME)
+    metadata = mapping(body.get("metadata"))
+    name = mapping(metadata.get("labels")).get(naming.GROUP_NAME)
     if not is_name(name) or group_kind(body) not in {_STATEFUL_SET, _POD_GROUP}:
         return None
     return str(metadata.get("namespace", "")), name
@@ -140,7 +140,7 @@ def read_group(
         context: what is known beside them.
     """
     found = zip_longest(bodies, paths, fillvalue="")
-    read = (read_part(as_map(body), path, context) for body, path in found)
+    read = (read_part(mapping(body), path, context) for body, path in found)
     return join_parts(part for part in read if part is not None)
 
 

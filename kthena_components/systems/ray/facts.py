@@ -11,7 +11,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.read import as_map, name_of
+from kthena_components.core.values.read import mapping, name_of
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.ray.served import CONFIG, Served
 from kthena_components.systems.ray.view import Cluster, Group, RayView
@@ -136,9 +136,9 @@ def _has_gang(view: RayView) -> bool:
     A cluster that starts no engine by itself is for whatever its users send it.
     """
     cluster = view.cluster
-    labels = as_map(as_map(view.object.body.get("metadata")).get("labels"))
+    labels = mapping(mapping(view.object.body.get("metadata")).get("labels"))
     if cluster is None or view.served or _GANG_LABELS & {str(key) for key in labels}:
         return True
-    template = as_map(cluster.head.fields.get("template"))
-    scheduler = as_map(template.get("spec")).get("schedulerName")
+    template = mapping(cluster.head.fields.get("template"))
+    scheduler = mapping(template.get("spec")).get("schedulerName")
     return not cluster.starts_engine or scheduler == "volcano" or is_unresolved(scheduler)

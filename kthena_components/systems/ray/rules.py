@@ -10,7 +10,7 @@ from decimal import Decimal
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.values.display import display
 from kthena_components.core.values.quantity import parse_quantity
-from kthena_components.core.values.read import as_map, first_unknown, unknown_in, whole
+from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
 from kthena_components.systems.ray.view import Group, RayView, pods_text
 
 _PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-gpus"
@@ -41,8 +41,8 @@ def ray_start_params(view: RayView) -> Iterator[Finding]:
             at = f"{group.path}.{field}"
             if gap := unknown_in(holder):
                 yield not_checked(at, gap, _PARAMS)
-            elif as_map(holder).get(key) is not None:
-                yield from _told(group, f"{at}.{key}", as_map(holder)[key])
+            elif mapping(holder).get(key) is not None:
+                yield from _told(group, f"{at}.{key}", mapping(holder)[key])
 
 
 def _told(group: Group, path: str, value: object) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from typing import Any
 from kthena_components.core.engines import CommandFacts, read_command
 from kthena_components.core.values.display import text_of
 from kthena_components.core.values.embedded import read_yaml_text
-from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import (
     OUTPUT_CLOSE,
     OUTPUT_OPEN,
@@ -64,25 +64,25 @@ def read_served(text: object) -> tuple[Served, ...] | Unknown:
     if isinstance(config, Unknown):
         return config
     found: list[Served] = []
-    for application in map(as_map, as_list(as_map(config).get("applications"))):
+    for application in map(mapping, sequence(mapping(config).get("applications"))):
         builder = application.get("import_path")
         if isinstance(builder, str) and builder.startswith(_BUILDERS):
-            found += [_served(as_map(item)) for item in _configs(application.get("args"))]
+            found += [_served(mapping(item)) for item in _configs(application.get("args"))]
     return tuple(found)
 
 
 def _configs(args: object) -> Iterator[object]:
-    held = as_map(args)
-    yield from as_list(held.get("llm_configs"))
+    held = mapping(args)
+    yield from sequence(held.get("llm_configs"))
     for key in ("llm_config", "prefill_config", "decode_config"):
         if held.get(key) is not None:
             yield held[key]
 
 
 def _served(config: Mapping[str, Any]) -> Served:
-    model = as_map(config.get("model_loading_config"))
+    model = mapping(config.get("model_loading_config"))
     names = [v for v in (model.get("model_id"), model.get("model_source")) if isinstance(v, str)]
-    deployment = as_map(config.get("deployment_config"))
+    deployment = mapping(config.get("deployment_config"))
     low, high = _replicas(deployment)
     own = next((key for key in _OWN_PLACE if config.get(key) is not None), None)
     gap = Unknown(f"{own} says what a replica reserves") if own else None
@@ -99,7 +99,7 @@ def _served(config: Mapping[str, Any]) -> Served:
 
 
 def _argv(arguments: object, model: list[str]) -> list[str]:
-    given = {"distributed_executor_backend": "ray", **as_map(arguments)}
+    given = {"distributed_executor_backend": "ray", **mapping(arguments)}
     words = ["vllm", "serve", *([text_of(model[0])] if model else [])]
     for key in _ARGUMENTS:
         value = given.get(key)
@@ -113,10 +113,10 @@ def _argv(arguments: object, model: list[str]) -> list[str]:
 def _replicas(deployment: Mapping[str, Any]) -> tuple[MaybeInt, MaybeInt]:
     number, scaling = deployment.get("num_replicas"), deployment.get("autoscaling_config")
     if number == "auto":
-        number, scaling = None, {"max_replicas": _ANY_REPLICAS, **as_map(scaling)}
+        number, scaling = None, {"max_replicas": _ANY_REPLICAS, **mapping(scaling)}
     if isinstance(scaling, Mapping):
-        low = as_count(scaling.get("min_replicas"), "min_replicas", 1)
-        high = as_count(scaling.get("max_replicas"), "max_replicas", 1)
+        low = count_or_unknown(scaling.get("min_replicas"), "min_replicas", 1)
+        high = count_or_unknown(scaling.get("max_replicas"), "max_replicas", 1)
         return low, high
-    count = as_count(number, "num_replicas", 1)
+    count = count_or_unknown(number, "num_replicas", 1)
     return count, count

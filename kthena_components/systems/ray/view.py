@@ -13,7 +13,13 @@ from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.display import display, text_of
-from kthena_components.core.values.read import MAX_COUNT, as_count, as_list, as_map, inside
+from kthena_components.core.values.read import (
+    MAX_COUNT,
+    count_or_unknown,
+    inside,
+    mapping,
+    sequence,
+)
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 from kthena_components.systems.ray.served import CONFIG, Served, read_served
 
@@ -119,20 +125,20 @@ def read_ray(found: Object) -> RayView:
     """Read the cluster and what is served on it, whatever the object contains."""
     spec, inner = found.body.get("spec"), CLUSTERS.get(found.kind, "")
     stated = inside(spec, inner) if inner else spec
-    path, fields = join_path("spec", inner), as_map(stated)
+    path, fields = join_path("spec", inner), mapping(stated)
     is_late = is_unresolved(stated)
     head = _head(stated if is_late else fields.get("headGroupSpec"), path, found.context)
     scaled, listed = fields.get("enableInTreeAutoscaling"), fields.get("workerGroupSpecs")
     workers = tuple(
         _workers(item, join_path(path, f"workerGroupSpecs[{index}]"), scaled, found.context)
-        for index, item in enumerate([listed] if is_unresolved(listed) else as_list(listed))
+        for index, item in enumerate([listed] if is_unresolved(listed) else sequence(listed))
     )
     return RayView(
         object=found,
         head=head,
         workers=() if is_unresolved(listed) else workers,
         cluster=None if head.stated is None else Cluster(path=path, head=head, workers=workers),
-        served=read_served(as_map(spec).get(CONFIG)),
+        served=read_served(mapping(spec).get(CONFIG)),
     )
 
 
@@ -142,7 +148,7 @@ def _head(stated: object, path: str, context: Context) -> Group:
         path=at,
         name="head",
         stated=stated,
-        fields=as_map(stated),
+        fields=mapping(stated),
         template=template,
         pod=read_pod(template, f"{at}.template", context=context),
         low=1,
@@ -151,7 +157,7 @@ def _head(stated: object, path: str, context: Context) -> Group:
 
 
 def _workers(stated: object, path: str, scaled: object, context: Context) -> Group:
-    fields, template = as_map(stated), _started(stated, _WORKER)
+    fields, template = mapping(stated), _started(stated, _WORKER)
     name = fields.get("groupName")
     low, high = (_NOT_YET, _NOT_YET) if is_unresolved(stated) else _range(fields, scaled)
     return Group(
@@ -170,10 +176,10 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
     if group.get("suspend") is True:
         return 0, 0
     values = (
-        as_count(group.get("numOfHosts"), "numOfHosts", 1),
-        as_count(group.get("replicas"), "replicas", 0),
-        as_count(group.get("minReplicas"), "minReplicas", 0),
-        as_count(group.get("maxReplicas"), "maxReplicas", MAX_COUNT),
+        count_or_unknown(group.get("numOfHosts"), "numOfHosts", 1),
+        count_or_unknown(group.get("replicas"), "replicas", 0),
+        count_or_unknown(group.get("minReplicas"), "minReplicas", 0),
+        count_or_unknown(group.get("maxReplicas"), "maxReplicas", MAX_COUNT),
         Unknown("enableInTreeAutoscaling is not known yet") if is_unresolved(scaled) else 0,
     )
     known: list[int] = []
@@ -195,15 +201,15 @@ def _started(group: object, start: str) -> object:
     already, nothing is added.
     """
     template = inside(group, "template")
-    spec = as_map(template).get("spec")
-    containers = as_map(spec).get("containers")
-    annotations = as_map(as_map(as_map(template).get("metadata")).get("annotations"))
+    spec = mapping(template).get("spec")
+    containers = mapping(spec).get("containers")
+    annotations = mapping(mapping(mapping(template).get("metadata")).get("annotations"))
     own = str(annotations.get(OVERWRITE, "")).lower() == "true"
-    if own or not as_list(containers) or any(map(is_unresolved, (spec, *as_list(containers)))):
+    if own or not sequence(containers) or any(map(is_unresolved, (spec, *sequence(containers)))):
         return template
-    first, *rest = as_list(containers)
-    started = {**as_map(first), **_command(as_map(first), start)}
-    return {"spec": {**as_map(spec), "containers": [started, *rest]}}
+    first, *rest = sequence(containers)
+    started = {**mapping(first), **_command(mapping(first), start)}
+    return {"spec": {**mapping(spec), "containers": [started, *rest]}}
 
 
 def _command(container: Mapping[str, Any], start: str) -> dict[str, Any]:
@@ -221,7 +227,7 @@ def _command(container: Mapping[str, Any], start: str) -> dict[str, Any]:
 
 
 def _items(part: object) -> Sequence[object]:
-    return [item for item in as_list(part) if isinstance(item, str | int | float)]
+    return [item for item in sequence(part) if isinstance(item, str | int | float)]
 
 
 def pods_text(group: Group) -> str:

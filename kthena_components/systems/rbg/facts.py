@@ -11,7 +11,7 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import as_count, as_list, as_map, mapping, name_of
+from kthena_components.core.values.read import count_or_unknown, mapping, name_of, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
@@ -39,7 +39,7 @@ def facts(view: RbgView) -> ServingFacts:
         name=name,
         engines=tuple(engines),
         gang_expected=True,
-        copies=as_count(view.replicas, "replicas", 1),
+        copies=count_or_unknown(view.replicas, "replicas", 1),
     )
 
 
@@ -64,7 +64,7 @@ def _name(role: RbgRole) -> str:
 
 
 def _count(value: object, what: str) -> MaybeInt:
-    return value if isinstance(value, Unknown) else as_count(value, what, 1)
+    return value if isinstance(value, Unknown) else count_or_unknown(value, what, 1)
 
 
 def _leader_worker(view: RbgView, role: RbgRole, replicas: MaybeInt) -> EngineFacts:
@@ -106,8 +106,8 @@ def _pod(view: RbgView, template: RbgTemplate, env: Mapping[str, str] | None = N
     at, context = found.at(template.path), found.context
     pod = fill_requests(read_pod(template.body, at, env, context=context))
     for path, patch in template.patches:
-        containers = as_list(as_map(mapping(patch).get("spec")).get("containers"))
-        for index, container in enumerate(map(as_map, containers)):
+        containers = sequence(mapping(mapping(patch).get("spec")).get("containers"))
+        for index, container in enumerate(map(mapping, containers)):
             stated, place = container.get("name"), found.at(f"{path}.spec.containers[{index}]")
             if stated != pod.container:
                 continue

@@ -1,12 +1,12 @@
 """Where the parts of a patched template are written: in a patch, or in what it is laid over."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from kthena_components.core.findings import join_path, path_of
 from kthena_components.core.templates.overlay import MERGE_KEYS
-from kthena_components.core.values.read import items, mapping
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.rbg.view import RbgTemplate
 
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -40,15 +40,15 @@ def _place(patch: object, made: object, steps: list[int | str]) -> str | None:
             field, patch, made = step, mapping(patch)[step], mapping(made).get(step)
             found.append(step)
             continue
-        index = _index(items(patch), items(made)[step : step + 1], field, step)
+        index = _index(sequence(patch), sequence(made)[step : step + 1], field, step)
         if index is None:
             return None
-        patch, made = items(patch)[index], next(iter(items(made)[step : step + 1]), None)
+        patch, made = sequence(patch)[index], next(iter(sequence(made)[step : step + 1]), None)
         found.append(index)
     return path_of(found)
 
 
-def _index(listed: list[object], wanted: list[object], field: str, step: int) -> int | None:
+def _index(listed: Sequence[object], wanted: Sequence[object], field: str, step: int) -> int | None:
     """Find an item in a patch: by its name where lists are merged, else by its place."""
     key = MERGE_KEYS.get(field)
     if key is None or not wanted:

@@ -7,7 +7,7 @@ from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.objects.object import PodSet, copies_in, pod_set, read_object
 from kthena_components.core.objects.reduction import kept_pods, kept_spec
 from kthena_components.core.values.arithmetic import product
-from kthena_components.core.values.read import items, mapping, unknown_in
+from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
 from kthena_components.systems.rbg.facts import parts_of
@@ -82,6 +82,6 @@ def kept_roles(body: Body) -> Body:
 
 
 def _needs_all(template: RbgTemplate) -> bool:
-    volumes = items(mapping(mapping(template.body).get("spec")).get("volumes"))
+    volumes = sequence(mapping(mapping(template.body).get("spec")).get("volumes"))
     shared = any("persistentVolumeClaim" in mapping(volume) for volume in volumes)
     return shared or any(patch is not None for _, patch in template.patches)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.rules.admission import dns_label, joined, refuse, unique
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, items, mapping, text, unknown_in
+from kthena_components.core.values.read import first_unknown, mapping, sequence, text, unknown_in
 from kthena_components.systems.rbg.view import COMPONENTS, PLAIN, RbgRole, RbgView
 
 _RULE = "rbg-templates"
@@ -30,11 +30,11 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
     gap = unknown_in(given)
     if gap:
         yield not_checked(at, gap, _RULE)
-    shared = [(f"{at}[{index}]", mapping(item)) for index, item in enumerate(items(given))]
+    shared = [(f"{at}[{index}]", mapping(item)) for index, item in enumerate(sequence(given))]
     for place, entry in shared:
         yield from dns_label(f"{place}.name", entry.get("name"), _RULE)
         held = mapping(mapping(entry.get("template")).get("spec")).get("containers")
-        if unknown_in(held) is None and not items(held):
+        if unknown_in(held) is None and not sequence(held):
             seen = "holds 0 containers, and a template has one at least"
             where = f"{place}.template.spec.containers"
             yield from refuse(where, seen, "write the container", _RULE)

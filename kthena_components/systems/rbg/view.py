@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.templates.patches import HIDDEN, patched
-from kthena_components.core.values.read import as_map, count, items, mapping, text, unknown_in
+from kthena_components.core.values.read import count, mapping, sequence, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
 
 GROUP = "workloads.x-k8s.io"
@@ -124,7 +124,7 @@ def read_rbg(found: Object) -> RbgView:
 
 def _shared(spec: Mapping[str, Any], path: str) -> dict[str, tuple[str, object]]:
     found: dict[str, tuple[str, object]] = {}
-    for index, item in enumerate(items(spec.get("roleTemplates"))):
+    for index, item in enumerate(sequence(spec.get("roleTemplates"))):
         name, at = text(mapping(item).get("name")), f"{path}.roleTemplates[{index}].template"
         if isinstance(name, str):
             found.setdefault(name, (at, mapping(item).get("template")))
@@ -132,7 +132,7 @@ def _shared(spec: Mapping[str, Any], path: str) -> dict[str, tuple[str, object]]
 
 
 def _roles(spec: Mapping[str, Any], path: str) -> Iterator[RbgRole]:
-    for index, item in enumerate(items(spec.get("roles"))):
+    for index, item in enumerate(sequence(spec.get("roles"))):
         fields, at = mapping(item), f"{path}.roles[{index}]"
         pattern, legacy = _pattern(fields)
         held = fields if legacy else mapping(fields.get(pattern))
@@ -154,7 +154,7 @@ def _pattern(fields: Mapping[str, Any]) -> tuple[str, bool]:
         return stated, False
     if fields.get("leaderWorkerSet") is not None:
         return LEADER_WORKER, True
-    return (COMPONENTS if items(fields.get("components")) else PLAIN), True
+    return (COMPONENTS if sequence(fields.get("components")) else PLAIN), True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +209,8 @@ class RbgComponent:
 
 def components_of(role: RbgRole) -> Iterator[RbgComponent]:
     """Read the components of a role."""
-    for index, item in enumerate(items(role.held.get("components"))):
-        fields, at = as_map(item), f"{role.at}.components[{index}]"
+    for index, item in enumerate(sequence(role.held.get("components"))):
+        fields, at = mapping(item), f"{role.at}.components[{index}]"
         body = HIDDEN if unknown_in(item) else fields.get("template")
         yield RbgComponent(
             path=at,

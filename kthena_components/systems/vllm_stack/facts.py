@@ -13,7 +13,7 @@ from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.values.embedded import go_text
-from kthena_components.core.values.read import as_count, as_list, name_of
+from kthena_components.core.values.read import count_or_unknown, name_of, sequence
 from kthena_components.core.values.unknown import (
     OUTPUT_CLOSE,
     OUTPUT_OPEN,
@@ -56,11 +56,11 @@ def facts(view: Releases) -> ServingFacts:
 
 def _engine(model: Model, context: Context) -> EngineFacts:
     fields, name = model.fields, model.fields.get("name")
-    replicas = as_count(_plain(fields.get("replicaCount")), "replicaCount", 1)
+    replicas = count_or_unknown(_plain(fields.get("replicaCount")), "replicaCount", 1)
     many = model.ray
     pods: MaybeInt = 1
     if many is not False:
-        workers = as_count(_plain(fields.get("replicaCount")), "replicaCount", 0)
+        workers = count_or_unknown(_plain(fields.get("replicaCount")), "replicaCount", 0)
         pods = workers if isinstance(workers, Unknown) else workers + 1
     if isinstance(many, Unknown):
         pods = many
@@ -96,7 +96,7 @@ def _command(model: Model, *, ray: bool) -> list[str]:
     extra = _plain(config.get("extraArgs"))
     if is_unresolved(extra) or is_unresolved(model.fields.get("vllmConfig")):
         return [*words, _LATE, _LATE]
-    return [*words, *(go_text(item) for item in as_list(extra))]
+    return [*words, *(go_text(item) for item in sequence(extra))]
 
 
 def _pod(

@@ -11,7 +11,7 @@ from typing import Any
 
 from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.embedded import read_yaml_text
-from kthena_components.core.values.read import as_list, as_map, first_unknown, is_name, mapping
+from kthena_components.core.values.read import first_unknown, is_name, mapping, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 RELEASE: GroupKind = ("helm.sh", "Release")
@@ -89,7 +89,7 @@ def read_releases(found: Object) -> Releases:
 
 
 def _release(given: _Values) -> Release:
-    spec, models = as_map(as_map(given.values).get("servingEngineSpec")), _models(given)
+    spec, models = mapping(mapping(given.values).get("servingEngineSpec")), _models(given)
     silent = spec.get("enableEngine") is False or spec.get("modelSpec") is None
     return Release(
         path=given.path,
@@ -115,7 +115,7 @@ def _models(given: _Values) -> tuple[Model, ...] | Unknown:
 
 def _values(found: Object) -> Iterator[_Values]:
     """Find the values of the chart, in each place where its tool keeps them."""
-    body, kind, spec = found.body, found.group_kind, as_map(found.body.get("spec"))
+    body, kind, spec = found.body, found.group_kind, mapping(found.body.get("spec"))
     if kind == RELEASE and _is_chart(body.get("chart")):
         yield _Values(
             path="values",
@@ -132,11 +132,11 @@ def _values(found: Object) -> Iterator[_Values]:
         )
     elif kind == APPLICATION:
         sources = [("spec.source", spec.get("source"))]
-        sources += [(f"spec.sources[{i}]", v) for i, v in enumerate(as_list(spec.get("sources")))]
-        goes = as_map(spec.get("destination")).get("namespace")
+        sources += [(f"spec.sources[{i}]", v) for i, v in enumerate(sequence(spec.get("sources")))]
+        goes = mapping(spec.get("destination")).get("namespace")
         for at, source in sources:
-            if _is_argo_chart(as_map(source)):
-                yield _argo(as_map(as_map(source).get("helm")), f"{at}.helm", goes)
+            if _is_argo_chart(mapping(source)):
+                yield _argo(mapping(mapping(source).get("helm")), f"{at}.helm", goes)
 
 
 def _is_chart(value: object) -> bool:
@@ -148,8 +148,8 @@ def _is_chart(value: object) -> bool:
 
 
 def _is_flux_chart(spec: Mapping[str, Any]) -> bool:
-    named = as_map(as_map(spec.get("chart")).get("spec")).get("chart")
-    return _is_chart(named) or _is_chart(as_map(spec.get("chartRef")).get("name"))
+    named = mapping(mapping(spec.get("chart")).get("spec")).get("chart")
+    return _is_chart(named) or _is_chart(mapping(spec.get("chartRef")).get("name"))
 
 
 def _is_argo_chart(source: Mapping[str, Any]) -> bool:
@@ -163,7 +163,7 @@ def _is_argo_chart(source: Mapping[str, Any]) -> bool:
 
 def _argo(helm: Mapping[str, Any], path: str, namespace: object) -> _Values:
     """Read where Argo CD keeps values: an object wins over a text, and parameters over both."""
-    names = [as_map(item).get("name") for item in as_list(helm.get("parameters"))]
+    names = [mapping(item).get("name") for item in sequence(helm.get("parameters"))]
     values, key = helm.get("valuesObject"), "valuesObject"
     if values is None:
         values, key = read_yaml_text(helm.get("values"), "values"), "values"

@@ -15,7 +15,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.model import TopologySpec
 from kthena_components.core.values.quantity import render_quantity
-from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt
 
 SCHEDULING = "scheduling.volcano.sh/v1beta1"
@@ -84,16 +84,16 @@ def _resource_list(amounts: Mapping[str, Decimal]) -> dict[str, str]:
 
 def read_gang(body: Mapping[str, Any], path: str = "") -> GangFacts:
     """Read the gang that a PodGroup describes; minima by sub group name."""
-    spec = as_map(body.get("spec"))
+    spec = mapping(body.get("spec"))
     minima: dict[str, MaybeInt] = {}
-    for item in as_list(spec.get("subGroupPolicy")):
-        policy = as_map(item)
+    for item in sequence(spec.get("subGroupPolicy")):
+        policy = mapping(item)
         name = policy.get("name")
         if isinstance(name, str):
-            minima[name] = as_count(policy.get("minSubGroups"), "minSubGroups", 0)
+            minima[name] = count_or_unknown(policy.get("minSubGroups"), "minSubGroups", 0)
     at = f"{path}.spec.minMember" if path else "spec.minMember"
     return GangFacts(
-        path=at, min_member=as_count(spec.get("minMember"), "minMember", 0), minima=minima
+        path=at, min_member=count_or_unknown(spec.get("minMember"), "minMember", 0), minima=minima
     )
 
 

@@ -21,12 +21,11 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.read import (
-    as_count,
-    as_map,
+    count_or_unknown,
     is_name,
-    items,
     mapping,
     name_of,
+    sequence,
     unknown_in,
     unknown_inside,
 )
@@ -93,7 +92,7 @@ def _name(task: Task, index: int) -> str:
 
 def _count(fields: Mapping[str, Any], field: str, default: int) -> MaybeInt:
     value = fields.get(field)
-    return value if isinstance(value, Unknown) else as_count(value, field, default)
+    return value if isinstance(value, Unknown) else count_or_unknown(value, field, default)
 
 
 def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
@@ -133,29 +132,29 @@ def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Va
     arguments = plugins.get("svc")
     if _COUNTING.isdisjoint(plugins) or unknown_inside(arguments):
         return []
-    if any("inject-hosts-env" in str(argument) for argument in items(arguments)):
+    if any("inject-hosts-env" in str(argument) for argument in sequence(arguments)):
         return []
     return [
         {"name": f"VC_{name.replace('-', '_').upper()}_NUM", "value": str(number)}
         for task, name, number in named
         # A host name in its template makes all pods of a task one host.
-        if isinstance(number, int) and "hostname" not in as_map(as_map(task.template).get("spec"))
+        if isinstance(number, int) and "hostname" not in mapping(mapping(task.template).get("spec"))
     ]
 
 
 def _as_made(template: object, variables: Variables) -> object:
     """Give a template with variables added to each of its containers."""
-    spec = as_map(as_map(template).get("spec"))
+    spec = mapping(mapping(template).get("spec"))
     containers = spec.get("containers")
     if not variables or not isinstance(containers, list | tuple):
         return template
     made = [_with_variables(container, variables) for container in containers]
-    return {**as_map(template), "spec": {**spec, "containers": made}}
+    return {**mapping(template), "spec": {**spec, "containers": made}}
 
 
 def _with_variables(container: Any, variables: Variables) -> Any:
-    env = as_map(container).get("env")
-    if not as_map(container) or not (env is None or isinstance(env, list | tuple)):
+    env = mapping(container).get("env")
+    if not mapping(container) or not (env is None or isinstance(env, list | tuple)):
         return container
     return {**container, "env": [*(env or ()), *variables]}
 
@@ -163,7 +162,7 @@ def _with_variables(container: Any, variables: Variables) -> Any:
 def _placed(found: Object, parts: Sequence[_Part]) -> MaybeBool:
     """Tell whether Volcano places the pods; where neither template nor Job says it, it does."""
     usual = found.spec.get("schedulerName") or _VOLCANO
-    specs = [as_map(as_map(part.template).get("spec")) for part in parts]
+    specs = [mapping(mapping(part.template).get("spec")) for part in parts]
     asked = [spec.get("schedulerName") or usual for spec in specs]
     return NO_SCHEDULER if any(map(unknown_in, asked)) else all(n == _VOLCANO for n in asked)
 

@@ -12,9 +12,9 @@ from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
     count,
     first_unknown,
-    items,
     mapping,
     pairs,
+    sequence,
     text,
     unknown_inside,
     whole,
@@ -42,12 +42,12 @@ def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
     getSubJobMatchValues; run on 1.14.1: never placed.
     """
     rule = "subgroup-match-label-keys"
-    for i, item in enumerate(items(found.spec.get("subGroupPolicy"))):
+    for i, item in enumerate(sequence(found.spec.get("subGroupPolicy"))):
         policy, path = mapping(item), f"{_POLICIES}[{i}]"
         keys, least = policy.get("matchLabelKeys"), count(policy.get("minSubGroups"), 0)
         if gap := unknown_inside(keys):
             yield not_checked(f"{path}.matchLabelKeys", gap, rule)
-        elif not any(isinstance(key, str) and key for key in items(keys)):
+        elif not any(isinstance(key, str) and key for key in sequence(keys)):
             seen = "has no matchLabelKeys, so Volcano counts no pod into this subgroup"
             remedy = "add the label that tells one subgroup's pods from another's"
             if isinstance(least, int) and least > 0:
@@ -66,7 +66,7 @@ def subgroup_names_unique(found: Object) -> Iterator[Finding]:
     Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobGID and job_info.go MinSubJobs.
     """
     first: dict[str, int] = {}
-    for i, item in enumerate(items(found.spec.get("subGroupPolicy"))):
+    for i, item in enumerate(sequence(found.spec.get("subGroupPolicy"))):
         name, path = text(mapping(item).get("name"), ""), f"{_POLICIES}[{i}].name"
         if isinstance(name, Unknown):
             yield not_checked(path, name, "subgroup-names-unique")
@@ -97,7 +97,7 @@ def subgroup_minimum(found: Object) -> Iterator[Finding]:
     """
     spec, rule = found.spec, "subgroup-minimum"
     member, total = count(spec.get("minMember"), 0), 0
-    for item in items(spec.get("subGroupPolicy")):
+    for item in sequence(spec.get("subGroupPolicy")):
         policy = mapping(item)
         size, least = count(policy.get("subGroupSize"), 1), count(policy.get("minSubGroups"), 0)
         if gap := first_unknown(size, least):
@@ -128,7 +128,7 @@ def gang_minimum_stated(found: Object) -> Iterator[Finding]:
     spec = found.spec
     if first_unknown(found.body.get("spec"), spec.get("subGroupPolicy")):
         return
-    minima = (mapping(p).get("minSubGroups") for p in items(spec.get("subGroupPolicy")))
+    minima = (mapping(p).get("minSubGroups") for p in sequence(spec.get("subGroupPolicy")))
     if count(spec.get("minMember"), 0) == 0 and all(count(m, 0) == 0 for m in minima):
         yield advise(
             "spec.minMember",

@@ -14,9 +14,9 @@ from kthena_components.core.topology.spec import check_name, check_node_name, ch
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
-    items,
     mapping,
     object_name,
+    sequence,
     unknown_in,
     unknown_inside,
 )
@@ -63,7 +63,7 @@ def _is_late(found: Object, path: str) -> bool:
         return True
     if not rest.startswith("members["):
         return bool(unknown_inside(mapping(holder).get(rest)))
-    members = items(mapping(holder).get("members"))
+    members = sequence(mapping(holder).get("members"))
     member = members[int(rest.removeprefix("members[").partition("]")[0])]
     selector = mapping(member).get("selector")
     chosen = [mapping(selector).get(key) for key in SELECTORS] if not unknown_in(selector) else []
@@ -152,7 +152,7 @@ def hypernode_discovery_label(found: Object) -> Iterator[Finding]:
 
 
 def _members(found: Object) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
-    for i, item in enumerate(items(found.spec.get("members"))):
+    for i, item in enumerate(sequence(found.spec.get("members"))):
         member = mapping(item)
         yield f"spec.members[{i}].selector", member.get("type"), mapping(member.get("selector"))
 

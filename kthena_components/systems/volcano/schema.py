@@ -23,7 +23,7 @@ from kthena_components.core.schema.language import (
 )
 from kthena_components.core.schema.metadata import METADATA, judge_metadata
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
-from kthena_components.core.values.read import items, mapping
+from kthena_components.core.values.read import mapping, sequence
 
 _RULE = "volcano-schema"
 _NAME, _AMOUNTS, _COUNT = Text(longest=253), Table(Amount()), Whole(least=0)
@@ -114,7 +114,7 @@ def volcano_schema(found: Object) -> Iterator[Finding]:
     if shape is not None:
         yield from _judged(found.body.get("metadata") or {}, METADATA, "metadata")
         yield from judge_metadata(found.body.get("metadata"), _RULE)
-    for index, member in enumerate(items(mapping(spec).get("members"))):
+    for index, member in enumerate(sequence(mapping(spec).get("members"))):
         labels = mapping(mapping(member).get("selector")).get("labelMatch")
         if isinstance(labels, Mapping):
             yield from _judged(labels, SELECTOR, f"spec.members[{index}].selector.labelMatch")

@@ -15,7 +15,7 @@ from kthena_components.core.objects.stack import Stack
 from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity, render_quantity
-from kthena_components.core.values.read import count, items, mapping, pairs, unknown_in
+from kthena_components.core.values.read import count, mapping, pairs, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.volcano.view import topologies
 
@@ -241,4 +241,4 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
 
 def policies_of(entry: Object) -> list[Mapping[str, object]]:
     """List the subgroup policies of a PodGroup."""
-    return [mapping(item) for item in items(entry.spec.get("subGroupPolicy"))]
+    return [mapping(item) for item in sequence(entry.spec.get("subGroupPolicy"))]

@@ -12,8 +12,8 @@ from kthena_components.core.values.arithmetic import total
 from kthena_components.core.values.read import (
     NOT_YET_KNOWN,
     count,
-    items,
     mapping,
+    sequence,
     unknown_in,
     unknown_inside,
 )
@@ -55,7 +55,7 @@ def _judge(stack: Stack, entry: Object, pods: list[PodSet]) -> Iterator[Finding]
     subs = _gather(policies, pods)
     for i, (policy, sub) in enumerate(zip(policies, subs, strict=True)):
         least, size = count(policy.get("minSubGroups"), 0), count(policy.get("subGroupSize"), 1)
-        keyed = any(isinstance(key, str) and key for key in items(policy.get("matchLabelKeys")))
+        keyed = any(isinstance(key, str) and key for key in sequence(policy.get("matchLabelKeys")))
         if not isinstance(least, int) or not isinstance(size, int) or least <= 0 or not keyed:
             continue  # without keys, subgroup-match-label-keys speaks
         path = entry.at(f"spec.subGroupPolicy[{i}]")
@@ -99,9 +99,9 @@ def _gather(policies: list[Mapping[str, Any]], pods: list[PodSet]) -> list[_Sub]
 def _size(policy: Mapping[str, Any]) -> int:
     """Count what is compared with each pod."""
     selector = mapping(policy.get("labelSelector"))
-    expressions = items(selector.get("matchExpressions"))
-    values = sum(len(items(mapping(one).get("values"))) for one in expressions)
-    keys = items(policy.get("matchLabelKeys"))
+    expressions = sequence(selector.get("matchExpressions"))
+    values = sum(len(sequence(mapping(one).get("values"))) for one in expressions)
+    keys = sequence(policy.get("matchLabelKeys"))
     return 1 + len(mapping(selector.get("matchLabels"))) + len(expressions) + values + len(keys)
 
 
@@ -114,7 +114,7 @@ def _values(policy: Mapping[str, Any], pods: PodSet) -> tuple[str, ...] | Unknow
     if gap := (matches if isinstance(matches, Unknown) else None) or unknown_inside(keys):
         return gap
     found: list[str] = []
-    for key in items(keys):
+    for key in sequence(keys):
         value = pods.labels.get(key) if isinstance(key, str) else None
         if gap := unknown_in(value):
             return gap
@@ -136,7 +136,7 @@ def _matches(selector: object, labels: Mapping[str, Any]) -> bool | Unknown:
         unknown_in(labels.get(key)) or labels.get(key) == value
         for key, value in mapping(wanted).items()
     ]
-    found += [_expression(mapping(expression), labels) for expression in items(listed)]
+    found += [_expression(mapping(expression), labels) for expression in sequence(listed)]
     if False in found:
         return False
     return next((value for value in found if isinstance(value, Unknown)), True)
@@ -147,7 +147,7 @@ def _expression(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> boo
     value = labels.get(key) if isinstance(key, str) else NOT_YET_KNOWN
     if gap := unknown_in(value) or unknown_inside(expression, expression.get("values")):
         return gap
-    values = items(expression.get("values"))
+    values = sequence(expression.get("values"))
     held: dict[str, bool] = {
         "In": value is not None and value in values,
         "NotIn": value is None or value not in values,

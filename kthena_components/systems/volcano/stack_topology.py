@@ -12,7 +12,7 @@ from kthena_components.core.objects.stack import Stack
 from kthena_components.core.topology.spec import HyperNodeSpec
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import NOT_YET_KNOWN, items
+from kthena_components.core.values.read import NOT_YET_KNOWN, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.volcano.view import Topology, topologies
 from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
@@ -109,7 +109,7 @@ def _place(tree: _Tree, match: re.Match[str], places: dict[tuple[int, str], list
 def _places(names: list[str], kind: str, owner: Object) -> Iterator[str]:
     """Find where an object lists each of some names: the second of two equal ones behind it."""
     found: dict[str, list[int]] = {}
-    for i, member in enumerate(items(owner.spec.get("members"))):
+    for i, member in enumerate(sequence(owner.spec.get("members"))):
         match member:
             case {"type": str(of), "selector": {"exactMatch": {"name": str(name)}}} if of == kind:
                 found.setdefault(name, []).append(i)

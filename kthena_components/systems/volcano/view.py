@@ -13,9 +13,9 @@ from kthena_components.core.naming import dns_name, is_dns_name
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import (
     count,
-    identity,
-    items,
+    group_kind,
     mapping,
+    sequence,
     spec_of,
     text,
     unknown_in,
@@ -79,7 +79,7 @@ Rule = Callable[[Object], Iterator[Finding]]
 
 def tasks_of(found: Object) -> list[Task]:
     """List the tasks of a Volcano Job."""
-    listed = [mapping(item) for item in items(found.spec.get("tasks"))]
+    listed = [mapping(item) for item in sequence(found.spec.get("tasks"))]
     return [
         Task(path=f"spec.tasks[{i}]", fields=task, replicas=count(task.get("replicas"), 1))
         for i, task in enumerate(listed)
@@ -89,15 +89,15 @@ def tasks_of(found: Object) -> list[Task]:
 def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:
     """List the network topologies of a PodGroup, a Volcano Job or a ModelServing."""
     spec = spec_of(manifest)
-    match identity(manifest):
+    match group_kind(manifest):
         case ("scheduling.volcano.sh", "PodGroup"):
             places = [("spec.networkTopology", spec.get("networkTopology"))]
-            for i, policy in enumerate(items(spec.get("subGroupPolicy"))):
+            for i, policy in enumerate(sequence(spec.get("subGroupPolicy"))):
                 at = f"spec.subGroupPolicy[{i}].networkTopology"
                 places.append((at, mapping(policy).get("networkTopology")))
         case ("batch.volcano.sh", "Job"):
             places = [("spec.networkTopology", spec.get("networkTopology"))]
-            for i, task in enumerate(items(spec.get("tasks"))):
+            for i, task in enumerate(sequence(spec.get("tasks"))):
                 policy = mapping(mapping(task).get("partitionPolicy"))
                 at = f"spec.tasks[{i}].partitionPolicy.networkTopology"
                 places.append((at, policy.get("networkTopology")))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.placeholders import Scope, expand_kubernetes
 from kthena_components.core.facts.container import read_volumes
-from kthena_components.core.facts.context import Context, around_of, gather, place
+from kthena_components.core.facts.context import Context, gather, in_object
 from kthena_components.core.facts.files import PodVolumes
 from kthena_components.core.facts.inputs import read_inputs
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, MaybeText, Unknown
@@ -30,10 +30,12 @@ MORE = config_map("more", data={"TP": "4"}, binaryData={"weights": "AAAA"})
 
 
 def inputs(container: Json, *others: Json, volumes: object = (), **injected: str) -> Any:
-    pod = {"metadata": {"namespace": "serving"}, "spec": {"containers": [], "volumes": volumes}}
-    around = Context(config_maps=gather([SIZES, MORE, *others]))
-    spec = place(pod, around)["spec"]
-    return read_inputs(container, PodVolumes(read_volumes(spec), around_of(spec)), "c", injected)
+    pod: Json = {
+        "metadata": {"namespace": "serving"},
+        "spec": {"containers": [], "volumes": volumes},
+    }
+    context = in_object(Context(config_maps=gather([SIZES, MORE, *others])), pod)
+    return read_inputs(container, PodVolumes(read_volumes(pod["spec"]), context), "c", injected)
 
 
 def value(name: str, container: Json, *others: Json, **injected: str) -> MaybeText | None:

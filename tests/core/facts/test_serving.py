@@ -11,7 +11,7 @@ from kthena_components.core.plan.build import build_plan
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.core.values.read import as_count, as_list, as_map
+from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 from tests.support.specs import (
     ENGINE_RAY,
@@ -185,8 +185,13 @@ COUNTS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("value", "count"), COUNTS.values(), ids=COUNTS)
 def test_a_count_is_a_number_or_unknown(value: Any, count: Any) -> None:
-    assert as_count(value, "n", 7) == count
+    assert count_or_unknown(value, "n", 7) == count
 
 
 def test_other_shapes_are_empty() -> None:
-    assert (as_map([]), as_map({"a": 1}), as_list({}), as_list((1,))) == ({}, {"a": 1}, [], (1,))
+    assert (mapping([]), mapping({"a": 1}), sequence({}), sequence((1,))) == (
+        {},
+        {"a": 1},
+        (),
+        (1,),
+    )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import find_kind
@@ -215,7 +215,7 @@ def test_late_sizes_are_not_checked(sizes: object) -> None:
     ],
 )
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    assert find_kind(identity({**ISVC, "apiVersion": api, "kind": kind})) not in KINDS
+    assert find_kind(group_kind({**ISVC, "apiVersion": api, "kind": kind})) not in KINDS
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1", "v1beta1"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import INDEX
@@ -177,7 +177,7 @@ def test_any_version_is_read(version: str) -> None:
     ],
 )
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    assert INDEX.get(identity({**LWS_VLLM, "apiVersion": api, "kind": kind})) != "lws"
+    assert INDEX.get(group_kind({**LWS_VLLM, "apiVersion": api, "kind": kind})) != "lws"
 
 
 def test_paths_begin_where_the_manifest_stands() -> None:

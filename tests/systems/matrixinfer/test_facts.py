@@ -3,7 +3,7 @@
 import pytest
 
 from kthena_components.core.facts.serving import GangFacts
-from kthena_components.core.values.read import identity
+from kthena_components.core.values.read import group_kind
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import INDEX
 from kthena_components.systems.kthena.emit import API_VERSION
@@ -73,7 +73,7 @@ def test_each_group_and_any_version_is_read(group: str, version: str) -> None:
     [("apps/v1", "ModelInfer"), (API_VERSION, "ModelServing"), ("v1", "ModelInfer")],
 )
 def test_other_kinds_are_left_alone(api: str, kind: str) -> None:
-    assert INDEX.get(identity({**MODEL_INFER, "apiVersion": api, "kind": kind})) != "matrixinfer"
+    assert INDEX.get(group_kind({**MODEL_INFER, "apiVersion": api, "kind": kind})) != "matrixinfer"
 
 
 def test_the_manifest_is_not_changed() -> None:
