@@ -166,7 +166,12 @@ def test_what_is_passed_over_is_what_a_parser_would_pass_over(start: str, rest: 
 
 def test_a_definition_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
-    monkeypatch.setattr(documents, "Loader", lambda text: parsed.append(text) or Loader(text))
+
+    def loader(text: str) -> Loader:
+        parsed.append(text)
+        return Loader(text)
+
+    monkeypatch.setattr(documents, "Loader", loader)
     text = f"---\n{CRD}{BODY}" * 5 + f"---\napiVersion: v1\nkind: Pod\n{BODY}"
     found = [d for d in read_documents(text, "a.yaml", is_wanted) if isinstance(d, Document)]
     assert len(parsed) == 1

@@ -18,9 +18,10 @@ def facts(view: Serving) -> ServingFacts:
     engines = tuple(_read_role(view, role) for role in view.roles)
     scheduler = view.spec.get("schedulerName", "volcano")
     volcano_places = scheduler == "volcano"
+    name = view.object.metadata.get("name")
     return ServingFacts(
         path=view.object.at("spec"),
-        name=str(mapping(view.object.body.get("metadata")).get("name", "")),
+        name=name if isinstance(name, str) else "",
         engines=engines,
         gang=_read_gang(view, engines) if volcano_places else None,
         gang_expected=NO_SCHEDULER if unknown_in(scheduler) else volcano_places,
