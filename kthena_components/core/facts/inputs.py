@@ -12,9 +12,9 @@ from kthena_components.core import naming
 from kthena_components.core.engines import Files, Hidden, image_entrypoint
 from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.facts.files import MissingKey, PodVolumes, read_files, why_missing
-from kthena_components.core.values.display import _LATE, text_of
+from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeText, Unknown, is_unresolved
 
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ from pod to pod: facts are about all pods of a template."""
@@ -159,5 +159,5 @@ def read_argv(container: Mapping[str, Any]) -> list[str]:
 def _words(value: object) -> list[str]:
     if is_unresolved(value):
         # The whole list is not known: one word may be the model, another one any flag.
-        return [_LATE, _LATE]
+        return [UNKNOWN_WORD, UNKNOWN_WORD]
     return [text_of(item) for item in sequence(value) if isinstance(item, str | int | float)]

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.templates.overlay import MERGE_KEYS, lay_over
-from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 
-HIDDEN = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
+HIDDEN = Unknown("the template cannot be told from its patches")
 """Stands for a template that cannot be told."""
 _DEEPEST = 40
 

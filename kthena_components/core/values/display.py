@@ -5,9 +5,9 @@ from enum import Enum
 
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.values.unknown import (
-    OUTPUT_CLOSE,
     OUTPUT_OPEN,
     OUTPUT_TOKEN,
+    UNKNOWN_WORD,
     is_unresolved,
 )
 
@@ -24,8 +24,6 @@ def show_value(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
-
 _LONG_INT = 10_000
 """Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
 
@@ -33,7 +31,7 @@ _LONG_INT = 10_000
 def text_of(value: object) -> str:
     """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
     if is_unresolved(value) and OUTPUT_OPEN not in str(value):
-        return _LATE
+        return UNKNOWN_WORD
     if isinstance(value, int) and value.bit_length() > _LONG_INT:
         return hex(value)
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -12,6 +12,8 @@ from typing import TypeGuard, TypeVar
 # it). The private-use characters cannot occur in a legal Kubernetes name or a sane flag.
 OUTPUT_OPEN, OUTPUT_CLOSE = "\ue000", "\ue001"
 OUTPUT_TOKEN = re.compile(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
+UNKNOWN_WORD = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
+"""A word of a command line of which nothing is known. Command lines are made of texts."""
 
 
 @dataclass(frozen=True, slots=True)

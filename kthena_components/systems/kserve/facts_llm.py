@@ -14,7 +14,7 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
 from kthena_components.core.values.read import mapping, name_of, sequence
-from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, plain
 
 _ADDED = "VLLM_ADDITIONAL_ARGS"
@@ -96,7 +96,7 @@ def _flag(workload: LlmWorkload, name: str, flag: str) -> Iterator[str]:
     size = workload.size(name)
     if size is not None and (isinstance(size, Unknown) or size > 0):
         yield flag
-        yield HIDDEN if isinstance(size, Unknown) else str(size)
+        yield UNKNOWN_WORD if isinstance(size, Unknown) else str(size)
 
 
 def _additional(engine: Mapping[str, Any]) -> list[str]:

@@ -15,8 +15,7 @@ from kthena_components.core.objects.object import Object
 from kthena_components.core.values.embedded import go_text
 from kthena_components.core.values.read import count_or_unknown, mapping, name_of
 from kthena_components.core.values.unknown import (
-    OUTPUT_CLOSE,
-    OUTPUT_OPEN,
+    UNKNOWN_WORD,
     MaybeInt,
     Unknown,
     is_unresolved,
@@ -25,14 +24,13 @@ from kthena_components.systems.kthena.view_booster import Backend, Booster, Work
 
 _SCRIPT = "examples/online_serving/multi-node-serving.sh"
 _SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "/model")
-_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 _MODEL_HUB = "hf://"
 _VOLCANO = (None, "", "volcano")
 
 
 def facts(view: Booster) -> ServingFacts:
     """Read the facts of a ModelBooster."""
-    asked = [_plain(backend.fields.get("schedulerName")) for backend in view.backends]
+    asked = [backend.fields.get("schedulerName") for backend in view.backends]
     return ServingFacts(
         path=view.object.at("spec"),
         name=name_of(view.object.body),
@@ -41,23 +39,19 @@ def facts(view: Booster) -> ServingFacts:
     )
 
 
-def _plain(value: object) -> object:
-    return _LATE if isinstance(value, Unknown) else value
-
-
 def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
     plain = backend.kind == "vLLM"
     if not plain and backend.kind != "vLLMDisaggregated":
         return
     for worker in backend.workers:
         at, name = found.at(worker.path), worker.fields.get("type", "server")
-        given = count_or_unknown(_plain(worker.fields.get("pods")), "pods", 1)
+        given = count_or_unknown(worker.fields.get("pods"), "pods", 1)
         pods: MaybeInt = (given or 1) if plain else 1
         yield EngineFacts(
             path=at,
             name=name if isinstance(name, str) and not is_unresolved(name) else "?",
             pods=pods,
-            replicas=count_or_unknown(_plain(worker.fields.get("replicas")), "replicas", 1),
+            replicas=count_or_unknown(worker.fields.get("replicas"), "replicas", 1),
             entry=_pod(worker, found, _command(backend, worker, pods)),
             worker=None if pods == 1 else _pod(worker, found, _join_command()),
         )
@@ -68,8 +62,8 @@ def _pod(worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
     at = found.at(worker.path)
     container = {
         "name": "engine",
-        "image": _plain(worker.fields.get("image")),
-        "resources": _plain(worker.fields.get("resources")),
+        "image": worker.fields.get("image"),
+        "resources": worker.fields.get("resources"),
         "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's memory
         **command,
     }
@@ -89,9 +83,9 @@ def _pod(worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
 
 
 def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]:
-    uri = _plain(backend.fields.get("modelURI"))
+    uri = backend.fields.get("modelURI")
     model = uri.removeprefix(_MODEL_HUB) if isinstance(uri, str) and uri else _SERVER[-1]
-    words = [*_SERVER[:-1], model, *_flags(_plain(worker.fields.get("config")))]
+    words = [*_SERVER[:-1], model, *_flags(worker.fields.get("config"))]
     if isinstance(pods, int) and pods > 1:
         # Kthena joins the words with blanks, quotes none, and hands the line to bash.
         words += ["--distributed_executor_backend", "ray"]
@@ -107,11 +101,11 @@ def _join_command() -> dict[str, Any]:
 def _flags(config: object) -> list[str]:
     """Write a worker's config as flags: sorted, `_` as `-`, an empty text as a bare flag."""
     if is_unresolved(config):
-        return [_LATE, _LATE]
+        return [UNKNOWN_WORD, UNKNOWN_WORD]
     words: list[str] = []
     for key, value in sorted((str(k), v) for k, v in mapping(config).items()):
         words.append(f"--{key.replace('_', '-')}")
-        text = _LATE if isinstance(value, Unknown) else go_text(value)
+        text = UNKNOWN_WORD if isinstance(value, Unknown) else go_text(value)
         if isinstance(value, str | int | float | bool) and text:
             words.append(text)
     return words

@@ -13,8 +13,7 @@ from kthena_components.core.values.display import text_of
 from kthena_components.core.values.embedded import read_yaml_text
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import (
-    OUTPUT_CLOSE,
-    OUTPUT_OPEN,
+    UNKNOWN_WORD,
     MaybeInt,
     Unknown,
     is_unresolved,
@@ -25,7 +24,6 @@ CONFIG = "serveConfigV2"
 _BUILDERS = "ray.serve.llm"
 _ANY_REPLICAS = 100
 """Replicas that `num_replicas: auto` may reach."""
-_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 _ARGUMENTS = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -107,7 +105,7 @@ def _argv(arguments: object, model: list[str]) -> list[str]:
             words.append(f"--{key.replace('_', '-')}")
         elif isinstance(value, str | int | float) and value is not False:
             words += [f"--{key.replace('_', '-')}", text_of(value)]
-    return [*words, _LATE, _LATE] if is_unresolved(arguments) else words
+    return [*words, UNKNOWN_WORD, UNKNOWN_WORD] if is_unresolved(arguments) else words
 
 
 def _replicas(deployment: Mapping[str, Any]) -> tuple[MaybeInt, MaybeInt]:

@@ -15,15 +15,13 @@ from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.values.embedded import go_text
 from kthena_components.core.values.read import count_or_unknown, name_of, sequence
 from kthena_components.core.values.unknown import (
-    OUTPUT_CLOSE,
-    OUTPUT_OPEN,
+    UNKNOWN_WORD,
     MaybeInt,
     Unknown,
     is_unresolved,
 )
 from kthena_components.systems.vllm_stack.view import Model, Releases
 
-_LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 _FLAGS = {
     "maxModelLen": "--max-model-len",
     "tensorParallelSize": "--tensor-parallel-size",
@@ -56,11 +54,11 @@ def facts(view: Releases) -> ServingFacts:
 
 def _engine(model: Model, context: Context) -> EngineFacts:
     fields, name = model.fields, model.fields.get("name")
-    replicas = count_or_unknown(_plain(fields.get("replicaCount")), "replicaCount", 1)
+    replicas = count_or_unknown(fields.get("replicaCount"), "replicaCount", 1)
     many = model.ray
     pods: MaybeInt = 1
     if many is not False:
-        workers = count_or_unknown(_plain(fields.get("replicaCount")), "replicaCount", 0)
+        workers = count_or_unknown(fields.get("replicaCount"), "replicaCount", 0)
         pods = workers if isinstance(workers, Unknown) else workers + 1
     if isinstance(many, Unknown):
         pods = many
@@ -80,22 +78,18 @@ def _engine(model: Model, context: Context) -> EngineFacts:
     )
 
 
-def _plain(value: object) -> object:
-    return _LATE if isinstance(value, Unknown) else value
-
-
 def _command(model: Model, *, ray: bool) -> list[str]:
     """Write the command that the chart makes of a model, as far as it counts here."""
     config = model.config
-    url = _plain(model.fields.get("modelURL"))
+    url = model.fields.get("modelURL")
     words = ["vllm", "serve", url if isinstance(url, str) else "/model"]
     words += ["--distributed-executor-backend", "ray"] if ray else []
     for key, flag in (_RAY_FLAGS if ray else _FLAGS).items():
         if key in config or config.get(key) is not None:
-            words += [flag, go_text(_plain(config.get(key)))]
-    extra = _plain(config.get("extraArgs"))
+            words += [flag, go_text(config.get(key))]
+    extra = config.get("extraArgs")
     if is_unresolved(extra) or is_unresolved(model.fields.get("vllmConfig")):
-        return [*words, _LATE, _LATE]
+        return [*words, UNKNOWN_WORD, UNKNOWN_WORD]
     return [*words, *(go_text(item) for item in sequence(extra))]
 
 
@@ -104,14 +98,14 @@ def _pod(
 ) -> PodFacts:
     """Read the pod that the chart makes: `resources` of its own, or what is requested."""
     fields = model.fields
-    image = [_plain(fields.get(key)) for key in ("repository", "tag")]
+    image = [fields.get(key) for key in ("repository", "tag")]
     known = all(isinstance(part, str) for part in image)
     shm = "tensorParallelSize" in model.config
     container = {
         "name": "vllm",
         "command": command,
-        "env": _plain(fields.get("env")),
-        "resources": _plain(asked.get("resources")) or _requested(asked),
+        "env": fields.get("env"),
+        "resources": asked.get("resources") or _requested(asked),
         **({"image": ":".join(map(str, image))} if known else {}),
         **({"volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]} if shm else {}),  # noqa: S108 - NCCL's memory
     }
@@ -128,7 +122,7 @@ def _pod(
 
 
 def _requested(asked: Mapping[str, Any]) -> dict[str, Any]:
-    kind, count = _plain(asked.get("requestGPUType")), _plain(asked.get("requestGPU"))
+    kind, count = asked.get("requestGPUType"), asked.get("requestGPU")
     name = "nvidia.com/gpu" if kind is None else str(kind)
     return {} if count is None else {"limits": {name: count}, "requests": {name: count}}
 
