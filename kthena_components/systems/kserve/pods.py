@@ -8,12 +8,14 @@ pkg/controller/v1alpha2/llmisvc/config_merge.go.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand, gpu_demand
 from kthena_components.core.objects.object import Object, PodSet, pod_set
 from kthena_components.core.objects.reduction import kept_pods, only
 from kthena_components.core.values.arithmetic import product, total
+from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.read import mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.contract import Body
@@ -87,7 +89,18 @@ def _written(holder: Mapping[str, Any], *first: object) -> Mapping[str, Any]:
 
 def demand(view: Service) -> GpuDemand:
     """Count the accelerators of an InferenceService, as KServe gives them to its pods."""
-    return gpu_demand(facts(view))
+    return replace(gpu_demand(facts(view)), resources=frozenset(_accelerators(view)))
+
+
+def _accelerators(view: Service) -> Iterator[str]:
+    """Name the accelerators that an InferenceService asks for."""
+    workers = view.many.fields if view.many is not None else {}
+    containers = [view.holder.get(view.served)] if view.served else []
+    containers += [*sequence(view.holder.get("containers")), *sequence(workers.get("containers"))]
+    for container in containers:
+        resources = mapping(mapping(container).get("resources"))
+        for field in ("limits", "requests"):
+            yield from (str(k) for k in mapping(resources.get(field)) if is_accelerator(str(k)))
 
 
 def pods_of_llm(view: LlmService) -> Iterator[PodSet]:

@@ -33,6 +33,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         pods=pods_of_roles,
         rules=(rbg_shape, rbg_rollout, rbg_templates, rbg_dependencies, rbg_gang),
         kept=kept_roles,
+        without={"pod-schema": "a patch is no whole template, and is not checked as one"},
         **known,
     )
 
