@@ -70,8 +70,7 @@ SYSTEM = System(
             without={
                 "templates": _MERGED,
                 "restarts": "a Deployment or Knative restarts the pods, each in its own way",
-                "image-pinned": "a runtime may name the image, and what the predictor names is laid "
-                "over it",
+                "image-pinned": "a runtime may name the image",
                 "hf-token-from-secret": "variables of a predictor are not read",
             },
         ),
