@@ -9,8 +9,9 @@ from kthena_components.systems.contract import Kind
 
 _HEAD = """# Kinds
 
-The kinds of objects that `check`, the policies and `ci/review` know, whoever wrote them. Objects of
-other kinds are passed over.
+The kinds of objects that `check`, the policies and `ci/review` check, whoever wrote them. Services,
+Secrets, PersistentVolumeClaims, Nodes and autoscalers are compared with them. Objects of other
+kinds are counted and not checked.
 
 - *engines*: command lines, sizes and GPUs of the engines in it are judged by the rules over
   [any serving](policies.md#any-serving-whoever-wrote-it).

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, judge_by
-from kthena_components.core.rules.change import Change, _kind
-from kthena_components.systems import find_kind
+from kthena_components.core.rules.change import Change
+from kthena_components.core.values.read import group_kind
 
 
 def judge_change(
@@ -22,7 +22,7 @@ def judge_change(
         after: The object as it would be applied. Values may be Unknown or late texts.
         path: Where the object stands in the caller's input; a prefix of every path.
     """
-    kind = _kind(after)
+    kind = group_kind(after)
     change = Change(before, after)
-    known = find_kind(kind) if kind == _kind(before) else None
+    known = find_kind(kind) if kind == group_kind(before) else None
     return judge_by(known.change_rules if known else (), change, path)

@@ -7,8 +7,6 @@ from typing import Any
 from kthena_components.core.values.read import NOT_YET_KNOWN
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
-_ONLY, _FIXED, _LOWERED = "gang-topology-only-change", "kthena-gang-fixed", "lws-lower-then-raise"
-
 _DEEP = Unknown("it is nested too deeply to be compared")
 
 
@@ -20,15 +18,9 @@ class Change:
     after: Mapping[str, Any]
 
 
-def _kind(body: Mapping[str, Any]) -> tuple[str, str]:
-    version, kind = body.get("apiVersion"), body.get("kind")
-    group = version.partition("/")[0] if isinstance(version, str) else ""
-    return group, kind if isinstance(kind, str) else ""
-
-
-def _differ(before: object, after: object) -> bool | Unknown:
+def differ(before: object, after: object) -> bool | Unknown:
     """Tell whether two values differ, or why that cannot be told."""
-    if _has_late(before) or _has_late(after):
+    if _has_unresolved(before) or _has_unresolved(after):
         return NOT_YET_KNOWN
     try:
         return before != after
@@ -36,7 +28,7 @@ def _differ(before: object, after: object) -> bool | Unknown:
         return _DEEP
 
 
-def _has_late(value: object) -> bool:
+def _has_unresolved(value: object) -> bool:
     """Look for a value that is not known anywhere inside another one."""
     parts = [value]
     while parts:

@@ -37,7 +37,7 @@ def text_of(value: object) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-_SHOWN, _BITS, _INT32 = 40, 64, 2**31
+_SHOWN, _BITS, INT32 = 40, 64, 2**31
 
 
 def display(value: object, longest: int = _SHOWN) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from kthena_components.core.values.display import _INT32, show_value
+from kthena_components.core.values.display import INT32, show_value
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
 
 
@@ -99,7 +99,7 @@ def text(value: object, default: str | None = None) -> MaybeText | None:
 def count(value: object, default: int | None = None) -> MaybeInt | None:
     """Read an int32."""
     number = default if value is None else whole(value)
-    fits = not isinstance(number, int) or -_INT32 <= number < _INT32
+    fits = not isinstance(number, int) or -INT32 <= number < INT32
     return number if fits else None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.rules.change import _FIXED, _ONLY, Change, _differ
+from kthena_components.core.rules.change import Change, differ
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown, is_unresolved
@@ -13,6 +13,8 @@ from kthena_components.systems.kthena.view import read_serving
 
 _HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
 """What of a role enters Kthena's revision hash."""
+
+_ONLY, _FIXED = "gang-topology-only-change", "kthena-gang-fixed"
 
 
 def gang_topology_only_change(change: Change) -> Iterator[Finding]:
@@ -29,10 +31,10 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
     old, new = _template(change.before), _template(change.after)
     for key in ("gangPolicy", "networkTopology"):
         path = f"spec.template.{key}"
-        edited = _differ(old.get(key), new.get(key))
+        edited = differ(old.get(key), new.get(key))
         if edited is False:
             continue
-        rolled = _differ(_hashed(old), _hashed(new))
+        rolled = differ(_hashed(old), _hashed(new))
         if gap := first_unknown(edited, rolled):
             if rolled is not True:
                 yield not_checked(path, gap, _ONLY)
@@ -73,7 +75,7 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
         yield not_checked(path, gap, _FIXED)
     elif was is None or now is None:
         return
-    elif gap := unknown_in(edited := _differ(was, now)):
+    elif gap := unknown_in(edited := differ(was, now)):
         yield not_checked(f"{path}.{key}", gap, _FIXED)
     elif edited:
         seen = f"changes from {_counts(was)} to {_counts(now)}, but it is immutable"
