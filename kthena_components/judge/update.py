@@ -10,6 +10,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, judge_by
 from kthena_components.core.rules.change import Change
 from kthena_components.core.values.read import group_kind
+from kthena_components.systems import find_kind
 
 
 def judge_change(
