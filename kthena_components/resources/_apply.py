@@ -65,7 +65,7 @@ def apply(
 ) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each one's `after` before it, and give the resources by key."""
     resources: dict[str, pulumi.CustomResource] = {}
-    before, waited_for = _Before(), dict[str, pulumi.Resource]()
+    before = _Before()
     for manifest in manifests:
         resources[manifest.key] = pulumi.CustomResource(
             type_token(manifest),
@@ -73,7 +73,7 @@ def apply(
             outputs.restore(manifest.body),
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
-                depends_on=[waited_for[key] for key in before.nearest(manifest)],
+                depends_on=[resources[key] for key in before.nearest(manifest)],
                 delete_before_replace=manifest.delete_first or None,
                 replace_on_changes=list(manifest.replace_on),
                 ignore_changes=list(manifest.ignore),
@@ -82,40 +82,14 @@ def apply(
                 version=provider_version(),
             ),
         )
-        waited_for[manifest.key] = stand_in(resources[manifest.key])
     return resources
-
-
-class _StandIn(pulumi.CustomResource):
-    """The URN of another resource, and nothing of what that one waits for.
-
-    For each dependency Pulumi's SDK looks for a circle among all that comes before, by a function
-    that calls itself. In a chain of groups that takes cubic time, and ends in a RecursionError. A
-    manifest waits for earlier ones only, so there is no circle to look for.
-    Source: pulumi sdk/python/lib/pulumi/runtime/resource_cycle_breaker.py.
-    """
-
-    def __init__(self, resource: pulumi.Resource) -> None:
-        self._resource = resource
-        # Nothing is registered for what is a dependency alone.
-        super().__init__("", "", {}, None, dependency=True)
-
-    @property
-    def urn(self) -> pulumi.Output[str]:
-        """The URN of the other one."""
-        return self._resource.urn
-
-
-def stand_in(resource: pulumi.Resource) -> pulumi.Resource:
-    """Give what others state as a dependency, so that they wait for a resource."""
-    return _StandIn(resource)
 
 
 class _Before:
     """What comes before each manifest, as a set of bits.
 
-    Only the nearest are stated: what those wait for is there anyway. The engine keeps and sends
-    every dependency that is stated, so that all of them would be quadratic.
+    Pulumi's SDK walks all that comes before a resource for each single dependency. So only the
+    nearest are stated; what those wait for is there anyway.
     """
 
     def __init__(self) -> None:
