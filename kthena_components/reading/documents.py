@@ -5,7 +5,7 @@ A document that cannot be read is named with its line, and the ones after it are
 
 import json
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from kthena_components.reading.files import Unreadable
-from kthena_components.reading.heads import read_head
+from kthena_components.reading.heads import Wanted, read_head
 from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
 from kthena_components.reading.loader import Loader
 
@@ -21,9 +21,6 @@ from kthena_components.reading.loader import Loader
 _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
 _DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
 _BLANK = re.compile(r"\s*")
-
-Wanted = Callable[[object, object], bool]
-"""Whether an object of some apiVersion and kind is worth reading as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +83,8 @@ def _read_yaml(
     for piece, before in _pieces(text):
         if only is not None and before not in only:
             continue
-        head = read_head(piece)
-        if head is not None and not wanted(head.version, head.kind):
+        head = read_head(piece, wanted)
+        if head is not None:
             body = {"apiVersion": head.version, "kind": head.kind}
             yield Document(body=body, line=before + head.line + 1)
             continue

@@ -5,7 +5,11 @@ them over would take nearly all of the time.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+
+Wanted = Callable[[object, object], bool]
+"""Whether an object of some apiVersion and kind is worth reading as a whole."""
 
 _BREAKS = ("\r", "\x85", "\u2028", "\u2029")
 """What ends a line in YAML 1.1 beside a line feed: with one, keys may stand where no line seems
@@ -48,7 +52,7 @@ class Head:
     """Lines before the first key."""
 
 
-def read_head(text: str) -> Head | None:
+def read_head(text: str, wanted: Wanted | None = None) -> Head | None:
     """Read apiVersion and kind of one document; None where that takes a parser.
 
     A head is what a parser would find, if it can read the document at all: the keys of a map in
@@ -56,12 +60,13 @@ def read_head(text: str) -> Head | None:
     spell it otherwise. Everything in doubt is left to the parser: flow style, quotes, tags, anchors
     and merges around the two keys, a key that stands twice, a value that goes on in the next line,
     templates in the first column, and JSON.
+
+    Args:
+        text: The document.
+        wanted: What is parsed anyway, so that its head is of no use.
     """
-    for form in _HEADS:
-        found = form.match(text)
-        if found is not None:
-            break
-    else:
+    found = _HEADS[0].match(text) or _HEADS[1].match(text)
+    if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"])):
         return None
     goes_on = text.startswith(_INDENTED, found.end())
     # From the line feed before it, so that the line after the head is looked at as well.
