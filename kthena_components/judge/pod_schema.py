@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.schema.language import Fields, judge_shape
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of
-from kthena_components.core.schema.quick import Test, quick_test
+from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 
 _RULE = "pod-schema"
@@ -27,11 +25,12 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
     Level: mandatory. The API server, or the controller that makes the pods, refuses it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
+    shape = shape_of(ROOT_TYPE, by_crd=False)
     for place in templates:
         for path, template in _at(manifest, place.split("."), ""):
-            if template is None or _test()(template):
+            if template is None:
                 continue
-            for finding in judge_shape(template, _shape(), KTHENA_VERSIONS[-1], path):
+            for finding in judge_quickly(template, shape, KTHENA_VERSIONS[-1], path):
                 if finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
 
@@ -52,12 +51,3 @@ def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object
         for index, item in enumerate(inner):
             yield from _at(item, rest, f"{at}[{index}]")
 
-
-@cache
-def _shape() -> Fields:
-    return shape_of(ROOT_TYPE, by_crd=False)
-
-
-@cache
-def _test() -> Test:
-    return quick_test(_shape())
