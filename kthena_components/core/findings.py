@@ -6,7 +6,7 @@ and the rule's name. Everything that refuses input in this package goes through 
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
@@ -116,7 +116,7 @@ def judge_by(
 
 def judged(
     rule: Callable[..., Iterable[Finding]], *view: Any, name: str = "", **asked: Any
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """Give what one rule finds. Where it fails, that is a finding too, and hides no other.
 
     Args:
@@ -125,10 +125,12 @@ def judged(
         name: What fails with it, where that is not the rule of the function's name.
         asked: What else it is told.
     """
+    found: list[Finding] = []
     try:
-        yield from rule(*view, **asked)
+        found.extend(rule(*view, **asked))
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
-        yield fault(name or f"the rule {rule_name(rule)}", error)
+        found.append(fault(name or f"the rule {rule_name(rule)}", error))
+    return found
 
 
 def rule_name(rule: Callable[..., Any]) -> str:

@@ -50,4 +50,3 @@ def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object
     elif isinstance(inner, list | tuple):
         for index, item in enumerate(inner):
             yield from _at(item, rest, f"{at}[{index}]")
-

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core.engines.releases import Release
 
@@ -93,8 +93,7 @@ class Dialect:
     """What its options can state."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """What a flag stands for."""
 
     option: Option | None = None

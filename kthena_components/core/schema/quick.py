@@ -5,7 +5,7 @@ wrong (language.py), and where it does not say yes, that walk decides.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from kthena_components.core.findings import Finding
@@ -33,9 +33,7 @@ _PLAIN_AMOUNT = re.compile(r"[0-9]{1,18}(?:[KMGTPE]i|[numkMGTPE])?")
 """Most amounts: the rest is left to the walk."""
 
 
-def judge_quickly(
-    value: object, schema: Schema, version: str, path: str = ""
-) -> Iterator[Finding]:
+def judge_quickly(value: object, schema: Schema, version: str, path: str = "") -> Iterator[Finding]:
     """Say where a value does not have a shape, and walk through it only if there may be a place."""
     if not quick_test(schema, version)(value):
         yield from judge_shape(value, schema, version, path)
@@ -44,7 +42,6 @@ def judge_quickly(
 @cache
 def quick_test(schema: Schema | Since | None, version: str) -> Test:
     """Make the test of a shape. What it has no quick test for is left to the walk."""
-    test = _unsure
     match schema:
         case Since():
             test = quick_test(schema.at(version), version)
@@ -54,20 +51,12 @@ def quick_test(schema: Schema | Since | None, version: str) -> Test:
             test = _items_test(quick_test(schema.of, version), schema.keys)
         case Fields():
             test = _fields_test(schema, version)
-        case Text(one_of=(), longest=None):
-            test = _is_text
         case Text():
             test = _text_test(schema)
         case Whole():
             test = _whole_test(schema)
-        case Amount():
-            test = _is_amount
-        case Budget():
-            test = _is_budget
-        case Switch():
-            test = _is_switch
-        case Free() | Ruled():
-            test = _is_anything
+        case _:
+            test = _OF_SCALARS.get(type(schema), _unsure)
     return test
 
 
@@ -99,8 +88,19 @@ def _unsure(_value: object) -> bool:
     return False
 
 
+_OF_SCALARS: Mapping[type, Test] = {
+    Amount: _is_amount,
+    Budget: _is_budget,
+    Free: _is_anything,
+    Ruled: _is_anything,
+    Switch: _is_switch,
+}
+
+
 def _text_test(schema: Text) -> Test:
     words, longest = schema.one_of, schema.longest
+    if not words and longest is None:
+        return _is_text
 
     def fits(value: object) -> bool:
         if type(value) is not str or (words and value not in words) or is_unresolved(value):
