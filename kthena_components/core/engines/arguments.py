@@ -16,14 +16,13 @@ from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.engines.mistakes import Mistake, not_accepted, not_taken, repeated
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap
-from kthena_components.core.engines.values import Refused, convert, stated, too_small
+from kthena_components.core.engines.plain import read_plain
+from kthena_components.core.engines.values import REFUSED, Refused, convert, stated, too_small
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
 _FIELDS = frozenset(f.name for f in fields(CommandFacts))
 _ANYTHING = Option("", type="any-json")
-_REFUSED = "refused"
-"""The type of an option that is known and ends the start (SGLang's DeprecatedAction)."""
 _MAX_GUESSES = 200
 """Flags of one command line that are compared with all options, which takes a millisecond each."""
 
@@ -72,7 +71,7 @@ class Reading:
             elif lines and is_line(word):
                 self._line(word)
             elif is_flag(word):
-                at = self._flag(word, items, at)
+                at = self._plain(word, items, at) or self._flag(word, items, at)
             else:
                 self.bare.append(word)
 
@@ -172,6 +171,15 @@ class Reading:
             **more,
         )
 
+    def _plain(self, word: str, items: Sequence[str], at: int) -> int:
+        """Read one flag that is as plain as most are, and its word; 0 for any other."""
+        said = read_plain(self.dialect, word, "".join(items[at : at + 1]), self.scope.in_shell)
+        if said is None:
+            return 0
+        self.options[said.option.name] = said.value
+        self._state(said.option, said.head, said.told, said.written, said.shown)
+        return at + said.taken
+
     def _flag(self, word: str, items: Sequence[str], at: int) -> int:
         """Read one flag and its words; give the place behind them."""
         head, equals, value = word.partition("=")
@@ -255,7 +263,7 @@ class Reading:
         if given is not None:
             text = f"{head} is a switch and takes no value, but has '{self.scope.show(given)}'"
             value = self.problem(head, Mistake(text, f"write {head} alone"))
-        elif option.type == _REFUSED:
+        elif option.type == REFUSED:
             text = f"{self.dialect.engine} has retired {head} and does not start with it"
             self.problem(head, Mistake(text, "remove it", by_release=True))
         self.options[option.name] = value

@@ -19,6 +19,8 @@ _SUFFIXES = "kmgt"
 _NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 _NOTHING = frozenset({"", "None"})
 """What vLLM reads as no value, where an option may have none (`optional_type`)."""
+REFUSED = "refused"
+"""The type of an option that is known and ends the start (SGLang's DeprecatedAction)."""
 _MOST_CHOICES = 8
 """Choices that a message lists."""
 
