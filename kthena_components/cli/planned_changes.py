@@ -18,7 +18,7 @@ from kthena_components.systems.contract import Restart
 _SHOWN = 3
 _USUAL = Restart(paths=r"spec\b", how="the controller may restart pods")
 """For a kind that does not say what restarts its pods."""
-_SCALES = re.compile(r"spec\.(template\.roles\[\d+\]\.|predictor\.|roles\[\d+\]\.)?\w*[rR]eplicas")
+_SCALES = re.compile(r"spec\.(.*\.)?\w*[rR]eplicas")
 
 
 _FOLLOWS = re.compile(

@@ -10,6 +10,7 @@ from kthena_components.core.schema.language import Fields, judge_shape
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of
 from kthena_components.core.schema.quick import Test, quick_test
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
+from kthena_components.core.values.unknown import is_unresolved
 
 _RULE = "pod-schema"
 
@@ -23,17 +24,32 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
     values that are not known yet: rules that need one say so.
 
     Pass: env value "8", in quotes; cpu 0.5; livenessProbe.periodSeconds 10.
-    Fail: env value 8, without quotes; livenessProbe 5; a container without a name.
+    Fail: env value 8, without quotes; livenessProbe 5; a container without a name; no containers.
     Level: mandatory. The API server, or the controller that makes the pods, refuses it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
     for place in templates:
         for path, template in _at(manifest, place.split("."), ""):
-            if template is None or _test()(template):
+            if template is None:
+                continue
+            yield from _empty(template, path)
+            if _test()(template):
                 continue
             for finding in judge_shape(template, _shape(), KTHENA_VERSIONS[-1], path):
                 if finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
+
+
+def _empty(template: object, path: str) -> Iterator[Finding]:
+    """Report pods without containers. A spec that lacks the field does not have the shape."""
+    if not isinstance(template, Mapping) or any(map(is_unresolved, template.values())):
+        return
+    spec = template.get("spec")
+    listed = spec.get("containers") if isinstance(spec, Mapping) else None
+    if spec is None or listed in ([], ()):
+        where, seen = join_path(path, "spec.containers"), "is empty"
+        remedy = "write at least one container"
+        yield Finding(path=where, seen=seen, remedy=remedy, rule=_RULE)
 
 
 def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:

@@ -105,7 +105,10 @@ def test_json_is_read_one_document_after_another(run: Command, write: Write) -> 
 
 
 def test_yaml_may_begin_with_a_bracket(run: Command, write: Write) -> None:
-    write("flow.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}")
+    write(
+        "flow.yaml",
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: b}]}}",
+    )
     done = run("flow.yaml")
     assert (done.status, done.lines[-1][:28]) == (0, "1 object checked in 1 file: ")
 

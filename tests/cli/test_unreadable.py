@@ -143,7 +143,7 @@ def test_a_file_of_another_unicode_is_read(run: Command, write: Write) -> None:
 def test_a_document_at_the_limit_of_depth_is_read(run: Command, write: Write) -> None:
     # The map itself is one level.
     inside = guards.MOST_DEPTH - 1
-    write("a.yaml", f"{HEAD}x: {'[' * inside}{']' * inside}\n")
+    write("a.yaml", f"{HEAD}spec: {{containers: [{{name: b}}]}}\nx: {'[' * inside}{']' * inside}\n")
     assert run("a.yaml").status == 0
 
 
