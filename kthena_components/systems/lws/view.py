@@ -50,8 +50,7 @@ class Group:
 
     @property
     def leader(self) -> str:
-        """Field of the leader's template: the workers' where it has none, or an empty one, of which
-        the API server admits no pod."""
+        """Field of the leader's template: the workers' where it has none, or an empty one."""
         return LEADER if self.template.get(LEADER) else WORKER
 
     @property
