@@ -118,28 +118,3 @@ def _times(one: MaybeInt, other: MaybeInt) -> MaybeInt:
     if isinstance(one, Unknown):
         return one
     return other if isinstance(other, Unknown) else one * other
-
-
-def relocated(pod: PodFacts, old: str, new: str) -> PodFacts:
-    """Give the facts of a pod with the beginning of every path replaced."""
-
-    def moved(path: str) -> str:
-        return path.replace(old, new, 1)
-
-    containers = [
-        replace(
-            own,
-            path=moved(own.path),
-            image_path=moved(own.image_path),
-            tokens=tuple(replace(token, path=moved(token.path)) for token in own.tokens),
-        )
-        for own in (*((pod.own,) if pod.own else ()), *pod.others)
-    ]
-    return replace(
-        pod,
-        gpus_path=moved(pod.gpus_path),
-        command_path=moved(pod.command_path),
-        devices=tuple(replace(device, path=moved(device.path)) for device in pod.devices),
-        own=containers[0] if pod.own else None,
-        others=tuple(containers[1:] if pod.own else containers),
-    )

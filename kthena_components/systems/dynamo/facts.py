@@ -5,12 +5,12 @@ them to the command. Nothing of that has to be written, so it is added here as w
 Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, backend_sglang.go.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
 from kthena_components.core.templates.patches import HIDDEN
@@ -64,29 +64,7 @@ def _pod(graph: Graph, component: Component) -> PodFacts:
     """Read the pods of a component, with paths to where things are written."""
     found = graph.object
     pod = fill_requests(read_pod(template_of(component), "", context=found.context))
-    return _placed(pod, lambda path: found.at(written(component, path)))
-
-
-def _placed(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
-    """Give the facts of a pod in the coordinates of the object that it was read from."""
-
-    def container(own: ContainerFacts) -> ContainerFacts:
-        return replace(
-            own,
-            path=place(own.path),
-            image_path=place(own.image_path),
-            tokens=tuple(replace(token, path=place(token.path)) for token in own.tokens),
-        )
-
-    return replace(
-        pod,
-        gpus_path=place(pod.gpus_path),
-        command_path=place(pod.command_path),
-        devices=tuple(replace(device, path=place(device.path)) for device in pod.devices),
-        missing=tuple(replace(key, path=place(key.path)) for key in pod.missing),
-        own=container(pod.own) if pod.own is not None else None,
-        others=tuple(map(container, pod.others)),
-    )
+    return relocated(pod, lambda path: found.at(written(component, path)))
 
 
 def _words(template: object, container: str | None) -> list[str]:

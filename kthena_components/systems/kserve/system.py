@@ -71,7 +71,6 @@ SYSTEM = System(
                 "templates": _MERGED,
                 "restarts": "a Deployment or Knative restarts the pods, each in its own way",
                 "image-pinned": "a runtime may name the image",
-                "hf-token-from-secret": "variables of a predictor are not read",
             },
         ),
         *(
