@@ -132,8 +132,8 @@ def test_a_longer_pipeline_is_reviewed(repository: Repository) -> None:
     )
     assert "fullest stage holds 11 and its emptiest 10" in ran.comment
     assert "- Policies:" not in ran.comment
-    readme = (ROOT / "README.md").read_text().splitlines()
-    shown = [line.removeprefix(">").strip() for line in readme if line.startswith(">")]
+    page = (ROOT / "docs" / "review.md").read_text().splitlines()
+    shown = [line.removeprefix(">").strip() for line in page if line.startswith(">")]
     assert "\n".join(shown) in ran.comment
     assert repository.git("status", "--porcelain") == ""
 
