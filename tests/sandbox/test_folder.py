@@ -45,7 +45,7 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SandboxError, match=r"is a file\. Choose a folder with FOLDER"):
+    with pytest.raises(SandboxError, match=r"is a file\. Choose another folder with FOLDER"):
         require_free(tmp_path / "file")
 
 

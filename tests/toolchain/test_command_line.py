@@ -95,10 +95,8 @@ def test_a_build_is_announced_with_its_minutes(
     with start(environ) as command:
         _, err = command.communicate()
     announced, failed, shown = err.splitlines()
-    assert announced.startswith(
-        f"building {known_programs()['pulumi'].title} from Go modules into "
-    )
-    assert "about 4 minutes and 2 GiB of memory on 2 cores" in announced
+    assert announced.startswith(f"building {known_programs()['pulumi'].title} from Go modules ")
+    assert announced.endswith(": about 4 minutes on 2 cores, and 2 GiB of memory")
     assert (command.returncode, failed.startswith("error: pulumi "), shown) == (1, True, "  broken")
 
 
