@@ -1,7 +1,7 @@
 """Record which command lines the releases of vLLM reject.
 
 A test compares the rules about starting vLLM with this record, which comes from the code of each
-release. Releases that are unpacked in the folder (0.33.0/vllm/…) are read from there, and the others
+release. Releases that are unpacked in the folder (0.33.0/vllm/…) are read from there. The others
 are downloaded.
 """
 
@@ -37,7 +37,7 @@ Told = Mapping[str, tuple[bool, str]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the same command lines with each release, and record some of the verdicts."""
     parser = argparse.ArgumentParser(prog="python -m toolchain.engine_flags.verdicts")
-    parser.add_argument("folder", nargs="?", type=Path, help="where releases stand unpacked")
+    parser.add_argument("folder", nargs="?", type=Path, help="a folder with unpacked releases")
     options = parser.parse_args(arguments)
     record = {}
     for version in RELEASES:
