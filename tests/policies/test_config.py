@@ -51,8 +51,8 @@ def test_the_config_of_the_policy_that_refuses_holds_for_both() -> None:
     assert refused == []
     assert [line.rpartition(" ")[2] for line in advised] == ["[policy-config]", f"[{RULE}]"]
     assert advised[0] == (
-        "the config of serving-advice is not used: that of serving-rules holds for both policies. "
-        "[policy-config]"
+        "the config of serving-advice is not used: the config of serving-rules applies to both "
+        "policies. [policy-config]"
     )
     assert [len(lines) for lines in both(LOWERED, LOWERED)] == [0, 1]
 
