@@ -53,8 +53,7 @@ def test_a_cluster_without_kthena_is_refused_before_anything_is_made(tmp_path: P
         path.write_text(text)
         server = yaml.safe_load(text)["clusters"][0]["cluster"]["server"]
         finding = (
-            f"{FILE}servings[0]: makes a ModelServing of workload.serving.volcano.sh/v1alpha1, "
-            f"which {server} does not know. Install Kthena 1.0 with its CRDs, or write backend: "
+            f"{FILE}servings[0]: creates a ModelServing of workload.serving.volcano.sh/v1alpha1, which {server} does not serve. Install Kthena 1.0 with its CRDs, or write backend: "
             "native. [kind-unserved]"
         )
         stack = Stack.make(ROOT, "staging", tmp_path, {"KUBECONFIG": str(path)})
