@@ -77,7 +77,7 @@ class Finding:
         return visible(text)
 
     def under(self, prefix: str) -> "Finding":
-        """Give the same finding in the coordinates of a caller one level up."""
+        """Return the same finding in the coordinates of a caller one level up."""
         return replace(self, path=join_path(prefix, self.path))
 
 
@@ -117,7 +117,7 @@ def judge_by(
 def judged(
     rule: Callable[..., Iterable[Finding]], *view: Any, name: str = "", **asked: Any
 ) -> Iterator[Finding]:
-    """Give what one rule finds. Where it fails, that is a finding too, and hides no other.
+    """Return what one rule finds. Where it fails, that is a finding too, and hides no other.
 
     Args:
         rule: A function that gives findings.
@@ -132,7 +132,7 @@ def judged(
 
 
 def rule_name(rule: Callable[..., Any]) -> str:
-    """Give the name that findings of a rule carry: its function's name in kebab case."""
+    """Return the name that findings of a rule carry: its function's name in kebab case."""
     return rule.__name__.replace("_", "-")
 
 

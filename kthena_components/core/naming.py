@@ -94,6 +94,6 @@ def dns_name(text: str) -> str:
 
 
 def is_dns_name(text: str) -> bool:
-    """Tell whether a text is a DNS-1123 subdomain."""
+    """Return whether a text is a DNS-1123 subdomain."""
     parts = text.split(".")
     return len(text) <= NAME_LIMIT and all(DNS_1123_LABEL.fullmatch(part) for part in parts)

@@ -67,13 +67,13 @@ def all_rules() -> tuple[RuleDoc, ...]:
 
 @cache
 def rule_names() -> frozenset[str]:
-    """Give the names of all rules."""
+    """Return the names of all rules."""
     return frozenset(rule.name for rule in all_rules())
 
 
 @cache
 def stack_rule_names() -> frozenset[str]:
-    """Give the names of the rules that one object alone is not enough for."""
+    """Return the names of the rules that one object alone is not enough for."""
     return frozenset(rule.name for rule in all_rules() if rule.judges in {WHOLE, CHANGES})
 
 

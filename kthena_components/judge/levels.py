@@ -93,7 +93,7 @@ class Levels:
         return weighed
 
     def overlaid(self, other: "Levels") -> "Levels":
-        """Give these levels changed by others; a weight for all rules leaves nothing of these."""
+        """Return these levels changed by others; a weight for all rules leaves nothing of these."""
         return (
             other if DEFAULT in other.weights else Levels(weights={**self.weights, **other.weights})
         )
@@ -112,7 +112,7 @@ class Settings:
 
 
 def environment_levels(environment: str) -> Levels:
-    """Give the levels of an environment.
+    """Return the levels of an environment.
 
     Raises:
         SettingError: there is no such environment.

@@ -89,7 +89,7 @@ def is_compared(body: Body) -> bool:
 
 
 def reduce_object(body: Body) -> Body:
-    """Give a small copy of an object that is compared, for the rules over a stack."""
+    """Return a small copy of an object that is compared, for the rules over a stack."""
     kind = find_kind(group_kind(body))
     return reduced(body, kind.kept if kind and kind.kept else kept_name)
 
@@ -179,7 +179,7 @@ def _waived(findings: list[Finding], body: Body, path: str, today: date | None) 
 
 
 def judged_elsewhere(body: Body) -> frozenset[str]:
-    """Give the rules that judge an object together with others (judge/stack.py) too."""
+    """Return the rules that judge an object together with others (judge/stack.py) too."""
     shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
     return stack_rule_names().union(shared)
 

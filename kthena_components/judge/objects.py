@@ -44,7 +44,7 @@ def read_objects(
 
 
 def known(stack: Stack) -> Iterator[tuple[Object, Kind[Any], Any]]:
-    """Give each object of a kind that is known, with its view."""
+    """Return each object of a kind that is known, with its view."""
     for found in stack.objects:
         kind = find_kind(found.group_kind)
         if kind is not None:

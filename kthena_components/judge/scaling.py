@@ -92,7 +92,7 @@ def _targets(stack: Stack) -> Iterator[_Target | Finding]:
 
 
 def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:
-    """Say why a target must not be scaled; nothing where it may be."""
+    """Explain why a target must not be scaled; nothing where it may be."""
     kind = find_kind(target.kind)
     if kind is not None and kind.unscalable:
         return kind.unscalable

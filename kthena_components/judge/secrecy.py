@@ -32,12 +32,12 @@ class Sealed:
 
 
 def opened(tree: Any) -> Any:
-    """Give an object as it is, and itself where nothing in it is sealed."""
+    """Return an object as it is, and itself where nothing in it is sealed."""
     return _without_seals(tree, lambda value: value) if _is_sealed(tree) else tree
 
 
 def hidden(tree: Any) -> Any:
-    """Give an object without what is secret, and itself where nothing in it is sealed."""
+    """Return an object without what is secret, and itself where nothing in it is sealed."""
     return _without_seals(tree, hide) if _is_sealed(tree) else tree
 
 
@@ -60,7 +60,7 @@ def _without_seals(tree: Any, instead: Callable[[Any], Any]) -> Any:
 
 
 def hide(value: Any) -> Any:
-    """Give what stands for a secret value: `[secret]`, unless it is a list or a map.
+    """Return what stands for a secret value: `[secret]`, unless it is a list or a map.
 
     Those are marked as a whole for one value in them, so they keep their shape, and words that are
     nobody's secret. What a preview does not know stays unknown.
@@ -103,7 +103,7 @@ def _words(text: str) -> str:
 
 
 def without_login(address: str) -> str:
-    """Give an address without the name and the password before its host."""
+    """Return an address without the name and the password before its host."""
     return _LOGIN.sub("", address)
 
 
@@ -148,7 +148,7 @@ class _Retold:
         self._tree = tree
 
     def tell(self, finding: Finding) -> Finding:
-        """Give a finding as it is when it does not depend on a secret, or what may be told."""
+        """Return a finding as it is when it does not depend on a secret, or what may be told."""
         if finding in self._shown or finding.rule == RULE_FAULT:
             return finding
         alike = next((item for item in self._spare if _is_retelling(item, finding)), None)
@@ -162,7 +162,7 @@ class _Retold:
         return path if path in self._paths else path[: _reach(path, self._tree)]
 
     def _waiver(self, waiver: Waiver | None) -> Waiver | None:
-        """Give a waiver whose text stands somewhere in the open, and None for any other."""
+        """Return a waiver whose text stands somewhere in the open, and None for any other."""
         if waiver is None:
             return None
         texts = (" ".join(text.split()) for text in _texts(self._tree))
@@ -171,13 +171,13 @@ class _Retold:
 
 
 def _is_retelling(shown: Finding, finding: Finding) -> bool:
-    """Tell whether a finding says the same as another one, with `[secret]` for some parts of it."""
+    """Return whether a finding says the same as another one, with `[secret]` for some parts of it."""
     alike = (shown.rule, shown.level) == (finding.rule, finding.level)
     return alike and _fits(shown.path, finding.path) and _fits(shown.seen, finding.seen)
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Tell whether a text is another one with anything in place of each `[secret]`."""
+    """Return whether a text is another one with anything in place of each `[secret]`."""
     first, *others = pattern.split(SECRET)
     if not others:
         return pattern == text
@@ -213,7 +213,7 @@ def _reach(path: str, tree: Any) -> int:
 
 
 def _steps(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
-    """Give the ways to begin a path in an object."""
+    """Return the ways to begin a path in an object."""
     if isinstance(tree, Mapping):
         words = ((str(key), item) for key, item in tree.items())
         yield from ((word, item) for word, item in words if word and path.startswith(word))
@@ -234,7 +234,7 @@ def _after(path: str, word: str, item: Any) -> int:
 
 
 def _texts(tree: Any) -> Iterator[str]:
-    """Give every text in an object."""
+    """Return every text in an object."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, Mapping | list | tuple):

@@ -200,7 +200,7 @@ def _read(entry: Stated) -> Waiver:
 
 
 def _parts(entry: Stated) -> tuple[str, str]:
-    """Give the day and the reason; YAML reads a day alone as a date."""
+    """Return the day and the reason; YAML reads a day alone as a date."""
     text = entry.text
     words = str(text).split() if isinstance(text, str | date) else []
     return (words[0] if words else ""), " ".join(words[1:])[:_LONGEST].strip(" .")

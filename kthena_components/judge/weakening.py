@@ -131,7 +131,7 @@ def waiver_new(change: StackChange) -> Iterator[Finding]:
 
 
 def new_waivers(change: StackChange) -> Iterator[tuple[Stated, Waiver]]:
-    """Give the waivers of a branch that its base does not have, or not for as long."""
+    """Return the waivers of a branch that its base does not have, or not for as long."""
     had = {(entry.path, entry.rule): waiver for entry, waiver in _waivers(change.before, change)}
     for entry, waiver in _waivers(change.after, change):
         known = had.get((entry.path, entry.rule))

@@ -111,10 +111,10 @@ def odd_kind(seen: os.stat_result) -> str:
 
 
 def reads_again(path: str) -> bool:
-    """Tell whether a file can be read twice: standard input cannot, and no pipe."""
+    """Return whether a file can be read twice: standard input cannot, and no pipe."""
     return path != STDIN and Path(path).is_file()
 
 
 def shown_name(path: str) -> str:
-    """Give the name under which a file is spoken of."""
+    """Return the name under which a file is spoken of."""
     return STDIN_NAME if path == STDIN else path

@@ -84,7 +84,7 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
 
 
 def _is_folder(entry: os.DirEntry[str], found: Found) -> bool:
-    """Tell whether an entry is a folder to be read; count the others."""
+    """Return whether an entry is a folder to be read; count the others."""
     if not _leads_to_folder(entry):
         return False
     if entry.name.startswith("."):
@@ -159,7 +159,7 @@ def _empty(folder: str) -> Unreadable:
 
 
 def _real(path: str, root: str, real_root: str) -> str:
-    """Give the real path of a file below a folder, where no link is on the way."""
+    """Return the real path of a file below a folder, where no link is on the way."""
     return str(Path(real_root, Path(path).relative_to(root)))
 
 

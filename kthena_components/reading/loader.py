@@ -38,7 +38,7 @@ _IMPLICIT: dict[str, list[tuple[str, re.Pattern[str]]]] = {
 
 @lru_cache(maxsize=_REMEMBERED)
 def _tag(kind: object, value: str, implicit: tuple[bool, bool]) -> str:
-    """Give the tag of a value that states none."""
+    """Return the tag of a value that states none."""
     if kind is yaml.ScalarNode:
         for tag, pattern in _IMPLICIT.get(value[:1], ()) if implicit[0] else ():
             if pattern.match(value):

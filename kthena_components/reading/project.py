@@ -42,7 +42,7 @@ class Project:
     """Config of stacks that do not state it, by `namespace:key`."""
 
     def stack_file(self, stack: str) -> str:
-        """Give the path of a stack's file, from the project's own folder."""
+        """Return the path of a stack's file, from the project's own folder."""
         return posixpath.normpath(posixpath.join(self.stacks, f"Pulumi.{stack}{self.suffix}"))
 
 
@@ -106,7 +106,7 @@ def stack_config(folder: Path, project: Project, stack: str) -> dict[str, Any]:
 
 
 def config_of(content: Mapping[str, Any], project: str, file: str) -> dict[str, Any]:
-    """Give the config that a stack's file holds, by `namespace:key`, however a key is written.
+    """Return the config that a stack's file holds, by `namespace:key`, however a key is written.
 
     Raises:
         ProjectError: It is not understood.
@@ -137,7 +137,7 @@ def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
 
 
 def _is_there(path: Path) -> bool:
-    """Tell whether there is something that Pulumi takes for a file, a link to nothing included."""
+    """Return whether there is something that Pulumi takes for a file, a link to nothing included."""
     return (path.exists() or path.is_symlink()) and not path.is_dir()
 
 
@@ -156,7 +156,7 @@ def _require_spelling(content: Mapping[str, Any], known: Iterable[str], file: st
 
 
 def _inside(stated: object, key: str, file: str) -> str:
-    """Give a path as Go joins it to the project's folder, which no path may lead out of."""
+    """Return a path as Go joins it to the project's folder, which no path may lead out of."""
     if stated is None or stated == "":
         return ""
     if not isinstance(stated, str):
@@ -178,7 +178,7 @@ def _defaults(config: Mapping[Any, Any], name: str, file: str) -> dict[str, Any]
 
 
 def _default(stated: object, file: str) -> Any:
-    """Give the value that a project states for a key, in one of Pulumi's forms for it."""
+    """Return the value that a project states for a key, in one of Pulumi's forms for it."""
     if not isinstance(stated, Mapping):
         return stated
     _require_spelling(stated, _VALUES, file)
@@ -196,7 +196,7 @@ def _by_key(items: Iterable[tuple[Any, Any]], project: str, file: str) -> dict[s
 
 
 def _parts(key: object, project: str, file: str) -> Iterator[str]:
-    """Give namespace and name of a key, which Pulumi takes in three forms."""
+    """Return namespace and name of a key, which Pulumi takes in three forms."""
     match key.split(":") if isinstance(key, str) else ():
         case [name]:
             yield from (project, name)

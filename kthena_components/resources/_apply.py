@@ -35,7 +35,7 @@ class Scope:
     )
 
     def name_of(self, object_name: str) -> str:
-        """Give the Pulumi name of an object."""
+        """Return the Pulumi name of an object."""
         own = object_name if self.serving else f"-{object_name}"
         return resource_name(self.name, self.serving, own)
 
@@ -97,7 +97,7 @@ class _Before:
         self._all: dict[str, int] = {}
 
     def nearest(self, manifest: Manifest) -> list[str]:
-        """Give those of a manifest's `after` that no other one of them waits for."""
+        """Return those of a manifest's `after` that no other one of them waits for."""
         implied = stated = 0
         for key in manifest.after:
             implied |= self._all[key]
@@ -110,7 +110,7 @@ class _Before:
 def awaited(
     manifests: Iterable[Manifest], resources: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Output[str]]:
-    """Give Outputs that are there only when the serving is ready."""
+    """Return Outputs that are there only when the serving is ready."""
     return [
         resources[manifest.key].urn
         for manifest in manifests
@@ -139,5 +139,5 @@ def _timeouts(
 
 @cache
 def provider_version() -> str:
-    """Give the version of the Kubernetes provider: the one of the installed package."""
+    """Return the version of the Kubernetes provider: the one of the installed package."""
     return version("pulumi-kubernetes")

@@ -10,7 +10,7 @@ from kthena_components.resources._outputs import without_tokens
 
 
 def today() -> date:
-    """Give the day by which waivers are judged: that of UTC, so that it is everybody's."""
+    """Return the day by which waivers are judged: that of UTC, so that it is everybody's."""
     return datetime.now(UTC).date()
 
 

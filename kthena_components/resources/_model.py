@@ -11,7 +11,7 @@ from kthena_components.reading.files import Unreadable, read_text
 
 
 def read_hf_configs(args: dict[str, Any]) -> dict[str, Any]:
-    """Give args in which each `hf_config` that is a path is what the file holds.
+    """Return args in which each `hf_config` that is a path is what the file holds.
 
     Args:
         args: Plain data of a component: a serving or group with roles, or a role.

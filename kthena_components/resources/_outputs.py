@@ -62,7 +62,7 @@ class Outputs:
         return value
 
     def _text(self, text: str) -> pulumi.Output[Any]:
-        """Give the Output itself for a token alone, and else one that is made of the whole text."""
+        """Return the Output itself for a token alone, and else one that is made of the whole text."""
         known = self._restoren.get(text)
         if known is None:
             parts: list[Any] = OUTPUT_TOKEN.split(text)
@@ -96,7 +96,7 @@ class _Hiding:
         self._tokens: dict[int, str] = {}
 
     def visit(self, value: Any, path: Path) -> Any:
-        """Give the plain form of a value."""
+        """Return the plain form of a value."""
         if isinstance(value, Enum):
             value = value.value
         if isinstance(value, str):

@@ -56,7 +56,7 @@ def shown_of_args(
 
 
 def config_secrets() -> frozenset[str]:
-    """Give every text and number among the secret config values of the program that runs."""
+    """Return every text and number among the secret config values of the program that runs."""
     values = pulumi.runtime.get_config_env()
     keys = pulumi.runtime.get_config_secret_keys_env()
     stated = [values[key] for key in keys if key in values]
@@ -64,7 +64,7 @@ def config_secrets() -> frozenset[str]:
 
 
 def holds_secret(text: str, secrets: Iterable[str]) -> bool:
-    """Tell whether a text is, or holds, one of some secret texts."""
+    """Return whether a text is, or holds, one of some secret texts."""
     return any(text == secret or (len(secret) >= _SHORT and secret in text) for secret in secrets)
 
 

@@ -46,7 +46,7 @@ class _Cluster:
 def check_cluster(
     spec: StackSpec, environ: Mapping[str, str], *, secret: bool = False
 ) -> Finding | None:
-    """Say why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell.
+    """Explain why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell.
 
     Args:
         spec: The stack. What a kubeconfig in its config holds is not shown.

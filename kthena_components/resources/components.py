@@ -232,7 +232,7 @@ def _on_this_day(compiler: Callable[..., Compiled]) -> Callable[[Mapping[str, An
 
 
 def _summary(compiled: Compiled, rows: Rows) -> dict[str, Any]:
-    """Give what policies and people see of a component: counts, waivers, and no template."""
+    """Return what policies and people see of a component: counts, waivers, and no template."""
     plan = compiled.plan
     waivers = {FIELD: dict(compiled.waivers)} if compiled.waivers else {}
     return {

@@ -68,7 +68,7 @@ LIMITS: dict[str, tuple[Callable[[int], str], int, str]] = {
     "files that are taken in": (
         partial(script, how=". "),
         16,
-        "its script takes in more than 16 files",
+        "its script sources more than 16 files",
     ),
     "scripts": (script, 16, "it runs more than 16 scripts"),
     "shells": (nested, 8, "its shells are nested more than 8 deep"),

@@ -77,7 +77,8 @@ def test_a_program_that_the_tree_names_is_not_run(doctor: Doctor) -> None:
     written(touching())
     assert doctor() == (
         "Pulumi.s.yaml: kubeconfig names tree/kubeconfig, and its user 'u' runs 'sh -c touch ran' "
-        "(exec), but programs and files that a stack file names are neither run nor sent. Look at it, "
+        "(exec), but programs and files that a stack file names are neither run nor sent. Look at "
+        "it, "
         "then name it yourself with --kubeconfig, or add --allow-exec"
     )
     assert not list(Path().rglob("ran"))
@@ -110,7 +111,9 @@ def test_a_file_that_the_tree_names_is_not_sent(doctor: Doctor) -> None:
     Path("secret").write_text("mine")
     written({"tokenFile": "../secret"})
     said = doctor()
-    assert "its user 'u' sends the content of the file '../secret' (tokenFile), but programs" in said
+    assert (
+        "its user 'u' sends the content of the file '../secret' (tokenFile), but programs" in said
+    )
     assert ANSWERS in doctor("--allow-exec")
 
 
@@ -202,7 +205,7 @@ def test_what_would_be_run_shows_every_character() -> None:
     [
         ("users: [", "it is not YAML that can be read"),
         ('{"users": [], "users": []}', "it states 'users' twice in one map"),
-        ("- a", "it holds no map of settings"),
+        ("- a", "it contains no map of settings"),
         ("users: 3", "it is not a valid kubeconfig"),
         ("users: [3]", "it is not a valid kubeconfig"),
         ("users: [{name: u, user: 3}]", "it is not a valid kubeconfig"),

@@ -29,7 +29,7 @@ class EngineTemplate:
 
 
 def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple[EngineFacts, ...]:
-    """Give the engines of one group.
+    """Return the engines of one group.
 
     Args:
         parts: the templates of the group.
@@ -52,7 +52,7 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
 
 
 def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:
-    """Tell whether a template's pods join an engine that another template starts.
+    """Return whether a template's pods join an engine that another template starts.
 
     Args:
         part: the template.
@@ -82,7 +82,7 @@ def _unknown(part: EngineTemplate, replicas: MaybeInt) -> EngineFacts:
 
 
 def _alone(part: EngineTemplate, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts:
-    """Give the engine of a template that no other one joins: as many pods as it is told."""
+    """Return the engine of a template that no other one joins: as many pods as it is told."""
     pods: MaybeInt = pods_of(size, part.pod.command)
     if pods == 1:
         replicas = _times(replicas, part.count)
@@ -102,7 +102,7 @@ def _together(
 
 
 def _alike(part: EngineTemplate) -> tuple[object, ...]:
-    """Give what followers must have in common to be told of as one."""
+    """Return what followers must have in common to be told of as one."""
     command = part.pod.command
     sizes = (command.engine, command.tensor, command.pipeline, command.data) if command else ()
     return (part.pod.gpus, *sizes)
@@ -121,7 +121,7 @@ def _times(one: MaybeInt, other: MaybeInt) -> MaybeInt:
 
 
 def relocated(pod: PodFacts, old: str, new: str) -> PodFacts:
-    """Give the facts of a pod with the beginning of every path replaced."""
+    """Return the facts of a pod with the beginning of every path replaced."""
 
     def moved(path: str) -> str:
         return path.replace(old, new, 1)

@@ -117,7 +117,7 @@ def read_container(
 
 
 def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> ContainerFacts:
-    """Give a container that the package wrote the places of the user's own fields.
+    """Return a container that the package wrote the places of the user's own fields.
 
     Args:
         facts: the container.
@@ -201,7 +201,7 @@ def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenF
 
 
 def looks_like_token(value: object) -> bool:
-    """Tell whether a text holds something of the form that Hugging Face gives its tokens."""
+    """Return whether a text holds something of the form that Hugging Face gives its tokens."""
     return isinstance(value, str) and "hf_" in value and _TOKEN.search(value) is not None
 
 

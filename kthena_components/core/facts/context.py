@@ -35,11 +35,11 @@ class ConfigMap:
         return _title(self.name)
 
     def has(self, key: str) -> bool:
-        """Tell whether a key may be there."""
+        """Return whether a key may be there."""
         return key in self.data or key in self.binary or self.gap is not None
 
     def text(self, key: str) -> MaybeText:
-        """Give what a key holds, or why that is not known."""
+        """Return what a key holds, or why that is not known."""
         value = self.data.get(key)
         if isinstance(value, str) and not is_unresolved(value):
             return value
@@ -61,7 +61,7 @@ class ConfigMaps:
     _found: dict[str, dict[str, ConfigMap | Unknown]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Tell whether there is one."""
+        """Return whether there is one."""
         return bool(self._found)
 
     def add(self, body: Mapping[str, Any], *, gap: Unknown | None = None) -> None:
@@ -142,7 +142,7 @@ NO_CONTEXT = Context()
 
 
 def in_object(context: Context, body: Mapping[str, Any]) -> Context:
-    """Give the context of one object: its namespace, and the shape of its model if it states one.
+    """Return the context of one object: its namespace, and the shape of its model if it states one.
 
     Nothing is added where nothing would be looked up.
     """
@@ -153,7 +153,7 @@ def in_object(context: Context, body: Mapping[str, Any]) -> Context:
 
 
 def namespace_of(body: Mapping[str, Any]) -> str:
-    """Give the namespace that an object states, empty if none."""
+    """Return the namespace that an object states, empty if none."""
     metadata = body.get("metadata")
     stated = metadata.get("namespace") if isinstance(metadata, Mapping) else None
     return stated if isinstance(stated, str) and not is_unresolved(stated) else ""

@@ -43,7 +43,7 @@ class PodVolumes:
     _contents: dict[str, _Content | None] = field(default_factory=dict)
 
     def content(self, name: str) -> _Content | None:
-        """Give what a volume holds; None for one that is not of ConfigMaps."""
+        """Return what a volume holds; None for one that is not of ConfigMaps."""
         if name not in self._contents:
             volume = self.volumes.named.get(name, {})
             of_maps = "configMap" in volume or "projected" in volume
@@ -91,7 +91,7 @@ def read_files(
 
 
 def _part(whole: Mount, mount: Mapping[str, Any], at: str) -> Mount:
-    """Give what a mount shows of its volume: all of it, or what stands at its subPath."""
+    """Return what a mount shows of its volume: all of it, or what stands at its subPath."""
     inside = mount.get("subPath")
     expression = mount.get("subPathExpr")
     if is_unresolved(inside) or (inside is not None and not isinstance(inside, str)) or expression:
@@ -129,7 +129,7 @@ def _content(volume: Mapping[str, Any], context: Context) -> _Content:
 
 
 def _source(source: Any, context: Context) -> _Content:
-    """Give the files that one ConfigMap becomes: each key one, or those that `items` names."""
+    """Return the files that one ConfigMap becomes: each key one, or those that `items` names."""
     if source is _OTHER or not isinstance(source, Mapping):
         return _unknown(Unknown("it may come from something that is not read"))
     # The name of a volume's ConfigMap has the same field as that of a reference.
@@ -155,7 +155,7 @@ def _unknown(gap: Unknown) -> _Content:
 
 
 def _items(source: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give key and path of each item of a volume."""
+    """Return key and path of each item of a volume."""
     for item in map(mapping, sequence(source.get("items"))):
         key, at = item.get("key"), item.get("path")
         if (

@@ -112,7 +112,7 @@ def _env_from(given: Inputs, source: object, context: Context) -> None:
 
 
 def _why(source: object, found: ConfigMap | Unknown | None) -> str:
-    """Say why a source of variables is not known."""
+    """Explain why a source of variables is not known."""
     secret = mapping(mapping(source).get("secretRef")).get("name")
     if isinstance(secret, str) and not is_unresolved(secret):
         return f"Secret '{secret[:63]}' is not read"
@@ -149,7 +149,7 @@ def _literal(text: MaybeText) -> MaybeText:
 
 
 def read_argv(container: Mapping[str, Any]) -> list[str]:
-    """Give a container's command and args in one list, or what its image starts."""
+    """Return a container's command and args in one list, or what its image starts."""
     command = _words(container.get("command")) or [
         *image_entrypoint(str(container.get("image", "")))
     ]

@@ -175,7 +175,7 @@ def _init_containers(
 
 
 def _hidden(path: str) -> PodFacts:
-    """Give the facts of a pod whose containers are not known."""
+    """Return the facts of a pod whose containers are not known."""
     gap = Unknown("the containers are not known yet")
     device = DeviceFacts(path=path, container="", resource=_ANY, limit=gap, request=None)
     return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)

@@ -33,7 +33,7 @@ def read_template(
 
 
 def labels_of(template: object) -> Mapping[str, Any]:
-    """Give the labels of a pod template."""
+    """Return the labels of a pod template."""
     return mapping(mapping(mapping(template).get("metadata")).get("labels"))
 
 
@@ -46,13 +46,13 @@ def pods_of_template(template: object, path: str, context: Context = NO_CONTEXT)
 
 
 def fill_requests(pod: PodFacts) -> PodFacts:
-    """Give the facts of a pod whose requests were filled from its limits."""
+    """Return the facts of a pod whose requests were filled from its limits."""
     devices = (replace(d, request=d.limit) if d.request is None else d for d in pod.devices)
     return replace(pod, devices=tuple(devices))
 
 
 def is_serving(pod: PodFacts) -> bool:
-    """Tell whether there is anything to say about a pod: most workloads serve no model."""
+    """Return whether there is anything to say about a pod: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
     return starts or pod.asks_for_gpus or hidden
@@ -80,7 +80,7 @@ def _engine(
 
 
 def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
-    """Tell whether a pod only joins an engine. Ours say so; others show it by their command.
+    """Return whether a pod only joins an engine. Ours say so; others show it by their command.
 
     A headless pod that states --nnodes is as good as its entry: each of them holds the same share.
     """
@@ -140,7 +140,7 @@ def _pods_of_copies(command: CommandFacts) -> MaybeInt:
 
 
 def _joining(command: CommandFacts | None) -> CommandFacts:
-    """Give what is judged of a pod that joins an engine: its sizes are the entry's, not its own.
+    """Return what is judged of a pod that joins an engine: its sizes are the entry's, not its own.
 
     Headless says that it joins without Ray.
     """

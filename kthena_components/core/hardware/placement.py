@@ -141,7 +141,7 @@ def _expressions(term: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[object
 
 
 def _all_of(stated: Sequence[tuple[str, Sequence[object]]]) -> GpuFacts | Unknown | None:
-    """Give the GPU on which several labels agree: the one with the least memory, to be exact."""
+    """Return the GPU on which several labels agree: the one with the least memory, to be exact."""
     read = [gpu for key, values in stated if (gpu := _one_of(key, values)) is not None]
     known = [gpu for gpu in read if isinstance(gpu, GpuFacts)]
     if known:

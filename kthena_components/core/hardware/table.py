@@ -84,7 +84,7 @@ def gpu_of(instance: Instance) -> Gpu | None:
 
 @cache
 def known_gpus() -> tuple[Gpu, ...]:
-    """Give every GPU once."""
+    """Return every GPU once."""
     return tuple(
         Gpu(**{**row, "labels": tuple(row["labels"]), "resources": tuple(row["resources"])})
         for row in _rows("gpus.json")
@@ -93,7 +93,7 @@ def known_gpus() -> tuple[Gpu, ...]:
 
 @cache
 def known_instances() -> tuple[Instance, ...]:
-    """Give every instance type once."""
+    """Return every instance type once."""
     return tuple(Instance(**row) for row in _rows("instances.json"))
 
 

@@ -39,7 +39,7 @@ class CacheType:
     """Bytes of the latent of one layer, in a type for latent attention alone."""
 
     def of_head(self, width: int) -> int | None:
-        """Give the bytes of the keys and values of one head; None where it is not for heads."""
+        """Return the bytes of the keys and values of one head; None where it is not for heads."""
         if self.latent_bytes is not None:
             return None
         keys = _packed(width, self.keys, self.block) + self.key_scale
@@ -48,7 +48,7 @@ class CacheType:
         return keys + values + odd
 
     def of_latent(self, width: int) -> int | None:
-        """Give the bytes of a latent in one layer; None where it is not for latent attention."""
+        """Return the bytes of a latent in one layer; None where it is not for latent attention."""
         if self.packed or self.heads_only:
             return None
         if self.latent_bytes is not None:

@@ -87,7 +87,7 @@ class Placed:
 
 
 def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
-    """Give each engine whose pods state a GPU, or why its memory cannot be judged."""
+    """Return each engine whose pods state a GPU, or why its memory cannot be judged."""
     for engine in facts.engines:
         command, gpu = engine.entry.command, engine.entry.gpu
         if command is not None and command.engine in ENGINES and gpu is not None:
@@ -121,7 +121,7 @@ def _placed(
 
 
 def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:
-    """Give the size of the weights in the form that the engine loads them in."""
+    """Return the size of the weights in the form that the engine loads them in."""
     if shape.weights_gib is None:
         return Unknown(f"the table of models has no size of the weights of {shape.name}")
     offloaded, fetched = command.cpu_offload_gib, command.host_offload
@@ -138,7 +138,7 @@ def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -
 
 
 def _vllm_of(engine: EngineFacts, command: CommandFacts) -> Version | None:
-    """Give the release of vLLM that the image states, None where it is another engine's."""
+    """Return the release of vLLM that the image states, None where it is another engine's."""
     image = engine.entry.own.image if engine.entry.own else None
     if command.engine not in VLLM or not isinstance(image, str):
         return None
@@ -159,7 +159,7 @@ def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
 
 
 def _split_of(command: CommandFacts) -> Split | Unknown:
-    """Give the ranks that share the parts of the model.
+    """Return the ranks that share the parts of the model.
 
     vLLM spreads the experts over its data parallel ranks too, whether whole or in pieces.
     """
@@ -188,7 +188,7 @@ def _split_of(command: CommandFacts) -> Split | Unknown:
 
 
 def length_of(placed: Placed) -> MaybeInt:
-    """Give the length of the longest request."""
+    """Return the length of the longest request."""
     stated = placed.command.max_model_len
     if stated is not None:
         return stated
@@ -200,7 +200,7 @@ def length_of(placed: Placed) -> MaybeInt:
 
 
 def cache_of(placed: Placed) -> MaybeInt:
-    """Give the bytes that a token takes on one GPU, 0 where not every layer keeps it."""
+    """Return the bytes that a token takes on one GPU, 0 where not every layer keeps it."""
     stated = placed.command.kv_cache_dtype
     if isinstance(stated, Unknown):
         return stated

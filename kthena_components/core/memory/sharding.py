@@ -63,7 +63,7 @@ class Sharding:
         return parts
 
     def at(self, tensor: int) -> "Sharding":
-        """Give the same engine with another tensor size."""
+        """Return the same engine with another tensor size."""
         return replace(self, command=replace(self.command, tensor=tensor))
 
     def finding(self, rule: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
@@ -77,7 +77,7 @@ class Sharding:
         )
 
     def unjudged(self, rule: str, because: str) -> Iterator[Finding]:
-        """Say why a rule could not judge; nothing where the command line itself was refused."""
+        """Explain why a rule could not judge; nothing where the command line itself was refused."""
         if because not in {problem.text for problem in self.command.problems if problem.hard}:
             yield self.finding(rule, f"was not checked, because {because}", "", Level.UNKNOWN)
 
@@ -105,7 +105,7 @@ _VOCABULARY = 64
 
 
 def shardings(facts: ServingFacts) -> Iterator[Sharding]:
-    """Give each engine whose model has a known shape, and which splits it."""
+    """Return each engine whose model has a known shape, and which splits it."""
     for engine, command in _splitting(facts):
         shape = model_shape(command, engine.entry.shape)
         if isinstance(shape, ModelShape):
@@ -113,7 +113,7 @@ def shardings(facts: ServingFacts) -> Iterator[Sharding]:
 
 
 def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
-    """Give each engine that splits a model of unknown shape, and why the shape is not known.
+    """Return each engine that splits a model of unknown shape, and why the shape is not known.
 
     An engine whose model and ranks cannot be read is left out: its ranks have been spoken of.
     """
@@ -152,7 +152,7 @@ def attention_ranks(command: CommandFacts) -> MaybeInt:
 def model_shape(
     command: CommandFacts, stated: ModelShape | Unknown | None = None
 ) -> ModelShape | Unknown:
-    """Give the shape that is stated, or find that of the model that a command line names."""
+    """Return the shape that is stated, or find that of the model that a command line names."""
     if stated is not None:
         return stated
     if command.model is None:
@@ -161,7 +161,7 @@ def model_shape(
 
 
 def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
-    """Tell whether no rule about tensor sizes refuses a sharding; unknown sizes do not count.
+    """Return whether no rule about tensor sizes refuses a sharding; unknown sizes do not count.
 
     Args:
         sharding: the engine and its model.
@@ -176,13 +176,13 @@ def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
 
 
 def kv_heads_fit(shape: ModelShape, ranks: int) -> bool:
-    """Tell whether each rank gets as many KV heads, or each KV head as many ranks."""
+    """Return whether each rank gets as many KV heads, or each KV head as many ranks."""
     kv_heads = shape.kv_heads
     return kv_heads is None or kv_heads % ranks == 0 or ranks % kv_heads == 0
 
 
 def cut_blocks(sharding: Sharding) -> list[Part]:
-    """Give the dimensions of which a rank gets a whole number, but no whole FP8 blocks."""
+    """Return the dimensions of which a rank gets a whole number, but no whole FP8 blocks."""
     block = sharding.shape.fp8_block
     if block is None:
         return []
@@ -197,7 +197,7 @@ def cut_blocks(sharding: Sharding) -> list[Part]:
 
 
 def unknown_part(sharding: Sharding) -> Unknown | None:
-    """Give why the ranks that share a dimension are not known."""
+    """Return why the ranks that share a dimension are not known."""
     return next((p.ranks for p in sharding.feed_forward if isinstance(p.ranks, Unknown)), None)
 
 

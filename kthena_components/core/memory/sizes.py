@@ -104,7 +104,7 @@ class Split:
 
 
 def part_left(method: str, shape: ModelShape, vllm: tuple[int, ...] | None) -> float | Unknown:
-    """Give the part of a model's weights that a method leaves, at least.
+    """Return the part of a model's weights that a method leaves, at least.
 
     Args:
         method: its name; case does not count.
@@ -127,7 +127,7 @@ def part_left(method: str, shape: ModelShape, vllm: tuple[int, ...] | None) -> f
 
 
 def weights_on_gpu(shape: ModelShape, split: Split, gib: float) -> float:
-    """Give the weights of one GPU: the mean over all, so that the fullest has at least as many.
+    """Return the weights of one GPU: the mean over all, so that the fullest has at least as many.
 
     Args:
         shape: the model.
@@ -138,12 +138,12 @@ def weights_on_gpu(shape: ModelShape, split: Split, gib: float) -> float:
 
 
 def fullest_weights(shape: ModelShape, split: Split, gib: float) -> float:
-    """Give the weights of a GPU in the fullest stage: layers are not cut."""
+    """Return the weights of a GPU in the fullest stage: layers are not cut."""
     return _of_a_stage(shape, split, gib) * _stage(shape, split) / shape.layers
 
 
 def _of_a_stage(shape: ModelShape, split: Split, gib: float) -> float:
-    """Give the weights of one GPU if there were one stage only."""
+    """Return the weights of one GPU if there were one stage only."""
     experts = min(_expert_weights(shape), gib)
     return (gib - experts) / split.tensor + experts / (split.experts or split.tensor)
 
@@ -164,7 +164,7 @@ def _stage(shape: ModelShape, split: Split) -> int:
 
 
 def cache_per_token(shape: ModelShape, kind: CacheType = NATIVE) -> int | None:
-    """Give the bytes that a token takes in the cache of one whole model, None if not known.
+    """Return the bytes that a token takes in the cache of one whole model, None if not known.
 
     Args:
         shape: the model. Layers that look back over a window count like the others.
@@ -174,7 +174,7 @@ def cache_per_token(shape: ModelShape, kind: CacheType = NATIVE) -> int | None:
 
 
 def cache_per_token_on_gpu(shape: ModelShape, split: Split, kind: CacheType = NATIVE) -> int | None:
-    """Give the bytes that a token takes on a GPU of the fullest stage, None if not known.
+    """Return the bytes that a token takes on a GPU of the fullest stage, None if not known.
 
     KV heads are shared by the ranks of the attention, at least one for each. What latent
     attention keeps stands whole on every rank.
@@ -199,7 +199,7 @@ def _of_a_layer(shape: ModelShape, split: Split, kind: CacheType) -> int | None:
 
 
 def _with_ends(shape: ModelShape, split: Split, each: int, whole: int) -> int:
-    """Give the bytes of the first stage, whose first layers keep 16 bits.
+    """Return the bytes of the first stage, whose first layers keep 16 bits.
 
     The last stage has as many of them, and no more layers: vLLM gives what is left over to the
     stages before it. Source: vllm/distributed/utils.py get_pp_indices.

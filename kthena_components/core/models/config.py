@@ -75,7 +75,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 
 
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the part of a config.json that `shape_from_config` reads, in the order of its keys."""
+    """Return the part of a config.json that `shape_from_config` reads, in the order of its keys."""
     found: dict[str, Any] = {}
     for key in sorted((*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE)):
         value = config.get(key)
@@ -106,7 +106,7 @@ def _latent(text: Mapping[str, Any]) -> int | None:
 
 
 def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | None, int | None]:
-    """Give the inner widths of the dense layers and of an expert.
+    """Return the inner widths of the dense layers and of an expert.
 
     Without a width of its own an expert has the common one: Mixtral, gpt-oss and MiniMax-M2, which
     have no dense layers, and the families of `_DENSE`. Several widths, as in ERNIE, are more than
@@ -121,7 +121,7 @@ def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | N
 
 
 def _has_dense_layers(text: Mapping[str, Any], layers: int) -> bool:
-    """Tell whether some layers of a model with experts have none.
+    """Return whether some layers of a model with experts have none.
 
     Lists by layer may be longer than the model: the rest is about layers that draft tokens.
     Sources: transformers 5.23.0, configuration_*.py of minimax_m3_vl, llama4, step3p7, deepseek_v3,
@@ -141,7 +141,7 @@ def _has_dense_layers(text: Mapping[str, Any], layers: int) -> bool:
 
 
 def _sparse_layers(text: Mapping[str, Any]) -> set[int]:
-    """Give the layers that have experts where they are listed, in Step's files in one text."""
+    """Return the layers that have experts where they are listed, in Step's files in one text."""
     stated = text.get("moe_layers") or text.get("moe_layers_enum")
     parts = stated.split(",") if isinstance(stated, str) else _list(stated)
     return {layer for layer in map(_layer, parts) if layer is not None}
@@ -157,7 +157,7 @@ def _layer(part: object) -> int | None:
 
 
 def _context(text: Mapping[str, Any]) -> int | None:
-    """Give the longest request that vLLM derives; None where its releases do not agree.
+    """Return the longest request that vLLM derives; None where its releases do not agree.
 
     Source: vllm/transformers_utils/model_arch_config_convertor.py derive_max_model_len_and_key;
     vllm/config/model.py _get_and_verify_max_len, of 0.29.0 and of 0.33.0.
@@ -190,14 +190,14 @@ def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
 
 
 def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the scale of RoPE, one for each type of layers where they differ."""
+    """Return the scale of RoPE, one for each type of layers where they differ."""
     stated = _map(text.get("rope_parameters")) or _map(text.get("rope_scaling"))
     by_type = [_map(rope) for rope in stated.values() if isinstance(rope, Mapping)]
     return by_type if by_type and len(by_type) == len(stated) else [stated]
 
 
 def _block(config: Mapping[str, Any]) -> int | None:
-    """Give the edge of FP8 blocks, the larger one of two."""
+    """Return the edge of FP8 blocks, the larger one of two."""
     quantised = _map(config.get("quantization_config"))
     if quantised.get("quant_method", "fp8") != "fp8":
         return None
@@ -207,14 +207,14 @@ def _block(config: Mapping[str, Any]) -> int | None:
 
 
 def _size(value: object) -> int | None:
-    """Give a count above zero, None for whatever is not one. 8.0 is how policies see 8."""
+    """Return a count above zero, None for whatever is not one. 8.0 is how policies see 8."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 1 <= value <= _MOST and value == int(value) else None
 
 
 def _stated(text: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    """Give the first count of some keys; of a list of counts, ERNIE's, the first one."""
+    """Return the first count of some keys; of a list of counts, ERNIE's, the first one."""
     values = (text.get(key) for key in keys)
     firsts = (value[0] if isinstance(value, list | tuple) and value else value for value in values)
     return next((size for size in map(_size, firsts) if size is not None), None)

@@ -27,19 +27,19 @@ def find_model(name: str) -> ModelShape | Unknown:
 
 
 def known_models() -> Iterable[ModelShape]:
-    """Give every shape once, under its first name."""
+    """Return every shape once, under its first name."""
     return tuple(shape for _, shape in _rows())
 
 
 @cache
 def all_names() -> tuple[str, ...]:
-    """Give every full name, the first one of each row before its others."""
+    """Return every full name, the first one of each row before its others."""
     return tuple(name for names, _ in _rows() for name in names)
 
 
 @cache
 def _index() -> Mapping[str, ModelShape]:
-    """Give the shapes by folded name; a short name that two organisations use is left out."""
+    """Return the shapes by folded name; a short name that two organisations use is left out."""
     full = {name.casefold(): shape for names, shape in _rows() for name in names}
     short: dict[str, ModelShape | None] = {}
     for name, shape in full.items():

@@ -126,12 +126,12 @@ class PodSet:
 
     @property
     def gang(self) -> MaybeText | None:
-        """Give the name of the PodGroup that these pods ask for."""
+        """Return the name of the PodGroup that these pods ask for."""
         return text(self.annotations.get(naming.POD_GROUP))
 
     @property
     def task(self) -> MaybeText | None:
-        """Give the task that these pods carry out; a label stands in for the annotation."""
+        """Return the task that these pods carry out; a label stands in for the annotation."""
         task = text(self.annotations.get(naming.TASK_SPEC))
         return text(self.labels.get(naming.TASK_SPEC)) if task in (None, "") else task
 
@@ -151,7 +151,7 @@ def pod_set(
     spread: bool = False,
     written: Callable[[str], str] | None = None,
 ) -> PodSet:
-    """Give equal pods of one template."""
+    """Return equal pods of one template."""
     fields = mapping(template)
     metadata = mapping(fields.get("metadata"))
     return PodSet(

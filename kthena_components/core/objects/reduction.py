@@ -29,7 +29,7 @@ _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
 def reduced(
     body: Mapping[str, Any], content: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Give a small copy of an object, by which the rules over a stack find the same.
+    """Return a small copy of an object, by which the rules over a stack find the same.
 
     Args:
         body: The object.

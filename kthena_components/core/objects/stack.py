@@ -94,7 +94,7 @@ class Stack:
         return self._named[kind]
 
     def name_unknown(self, kind: GroupKind) -> Unknown | None:
-        """Say why it is not known what all objects of a kind are called, if it is not."""
+        """Explain why it is not known what all objects of a kind are called, if it is not."""
         for one in self.of(kind):
             for value in (one.name, one.namespace):
                 if isinstance(value, Unknown):

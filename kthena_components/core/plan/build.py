@@ -56,7 +56,7 @@ def role_serving(spec: StandaloneRoleSpec) -> StandaloneGroupSpec:
 
 
 def serving_of(spec: GroupSpec) -> ModelServingSpec:
-    """Give a group the fields that only a whole serving has, at their defaults."""
+    """Return a group the fields that only a whole serving has, at their defaults."""
     shared = {key: getattr(spec, key) for key in GroupSpec.model_fields}
     return ModelServingSpec.model_construct(**shared, replicas=1, backend=NATIVE)
 

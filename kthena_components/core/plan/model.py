@@ -118,7 +118,7 @@ class ServingPlan:
 
     @property
     def gang(self) -> bool:
-        """Tell whether Volcano schedules the groups."""
+        """Return whether Volcano schedules the groups."""
         return self.scheduler == VOLCANO
 
     @property

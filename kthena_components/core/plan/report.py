@@ -16,7 +16,7 @@ _UNKNOWN = "?"
 
 
 def shape(plan: ServingPlan) -> list[dict[str, Any]]:
-    """Give one row for each role: its engines, pods, GPUs and parallelism.
+    """Return one row for each role: its engines, pods, GPUs and parallelism.
 
     `engines`, `pods` and `gpus` are totals over all groups. A value that is not known is "?".
     """
@@ -31,7 +31,7 @@ def shape(plan: ServingPlan) -> list[dict[str, Any]]:
 def shape_of(
     facts: ServingFacts, *, namespace: str, backend: str, groups: MaybeInt
 ) -> list[dict[str, Any]]:
-    """Give one row for each engine of anybody's serving, as `shape` does for a plan.
+    """Return one row for each engine of anybody's serving, as `shape` does for a plan.
 
     Args:
         facts: what was read from the serving.
@@ -67,7 +67,7 @@ def _product(*numbers: MaybeInt) -> MaybeInt:
 
 
 def _sizes(engine: EngineFacts, command: CommandFacts | None) -> dict[str, Any]:
-    """Give the parallelism of one engine; the product of all sizes is its world size."""
+    """Return the parallelism of one engine; the product of all sizes is its world size."""
     if command is None:
         return dict.fromkeys(("tensor", "pipeline", "data", "world_size"), _UNKNOWN)
     world, copy, data = ranks_of(engine, command), command.per_rank_world, command.data

@@ -93,12 +93,12 @@ class StackConfig:
     """Keys whose values are encrypted in the file."""
 
     def located(self, finding: Finding) -> Finding:
-        """Give a finding the coordinates of the stack file."""
+        """Return a finding the coordinates of the stack file."""
         return replace(finding, path=f"{self.file}: {self.project}:{finding.path}")
 
 
 def read_values(config: StackConfig) -> dict[str, Any]:
-    """Give the values of fields their structure back, without the sources of Secrets.
+    """Return the values of fields their structure back, without the sources of Secrets.
 
     A key that is neither is kept, to be refused as an unknown field.
     """
@@ -160,7 +160,7 @@ def within_budget(spec: StackSpec, gpus: Sequence[int | None]) -> Iterator[Findi
 
 
 def is_kubeconfig_text(kubeconfig: str | None) -> bool:
-    """Tell whether a kubeconfig is given as its whole text instead of a path: as YAML or JSON."""
+    """Return whether a kubeconfig is given as its whole text instead of a path: as YAML or JSON."""
     return kubeconfig is not None and ("\n" in kubeconfig or kubeconfig.lstrip().startswith("{"))
 
 

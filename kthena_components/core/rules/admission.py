@@ -21,7 +21,7 @@ _LISTED = 20
 def refuse(
     path: str, seen: str, remedy: str, rule: str, level: Level = Level.MANDATORY
 ) -> Iterator[Finding]:
-    """Give one finding."""
+    """Return one finding."""
     yield Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
 
 

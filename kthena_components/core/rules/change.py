@@ -19,7 +19,7 @@ class Change:
 
 
 def differ(before: object, after: object) -> bool | Unknown:
-    """Tell whether two values differ, or why that cannot be told."""
+    """Return whether two values differ, or why that cannot be told."""
     if _has_unresolved(before) or _has_unresolved(after):
         return NOT_YET_KNOWN
     try:

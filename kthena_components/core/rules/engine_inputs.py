@@ -121,7 +121,7 @@ def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> It
 
 
 def _is_own_config(start: Start, shape: ModelShape) -> bool:
-    """Tell whether the length is known from the config.json, or class, of that very model."""
+    """Return whether the length is known from the config.json, or class, of that very model."""
     if shape.source == "config.json":
         return True
     if "context" in shape.source:

@@ -110,7 +110,7 @@ def _pages(start: Start) -> Iterator[Finding]:
 
 
 def _page_level(start: Start) -> Level:
-    """Give an advisory where an attention may set the size of a page: that of latent attention."""
+    """Return an advisory where an attention may set the size of a page: that of latent attention."""
     shape = model_shape(start.command, start.engine.entry.shape)
     usual = isinstance(shape, ModelShape) and shape.kv_heads is not None and shape.full_cache
     stated = any(start.option(name) is not None for name in _BACKENDS)

@@ -28,13 +28,13 @@ VLLM_INSIDE_UNTIL: Version = (0, 4, 9, 2)
 
 
 def image_of(pod: PodFacts) -> Image | None:
-    """Give the image of the container that starts a pod's engine; None where it is not known."""
+    """Return the image of the container that starts a pod's engine; None where it is not known."""
     name = pod.own.image if pod.own else None
     return read_image(name) if isinstance(name, str) else None
 
 
 def release_of(engine: EngineFacts) -> Version | None:
-    """Give the release of vLLM that an engine's image states."""
+    """Return the release of vLLM that an engine's image states."""
     image = image_of(engine.entry)
     return image.vllm_version if image else None
 
@@ -134,7 +134,7 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
 
 
 def _allowed(version: Version | None) -> tuple[str, ...]:
-    """Give the executors that go with --nnodes; with no release those of the newest.
+    """Return the executors that go with --nnodes; with no release those of the newest.
 
     So for a release that has no --nnodes yet: that is told by itself.
     """

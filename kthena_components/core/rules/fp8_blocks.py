@@ -71,13 +71,13 @@ def _level(sharding: Sharding, part: Part) -> Level | None:
 
 
 def _older(start: Start) -> Level | None:
-    """Give an advisory where an older release than the newest may run, which refuses it."""
+    """Return an advisory where an older release than the newest may run, which refuses it."""
     release = start.command.release
     return None if release is None or release.sure else Level.ADVISORY
 
 
 def _finest(sharding: Sharding, part: Part) -> int:
-    """Give the block that vLLM can refine the scales of a part to."""
+    """Return the block that vLLM can refine the scales of a part to."""
     shape = sharding.shape
     return math.gcd(shape.fp8_block or 0, part.piece, shape.hidden or 0)
 

@@ -70,7 +70,7 @@ def _by_file(command: CommandFacts) -> str:
 
 
 def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Finding]:
-    """Say why a pod with GPUs was not judged; a Ray worker needs no reason, its head is judged."""
+    """Explain why a pod with GPUs was not judged; a Ray worker needs no reason, its head is judged."""
     gpus, gap = engine.entry.gpus, engine.entry.gap
     joins = command is not None and command.ray_role == "worker"
     if gap is not None and gpus != 0:
@@ -111,12 +111,12 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _whole(tensor: int, gpus: int, pods: int) -> bool:
-    """Tell whether no tensor group takes a part of a pod that another group takes as well."""
+    """Return whether no tensor group takes a part of a pod that another group takes as well."""
     return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0
 
 
 def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
-    """Give the sizes that fit on both sides of one that does not: multiples or divisors."""
+    """Return the sizes that fit on both sides of one that does not: multiples or divisors."""
     if tensor > gpus:
         return tensor // gpus * gpus, (tensor // gpus + 1) * gpus
     small = [n for n in range(1, math.isqrt(gpus) + 1) if gpus % n == 0]
@@ -148,7 +148,7 @@ def _product(engine: EngineFacts, command: CommandFacts) -> str:
 
 
 def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
-    """Give the sizes whose product is the ranks, in the words of a message."""
+    """Return the sizes whose product is the ranks, in the words of a message."""
     sizes = [("tensor", command.tensor), ("pipeline", command.pipeline)]
     if command.data_mode == "internal":
         sizes.append(("data", command.data))
@@ -185,7 +185,7 @@ _ANY_WAY = "change the parallelism or the GPUs"
 
 
 def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
-    """Tell whether an engine of these sizes can lie on pods of so many GPUs.
+    """Return whether an engine of these sizes can lie on pods of so many GPUs.
 
     vLLM spreads copies of a model evenly over pods, each in one; SGLang keeps them all in one pod.
     """

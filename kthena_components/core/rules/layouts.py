@@ -118,7 +118,7 @@ def _spread(start: Start, nodes: int, *sizes: int) -> Iterator[Finding]:
 
 
 def _counted(start: Start) -> Level | None:
-    """Give the level where prefill context counts; a program of unknown release counts it."""
+    """Return the level where prefill context counts; a program of unknown release counts it."""
     if start.command.release is None:
         return Level.ADVISORY
     return start.since(_PREFILL_COUNTED)
@@ -145,13 +145,13 @@ def _uneven(start: Start, nodes: int, copy: int, data: int, local: int) -> Level
 
 
 def counted_elsewhere(start: Start) -> bool:
-    """Tell whether world-size-equals-gpus refuses the ranks already: one reason is enough."""
+    """Return whether world-size-equals-gpus refuses the ranks already: one reason is enough."""
     ranks, held = ranks_of(start.engine, start.command), gpus_of(start.engine)
     return isinstance(ranks, int) and isinstance(held, int) and ranks != held
 
 
 def _local(start: Start, inferred: int) -> MaybeInt:
-    """Give the copies in a node, as vLLM infers them where they are not stated."""
+    """Return the copies in a node, as vLLM infers them where they are not stated."""
     command = start.command
     if isinstance(command.data_mode, Unknown):
         return command.data_mode
@@ -169,7 +169,7 @@ def product(tensor: int, pipeline: int, data: int = 1, context: int = 1) -> str:
 
 
 def divisor(number: int, near: int) -> int:
-    """Give the largest divisor of a number that is not larger than another number."""
+    """Return the largest divisor of a number that is not larger than another number."""
     if near >= number:
         return number
     return next((n for n in range(near, max(near - _TRIES, 0), -1) if number % n == 0), 1)

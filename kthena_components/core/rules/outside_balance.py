@@ -146,7 +146,7 @@ def _from_a_rank_on(start: Start) -> Iterator[Finding]:
 
 
 def _has_local(start: Start) -> bool:
-    """Tell whether the copies in a pod are stated, or follow from --nnodes."""
+    """Return whether the copies in a pod are stated, or follow from --nnodes."""
     return start.command.data_local is not None or start.command.nnodes not in {None, 1}
 
 

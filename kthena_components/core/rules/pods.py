@@ -62,7 +62,7 @@ def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
 
 
 def _ranks(engine: EngineFacts, pod: PodFacts) -> MaybeInt:
-    """Give a number above 1 where ranks talk to each other: several GPUs, or a shared model."""
+    """Return a number above 1 where ranks talk to each other: several GPUs, or a shared model."""
     sizes: list[MaybeInt] = [pod.gpus]
     for command in (engine.entry.command, pod.command):
         if command is not None and command.engine is not None:
@@ -179,6 +179,6 @@ def _unlike(
 
 
 def _pods(engine: EngineFacts) -> tuple[PodFacts, ...]:
-    """Give the templates of an engine that pods are made of."""
+    """Return the templates of an engine that pods are made of."""
     worker = engine.worker if engine.pods != 1 else None
     return (engine.entry,) if worker is None else (engine.entry, worker)

@@ -144,7 +144,7 @@ def _moe(start: Start) -> Iterator[Finding]:
 
 
 def _level(start: Start, same: Level | None) -> Level:
-    """Give the level of a --moe-dense-tp-size that every release refuses, in one way or another."""
+    """Return the level of a --moe-dense-tp-size that every release refuses, in one way or another."""
     release = start.command.release
     if release is None:
         return Level.ADVISORY

@@ -17,7 +17,7 @@ ALWAYS = Level.MANDATORY
 
 
 def since(command: CommandFacts, first: Version, before: Version | None = None) -> Level | None:
-    """Give the level of what some releases refuse, None where the command's release does not.
+    """Return the level of what some releases refuse, None where the command's release does not.
 
     Args:
         command: the command line, with the release that it is read by.
@@ -48,11 +48,11 @@ class Start:
         return _TITLES.get(self.command.engine or "", "the engine")
 
     def since(self, first: Version, before: Version | None = None) -> Level | None:
-        """Give the level of what some releases refuse."""
+        """Return the level of what some releases refuse."""
         return since(self.command, first, before)
 
     def option(self, *names: str) -> Any:
-        """Give what the command line states of an option, by any of its spellings.
+        """Return what the command line states of an option, by any of its spellings.
 
         None: nothing. An Unknown: something that cannot be read.
         """
@@ -60,12 +60,12 @@ class Start:
         return next((stated[name] for name in names if name in stated), None)
 
     def is_on(self, *names: str) -> bool | Unknown:
-        """Tell whether a switch is on; one that is not stated is off."""
+        """Return whether a switch is on; one that is not stated is off."""
         value = self.option(*names)
         return value if isinstance(value, Unknown) else value is True
 
     def number(self, *names: str) -> int | None:
-        """Give an option's number; None where it is not stated, or not known."""
+        """Return an option's number; None where it is not stated, or not known."""
         value = self.option(*names)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -87,12 +87,12 @@ class Start:
         )
 
     def unjudged(self, unknown: Unknown) -> Iterator[Finding]:
-        """Say why the engine was not judged."""
+        """Explain why the engine was not judged."""
         yield from unjudged(self.engine, unknown, self.rule)
 
 
 def starts(facts: ServingFacts, rule: str, *engines: str) -> Iterator[Start]:
-    """Give each engine of some kinds that is started by a command line."""
+    """Return each engine of some kinds that is started by a command line."""
     for engine in facts.engines:
         command = engine.entry.command
         if command is not None and command.engine in engines:

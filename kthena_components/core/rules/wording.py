@@ -14,7 +14,7 @@ def title(engine: EngineFacts) -> str:
 
 
 def unjudged(engine: EngineFacts, unknown: Unknown, rule: str, path: str = "") -> Iterator[Finding]:
-    """Say why a rule could not judge an engine.
+    """Explain why a rule could not judge an engine.
 
     Nothing is said where world-size-equals-gpus gives the same reason, or refuses the command for
     it: one line for each thing that is not known.

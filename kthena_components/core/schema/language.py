@@ -106,7 +106,7 @@ class Since:
         self.forms = forms
 
     def at(self, version: str) -> Schema | None:
-        """Give the shape that a version reads."""
+        """Return the shape that a version reads."""
         return next((s for v, s in reversed(self.forms) if age(v) <= age(version)), None)
 
 

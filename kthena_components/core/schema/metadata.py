@@ -64,7 +64,7 @@ def _key(kind: str, key: object, rule: str) -> Iterator[Finding]:
 
 
 def is_qualified(name: str) -> bool:
-    """Tell whether a text is a name, perhaps after a domain and a slash."""
+    """Return whether a text is a name, perhaps after a domain and a slash."""
     domain, slash, word = name.rpartition("/")
     return _is_word(word) and (not slash or is_dns_name(domain))
 

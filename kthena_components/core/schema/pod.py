@@ -39,7 +39,7 @@ _SCALARS: Mapping[str, Schema] = {
 
 @cache
 def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True) -> Fields:
-    """Give the shape of a type of the table.
+    """Return the shape of a type of the table.
 
     Args:
         kind: The name of the type.

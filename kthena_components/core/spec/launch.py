@@ -30,7 +30,7 @@ def launch_of(role: RoleSpec) -> Launch:
 
 
 def _image(role: RoleSpec, engine: EngineSpec) -> str:
-    """Give the image that the engine's container will have: an overlay may put in another."""
+    """Return the image that the engine's container will have: an overlay may put in another."""
     spec = (role.overlay or {}).get("spec") or {}
     own = (c for c in spec.get("containers") or [] if c["name"] == ENGINE_CONTAINER)
     image = next((container.get("image") for container in own), None)

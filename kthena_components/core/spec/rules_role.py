@@ -159,7 +159,7 @@ def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
 
 
 def _counted_in(role: RoleSpec, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give what an overlay of the engine's container must leave alone, and what to use instead."""
+    """Return what an overlay of the engine's container must leave alone, and what to use instead."""
     for field in ("command", "args"):
         if field in container:
             yield field, "engine.parallelism and engine.extra_args"

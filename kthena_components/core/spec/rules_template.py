@@ -112,7 +112,7 @@ def container_image(role: RoleSpec) -> Iterator[Finding]:
 
 
 def _containers(role: RoleSpec) -> Iterator[tuple[str, list[Any]]]:
-    """Give the containers of each template that pods are made of."""
+    """Return the containers of each template that pods are made of."""
     for field in ("entry_template", "worker_template"):
         template = getattr(role, field)
         if template is not None and (field == "entry_template" or role.worker_replicas):

@@ -23,7 +23,7 @@ MERGE_KEYS = {
 
 
 def lay_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the base with the changes merged in; neither argument is touched."""
+    """Return the base with the changes merged in; neither argument is touched."""
     result = dict(base)
     for key, change in changes.items():
         if change is None:

@@ -17,7 +17,7 @@ _DEEPEST = 40
 
 
 def patched(template: object, *patches: object) -> object:
-    """Give a template with patches laid over it, one after the other.
+    """Return a template with patches laid over it, one after the other.
 
     Returns HIDDEN when a patch is not known yet, is no map, or holds what cannot be merged here.
     """
@@ -33,7 +33,7 @@ def patched(template: object, *patches: object) -> object:
 
 
 def _is_plain(value: Mapping[Any, Any], depth: int = 0) -> bool:
-    """Tell whether nothing in a map needs more than merging maps and named lists."""
+    """Return whether nothing in a map needs more than merging maps and named lists."""
     if depth > _DEEPEST:
         return False
     for key, item in value.items():
@@ -47,7 +47,7 @@ def _is_plain(value: Mapping[Any, Any], depth: int = 0) -> bool:
 
 
 def _hides(base: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-    """Tell whether something that is not known yet stands where a patch merges."""
+    """Return whether something that is not known yet stands where a patch merges."""
     for key, change in patch.items():
         old = base.get(key)
         if is_unresolved(old) and isinstance(change, Mapping | list | tuple):
@@ -63,7 +63,7 @@ def _hides(base: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
 
 
 def _is_named(items: object, key: str, depth: int) -> bool:
-    """Tell whether a list can be merged by a key: each item is a map that has it."""
+    """Return whether a list can be merged by a key: each item is a map that has it."""
     if items is None:
         return True
     if not isinstance(items, list | tuple):

@@ -26,6 +26,6 @@ def slots(room: Amounts, each: Amounts) -> int:
 
 
 def least_of(requests: Sequence[Amounts]) -> dict[str, Decimal]:
-    """Give what each of several pods asks for at least, resource by resource."""
+    """Return what each of several pods asks for at least, resource by resource."""
     shared = set(requests[0]).intersection(*requests[1:]) if requests else set()
     return {key: min(one[key] for one in requests) for key in shared}

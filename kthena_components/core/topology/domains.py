@@ -53,7 +53,7 @@ def read_domains(
 
 
 def lowest(domains: Sequence[Domain], nodes: AbstractSet[str]) -> Domain | None:
-    """Give the lowest HyperNode that holds all of some nodes, the smallest of its tier."""
+    """Return the lowest HyperNode that holds all of some nodes, the smallest of its tier."""
     holding = [domain for domain in domains if nodes and nodes <= domain.nodes]
     return min(holding, key=lambda one: (one.tier, len(one.nodes), one.name), default=None)
 

@@ -14,7 +14,7 @@ _INT64 = 2**63 - 1
 
 
 def scaled(value: object, replicas: int, default: int | None = None, *, up: bool) -> int | None:
-    """Give a budget as a count of replicas; None for what is no budget, or is not known yet.
+    """Return a budget as a count of replicas; None for what is no budget, or is not known yet.
 
     Args:
         value: A count, which may be below 0, or a percentage, which may be above 100.
@@ -33,7 +33,7 @@ def scaled(value: object, replicas: int, default: int | None = None, *, up: bool
 
 
 def is_budget(value: object, most: int | None = None) -> bool:
-    """Tell whether a value is a count of at least 0, or a percentage.
+    """Return whether a value is a count of at least 0, or a percentage.
 
     Args:
         value: Whatever stands there.

@@ -34,7 +34,7 @@ class _Unreadable(Exception):  # noqa: N818 - not an error of anybody's here
 
 
 def trouble_in_go(pattern: str) -> str:
-    """Say why Go cannot read a pattern; empty when it can."""
+    """Explain why Go cannot read a pattern; empty when it can."""
     try:
         _Reader(pattern).read()
     except _Unreadable as trouble:
@@ -197,7 +197,7 @@ class _Reader:
                 raise _Unreadable(f"'{low}-{high}' is no range")
 
     def _posix(self) -> str:
-        """Give the `[:name:]` at which the reader stands, if it does."""
+        """Return the `[:name:]` at which the reader stands, if it does."""
         if not self.text.startswith("[:", self.at):
             return ""
         if self.bracket < self.at:
@@ -207,7 +207,7 @@ class _Reader:
         return self.text[self.at : self.bracket + 1] if whole else ""
 
     def _character(self, *, perl: bool = True) -> str:
-        """Give the character, or the escape for one, at which the reader stands."""
+        """Return the character, or the escape for one, at which the reader stands."""
         if self.at >= len(self.text):
             raise _Unreadable("a '[' is not closed")
         if self.text[self.at] != "\\":

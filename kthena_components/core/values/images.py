@@ -64,7 +64,7 @@ class Image:
         return _numbers(found) if found else None
 
     def same_build(self, other: "Image") -> bool:
-        """Tell whether two names stand for one build: equal digests say so, whatever the rest."""
+        """Return whether two names stand for one build: equal digests say so, whatever the rest."""
         if self.digest is not None and other.digest is not None:
             return self.digest == other.digest
         mine, theirs = self.tag or LATEST, other.tag or LATEST

@@ -74,7 +74,7 @@ def render_quantity(number: Decimal) -> str:
 
 
 def is_accelerator(resource: str) -> bool:
-    """Tell whether a resource name counts devices that an engine's ranks run on."""
+    """Return whether a resource name counts devices that an engine's ranks run on."""
     return ACCELERATOR.match(resource) is not None
 
 

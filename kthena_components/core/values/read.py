@@ -8,19 +8,19 @@ from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, 
 
 
 def inside(value: object, key: str) -> Any:
-    """Give a field; of a map that is not known yet each field is not known."""
+    """Return a field; of a map that is not known yet each field is not known."""
     return value if is_unresolved(value) else mapping(value).get(key)
 
 
 def name_of(body: Mapping[str, Any]) -> str:
-    """Give what an object calls itself, or its kind when it has no name yet."""
+    """Return what an object calls itself, or its kind when it has no name yet."""
     metadata = mapping(body.get("metadata"))
     given = (metadata.get(key) for key in ("name", "generateName"))
     return next((name for name in given if is_name(name)), str(body.get("kind", "")))
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Tell whether a value is a text that is known and not empty."""
+    """Return whether a value is a text that is known and not empty."""
     return isinstance(value, str) and value != "" and not is_unresolved(value)
 
 
@@ -29,7 +29,7 @@ MAX_COUNT = 2**31 - 1
 
 
 def count_or_unknown(value: object, what: str, default: int) -> MaybeInt:
-    """Give a count; a missing one is the default, whatever is not one is unknown."""
+    """Return a count; a missing one is the default, whatever is not one is unknown."""
     if value is None:
         return default
     if is_unresolved(value):
@@ -115,19 +115,19 @@ def whole(value: object) -> MaybeInt | None:
 
 
 def unknown_in(value: object) -> Unknown | None:
-    """Say why a value cannot be judged, if it cannot."""
+    """Explain why a value cannot be judged, if it cannot."""
     if isinstance(value, Unknown):
         return value
     return NOT_YET_KNOWN if is_unresolved(value) else None
 
 
 def first_unknown(*values: object) -> Unknown | None:
-    """Say why values cannot be judged together, if they cannot."""
+    """Explain why values cannot be judged together, if they cannot."""
     return next((gap for gap in map(unknown_in, values) if gap), None)
 
 
 def group_kind(manifest: object) -> tuple[str, str]:
-    """Give the API group and the kind of an object; the core group is an empty text."""
+    """Return the API group and the kind of an object; the core group is an empty text."""
     fields = manifest if isinstance(manifest, Mapping) else {}
     version, kind = fields.get("apiVersion"), fields.get("kind")
     group = version.partition("/")[0] if isinstance(version, str) and "/" in version else ""
@@ -135,7 +135,7 @@ def group_kind(manifest: object) -> tuple[str, str]:
 
 
 def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the spec of an object, empty where there is none."""
+    """Return the spec of an object, empty where there is none."""
     return mapping(manifest.get("spec"))
 
 
@@ -150,7 +150,7 @@ def pairs(value: object) -> Iterator[tuple[object, Any]]:
 
 
 def unknown_inside(*values: object) -> Unknown | None:
-    """Say why values cannot be judged, if they or what they hold directly is not known."""
+    """Explain why values cannot be judged, if they or what they hold directly is not known."""
     for value in values:
         inside = value.values() if isinstance(value, Mapping) else sequence(value)
         gap = unknown_in(value) or next((gap for gap in map(unknown_in, inside) if gap), None)

@@ -45,12 +45,12 @@ MaybeBool = bool | Unknown
 
 
 def is_known(value: T | Unknown) -> TypeGuard[T]:
-    """Tell whether a value can be judged."""
+    """Return whether a value can be judged."""
     return not isinstance(value, Unknown)
 
 
 def is_unresolved(value: object) -> bool:
-    """Tell whether a value, or a part of a text, is known only after the deployment."""
+    """Return whether a value, or a part of a text, is known only after the deployment."""
     if not isinstance(value, str):
         return isinstance(value, Unknown)
     if value in _PREVIEW_UNKNOWNS:
@@ -59,7 +59,7 @@ def is_unresolved(value: object) -> bool:
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:
-    """Give sizes as plain numbers, or the first of them that cannot be judged."""
+    """Return sizes as plain numbers, or the first of them that cannot be judged."""
     known: list[int] = []
     for size in sizes:
         if isinstance(size, Unknown):

@@ -25,7 +25,7 @@ LISTED_LATER = Unknown("the components are not known yet")
 
 
 def facts(graph: Graph) -> ServingFacts:
-    """Give the facts of every component that serves."""
+    """Return the facts of every component that serves."""
     found = graph.object
     engines = [engine for item in graph.components if (engine := _engine(graph, item))]
     if graph.is_hidden:
@@ -68,7 +68,7 @@ def _pod(graph: Graph, component: Component) -> PodFacts:
 
 
 def _placed(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
-    """Give the facts of a pod in the coordinates of the object that it was read from."""
+    """Return the facts of a pod in the coordinates of the object that it was read from."""
 
     def container(own: ContainerFacts) -> ContainerFacts:
         return replace(
@@ -90,7 +90,7 @@ def _placed(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
 
 
 def _words(template: object, container: str | None) -> list[str]:
-    """Give the words of a container's command, cut at blanks as the operator does."""
+    """Return the words of a container's command, cut at blanks as the operator does."""
     for item in map(mapping, sequence(mapping(mapping(template).get("spec")).get("containers"))):
         if item.get("name") == container:
             stated = (*sequence(item.get("command")), *sequence(item.get("args")))

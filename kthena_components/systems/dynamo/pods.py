@@ -29,7 +29,7 @@ _COMPONENT = (
 
 
 def pods(graph: Graph) -> Iterator[PodSet]:
-    """Give the pods of each component; Grove, a LeaderWorkerSet or a Deployment makes them."""
+    """Return the pods of each component; Grove, a LeaderWorkerSet or a Deployment makes them."""
     if graph.is_hidden:
         yield pod_set(graph.object, graph.at, LISTED_LATER, LISTED_LATER, by_controller=True)
     for component in graph.components:

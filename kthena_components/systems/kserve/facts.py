@@ -25,7 +25,7 @@ _ELSEWHERE = Unknown("its runtime may state the GPUs")
 
 
 def facts(view: Service) -> ServingFacts:
-    """Give the facts of an InferenceService or a (Cluster)ServingRuntime."""
+    """Return the facts of an InferenceService or a (Cluster)ServingRuntime."""
     if view.many is not None:
         engines: tuple[EngineFacts, ...] = (_many(view, view.many),)
     elif view.is_service:
@@ -37,7 +37,7 @@ def facts(view: Service) -> ServingFacts:
 
 
 def _many(view: Service, many: MultiNode) -> EngineFacts:
-    """Give the engine that KServe makes of a workerSpec."""
+    """Return the engine that KServe makes of a workerSpec."""
     found, nodes, name = view.object, many.nodes, name_of(view.object.body)
     at, head = found.at(many.path), found.at(f"{many.head.path}.resources")
     command = CommandFacts(
@@ -100,7 +100,7 @@ def _pods(view: Service, base: str) -> Iterator[PodFacts]:
 
 
 def _model(model: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Give the container that a model is served by; KServe's own server takes its arguments."""
+    """Return the container that a model is served by; KServe's own server takes its arguments."""
     container = {"name": "kserve-container", **model}
     served = key == "huggingface" or _is_hugging_face(model)
     if served and model.get("command") is None:
@@ -125,7 +125,7 @@ def _or_runtime(pod: PodFacts, path: str) -> PodFacts:
 
 
 def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
-    """Give the same pod in the coordinates of the object that it was read from."""
+    """Return the same pod in the coordinates of the object that it was read from."""
     devices = (replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices)
     missing = (replace(key, path=key.path.replace(old, new, 1)) for key in pod.missing)
     return replace(

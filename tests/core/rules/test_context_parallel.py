@@ -112,7 +112,7 @@ def test_groups_that_do_not_fit_are_refused(release: str, line: str, message: st
 
 def test_a_release_that_is_not_stated_makes_advice_of_what_differs() -> None:
     (line,) = told(context_parallel_layout, "vllm", f"{MORE} -tp 8 -dcp 2")
-    assert "(judged by vLLM " in line
+    assert "(checked against vLLM " in line
     assert levels(context_parallel_layout, "vllm", f"{MORE} -tp 8 -dcp 2") == ["advisory"]
     assert levels(context_parallel_layout, "vllm", f"{NAMELESS} -tp 8 -dcp 3") == ["mandatory"]
 

@@ -67,7 +67,7 @@ def test_all_layers_that_are_cut_are_told_together() -> None:
 
 def test_a_release_that_is_not_stated_makes_advice() -> None:
     (line,) = told(fp8_block_multiple, "vllm", f"{EXPERTS} -tp 8")
-    assert "(judged by vLLM " in line
+    assert "(checked against vLLM " in line
     for command in (f"{EXPERTS} -tp 8", f"{DENSE} -tp 16"):
         assert levels(fp8_block_multiple, "vllm", command) == ["advisory"]
 

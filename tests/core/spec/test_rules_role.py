@@ -138,7 +138,8 @@ REFUSED = {
     "port-of-the-ray-cluster": Case(
         RAY,
         {"engine.port": 6379},
-        "engine.port: is 6379, where the pods of an engine meet (Ray). Choose another port. "
+        "engine.port: is 6379, which the pods of an engine use among themselves (Ray). Choose "
+        "another port. "
         "[engine-launch]",
     ),
     "sglang-over-ray": Case(
