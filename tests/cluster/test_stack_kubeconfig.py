@@ -159,7 +159,7 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, and only a regular file"),
     "a folder": (Path.mkdir, "is a folder, and only a regular file is read"),
     "nothing": (lambda _: None, "cannot be read: No such file or directory"),
-    "no map": (lambda path: path.write_text("[]"), "holds no map of settings"),
+    "no map": (lambda path: path.write_text("[]"), "contains no map of settings"),
     "odd users": (
         lambda path: path.write_text("users: 3"),
         "it is not a valid kubeconfig",

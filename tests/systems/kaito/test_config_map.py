@@ -219,7 +219,7 @@ def test_a_shorter_request_than_the_models_own_has_room() -> None:
 def test_a_stated_share_of_the_memory_counts() -> None:
     (told,) = said(LLAMA, vllm("gpu-memory-utilization: 0.5"))
     assert told.startswith("advisory: resource.instanceType: makes KAITO start tensor 1")
-    assert "nothing is left to the KV cache" in told
+    assert "nothing is left for the KV cache" in told
     more = said(DEEPSEEK, vllm("gpu-memory-utilization: 0.95"))
     assert more == []
 
@@ -235,7 +235,7 @@ def test_a_stated_type_of_the_cache_counts() -> None:
     ("flag", "because"),
     [
         ("cpu-offload-gb: 10", "a part of its weights stays in the memory of the host"),
-        ("gpu-memory-utilization: 1.5", "1.5 is no share of a GPU's memory"),
+        ("gpu-memory-utilization: 1.5", "1.5 is not a share of a GPU's memory"),
         ("kv-cache-dtype: fp3", "the size of a KV cache of 'fp3' is not known"),
         (
             "tensor-parallel-size: 2",
