@@ -1,4 +1,4 @@
-"""Whether pod templates have the types of fields that Kubernetes gives them, in whatever object."""
+"""Checks the types of fields in pod templates, in any object."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -16,16 +16,16 @@ _RULE = "pod-schema"
 
 
 def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterator[Finding]:
-    """A pod template has the types of fields that Kubernetes 1.34 gives them.
+    """The fields of a pod template have the types that Kubernetes 1.34 requires.
 
-    Templates in Kubernetes' own workloads, LeaderWorkerSets, KubeRay's clusters, RoleBasedGroups,
-    ModelInfers and Volcano Jobs are judged; patches are not, and a ModelServing's schema says it of
-    its own. Fields that are not in the table are passed over: another server may know them. So are
-    values that are not known yet: rules that need one say so.
+    The rule checks templates in Kubernetes' own workloads, LeaderWorkerSets, KubeRay's clusters,
+    RoleBasedGroups, ModelInfers and Volcano Jobs, but not patches; a ModelServing's schema covers
+    its own templates. Fields that are not in the table are ignored: another server may know them.
+    Values that are not known yet are skipped: rules that need them report it.
 
     Pass: env value "8", in quotes; cpu 0.5; livenessProbe.periodSeconds 10.
     Fail: env value 8, without quotes; livenessProbe 5; a container without a name; no containers.
-    Level: mandatory. The API server, or the controller that makes the pods, refuses it.
+    Level: mandatory. The API server, or the controller that creates the pods, rejects it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
     for place in templates:
@@ -53,7 +53,7 @@ def _empty(template: object, path: str) -> Iterator[Finding]:
 
 
 def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:
-    """Find what stands at a place; `[]` after a key is each member of a list."""
+    """Find the values at a path; `[]` after a key is each member of a list."""
     if keys in ([], [""]):
         yield path, value
         return

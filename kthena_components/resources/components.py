@@ -1,7 +1,7 @@
 """The components: args in, resources and outputs out.
 
-Nothing is decided here. Everything is compiled before the component itself is registered, so a
-refusal leaves no resource behind.
+Nothing is decided here. Everything is compiled before the component is registered, so an error
+leaves no resource behind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,14 +42,14 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
-    """Args that cannot be deployed, with every reason at once; nothing was registered.
+    """Args that cannot be deployed, with all reasons at once; nothing was registered.
 
-    Pulumi prints a RunError without a traceback. As an InputPropertiesError it also tells a
-    program in another language which properties are wrong.
+    Pulumi prints a RunError without a traceback. As an InputPropertiesError it also reports the
+    wrong properties to programs in other languages.
     """
 
     def __init__(self, findings: Sequence[Finding], subject: str) -> None:
-        """Keep the findings; the text lists one a line, below a line that counts them."""
+        """Keep the findings; the text lists one per line, below a line that counts them."""
         self.findings = tuple(findings)
         message = without_tokens(render_findings(findings, f"{subject} is refused"))
         reasons = [(finding.path, without_tokens(str(finding))) for finding in findings]
@@ -57,15 +57,16 @@ class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
 
 
 class ModelServing(pulumi.ComponentResource):
-    """A served model: several ServingGroups with the same roles, on the backend of choice."""
+    """A served model: several ServingGroups with the same roles, on the chosen backend."""
 
     name: pulumi.Output[str]
     """Name of the serving and of its front Service."""
     namespace: pulumi.Output[str]
     """Kubernetes namespace."""
     endpoint: pulumi.Output[str | None]
-    """URL of the front Service inside the cluster; null without `expose`. A resource that uses it
-    is made when the engines are ready."""
+    """URL of the front Service inside the cluster; null without `expose`. Resources that use it are
+    created when the engines are ready.
+    """
     pod_count: pulumi.Output[int]
     """Pods of all groups."""
     gpu_count: pulumi.Output[int]
@@ -92,7 +93,7 @@ class ModelServing(pulumi.ComponentResource):
 
 
 class ServingGroup(pulumi.ComponentResource):
-    """One ServingGroup by itself: a gang of roles on StatefulSets under Volcano."""
+    """A standalone ServingGroup: a gang of roles on StatefulSets under Volcano."""
 
     name: pulumi.Output[str]
     """Name of the group and of its PodGroup."""
@@ -123,14 +124,14 @@ class ServingGroup(pulumi.ComponentResource):
 
 
 class Role(pulumi.ComponentResource):
-    """One role of a serving by itself: its engines' StatefulSets and Services."""
+    """A standalone role of a serving: its engines' StatefulSets and Services."""
 
     name: pulumi.Output[str]
     """Name of the role."""
     namespace: pulumi.Output[str]
     """Kubernetes namespace."""
     addresses: pulumi.Output[Sequence[str]]
-    """What ENTRY_ADDRESS holds in each engine: host names without a port."""
+    """The value of ENTRY_ADDRESS in each engine: host names without a port."""
     pod_count: pulumi.Output[int]
     """Pods of the role."""
     gpu_count: pulumi.Output[int]
@@ -156,12 +157,12 @@ class Role(pulumi.ComponentResource):
 
 
 class HyperNodeTopology(pulumi.ComponentResource):
-    """The network of a cluster, as HyperNodes that Volcano places groups by."""
+    """The network of a cluster, as HyperNodes that Volcano uses to place groups."""
 
     names: pulumi.Output[Sequence[str]]
     """Names of the HyperNodes, every child before its parent."""
     tiers: pulumi.Output[Rows]
-    """One row for each tier, the closest first: tier, name and how many HyperNodes it has."""
+    """One row for each tier, the closest first: tier, name and number of HyperNodes."""
 
     def __init__(
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
@@ -181,7 +182,7 @@ class Queue(pulumi.ComponentResource):
     """A Volcano Queue: a share of the cluster that servings are scheduled from."""
 
     name: pulumi.Output[str]
-    """Name of the Queue, unknown in a preview until it is made."""
+    """Name of the Queue, unknown in a preview until it is created."""
 
     def __init__(
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
@@ -196,7 +197,7 @@ class Queue(pulumi.ComponentResource):
 
 
 def _compile_queue(args: Mapping[str, Any]) -> Manifest:
-    # Most programs make no Queue, and what judges one takes time to load.
+    # Most programs create no Queue, and its rules take time to load.
     from kthena_components.systems.volcano.emit_queues import compile_queue  # noqa: PLC0415
 
     return compile_queue(args)
@@ -206,7 +207,7 @@ def _compile(
     kind: str, name: str, args: object, compiler: Callable[[Mapping[str, Any]], T],
     defaults: Mapping[str, Any],
 ) -> tuple[T, Outputs, Sequence[Finding]]:  # fmt: skip
-    """Compile args, and give what is to be told; or raise RefusedError with every reason."""
+    """Compile args and return the messages; or raise RefusedError with all reasons."""
 
     def made(stated: object) -> tuple[T, Outputs, Sequence[Finding]]:
         plain, late = to_tokens(stated)
@@ -232,7 +233,7 @@ def _on_this_day(compiler: Callable[..., Compiled]) -> Callable[[Mapping[str, An
 
 
 def _summary(compiled: Compiled, rows: Rows) -> dict[str, Any]:
-    """Give what policies and people see of a component: counts, waivers, and no template."""
+    """Return the data about a component for policies and users: counts, waivers, no template."""
     plan = compiled.plan
     waivers = {FIELD: dict(compiled.waivers)} if compiled.waivers else {}
     return {
@@ -288,5 +289,5 @@ def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) ->
 
 
 def _given(there: pulumi.Output[Any], value: T) -> pulumi.Output[T]:
-    """Make an Output of a known value; whoever uses it waits for what is `there`."""
+    """Create an Output of a known value; its users wait until `there` resolves."""
     return there.apply(lambda _: value)

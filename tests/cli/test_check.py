@@ -132,7 +132,7 @@ def test_folders_are_read_whole_and_in_order_but_hidden_ones(run: Command, write
 def test_a_folder_without_manifests_is_no_clean_one(run: Command, write: Write) -> None:
     write("m/readme.txt", "")
     done = run("m")
-    assert done.err == "m: holds no file that ends in .yaml or .yml or .json\n"
+    assert done.err == "m: contains no file that ends in .yaml or .yml or .json\n"
     assert done.status == 2
 
 

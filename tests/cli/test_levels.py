@@ -115,7 +115,7 @@ def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
         ),
         (
             '{"serving-rules": {"kthenaVersion": 0.4}}',
-            "0.4 is no text that names a Kthena; known: 0.1, 0.2, 0.3, 0.4, 1.0",
+            "0.4 is not a version of Kthena; known: 0.1, 0.2, 0.3, 0.4, 1.0",
         ),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_version_of_kthena_is_gone_by(run: Command, write: Write) -> None:
 
 def test_a_version_of_kthena_that_is_not_known_is_named(run: Command) -> None:
     done = run(".", "--kthena-version", "2.0")
-    told = "there is no Kthena '2.0' here; known: 0.1, 0.2, 0.3, 0.4, 1.0"
+    told = "there is no Kthena '2.0'; known: 0.1, 0.2, 0.3, 0.4, 1.0"
     assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
 
 

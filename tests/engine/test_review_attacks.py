@@ -114,7 +114,7 @@ def test_a_waiver_of_the_branch_does_not_excuse_it(repository: Repository) -> No
     repository.edit(DEV, "- name: llama-8b\n", f"- name: llama-8b\n      {waiver}\n")
     ran = repository.review()
     assert ran.status == 1, ran.log
-    assert "is new in this branch and does not count in it: waived until 2099-12-31" in ran.comment
+    assert "is new in this branch and does not apply to it: waived until 2099-12-31" in ran.comment
     assert "\nWaived:" not in ran.comment
     approved = repository.review("--approved")
     assert approved.status == 0, approved.log
@@ -228,7 +228,7 @@ def test_a_limit_does_not_go_with_its_stack_file(repository: Repository) -> None
     repository.edit("stacks/Pulumi.dev2.yaml", "gpu_budget: 2", "gpu_budget: 999")
     ran = repository.review("limited", "--no-preview")
     assert ran.status == 1, ran.log
-    assert "gpu\\_budget: would be gone, and the base has 2" in ran.comment
+    assert "gpu\\_budget: would be removed, and the base has 2" in ran.comment
     assert "the base has no levels for stacks/Pulumi.dev2.yaml" in ran.lines[0]
 
 

@@ -80,7 +80,7 @@ def test_a_model_serving_is_judged_for_the_kthena_that_is_asked_for() -> None:
     assert "RoleRollingUpdate" in old
     bad = refusals(MODEL_SERVING, serving, {"kthenaVersion": "7"})
     assert bad == (
-        "the config of serving-rules is not used: there is no Kthena '7' here; known: 0.1, 0.2, "
+        "the config of serving-rules is not used: there is no Kthena '7'; known: 0.1, 0.2, "
         "0.3, 0.4, 1.0. [policy-config]"
     )
 

@@ -54,7 +54,7 @@ def _engines(view: CliqueSet) -> Iterator[EngineFacts]:
 
 
 def parts_of(view: CliqueSet) -> Iterator[tuple[ScalingGroup | None, list[EngineTemplate]]]:
-    """Give the templates of each scaling group, and those of each other clique.
+    """Return the templates of each scaling group, and those of each other clique.
 
     Commands say which of them make an engine.
     """

@@ -26,7 +26,7 @@ _ELSEWHERE = Unknown("its runtime may state the GPUs")
 
 
 def facts(view: Service) -> ServingFacts:
-    """Give the facts of an InferenceService or a (Cluster)ServingRuntime."""
+    """Return the facts of an InferenceService or a (Cluster)ServingRuntime."""
     if view.many is not None:
         engines: tuple[EngineFacts, ...] = (_many(view, view.many),)
     elif view.is_service:
@@ -38,7 +38,7 @@ def facts(view: Service) -> ServingFacts:
 
 
 def _many(view: Service, many: MultiNode) -> EngineFacts:
-    """Give the engine that KServe makes of a workerSpec."""
+    """Return the engine that KServe makes of a workerSpec."""
     found, nodes, name = view.object, many.nodes, name_of(view.object.body)
     at, head = found.at(many.path), found.at(f"{many.head.path}.resources")
     command = CommandFacts(
@@ -116,7 +116,7 @@ def _placed(template: object, base: str, view: Service) -> Iterator[PodFacts]:
 
 
 def _model(model: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Give the container that a model is served by; KServe's own server takes its arguments."""
+    """Return the container that a model is served by; KServe's own server takes its arguments."""
     container = {"name": "kserve-container", **model}
     served = key == "huggingface" or _is_hugging_face(model)
     if served and model.get("command") is None:

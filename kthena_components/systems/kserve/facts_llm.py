@@ -24,7 +24,7 @@ _UNSPREAD = Unknown("without a worker it is not known what data is worth")
 
 
 def facts(view: LlmService) -> ServingFacts:
-    """Give the facts of an LLMInferenceService: each workload is an engine."""
+    """Return the facts of an LLMInferenceService: each workload is an engine."""
     found = view.object
     engines = tuple(_engine(view, workload) for workload in view.workloads)
     return ServingFacts(path=found.at("spec"), name=name_of(found.body), engines=engines)

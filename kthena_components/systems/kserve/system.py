@@ -35,12 +35,12 @@ def rollouts(view: Service) -> Iterator[Rollout]:
 
 
 def keeps_number(view: Service) -> str:
-    """Say why an InferenceService must not be scaled."""
+    """Explain why an InferenceService must not be scaled."""
     return "" if view.many is None else "has a workerSpec, and KServe refuses to scale it"
 
 
 def makes(view: Service) -> Made | None:
-    """Give the Deployment whose number KServe keeps."""
+    """Return the Deployment whose number KServe keeps."""
     name = view.object.name
     if view.many is None or not isinstance(name, str):
         return None

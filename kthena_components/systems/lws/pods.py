@@ -9,7 +9,7 @@ from kthena_components.systems.lws.view import WORKER, Sets
 
 
 def pods_of_groups(view: Sets) -> Iterator[PodSet]:
-    """Give the leaders and the workers of each set of groups."""
+    """Return the leaders and the workers of each set of groups."""
     slices = copies_in(view.object.spec.get("slices"), 1)
     for group in view.groups:
         size = as_copies(group.size)

@@ -84,7 +84,7 @@ def _leader_worker(view: RbgView, role: RbgRole, replicas: MaybeInt) -> EngineFa
 
 
 def parts_of(view: RbgView, role: RbgRole) -> Iterator[EngineTemplate]:
-    """Give the templates of a role without a leader, of which commands say what makes an engine."""
+    """Return the templates of a role without a leader, of which commands say what makes an engine."""
     if role.pattern != COMPONENTS:
         at, template = view.object.at(role.path), template_of(view, role)
         yield EngineTemplate(
