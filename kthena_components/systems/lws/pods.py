@@ -1,4 +1,4 @@
-"""The pods that LeaderWorkerSets and DisaggregatedSets make."""
+"""The pods of LeaderWorkerSets and DisaggregatedSets."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ def pods_of_groups(view: Sets) -> Iterator[PodSet]:
         size = as_copies(group.size)
         rest = size if isinstance(size, Unknown) else max(size - 1, 0)
         groups = product(as_copies(group.replicas), slices)
-        # No API server admits pods of an empty template: the worker's stands for it.
+        # No API server accepts pods of an empty template: the worker's is used instead.
         leader = LEADER if group.template.get(LEADER) else WORKER
         for field, number in ((leader, groups), (WORKER, product(groups, rest))):
             at = f"{group.path}.leaderWorkerTemplate.{field}"
