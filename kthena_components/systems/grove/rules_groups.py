@@ -82,7 +82,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
         yield not_checked(f"{TEMPLATE}.podCliqueScalingGroups", view.gap, _GROUPS)
         return
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
-    known = f"the set holds {len(names)}: {joined(sorted(names))}"
+    known = f"the set has {len(names)}: {joined(sorted(names))}"
     places = [
         (f"{group.path}.cliqueNames[{index}]", name)
         for group in view.groups

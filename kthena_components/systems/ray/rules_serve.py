@@ -69,7 +69,7 @@ def _too_few(cluster: Cluster, served: tuple[Served, ...], low: int, most: int) 
     return Finding(
         path=_AT,
         seen=f"starts {_shown(served)} = {count_of(low, 'rank')}, but the cluster has at most "
-        f"{has}, and Ray waits for the others for ever",
+        f"{has}, and Ray waits for the others forever",
         remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
         f"groups {low} GPUs",
         rule=_RULE,

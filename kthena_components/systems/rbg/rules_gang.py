@@ -69,7 +69,7 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
     elif others:
         stated = display(others[0]) if others[0] else "not stated"
         seen = f"is {display(queue)}, but schedulerName of {len(others)} of {len(names)} roles is "
-        seen += f"{stated}, and Volcano only gangs its own pods"
+        seen += f"{stated}, and Volcano only gang-schedules its own pods"
         yield from refuse(at, seen, "write schedulerName: volcano", _RULE, Level.ADVISORY)
 
 
