@@ -74,7 +74,7 @@ CASES = {
     "five-roles-on-kthena": BadInput(
         TEMPLATES_PLAIN,
         KTHENA | {"roles": FIVE},
-        "roles: has 5 roles (a, b, c, d, e), and a ModelServing holds at most 4. Split the "
+        "roles: has 5 roles (a, b, c, d, e), and a ModelServing has at most 4. Split the "
         "serving, or write backend: native. [backend-loss]",
     ),
     "two-roles-of-one-name": BadInput(
@@ -86,7 +86,8 @@ CASES = {
     "role-name-starts-with-a-digit": BadInput(
         GUIDE,
         KTHENA | {"roles[0].name": "405b", "gang_policy": REMOVED},
-        "roles[0].name: is '405b', and Kthena wants a role name that starts with a letter. Write "
+        "roles[0].name: is '405b', and Kthena requires a role name that starts with a letter. "
+        "Write "
         "for example 'r405b'. [backend-loss]",
     ),
     "long-name-natively": BadInput(
@@ -202,8 +203,8 @@ CASES = {
     "surge-on-kthena": BadInput(
         ENGINE_RAY,
         KTHENA | {f"{UPDATE}.max_surge": 1},
-        f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that take the field drop "
-        "it. Remove it; max_unavailable is the only budget. [backend-loss]",
+        f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that accept the field ignore "
+        f"it. Remove it; max_unavailable is the only budget. [backend-loss]",
     ),
     "surge-natively": BadInput(
         ENGINE_RAY,

@@ -137,7 +137,7 @@ def rule_name(rule: Callable[..., Any]) -> str:
 
 
 def fault(what: str, error: Exception) -> Finding:
-    """Report that a part of this package failed, without the error's text: it may quote input."""
+    """Report a failure of this package, without the error's text: it may quote input."""
     return Finding(
         path="",
         seen=f"was not checked, because {what} failed with {type(error).__name__}{_raised(error)}",

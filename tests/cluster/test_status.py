@@ -151,7 +151,8 @@ def test_a_node_that_does_not_answer_is_named_with_the_way_out() -> None:
     silent = replace(held, nodes=nodes)
     assert reasons(silent) == [
         (
-            "serving/a: is being deleted, but n-0-0 does not answer, and only its kubelet can end its pods. If the machine is off for certain, run `kubectl taint node n-0-0 "
+            "serving/a: is being deleted, but n-0-0 does not answer, and only its kubelet can end "
+            "its pods. If the machine is off for certain, run `kubectl taint node n-0-0 "
             "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`"
         ),
         "serving/b: runs on n-0-0, which does not answer",

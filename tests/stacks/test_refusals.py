@@ -101,7 +101,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a queue that may take more than the one above it": (
         {"queues": [{"name": "a"}, {"name": "b", "parent": "a", "capability": {"cpu": 4}}]},
         [("queues[1].capability.cpu: is 4, but the capability of 'a', its parent, does not name "
-         "it, which Volcano's webhook takes for 0. Add it to the capability of 'a', with at least "
+          "it, which Volcano's webhook counts as 0. Add it to the capability of 'a', with at least "
          "4. [queue-within-parent]")],
     ),
     "a character that stands for an Output": (

@@ -79,8 +79,8 @@ class Reading:
         # With a `=` the rest of the line is the value; without, the whole line is a bare word.
         alone = self.dialect.complete and "=" not in first
         item = f"the list item '{self.scope.show(word)}'"
-        text = f"{item} holds several words, and no shell splits it"
-        self.problem(first, Mistake(text, "give each word an item of its own", hard=alone))
+        text = f"{item} contains several words, and no shell splits it"
+        self.problem(first, Mistake(text, "write each word as its own item", hard=alone))
         self._items(pieces(word), lines=False)
 
     def get(self, name: str, default: Any) -> Any:
@@ -147,7 +147,7 @@ class Reading:
             rest = rest[1:]
         opaque = next((word for word in rest if has_gap(word)), None)
         if opaque is not None:
-            self.hide(f"{self.scope.show(opaque)} may hold any flag")
+            self.hide(f"{self.scope.show(opaque)} may contain any flag")
         # After an unknown word, a bare word may be a value.
         sure = self.hidden is None and not any(map(has_gap, self.bare))
         if rest and sure and self.dialect.complete:

@@ -38,7 +38,7 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     Pass: tensor 8 with decode context 8 for latent attention; 4 KV heads over tensor 8 with 2.
     Fail: tensor 8 with decode context 3; 8 KV heads over tensor 8 with 2; tensor 8, prefill context
     2 and decode context 4.
-    Level: mandatory; advisory where releases differ and the image states none.
+    Level: mandatory; advisory if releases differ and the image states none.
     Source: vllm/config/parallel.py _validate_parallel_config; vllm/config/model.py
         verify_with_parallel_config; vllm/v1/worker/cp_utils.py;
         sglang/srt/distributed/parallel_state.py; sglang/srt/arg_groups/parallel_hook.py.

@@ -1,4 +1,4 @@
-"""Kubernetes' own workloads, what they refer to, and the rules over all objects about them."""
+"""Kubernetes' own workloads, the objects that they reference, and rules over all of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,7 +47,7 @@ def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
 
 
 def _beside(name: str, group: str = "", **known: Any) -> Kind[Object]:
-    """Return a kind that is not judged by itself."""
+    """Return a kind that is not checked by itself."""
     return Kind(group=group, name=name, view=_as_it_is, **({"kept": None} | known))
 
 
@@ -77,7 +77,7 @@ def keeps_number(found: Object) -> str:
     labels = mapping(found.metadata.get("labels"))
     if not isinstance(labels.get(naming.GROUP_NAME), str):
         return ""
-    return "is a part of one engine, whose number of pods its command line states"
+    return "is part of an engine whose command line states the number of pods"
 
 
 def _kept_service(body: Body) -> Body:
@@ -111,7 +111,7 @@ SYSTEM = System(
         ),
         _workload("Deployment", rollouts=rollouts, restarts=_A_FEW),
         _workload("StatefulSet", restarts=_ONE_BY_ONE, keeps_number=keeps_number),
-        _workload("ReplicaSet", without={"restarts": "pods that run keep their template"}),
+        _workload("ReplicaSet", without={"restarts": "running pods keep their template"}),
         _workload("DaemonSet", pods=pods_of_daemons, restarts=_A_FEW),
         _workload("Job", "batch", pods=pods_of_job, without=_IMMUTABLE),
         _workload(
@@ -120,7 +120,7 @@ SYSTEM = System(
             facts=facts_of_cron_job,
             pods=pods_of_cron_job,
             templates=("spec.jobTemplate.spec.template",),
-            without={"restarts": "Jobs that run keep their template"},
+            without={"restarts": "running Jobs keep their template"},
         ),
         _beside("Service", kept=_kept_service),
         _beside("Secret", kept=_kept_secret),

@@ -1,7 +1,7 @@
-"""How KubeRay reads a cluster: a head and groups of workers, and what Ray is told of their GPUs.
+"""Reads KubeRay's clusters: a head and groups of workers, and their GPUs as Ray counts them.
 
-Source: ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go, controllers/ray/common
-/pod.go BuildPod, controllers/ray/utils/util.go GetWorkerGroupDesiredReplicas.
+Source: ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go,
+controllers/ray/common/pod.go BuildPod, controllers/ray/utils/util.go GetWorkerGroupDesiredReplicas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolv
 from kthena_components.systems.ray.served import CONFIG, Served, read_served
 
 CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
-"""Where each kind of KubeRay keeps its cluster, in its spec."""
+"""Path of the cluster in the spec of each of KubeRay's kinds."""
 OVERWRITE = "ray.io/overwrite-container-cmd"
 """With this annotation KubeRay leaves the container's command as it is."""
 _NOT_YET = Unknown("the groups of workers are not known yet")
@@ -39,20 +39,20 @@ class Group:
     path: str
     name: str
     stated: object
-    """What stands at its place, which may be a text that is not known yet."""
+    """The group as written, which may be a text that is not known yet."""
     fields: Mapping[str, Any]
     template: object
-    """Its pod template, with the command that KubeRay would give the first container."""
+    """Its pod template, with KubeRay's command in the first container."""
     pod: PodFacts
-    """What is read of it, with places in the object."""
+    """The facts of its pods, with paths in the object."""
     low: MaybeInt
-    """Pods that it has at least."""
+    """Minimum number of pods."""
     high: MaybeInt
-    """Pods that the autoscaler may make of it; `low` where there is none."""
+    """Maximum number of pods with an autoscaler; otherwise `low`."""
 
     @property
     def ray_gpus(self) -> MaybeInt:
-        """GPUs of a pod, as KubeRay counts them for `ray start`: other accelerators are apart."""
+        """GPUs of a pod, as KubeRay counts them for `ray start`; other accelerators are ignored."""
         total = 0
         for device in self.pod.devices:
             if isinstance(device.count, Unknown):
@@ -64,7 +64,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A Ray cluster as KubeRay would make it."""
+    """A Ray cluster as KubeRay would create it."""
 
     path: str
     head: Group
@@ -82,17 +82,17 @@ class Cluster:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether groups of workers have different GPUs, so that no one number is right."""
+        """Whether groups of workers have different numbers of GPUs."""
         return len({group.pod.gpus for group in self.with_gpus}) > 1
 
     @property
     def starts_engine(self) -> bool:
-        """Whether the head's command starts an engine. Most start none: work comes later."""
+        """Whether the head's command starts an engine. Most do not: work is submitted later."""
         command = self.head.pod.command
         return command is not None and command.engine is not None
 
     def total(self, *, most: bool) -> MaybeInt:
-        """Add up the GPUs of all pods, as few or as many as there may be."""
+        """Add up the GPUs of all pods: their minimum or maximum."""
         total = 0
         for group in self.groups:
             pods, gpus = (group.high if most else group.low), group.pod.gpus
@@ -112,17 +112,17 @@ class RayView:
 
     object: Object
     head: Group
-    """What stands for the head, if anything does."""
+    """The head, if there is one."""
     workers: tuple[Group, ...]
     """The groups of workers that are listed."""
     cluster: Cluster | None
-    """What is made of them; None where there is no head, so no cluster."""
+    """The cluster; None without a head."""
     served: tuple[Served, ...] | Unknown
     """The models of its Serve config."""
 
 
 def read_ray(found: Object) -> RayView:
-    """Read the cluster and what is served on it, whatever the object contains."""
+    """Read the cluster and what is served on it; never raises."""
     spec, inner = found.body.get("spec"), CLUSTERS.get(found.kind, "")
     stated = inside(spec, inner) if inner else spec
     path, fields = join_path("spec", inner), mapping(stated)
@@ -195,10 +195,10 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
 
 
 def _started(group: object, start: str) -> object:
-    """Return a group's template with the command that KubeRay would give its first container.
+    """Return a group's template with KubeRay's command in its first container.
 
-    The container's own command comes first, then `ray start`: where the latter stands in it
-    already, nothing is added.
+    The container's own command comes first, then `ray start`. If the command already contains that,
+    nothing is added.
     """
     template = inside(group, "template")
     spec = mapping(template).get("spec")
@@ -231,6 +231,6 @@ def _items(part: object) -> Sequence[object]:
 
 
 def pods_text(group: Group) -> str:
-    """Write a group for a message: `gpu-group 2 × 8`."""
+    """Format a group for a message: `gpu-group 2 × 8`."""
     pods = str(group.high) if group.low == group.high else f"{group.low} to {group.high}"
     return f"{display(group.name).strip(chr(39))} {pods} × {group.pod.gpus}"

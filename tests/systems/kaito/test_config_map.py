@@ -239,7 +239,7 @@ def test_a_stated_type_of_the_cache_counts() -> None:
         ("kv-cache-dtype: fp3", "the size of a KV cache of 'fp3' is not known"),
         (
             "tensor-parallel-size: 2",
-            "the ConfigMap makes vLLM start 6 ranks, and KAITO makes 3 GPUs",
+            "the ConfigMap makes vLLM start 6 ranks, and KAITO provides 3 GPUs",
         ),
     ],
 )
@@ -264,7 +264,7 @@ def test_a_stated_parallelism_is_judged_in_place_of_kaitos_own() -> None:
     )
     assert told.endswith("Set tensor to 2 or 4. [kaito-parallelism]")
     many, told = said(LLAMA, vllm("pipeline-parallel-size: 81"))
-    assert "the ConfigMap makes vLLM start 81 ranks, and KAITO makes 3 GPUs" in many
+    assert "the ConfigMap makes vLLM start 81 ranks, and KAITO provides 3 GPUs" in many
     assert "inference.config: makes KAITO start tensor 1 × pipeline 81, where engine" in told
 
 

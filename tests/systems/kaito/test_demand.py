@@ -151,7 +151,7 @@ def test_a_budget_counts_all_that_kaito_makes(body: Manifest, number: int) -> No
     assert said(body, budget=number) == []
     if number:
         (told,) = said(body, budget=number - 1)
-        says = f"the pods of this stack ask for {number} GPUs, but its budget is {number - 1}"
+        says = f"the pods of this stack request {number} GPUs, but its budget is {number - 1}"
         assert told.startswith(f"mandatory: {says}. Give up 1")
         assert told.endswith("[gpu-budget]")
 
@@ -159,7 +159,7 @@ def test_a_budget_counts_all_that_kaito_makes(body: Manifest, number: int) -> No
 UNKNOWN: dict[str, tuple[Manifest, str]] = {
     "nodes that are there": (
         changed(PRESET_WORKSPACE, {"resource/instanceType": GONE}),
-        "no instance type says what GPUs the nodes have",
+        "no instance type states the GPUs of the nodes",
     ),
     "an instance type that is not known": (
         changed(PRESET_WORKSPACE, {"resource/instanceType": "p9.48xlarge"}),
@@ -212,7 +212,7 @@ def test_a_preset_asks_for_gpus_of_nvidia() -> None:
     assert read_demand(PRESET_WORKSPACE) == GpuDemand(gpus=4, resources=frozenset({GPU}))
     assert said(PRESET_WORKSPACE, gpu_types=[GPU]) == []
     (told,) = said(PRESET_WORKSPACE, gpu_types=["amd.com/gpu"])
-    assert "asks for 'nvidia.com/gpu', but amd.com/gpu is what may be asked for here" in told
+    assert "requests 'nvidia.com/gpu', but only amd.com/gpu may be requested here" in told
 
 
 def test_a_partition_may_be_of_another_resource() -> None:
@@ -282,7 +282,7 @@ def test_a_service_may_select_pods_by_the_labels_that_kaito_adds() -> None:
     assert told.startswith("unknown: Service.spec.selector")
     assert selects(SET, **{"inferenceset.kaito.sh/created-by": "qwen"}) == []
     (told,) = selects(SET, **{"kaito.sh/workspace": "qwen-x7k2p"})
-    assert "not checked, because the name that KAITO writes there is made with its object" in told
+    assert "not checked, because KAITO sets this name when it creates the object" in told
 
 
 def test_nothing_is_said_of_services_beside_a_preset() -> None:

@@ -106,7 +106,7 @@ def test_reserved_gpus_are_named() -> None:
 
 def test_what_a_foreign_runtime_may_state_is_open() -> None:
     engine = engine_of(isvc(8, 2, 8), {f"{P}/model/runtime": "mine"})
-    assert engine.pods == Unknown("its runtime mine may state what is left out here")
+    assert engine.pods == Unknown("its runtime mine may state what is missing here")
     assert engine_of(isvc(8, 2, 8, 8), {f"{P}/model/runtime": "mine"}).pods == 2
 
 

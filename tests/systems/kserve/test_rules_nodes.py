@@ -76,7 +76,8 @@ def test_pods_that_were_meant_pass(
             (8, 2),
             (None, 8),
             (
-                f"{WORKER}: has no GPU request, so each worker gets 1: KServe makes 9 pods, a head "
+                f"{WORKER}: has no GPU request, so each worker gets 1: KServe creates 9 pods, a "
+                f"head "
                 "with 8 GPUs and 8 workers of 1 GPU. Request 8 GPUs in the worker container"
             ),
         ),
@@ -84,7 +85,8 @@ def test_pods_that_were_meant_pass(
             (8, 1),
             (None, 4),
             (
-                f"{WORKER}: has no GPU request, so each worker gets 1: KServe makes 5 pods, a head "
+                f"{WORKER}: has no GPU request, so each worker gets 1: KServe creates 5 pods, a "
+                f"head "
                 "with 4 GPUs and 4 workers of 1 GPU. Request 4 GPUs in the worker container"
             ),
         ),
@@ -119,7 +121,7 @@ def test_pods_that_were_meant_pass(
             (3, 1),
             (
                 f"{HEAD}: tensor 8 × pipeline 1 = 8 ranks, but a head with 1 GPU and 2 workers × 3 "
-                "hold 7, and KServe deploys nothing. Request 2 GPUs in the head and in the worker "
+                f"have 7, and KServe deploys nothing. Request 2 GPUs in the head and in the worker "
                 "container"
             ),
         ),
@@ -135,7 +137,7 @@ def test_pods_that_were_meant_pass(
             (8, 1),
             (3, 8),
             (
-                f"{SERVICE}: is given, but KServe makes the head alone, with 8 GPUs; the worker's "
+                f"{SERVICE}: is given, but KServe creates only the head, with 8 GPUs; the worker's "
                 "request of 3 is not used. Remove workerSpec, or request fewer GPUs"
             ),
         ),
@@ -143,7 +145,7 @@ def test_pods_that_were_meant_pass(
             (8, 1),
             (None, 8),
             (
-                f"{SERVICE}: is given, but KServe makes the head alone, with 8 GPUs. Remove "
+                f"{SERVICE}: is given, but KServe creates only the head, with 8 GPUs. Remove "
                 "workerSpec, or request fewer GPUs"
             ),
         ),
@@ -152,7 +154,8 @@ def test_pods_that_were_meant_pass(
             (None, None),
             (
                 f"{WORKER}: has no GPU request, nor has the head: for tensor 8 × pipeline 2 = 16 "
-                "KServe makes 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 GPUs "
+                f"KServe creates 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 "
+                f"GPUs "
                 "in the head and in the worker container"
             ),
         ),
@@ -190,10 +193,10 @@ def test_limits_that_change_nothing_pass() -> None:
         (isvc(LATE, 2, 8, 8), "the value is known only after the deployment"),
         (isvc(8, 2, LATE, 8), "the value is known only after the deployment"),
         (isvc(8, 2, 8, "x"), f"the amount of {GPU} is no count"),
-        (isvc(0, 2, 8, 8), "tensorParallelSize is no size"),
+        (isvc(0, 2, 8, 8), "tensorParallelSize is not a size"),
         (
             isvc(8, 2, 8, changes={"spec/predictor/model/runtime": "mine"}),
-            "its runtime mine may state what is left out here",
+            "its runtime mine may state what is missing here",
         ),
     ],
 )
@@ -210,7 +213,7 @@ def test_without_ray_requests_are_replaced() -> None:
     }
     assert said_by(RULE, RUNTIME, changes) == [
         (
-            "spec.containers[0].resources: asks for 4 GPUs, but without Ray (executor-backend mp) "
+            "spec.containers[0].resources: requests 4 GPUs, but without Ray (executor-backend mp) "
             "KServe gives each of 2 pods the tensor size, 8. Write 8, or set tensorParallelSize to "
             f"4. [{RULE}]"
         )

@@ -66,7 +66,7 @@ def test_before_0_4_a_partition_lies_below_replicas(version: str) -> None:
     assert told(chat({f"{ROLL}.partition": 1}), version) == []
     assert told(chat({f"{ROLL}.partition": 2}), version) == [
         (
-            f"{ROLL}.partition: is 2, but Kthena {version} wants it below replicas, 2. "
+            f"{ROLL}.partition: is 2, but Kthena {version} requires it to be below replicas, 2. "
             "Write at most 1, or remove it. [kthena-rolling-update]"
         )
     ]
@@ -93,7 +93,7 @@ def test_before_0_4_a_partition_is_no_percentage(version: str) -> None:
 def test_a_rollout_by_roles_has_no_budget_for_groups(configuration: dict[str, Any]) -> None:
     assert told(chat({ROLL: configuration, **BY_ROLE})) == [
         (
-            f"{ROLL}: is given, but with RoleRollingUpdate each role has a budget of its own. "
+            f"{ROLL}: is given, but with RoleRollingUpdate each role has its own budget. "
             "Remove it, and write maxUnavailable on the roles. [kthena-rolling-update]"
         )
     ]
@@ -146,8 +146,8 @@ def test_before_0_3_a_surge_is_stored_and_never_acted_on(version: str) -> None:
     changes = {f"{ROLL}.maxSurge": "50%", f"{ROLL}.maxUnavailable": 0}
     assert told(chat(changes), version) == [
         (
-            f"{ROLL}.maxSurge: is '50%', but Kthena has no surge; Kthena {version} never acts on "
-            f"it. {INSTEAD} [kthena-max-surge]"
+            f"{ROLL}.maxSurge: is '50%', but Kthena has no surge; Kthena {version} ignores it. "
+            f"{INSTEAD} [kthena-max-surge]"
         )
     ]
 
@@ -244,8 +244,8 @@ RECREATE = {"spec.recoveryPolicy": "ServingGroupRecreate"}
 def test_groups_are_not_recreated_while_roles_roll(version: str) -> None:
     assert told(chat({**RECREATE, **BY_ROLE}), version) == [
         (
-            f"{TYPE}: is RoleRollingUpdate while recoveryPolicy is ServingGroupRecreate, and a "
-            "role that rolls would recreate its whole group. Write ServingGroupRollingUpdate, or "
+            f"{TYPE}: is RoleRollingUpdate while recoveryPolicy is ServingGroupRecreate, and each "
+            f"updated role would recreate its whole group. Write ServingGroupRollingUpdate, or "
             "recoveryPolicy: RoleRecreate. [kthena-recovery-and-rollout]"
         )
     ]

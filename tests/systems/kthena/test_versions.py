@@ -87,7 +87,7 @@ def test_a_version_may_be_written_in_full(version: str) -> None:
 def test_a_version_that_is_not_known_is_judged_as_the_newest(version: str) -> None:
     (finding,) = judge_serving(chat({ROLE + ".maxUnavailable": None}), version)
     assert str(finding) == (
-        f"Kthena '{version}' is not known here, so it was judged as 1.0. "
+        f"Kthena '{version}' is not known here, so it was checked as 1.0. "
         "Known: 0.1, 0.2, 0.3, 0.4, 1.0. [kthena-version]"
     )
     assert finding.level is Level.ADVISORY
@@ -101,7 +101,7 @@ def test_0_1_takes_the_scheduler_volcano_alone(scheduler: Any, said: str) -> Non
     assert told(chat(changes), "0.2") == []
     assert told(chat(changes), "0.1") == [
         (
-            f"spec.schedulerName: {said}, but Kthena 0.1 takes no scheduler but volcano. "
+            f"spec.schedulerName: {said}, but Kthena 0.1 only accepts the scheduler volcano. "
             "Write volcano, or use Kthena 0.2. [kthena-version]"
         )
     ]

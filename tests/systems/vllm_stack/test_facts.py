@@ -196,7 +196,7 @@ def test_other_tools_hold_the_values_elsewhere(body: dict[str, Any], at: str) ->
             },
             "parameters change the models",
         ),
-        ({"spec.source.helm": {"valueFiles": ["x.yaml"]}}, "the models may stand in other values"),
+        ({"spec.source.helm": {"valueFiles": ["x.yaml"]}}, "the models may be in other values"),
     ],
 )
 def test_what_is_not_here_is_said(changes: Changes, because: str) -> None:

@@ -80,7 +80,7 @@ def test_a_queue_is_judged_beside_its_parent() -> None:
     assert judged(night, org, day) == [
         (
             "queues[0].capability.nvidia.com/gpu: is 24, but the capability of 'org', its parent, "
-            "has 16, and Volcano's webhook refuses more than that. Write at most 16. "
+            "has 16, and Volcano's webhook rejects more than that. Write at most 16. "
             "[queue-within-parent]"
         ),
         (
