@@ -1,6 +1,6 @@
-"""The sandbox itself: ready soon, small, on loopback, beside another one, and gone afterwards.
+"""Tests the sandbox: start time, memory, loopback addresses, two at once, and clean removal.
 
-Then the stack that is made for it: up, told by `doctor` and `status`, and down again.
+Then it deploys the stack for the sandbox, runs `doctor` and `status`, and destroys the stack.
 """
 
 import shutil
@@ -35,7 +35,7 @@ SCHEDULER = "vc-scheduler"
 
 
 def run(context: Context) -> None:
-    """Start two sandboxes side by side, use one, disturb the other, and end both."""
+    """Start two sandboxes, use one, disturb the other, and stop both."""
     one = _start(context, "one")
     try:
         _folder_in_use(context, one)
@@ -61,7 +61,7 @@ def _start(context: Context, name: str) -> Sandbox:
     part.count("sandboxes started")
     part.say(f"{name}: ready after {seconds:.1f} s, {worked:.1f} s of a processor, "
              f"{held / 2**20:.0f} MiB")  # fmt: skip
-    # On a machine that others use as well everything takes longer, but no more work.
+    # Not the elapsed time, which is longer on a busy machine.
     part.check(f"ready after {MOST_SECONDS} s of a processor", holds=worked <= MOST_SECONDS,
                seen=f"{worked:.1f} s")  # fmt: skip
     part.check("at most 2 GiB", holds=held <= MOST_BYTES, seen=f"{held / 2**20:.0f} MiB")
@@ -93,7 +93,7 @@ def _folder_in_use(context: Context, one: Sandbox) -> None:
 
 
 def _port_in_use(context: Context, one: Sandbox) -> None:
-    """Start etcd on ports that the other sandbox listens on: it dies, and is named."""
+    """Start etcd on ports of the other sandbox: it exits, and the error names it."""
     folder = context.folder / "taken"
     (folder / "log").mkdir(parents=True)
     other = Sandbox(Layout(folder=folder, ports=one.layout.ports), one._programs)  # noqa: SLF001
@@ -141,7 +141,7 @@ def _dead(part: Part, sandbox: Sandbox) -> None:
 
 
 def _ends_only_its_own(context: Context, one: Sandbox, two: Sandbox) -> None:
-    """End one sandbox while a stranger of a program's name and another sandbox run."""
+    """Stop one sandbox while an unrelated process of the same name and another sandbox run."""
     part, before = context.part, one.processes.running()
     with _stranger(context.folder) as stranger:
         ended = down(two.layout.folder)
@@ -180,7 +180,7 @@ def _states(seen: Servings) -> dict[str, str]:
 
 
 def _stack(context: Context, sandbox: Sandbox) -> None:
-    """Deploy the stack of the sandbox with the real engine, look at it, and take it down."""
+    """Deploy the stack of the sandbox with the real engine, check it, and destroy it."""
     part, api = context.part, sandbox.api
     _doctor(part, api, "before up")
     stack = Stack.make(
@@ -218,7 +218,7 @@ def _doctor(part: Part, api: Cluster, when: str) -> None:
 
 
 def _left(api: Cluster) -> list[str]:
-    """List what is still there; pods end a moment after their owners."""
+    """List the remaining objects. Pods end a moment after their owners."""
     kinds = (("v1", "Pod"), SERVICE, STATEFUL_SET, POD_GROUP, MODEL_SERVING)
 
     def found() -> list[str]:
