@@ -49,7 +49,7 @@ SILENT: dict[str, str] = {
     "subgroup-minimum": "advisory",
     "gang-minimum-stated": "advisory",
     "hypernode-discovery-label": "advisory",
-    "kthena-version": "what 1.0 refuses the schema says; of older versions it is advisory",
+    "kthena-version": "the schema covers 1.0; for older versions, the rule is advisory",
 }
 """Admission rules that reject nothing in the versions of this cluster."""
 ELSEWHERE: tuple[str, ...] = (

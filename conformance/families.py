@@ -33,9 +33,9 @@ def compare_families(part: Part, api: Cluster, seed: int, number: int) -> None:
     for dry_run in (False, True):
         for family in families:
             _try(part, api, family, seen, dry_run=dry_run)
-    for verdict in ("refused by both", "taken by both"):
+    for verdict in ("rejected by both", "accepted by both"):
         part.count(f"children of Queues {verdict}", seen[verdict])
-        part.check(f"a tenth of all children is {verdict}",
+        part.check(f"a tenth of all children are {verdict}",
                    holds=seen[verdict] > number // 5, seen=seen)  # fmt: skip
 
 
@@ -64,10 +64,10 @@ def _try(
         time.sleep(0.1)
     part.checks += 1
     if bool(said) == refused and "not found" not in said:
-        seen["refused by both" if refused else "taken by both"] += 1
+        seen["rejected by both" if refused else "accepted by both"] += 1
     else:
         shown = yaml.safe_dump_all(known, sort_keys=False)
-        part.fail(f"we refuse it: {refused}; the cluster says {said or 'nothing'}\n{shown}")
+        part.fail(f"rejected by us: {refused}; the cluster: {said or 'accepts it'}\n{shown}")
     if said and not dry_run:
         family.pop(1)
 

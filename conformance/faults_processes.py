@@ -40,7 +40,7 @@ def api_server_killed(world: World, scale: float) -> None:
             run = tried.up_while(partial(_restart, tried, events * moment // MOMENTS))
             if run.code:
                 told = "cluster is unreachable" in run.text or address in run.text
-                tried.check("it says that the server is away", holds=told, seen=run.text)
+                tried.check("the message names the server", holds=told, seen=run.text)
             else:
                 ways.append("went on by itself")
             ways += tried.goes_on()
@@ -82,9 +82,9 @@ def engine_killed(world: World, scale: float) -> None:
             pending += len(begun)
             tried.says(tried.stack.up(), "currently locked", "pulumi cancel")
             needed = tried.goes_on()
-            tried.check("the lock is told", holds="cancel" in needed, seen=needed)
+            tried.check("the lock is reported", holds="cancel" in needed, seen=needed)
             told = "refresh" in needed
-            tried.check("what is pending is told", holds=told == bool(begun), seen=needed)
+            tried.check("pending operations are reported", holds=told == bool(begun), seen=needed)
     world.part.check("a killed engine left operations pending", holds=pending > 0)
     world.part.count("operations left pending by a killed engine", pending)
 

@@ -70,7 +70,7 @@ class World:
         try:
             self.api.ask("GET", "/readyz")
         except ClusterError as error:
-            return error.reason == "Unreadable"  # it says `ok`, which is no JSON
+            return error.reason == "Unreadable"  # the response is `ok`, which is not JSON
         return True
 
     def objects(self) -> dict[str, str]:
@@ -150,7 +150,7 @@ class Tried:
         if run.code and 'conflict with "pulumi-kubernetes-' in run.text:
             needed.append("force")
             run = self.forced()
-        self.check("an update goes on", holds=run.code == 0, seen=run.text)
+        self.check("the next update succeeds", holds=run.code == 0, seen=run.text)
         self.settled()
         return needed
 

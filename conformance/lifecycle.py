@@ -81,7 +81,7 @@ def _tell(context: Context, life: Life) -> None:
     with _TELLING:
         for what, holds, seen in life.seen:
             context.part.check(what, holds=holds, seen=seen)
-        context.part.count("lives")
+        context.part.count("runs")
         context.part.count("runs of the engine", life.updates)
         context.part.count("pods seen ready", life.pods)
         context.part.say(f"{life.title}: {len(life.seen)} checks")
@@ -108,8 +108,8 @@ def _live(context: Context, sandbox: Sandbox, life: Life) -> None:
     """Run one project. An exception is a failure, and the other runs continue."""
     try:
         _steps(context.folder / life.title, sandbox, life)
-    except Exception as error:  # noqa: BLE001 - told, not hidden
-        life.check("lives to its end", holds=False, seen=f"{type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - it becomes a failure
+        life.check("the run finishes", holds=False, seen=f"{type(error).__name__}: {error}")
     _tell(context, life)
 
 
@@ -167,7 +167,7 @@ def _scaled(api: Cluster, life: Life, copy: Copy) -> None:
         found = witness.identities(_up(api, life, copy, sizes, f"groups and engines {sizes}"))
         smaller, larger = sorted((old, found), key=len)
         life.check(f"{sizes}: pods that stay are not touched", holds=smaller <= larger,
-                   seen=f"{len(smaller - larger)} of {len(smaller)} were made anew")  # fmt: skip
+                   seen=f"{len(smaller - larger)} of {len(smaller)} were recreated")  # fmt: skip
 
 
 def _let_out(api: Cluster, life: Life, copy: Copy) -> None:

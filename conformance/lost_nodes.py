@@ -43,7 +43,7 @@ def lost_node(scene: Scene, backend: str) -> None:
             "the pod of the lost node goes", lambda: lost not in scene.bound(of("chat")).values()
         )
         if backend == "native":
-            scene.until("its StatefulSet makes it anew", lambda: gone <= set(own(scene, "chat")))
+            scene.until("its StatefulSet recreates it", lambda: gone <= set(own(scene, "chat")))
             scene.stays(
                 "Volcano keeps the rack, so it waits",
                 lambda: not gone & set(scene.bound(of("chat"))),
@@ -54,7 +54,7 @@ def lost_node(scene: Scene, backend: str) -> None:
         scene.until("two pods run again", lambda: scene.running(of("chat")) == 2)
         racks = racks_of(scene, "chat")
         whole = len(racks) == 1 and racks != {rack(lost)}
-        scene.check("it is whole in another rack", holds=whole, seen=(lost, racks))
+        scene.check("it is complete in another rack", holds=whole, seen=(lost, racks))
 
 
 def spare_node(scene: Scene, backend: str) -> None:
@@ -80,7 +80,7 @@ def hung_node(scene: Scene, backend: str) -> None:
             scene.stays("they stay", lambda: _ending(scene, lost))
             said = [why for _, why in waits(look_at_servings(scene.api, NAMESPACE))]
             way = f"`kubectl taint node {lost} {OUT_OF_SERVICE['key']}="
-            scene.check("status says the way out", holds=any(way in why for why in said), seen=said)
+            scene.check("status shows the fix", holds=any(way in why for why in said), seen=said)
             taints = [*scene.read(body)["spec"]["taints"], OUT_OF_SERVICE]
             scene.api.patch(body, {"spec": {"taints": taints}})
             _whole_again(scene, lost)

@@ -41,16 +41,20 @@ def hold(scene: Scene, seed: int, number: int) -> None:
             scene.settle()
             scene.make(pod for pod, _ in tried)
             names = {pod["metadata"]["name"] for pod, _ in tried}
-            scene.until("each is judged", lambda: names <= _refused(scene) | set(scene.bound()))
-            scene.until("the scheduler takes those that we do", lambda: taken <= set(scene.bound()))
-            scene.stays("and no other", lambda: set(scene.bound()) <= taken)
+
+            def tried_all() -> bool:
+                return names <= _refused(scene) | set(scene.bound())
+
+            scene.until("the scheduler has tried each pod", tried_all)
+            scene.until("it binds the predicted pods", lambda: taken <= set(scene.bound()))
+            scene.stays("and no others", lambda: set(scene.bound()) <= taken)
     finally:
         for node in nodes:
             _change(scene, node, dict.fromkeys(KEYS), [])
-    scene.check("some are taken, and some are not", holds=0 < len(taken) < len(tried),
+    scene.check("some are accepted, and some are not", holds=0 < len(taken) < len(tried),
                 seen=len(taken))  # fmt: skip
-    scene.part.count("pods that a node takes, as we say", len(taken))
-    scene.part.count("pods that it does not", len(tried) - len(taken))
+    scene.part.count("pods that a node accepts, as predicted", len(taken))
+    scene.part.count("pods that it does not accept, as predicted", len(tried) - len(taken))
 
 
 def _refused(scene: Scene) -> set[str]:

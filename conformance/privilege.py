@@ -63,11 +63,11 @@ class Trial:
         asked = set(self._deployer.requests() - before)
         granted = {(r.group, r.plural, verb) for r in needed for verb in r.verbs}
         created = {(r.group, r.plural, "create") for r in needed if "create" in r.verbs}
-        idle = granted - asked - created  # a patch of what is new is a create, but not noted as one
+        idle = granted - asked - created  # the audit log shows the create of a new object as patch
         self._part.check(f"{backend}: every right is used", holds=not idle, seen=sorted(idle))
-        # Events are asked for to be shown; nothing fails without them.
+        # The provider requests events only to show them; nothing fails without them.
         beyond = {name for name in asked - granted if name[1] != "events"}
-        self._part.check(f"{backend}: nothing else is asked", holds=not beyond, seen=beyond)
+        self._part.check(f"{backend}: no other request is sent", holds=not beyond, seen=beyond)
         self._part.count(f"requests with {backend}'s role",
                          (self._deployer.requests() - before).total())  # fmt: skip
 
@@ -87,12 +87,12 @@ class Trial:
         verbs = "/".join(lacking.verbs)
         about = f"{backend} without {verbs} of {lacking.plural}"
         self._part.check(
-            f"{about} fails", holds=bool(failed), seen=f"all went well in {took:.0f} s"
+            f"{about} fails", holds=bool(failed), seen=f"all commands succeeded in {took:.0f} s"
         )
         if failed and lacking.verbs != READ:
-            self._part.check(f"{about} says which right it lacks", holds=named, seen=failed)
-        way = "said so" if named else "waited" if failed else "went on"
-        self._part.count(f"rights taken away, one at a time; the provider {way}")
+            self._part.check(f"{about} names the missing right", holds=named, seen=failed)
+        way = "reported it" if named else "waited" if failed else "continued"
+        self._part.count(f"rights removed, one at a time; the provider {way}")
         self._part.say(f"{about}: it {way}, {took:.0f} s")
 
     def _commands(self, backend: str, patience: int = PATIENCE) -> Iterator[tuple[str, Run]]:

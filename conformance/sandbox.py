@@ -87,7 +87,7 @@ def _addresses(sandbox: Sandbox) -> Iterator[str]:
 def _folder_in_use(context: Context, one: Sandbox) -> None:
     said = _refusal(lambda: up(one.layout.folder, Size(), context.part.say))
     context.part.check(
-        "a folder in use is refused, and its sandbox offered",
+        "a folder in use is rejected, and the message shows how to use its sandbox",
         holds=f"export KUBECONFIG={one.layout.kubeconfig}" in said, seen=said,
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ def _port_in_use(context: Context, one: Sandbox) -> None:
     finally:
         other.processes.stop_all()
     context.part.check(
-        "a port in use is told in the words of the program that died",
+        "a port in use is reported with the log of the program",
         holds="etcd has exited" in said and "address already in use" in said, seen=said,
     )  # fmt: skip
     context.part.check("the other sandbox still answers", holds=_answers(one))
@@ -113,7 +113,7 @@ def _refusal(start: object) -> str:
         start()  # type: ignore[operator]
     except SandboxError as error:
         return str(error)
-    return "nothing was refused"
+    return "no error"
 
 
 def _answers(sandbox: Sandbox) -> bool:
@@ -135,7 +135,7 @@ def _dead(part: Part, sandbox: Sandbox) -> None:
     said = _refusal(sandbox.processes.check)
     log = sandbox.layout.log(SCHEDULER)
     part.check(
-        "a dead program is named with the end of its log",
+        "a program that exited is named with the end of its log",
         holds=said.startswith(f"{SCHEDULER} has exited. The end of {log}:\n  "), seen=said,
     )  # fmt: skip
 
@@ -147,8 +147,8 @@ def _ends_only_its_own(context: Context, one: Sandbox, two: Sandbox) -> None:
         ended = down(two.layout.folder)
         part.check("down names what it ended", holds="etcd" in ended and SCHEDULER not in ended,
                    seen=ended)  # fmt: skip
-        part.check("a stranger of the same name goes on", holds=stranger.poll() is None)
-    part.check("the other sandbox goes on", holds=one.processes.running() == before)
+        part.check("an unrelated process keeps running", holds=stranger.poll() is None)
+    part.check("the other sandbox keeps running", holds=one.processes.running() == before)
     part.check("the folder is gone", holds=not two.layout.folder.exists())
     left = [name for name in before if _is_alive(two, name)]
     part.check("nothing of it runs", holds=not left, seen=left)

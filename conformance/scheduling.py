@@ -51,10 +51,10 @@ def one_of_two(scene: Scene, backend: str) -> None:
         scene.until("the pods of both are there", lambda: len(own(scene, "chat")) == 2 * 3)
         scene.until("three pods run", lambda: scene.running(of("chat")) == 3)
         counts = [len(scene.bound(group_selector(f"chat-{group}"))) for group in range(2)]
-        scene.check("one group runs whole", holds=sorted(counts) == [0, 3], seen=counts)
+        scene.check("one whole group runs", holds=sorted(counts) == [0, 3], seen=counts)
         waiting = f"chat-{counts.index(min(counts))}"
         scene.waits("the other", waiting, pods=3)
-        scene.until("its PodGroup says why", lambda: "gang" in scene.unschedulable(waiting))
+        scene.until("its PodGroup shows why", lambda: "gang" in scene.unschedulable(waiting))
     scene.until("both run when there is room", lambda: scene.running(of("chat")) == 2 * 3)
 
 
@@ -137,7 +137,7 @@ def gang_minimum(scene: Scene, backend: str) -> None:
         counts = sorted(
             len(scene.bound(f"{of('some')},{naming.ROLE_ID}=serve-{i}")) for i in range(3)
         )
-        scene.check("both are whole", holds=counts == [0, 2, 2], seen=counts)
+        scene.check("both are complete", holds=counts == [0, 2, 2], seen=counts)
     scene.until("the third runs when there is room", lambda: scene.running(of("some")) == 6)
 
 

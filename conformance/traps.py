@@ -173,15 +173,15 @@ def hold(scene: Scene, size: Size) -> None:
         group = _group(trap.spec)
         with scene.of(trap.title):
             found = _rules([*cluster, lone, *trap.beside, group, *pods])
-            scene.check("our rule says it beforehand", holds=trap.rule in found, seen=found)
+            scene.check("our rule reports it", holds=trap.rule in found, seen=found)
             _place(scene, [*trap.beside, group, *pods], trap.placed)
         group = _group(trap.mended or trap.spec)
         pods = _pods(trap.mended_pods or trap.pods)
-        with scene.of(f"{trap.title}, mended"):
+        with scene.of(f"{trap.title}, corrected"):
             found = _rules([*cluster, lone, group, *pods])
-            scene.check("our rule is content", holds=trap.rule not in found, seen=found)
+            scene.check("our rule accepts it", holds=trap.rule not in found, seen=found)
             _place(scene, [group, *pods], trap.mended_placed)
-        scene.part.count("traps, each beside its mended form")
+        scene.part.count("traps, each with its corrected form")
     scene.api.delete(lone)
     with scene.of("a tier and its name at once"):
         _refused(scene)
@@ -211,7 +211,7 @@ def _refused(scene: Scene) -> None:
         said = str(error)
     scene.check("the webhook refuses it", holds="denied the request" in said, seen=said)
     found = _rules([group])
-    scene.check("our rule says it beforehand", holds="topology-one-cap" in found, seen=found)
+    scene.check("our rule reports it", holds="topology-one-cap" in found, seen=found)
 
 
 def _rules(bodies: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -108,7 +108,7 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
         body = kind.body(seed, number)
         findings, refusal = ours(kind, body), theirs(api, kind, body)
         verdict = _verdict(findings, refusal)
-        tally.verdicts[verdict or "judged otherwise"] += 1
+        tally.verdicts[verdict or "different verdicts"] += 1
         if not verdict:
             tally.differ.append(number)
         for index, entry in enumerate(DELIBERATE):
@@ -123,14 +123,14 @@ def _verdict(findings: list[Finding], refusal: str | None) -> str:
     """Describe how both agree, or return an empty text."""
     shared = admission(findings)
     if refusal and not shared and any(words in refusal for words in ELSEWHERE):
-        return "refused for another object of the cluster"
+        return "rejected because of another object of the cluster"
     if may_differ(findings) and (not shared or refusal):
-        return "refused by us, on purpose, whatever the cluster says"
+        return "rejected by us, deliberately, for any verdict of the cluster"
     if bool(shared) != bool(refusal):
         return ""
     if refusal:
-        return "refused by both"
-    return "refused by us alone, on purpose" if findings else "taken by both"
+        return "rejected by both"
+    return "rejected only by us, deliberately" if findings else "accepted by both"
 
 
 def _told(api: Cluster, kind: Kind, seed: int, tally: Tally) -> Iterator[str]:
@@ -142,10 +142,10 @@ def _told(api: Cluster, kind: Kind, seed: int, tally: Tally) -> Iterator[str]:
             body = shrink(body, lambda smaller, way=way: _way(api, kind, smaller) == way)  # type: ignore[misc]
             said = theirs(api, kind, body)
             shown = yaml.safe_dump(body, sort_keys=False, allow_unicode=True)
-            by_us = "; ".join(map(str, admission(ours(kind, body)))) or "nothing"
-            yield f"we say {by_us}\n  the cluster says {said or 'nothing'}\n{shown}"
+            by_us = "; ".join(map(str, admission(ours(kind, body)))) or "none"
+            yield f"our findings: {by_us}\n  the cluster: {said or 'accepts it'}\n{shown}"
         else:
-            yield "both differ"
+            yield "the verdicts differ"
 
 
 def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
@@ -157,13 +157,13 @@ def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
 def _check_reach(part: Part, total: Tally) -> None:
     """Check that every rule was tried, and every deliberate difference occurred."""
     for rule in sorted(_rules()):
-        alone = f"of them {total.alone[rule]:,} by nothing else"
-        part.count(f"refused by {rule} and by the cluster, {alone}", total.rules[rule])
-        part.check(f"{rule} was tried by itself", holds=total.alone[rule] > 0)
+        alone = f"{total.alone[rule]:,} of them by no other rule"
+        part.count(f"rejected by {rule} and by the cluster, {alone}", total.rules[rule])
+        part.check(f"{rule} was tried alone", holds=total.alone[rule] > 0)
     for index, entry in enumerate(DELIBERATE):
         where = f"{entry.rule} {entry.says}".strip()
-        part.count(f"stricter on purpose, {where}: {entry.reason}", total.deliberate[index])
-        part.check(f"the difference '{where}' was seen", holds=total.deliberate[index] > 0)
+        part.count(f"deliberately stricter, {where}: {entry.reason}", total.deliberate[index])
+        part.check(f"the difference '{where}' occurred", holds=total.deliberate[index] > 0)
 
 
 def _rules() -> set[str]:
