@@ -63,7 +63,7 @@ ALLOWED = (
     ),
     Allowed(
         where=_at("Pod", LABEL + naming.WORKER), how=NATIVE,
-        why="a second StatefulSet needs a selector of its own",
+        why="a second StatefulSet needs its own selector",
     ),
     Allowed(
         where=_at("Pod", LABEL + re.escape(naming.REVISION)), how=KTHENA,

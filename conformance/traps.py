@@ -151,7 +151,7 @@ TRAPS: tuple[Trap, ...] = (
          pods=(Pods(number=2), Pods(number=2, task="other", engine="1", node=_NOBODY)), placed=0,
          mended={"minMember": 2, "subGroupPolicy": [_policy("serve", 1)]},
          mended_placed=2),
-    Trap(title="minMember 0 holds nothing together", rule="gang-minimum-stated",
+    Trap(title="minMember 0 is not a gang", rule="gang-minimum-stated",
          spec={}, pods=(Pods(number=1), Pods(number=1, task="other", node=_NOBODY)), placed=1,
          mended={"minMember": 2}, mended_placed=0),
     Trap(title="a HyperNode with two parents stops every topology", rule="hypernode-two-parents",
@@ -197,7 +197,7 @@ def _place(scene: Scene, bodies: Sequence[Mapping[str, Any]], number: int) -> No
     if number:
         scene.until(f"{number} get a node", lambda: len(scene.bound()) == number)
     else:
-        scene.until("Volcano says that it waits", lambda: scene.unschedulable(GANG))
+        scene.until("Volcano reports that it waits", lambda: scene.unschedulable(GANG))
     scene.stays(f"no more than {number} get one", lambda: len(scene.bound()) == number)
 
 
@@ -206,7 +206,7 @@ def _refused(scene: Scene) -> None:
     group = _group({"minMember": 1, **_hard(highestTierAllowed=1, highestTierName="rack")})
     try:
         scene.api.create(group, dry_run=True)
-        said = "it was taken"
+        said = "it was accepted"
     except ClusterError as error:
         said = str(error)
     scene.check("the webhook refuses it", holds="denied the request" in said, seen=said)
