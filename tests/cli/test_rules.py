@@ -44,6 +44,8 @@ def test_a_rule_that_is_not_there_is_named_with_the_nearest(run: Command) -> Non
     done = run("--explain", "node-whole")
     told = "there is no rule 'node-whole'; write 'nodes-whole'"
     assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
+    done = run("--explain", "x")
+    assert done.err == "kthena-components check: there is no rule 'x'; --rules lists all rules\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--format", "xml", "."), ("--no-such",)])

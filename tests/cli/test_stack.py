@@ -140,7 +140,8 @@ def test_the_budget_is_of_all_files(run: Command, write: Write) -> None:
         "budget is 47. Give up 1, or ask for a larger budget. [gpu-budget]"
     )
     assert run("m", "--gpu-budget", "47").status == 1
-    assert run("m", "--gpu-budget", "many").status == 2
+    wrong = run("m", "--gpu-budget", "many")
+    assert (wrong.status, wrong.err.count("'many' is not a number of GPUs")) == (2, 1)
 
 
 def test_types_of_gpus_are_those_of_the_list(run: Command, write: Write) -> None:
