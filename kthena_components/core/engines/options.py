@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core.engines.releases import Release
 
@@ -92,8 +92,7 @@ class Dialect:
     """Fields that its options can set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """The result of looking up a flag."""
 
     option: Option | None = None

@@ -66,13 +66,17 @@ _MODULES: Mapping[str, Program] = {
     "tensorrt_llm.commands.serve": Program.TRTLLM,
 }
 _SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM}
-_HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray")
+_HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray",
+          RAY_SCRIPT_NAME)  # fmt: skip
 """Every known program has one of these in its command."""
 
 
 def may_start_one(text: str) -> bool:
     """Check quickly whether a text can start a known program."""
-    return RAY_SCRIPT_NAME in text or any(hint in text for hint in _HINTS)
+    for hint in _HINTS:  # noqa: SIM110 - asked of every word, and any() takes twice as long
+        if hint in text:
+            return True
+    return False
 
 
 @lru_cache(maxsize=8)

@@ -173,17 +173,24 @@ def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
 
 
 def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
-    for index, item in enumerate(sequence(container.get("env"))):
-        name, value = mapping(item).get("name"), mapping(item).get("value")
-        named = isinstance(name, str) and name in TOKEN_VARIABLES
-        source = mapping(mapping(item).get("valueFrom"))
-        variable, at = name if isinstance(name, str) else "?", f"{path}.env[{index}]"
-        if named and _is_literal(value):
-            yield TokenFacts(path=f"{at}.value", kind=TokenKind.VALUE, variable=variable)
-        elif named and isinstance(source.get("configMapKeyRef"), Mapping):
-            yield TokenFacts(path=f"{at}.valueFrom", kind=TokenKind.CONFIG_MAP, variable=variable)
-        elif looks_like_token(value):
-            yield TokenFacts(path=f"{at}.value", kind=TokenKind.PATTERN, variable=variable)
+    for index, item in enumerate(map(mapping, sequence(container.get("env")))):
+        name, value, kind = item.get("name"), item.get("value"), None
+        if isinstance(name, str) and name in TOKEN_VARIABLES:
+            kind = _kind_of_token(value, item.get("valueFrom"))
+        if kind is None and looks_like_token(value):
+            kind = TokenKind.PATTERN
+        if kind is not None:
+            at = f"{path}.env[{index}].{'valueFrom' if kind is TokenKind.CONFIG_MAP else 'value'}"
+            variable = name if isinstance(name, str) else "?"
+            yield TokenFacts(path=at, kind=kind, variable=variable)
+
+
+def _kind_of_token(value: object, source: object) -> TokenKind | None:
+    """Say how the value of a variable that is there for a token shows it, if it does."""
+    if _is_literal(value):
+        return TokenKind.VALUE
+    from_map = isinstance(mapping(source).get("configMapKeyRef"), Mapping)
+    return TokenKind.CONFIG_MAP if from_map else None
 
 
 def _is_literal(value: object) -> bool:

@@ -123,12 +123,10 @@ def read_pod(
         own = pod.own and written_for_role(pod.own, role_path, engine=True)
         others = (written_for_role(c, role_path, engine=False) for c in pod.others)
         pod = replace(pod, own=own, others=tuple(others))
-    return replace(
-        pod,
-        devices=tuple(replace(device, path=gpus_path or device.path) for device in pod.devices),
-        gpus_path=gpus_path or pod.gpus_path,
-        command_path=command_path or pod.command_path,
-    )
+    if gpus_path is not None:
+        devices = tuple(replace(device, path=gpus_path) for device in pod.devices)
+        pod = replace(pod, devices=devices, gpus_path=gpus_path)
+    return pod if command_path is None else replace(pod, command_path=command_path)
 
 
 def read_pods(

@@ -8,8 +8,9 @@ schema.py defines the fields, rules_roles.py and rules_rollout.py check rules be
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.schema.language import SCHEMA, VERSION, judge_shape
+from kthena_components.core.schema.language import SCHEMA, VERSION
 from kthena_components.core.schema.metadata import judge_metadata
+from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
@@ -47,7 +48,7 @@ def kthena_schema(view: Serving) -> Iterator[Finding]:
     Source: Kthena v0.1.0 to v1.0.0
     charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
     """
-    yield from judge_shape(view.body, MODEL_SERVING, view.version)
+    yield from judge_quickly(view.body, MODEL_SERVING, view.version)
     yield from judge_metadata(view.body.get("metadata"), SCHEMA)
 
 

@@ -19,9 +19,9 @@ from kthena_components.core.schema.language import (
     Table,
     Text,
     Whole,
-    judge_shape,
 )
 from kthena_components.core.schema.metadata import METADATA, judge_metadata
+from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.read import mapping, sequence
 
@@ -121,5 +121,5 @@ def volcano_schema(found: Object) -> Iterator[Finding]:
 
 
 def _judged(value: object, shape: Schema, path: str) -> Iterator[Finding]:
-    found = judge_shape(value, shape, KTHENA_VERSIONS[-1], path)
+    found = judge_quickly(value, shape, KTHENA_VERSIONS[-1], path)
     return (replace(finding, rule=_RULE) for finding in found)
