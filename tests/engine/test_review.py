@@ -130,7 +130,7 @@ def test_a_longer_pipeline_is_reviewed(repository: Repository) -> None:
     assert "**Replaced** StatefulSets default/llama-8b-0-serve-0, default/llama-8b-0-" in (
         ran.comment
     )
-    assert "fullest stage holds 11 and its emptiest 10" in ran.comment
+    assert "fullest stage has 11 and its emptiest 10" in ran.comment
     assert "The policies:" not in ran.comment
     readme = (ROOT / "README.md").read_text().splitlines()
     shown = [line.removeprefix(">").strip() for line in readme if line.startswith(">")]

@@ -68,7 +68,7 @@ def test_the_last_day_counts_too(text: str, level: Level) -> None:
         (date(2026, 12, 31), "gives no reason after 2026-12-31. "),
         (
             "2026-06-29 nodes",
-            f"ended on 2026-06-29, and today is 2026-06-30. Fix what '{WORLD}' reports, or write a ",
+            f"ended on 2026-06-29, and today is 2026-06-30. Fix what '{WORLD}' reports, or write",
         ),
         (["2026-12-31", "nodes"], f"is no text. {FORM}"),
         (7, f"is no text. {FORM}"),
