@@ -95,7 +95,7 @@ def definition_missing(world: World, _scale: float) -> None:
         with world.stack(f"no {kind}", (backend,)) as tried:
             with _without(world, name, kind):
                 run = tried.stack.up()
-            tried.says(run, f"makes a {kind} of {KINDS[kind]}", "Install", "[kind-unserved]")
+            tried.says(run, f"creates a {kind} of {KINDS[kind]}", "Install", "[kind-unserved]")
             tried.goes_on()
     _definition_missing_for_the_provider(world)
 

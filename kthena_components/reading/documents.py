@@ -152,7 +152,7 @@ def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadab
 def _reason(error: Exception) -> str:
     """Explain in one line why a document cannot be read."""
     if isinstance(error, yaml.reader.ReaderError):
-        return f"is not YAML: character U+{_code(error.character):04X} is not allowed"
+        return f"is not valid YAML: character U+{_code(error.character):04X} is not allowed"
     if isinstance(error, yaml.MarkedYAMLError):
         told = " ".join(part for part in (error.context, error.problem) if part)
         return f"is not valid YAML: {' '.join(told.split())}"

@@ -137,7 +137,7 @@ def test_the_budget_is_of_all_files(run: Command, write: Write) -> None:
     assert run("m", "--gpu-budget", "48").status == 0
     assert line_with(run, "gpu-budget", "m", "--gpu-budget", "47") == (
         "m/0.yaml:1: mandatory: all objects: the pods of this stack request 48 GPUs, but its "
-        "budget is 47. Give up 1, or ask for a larger budget. [gpu-budget]"
+        "budget is 47. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
     )
     assert run("m", "--gpu-budget", "47").status == 1
     wrong = run("m", "--gpu-budget", "many")

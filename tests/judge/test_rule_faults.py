@@ -100,7 +100,7 @@ def test_a_fault_is_told_without_the_text_of_its_error() -> None:
     assert (told.level, told.path) == (Level.UNKNOWN, "")
     assert re.fullmatch(
         r"was not checked, because reading the moon failed with KeyError at kthena_components\.core"
-        r"\.findings:\d+\. Please report it; what other rules find is told all the same\. "
+        r"\.findings:\d+\. Please report it; the findings of other rules are complete\. "
         r"\[rule-fault\]",
         str(told),
     )

@@ -30,7 +30,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "too-few-pods": (
         {"gang": {"spec.minMember": 5, "spec.minTaskMember": REMOVED}},
         [
-            "M gang.spec.minMember: the gang waits for 5 pods, but 4 carry its name in this stack, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]",
+            "M gang.spec.minMember: the gang waits for 5 pods, but 4 have its name in this stack, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]",
         ],
     ),
     "pods-of-another-namespace": (
@@ -39,7 +39,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec.minTaskMember": REMOVED},
         },
         [
-            "M gang.spec.minMember: the gang waits for 4 pods, but 3 carry its name in this stack, so it never starts. Write minMember 3, or give more pods the annotation. [gang-has-pods]",
+            "M gang.spec.minMember: the gang waits for 4 pods, but 3 have its name in this stack, so it never starts. Write minMember 3, or give more pods the annotation. [gang-has-pods]",
             f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 2 subgroups, of which 1 has enough pods, so none of them ever starts. {ENOUGH}",
             "U leader.spec.template.metadata.annotations: not checked, because the PodGroup 'chat-0' of these pods is not in namespace 'default' of this stack. [pod-group-exists]",
             "A leader.spec.serviceName: is 'chat', but this stack has no Service of that name in namespace 'default', and only that gives the pods their names in DNS. Add the headless Service. [headless-service]",
@@ -48,13 +48,13 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "task-of-nobody": (
         {"gang": {"spec.minTaskMember": {"router": 1, "worker": 3}}},
         [
-            "M gang.spec.minTaskMember.router: asks for 1 pod of task 'router', but 0 carry it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
+            "M gang.spec.minTaskMember.router: requires 1 pod of task 'router', but 0 have it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
         ],
     ),
     "task-of-too-few": (
         {"gang": {"spec.minTaskMember": {"leader": 2}}},
         [
-            "M gang.spec.minTaskMember.leader: asks for 2 pods of task 'leader', but 1 carries it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
+            "M gang.spec.minTaskMember.leader: requires 2 pods of task 'leader', but 1 has it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
         ],
     ),
     "subgroup-of-another-label": (

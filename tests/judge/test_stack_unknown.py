@@ -93,12 +93,12 @@ def test_a_cycle_of_hyper_nodes_is_told_once() -> None:
 
 def test_the_budget_counts_the_accelerators_of_all_pods() -> None:
     assert said(budget=31) == [
-        "M the pods of this stack request 32 GPUs, but its budget is 31. Give up 1, or ask for a larger budget. [gpu-budget]"
+        "M the pods of this stack request 32 GPUs, but its budget is 31. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
     ]
     late = {"other": {"spec.replicas": LATE}}
     assert f"U {OTHER}. [gpu-budget]" in said(budget=16, **late)
     assert (
-        "M the pods of this stack request at least 16 GPUs, but its budget is 15. Give up 1, or ask for a larger budget. [gpu-budget]"
+        "M the pods of this stack request at least 16 GPUs, but its budget is 15. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
         in said(budget=15, **late)
     )
 

@@ -40,7 +40,7 @@ WORKER = "spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/resources"
 LEADER = "spec/leaderWorkerTemplate/leaderTemplate/spec/containers/0/resources"
 STAYS = (
     "changes, but no role's name, worker count or template does: Kthena only rolls out roles, so "
-    "running pods keep their place. Change an annotation in the templates as well, or delete the "
+    "running pods keep their place. Change an annotation in the templates, too, or delete the "
     "pods of each group after the update. [gang-topology-only-change]"
 )
 

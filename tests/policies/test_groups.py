@@ -196,7 +196,7 @@ def test_advice_on_a_group_is_given_where_it_belongs() -> None:
     said = group_advice(objects)
     assert [name for name, _ in said] == ["default/chat-0-decode-0-w", "default/chat-0-decode-0"]
     assert said[1][1].startswith(
-        "spec.serviceName: is 'chat-0-decode-0', a Service with an address "
+        "spec.serviceName: is 'chat-0-decode-0', a Service with a cluster IP"
     )
     raised = {"levels": {"headless-service": "mandatory"}}
     assert group_refusals(objects, raised) == said

@@ -180,7 +180,7 @@ def test_args_objects_are_refused_with_the_remedy() -> None:
     found = findings({"roles": [{"entry_template": PodArgs()}], "x": {1, 2}})
     assert found[0] == (
         "roles[0].entry_template: is of the type PodArgs, but must be plain data: a mapping, a "
-        "list, text or a number. Write its fields as a mapping, in the names that Kubernetes "
+        "list, text or a number. Write its fields as a mapping, with the names that Kubernetes "
         "uses. [type]"
     )
     assert found[1].startswith("x: is of the type set, but must be plain data")

@@ -150,7 +150,7 @@ def test_a_value_that_is_secret_cannot_become_part_of_a_pod() -> None:
     assert refusal(config) == [
         (
             "servings: contains a secret value, which would be plain text in the manifests. "
-            "Give the value a config key of its own, name that key in secrets, and refer to the "
+            "Give the value its own config key, name that key in secrets, and refer to the "
             "Secret. [secret-in-config]"
         )
     ]
@@ -171,7 +171,8 @@ def test_the_servings_stay_within_the_budget() -> None:
     assert refusal(handed("dev", {"gpu_budget": 2})) == []
     assert refusal(handed("dev", {"gpu_budget": 1})) == [
         (
-            "gpu_budget: is 1, but the servings of this stack request 2 GPUs. Give up 1, or write "
+            "gpu_budget: is 1, but the servings of this stack request 2 GPUs. Request 1 fewer, or "
+            "write "
             "2. [gpu-budget]"
         )
     ]

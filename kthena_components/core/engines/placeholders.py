@@ -100,7 +100,7 @@ class Scope:
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
-            return Unknown(f"{name} is set by {self.late[name]} when the pod is made")
+            return Unknown(f"{name} is set by {self.late[name]} when the pod is created")
         if value is None:
             source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
             return Unknown(f"{name} may come from {source}") if source else None

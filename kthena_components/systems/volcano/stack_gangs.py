@@ -51,15 +51,15 @@ def gang_has_pods(stack: Stack) -> Iterator[Finding]:
         elif short:
             yield Finding(
                 path=path,
-                seen=f"the gang waits for {count_of(member, 'pod')}, but {_carry(number)} its name "
+                seen=f"the gang waits for {count_of(member, 'pod')}, but {_have(number)} its name "
                 "in this stack, so it never starts",
                 remedy=f"write minMember {number}, or give more pods the annotation",
                 rule=rule,
             )
 
 
-def _carry(number: MaybeInt) -> str:
-    return f"{number} carries" if number == 1 else f"{number} carry"
+def _have(number: MaybeInt) -> str:
+    return f"{number} has" if number == 1 else f"{number} have"
 
 
 def pod_group_exists(stack: Stack) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _judge_tasks(
         yield Finding(
             path=path,
             seen=f"requires {count_of(least, 'pod')} of task {display(task)}, but "
-            f"{_carry(number)} it "
+            f"{_have(number)} it "
             "among the pods of this gang, so none of them ever starts",
             remedy="name the task that the annotation volcano.sh/task-spec of the pods has",
             rule="gang-task-exists",

@@ -83,7 +83,7 @@ COPIES = {
         NEWEST,
         "-tp 8 -pp 2 --nnodes 2 -dpb ray",
         (
-            "has --nnodes 2 with --data-parallel-backend ray, and vLLM joins such nodes without "
+            "has --nnodes 2 with --data-parallel-backend ray, and vLLM connects such nodes without "
             "Ray. Remove --data-parallel-backend, or --nnodes, --node-rank and --master-addr"
         ),
     ),
@@ -122,7 +122,7 @@ BALANCE = {
         NEWEST,
         "-dp 4 -dpn 0 -dpl 2",
         (
-            "is balanced externally with 2 copies in this pod, and vLLM takes one. Write "
+            "is balanced externally with 2 copies in this pod, and vLLM requires one. Write "
             "--data-parallel-size-local 1, or remove it"
         ),
     ),
@@ -155,7 +155,7 @@ BALANCE = {
         "vllm 0.9.2",
         "-dp 8 -dpl 4 -dpr 4",
         (
-            "has --data-parallel-start-rank 4, and vLLM 0.9.2 takes it with --headless only. Add "
+            "has --data-parallel-start-rank 4, and vLLM 0.9.2 accepts it with --headless only. Add "
             "--headless, or remove it"
         ),
     ),
@@ -188,7 +188,7 @@ BALANCE = {
         "vllm 0.31.0",
         "-tp 2 -dp 4 -dpe --nnodes 2",
         (
-            "has data 4 on --nnodes 2, and a node's rank does not tell which of them it is. Write "
+            "has data 4 on --nnodes 2, and a node's rank does not identify its copy. Write "
             "--data-parallel-rank for each"
         ),
     ),
@@ -251,7 +251,7 @@ def test_copies_of_a_dense_model_are_not_balanced_from_outside() -> None:
     assert told(data_parallel_layout, "vllm 0.21.0", f"{DENSE} {line}") == [
         (
             "is balanced externally with data 2, and vLLM 0.21.0 requires a model with experts for "
-            "that. Run engines of their own, without --data-parallel-size"
+            "that. Run separate engines, without --data-parallel-size"
         )
     ]
     assert levels(data_parallel_layout, "vllm", f"{DENSE} {line}") == ["advisory"]

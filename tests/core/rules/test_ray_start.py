@@ -228,8 +228,8 @@ def test_stages_that_can_be_mixed_up_are_told(
         f"t.spec.containers[0].command: engine 'e' has {stages} pipeline stages in a copy of "
         f"{copy} ranks, which Ray spreads over pods of {gpus} GPU{'s' if gpus > 1 else ''}, and in "
         f"vLLM {tag[1:].partition('-')[0]} a rank that Ray places out of order can get the KV "
-        f"cache layout of another stage. Join the pods with --nnodes and --node-rank, or use vLLM "
-        "0.21.0 or later. [pp-with-ray]"
+        f"cache layout of another stage. Connect the pods with --nnodes and --node-rank, or use "
+        f"vLLM 0.21.0 or later. [pp-with-ray]"
     )
     assert spread(pp_with_ray, sizes, tag, gpus, executor="mp") == []
 

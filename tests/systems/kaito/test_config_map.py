@@ -127,7 +127,7 @@ def test_a_longer_request_means_more_nodes() -> None:
     (told,) = said(LLAMA, vllm(LONG))
     assert told == (
         "mandatory: resource.count: is 3, but KAITO counts 6 GPUs for the 131.42 GiB of "
-        "llama-3.3-70b-instruct and requests of 131072 tokens, and makes 6 nodes of 1 GPU of 80 "
+        "llama-3.3-70b-instruct and requests of 131072 tokens, and creates 6 nodes of 1 GPU of 80 "
         "GiB. Write 6, or leave it out, or choose an instance type with more GPU memory. "
         "[kaito-capacity]"
     )
@@ -154,7 +154,7 @@ def test_a_request_for_which_no_gpu_has_room_is_refused() -> None:
         },
     )
     (told,) = said(small, vllm(LONG))
-    assert "vLLM may take 6.7 GiB, but 50.3 GiB are taken before the first weight" in told
+    assert "vLLM may use 6.7 GiB, but 50.3 GiB are used before any weights" in told
     assert "or state a shorter max-model-len" in told
     assert gpus(small, vllm(LONG)) == Unknown(
         "KAITO finds no room on 'g4ad.xlarge' for 'microsoft/Phi-3-mini-128k-instruct'"

@@ -152,7 +152,7 @@ def test_a_budget_counts_all_that_kaito_makes(body: Manifest, number: int) -> No
     if number:
         (told,) = said(body, budget=number - 1)
         says = f"the pods of this stack request {number} GPUs, but its budget is {number - 1}"
-        assert told.startswith(f"mandatory: {says}. Give up 1")
+        assert told.startswith(f"mandatory: {says}. Request 1 fewer")
         assert told.endswith("[gpu-budget]")
 
 
@@ -204,7 +204,7 @@ def test_what_the_estimator_cannot_say_is_not_guessed(body: Manifest, because: s
 def test_a_set_adds_to_what_others_ask_for() -> None:
     late = changed(PRESET_WORKSPACE, {"resource/instanceType": LATE, "metadata/name": "b"})
     (told,) = said(SET, changed(PRESET_SET, {"metadata/name": "c"}), late, budget=10)
-    assert "ask for at least 18 GPUs, but its budget is 10" in told
+    assert "request at least 18 GPUs, but its budget is 10" in told
 
 
 def test_a_preset_asks_for_gpus_of_nvidia() -> None:
@@ -227,11 +227,11 @@ def test_a_partition_may_be_of_another_resource() -> None:
 def test_a_template_is_looked_at_for_its_kinds_of_gpus() -> None:
     at = "spec.template.inference.template.spec.containers[0].resources"
     (told,) = said(SET, gpu_types=["amd.com/gpu"])
-    assert told.startswith(f"mandatory: InferenceSet.{at}: asks for 'nvidia.com/gpu'")
+    assert told.startswith(f"mandatory: InferenceSet.{at}: requests 'nvidia.com/gpu'")
     product = {"nvidia.com/gpu.product": "Tesla-T4"}
     selector = changed(WORKSPACE, {"inference/template/spec/nodeSelector": product})
     (told,) = said(selector, gpu_types=["NVIDIA-H100-80GB-HBM3"])
-    assert "inference.template.spec.nodeSelector.nvidia.com/gpu.product: asks for" in told
+    assert "inference.template.spec.nodeSelector.nvidia.com/gpu.product: requests" in told
 
 
 @pytest.mark.parametrize(

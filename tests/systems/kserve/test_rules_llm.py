@@ -41,7 +41,7 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             {"pipeline": 2, "data": 2, "dataLocal": 1},
             True,
             (
-                f"{AT}.pipeline: is 2, but data is given as well, and KServe accepts only one of "
+                f"{AT}.pipeline: is 2, but data is also given, and KServe accepts only one of "
                 f"them. "
                 "Remove pipeline, or data and dataLocal"
             ),
@@ -60,7 +60,8 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             {"data": 5, "dataLocal": 2},
             True,
             (
-                f"{AT}.data: is 5, and dataLocal 2 does not divide it: KServe makes 5 ÷ 2 = 2 pods "
+                f"{AT}.data: is 5, and dataLocal 2 does not divide it: KServe creates 5 ÷ 2 = 2 "
+                f"pods "
                 "for 4 copies of the model, and the engine waits for 5. Write 4 or 6"
             ),
         ),
@@ -68,7 +69,8 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             {"data": 2, "dataLocal": 4},
             True,
             (
-                f"{AT}.data: is 2, and dataLocal 4 does not divide it: KServe makes 2 ÷ 4 = 1 pod "
+                f"{AT}.data: is 2, and dataLocal 4 does not divide it: KServe creates 2 ÷ 4 = 1 "
+                f"pod "
                 "for 4 copies of the model, and the engine waits for 2. Write dataLocal: 2"
             ),
         ),

@@ -94,7 +94,8 @@ def test_pods_that_were_meant_pass(
             (8, 2),
             (4, 8),
             (
-                f"{WORKER}: tensor 8 × pipeline 2 = 16 ranks, but KServe makes 4 pods, a head with "
+                f"{WORKER}: tensor 8 × pipeline 2 = 16 ranks, but KServe creates 4 pods, a head "
+                f"with "
                 "8 GPUs and 3 workers of 4 GPUs: 20 GPUs reserved for 16. Request 4 GPUs in the "
                 "head and in the worker container"
             ),
@@ -103,7 +104,7 @@ def test_pods_that_were_meant_pass(
             (4, 1),
             (None, 8),
             (
-                f"{HEAD}: tensor 4 × pipeline 1 = 4 ranks, but KServe makes 1 pod, a head with 8 "
+                f"{HEAD}: tensor 4 × pipeline 1 = 4 ranks, but KServe creates 1 pod, a head with 8 "
                 "GPUs: 8 GPUs reserved for 4. Request 4 GPUs in the head container"
             ),
         ),
@@ -112,7 +113,7 @@ def test_pods_that_were_meant_pass(
             (8, 4),
             (
                 f"{HEAD}: tensor 8 × pipeline 2 = 16 ranks, but a head with 4 GPUs and 1 worker × "
-                "8 hold 12, and KServe deploys nothing. Request 8 GPUs in the head and in the "
+                f"8 have 12, and KServe deploys nothing. Request 8 GPUs in the head and in the "
                 "worker container"
             ),
         ),
@@ -129,7 +130,8 @@ def test_pods_that_were_meant_pass(
             (8, 1),
             (3, None),
             (
-                f"{WORKER}: for tensor 8 × pipeline 1 = 8 KServe makes 3 pods, a head with 2 GPUs "
+                f"{WORKER}: for tensor 8 × pipeline 1 = 8 KServe creates 3 pods, a head with 2 "
+                f"GPUs "
                 "and 2 workers of 3 GPUs, which is uneven. Request 2 GPUs in each"
             ),
         ),
@@ -175,9 +177,9 @@ LIMITS = {
 
 def test_limits_without_requests_count_as_nothing() -> None:
     makes = (
-        "has a limit of 8 GPUs and no request; KServe reads requests only, so for tensor 8 × "
-        "pipeline 2 = 16 it makes 16 pods, a head with 1 GPU and 15 workers of 1 GPU. "
-        f"Write 8 in requests as well. [{RULE}]"
+        "has a limit of 8 GPUs and no request; KServe only reads requests, so for tensor 8 × "
+        "pipeline 2 = 16 it creates 16 pods, a head with 1 GPU and 15 workers of 1 GPU. "
+        f"Write 8 in requests, too. [{RULE}]"
     )
     assert said_by(RULE, isvc(8, 2, changes=LIMITS)) == [f"{HEAD}: {makes}", f"{WORKER}: {makes}"]
 
@@ -192,7 +194,7 @@ def test_limits_that_change_nothing_pass() -> None:
     [
         (isvc(LATE, 2, 8, 8), "the value is known only after the deployment"),
         (isvc(8, 2, LATE, 8), "the value is known only after the deployment"),
-        (isvc(8, 2, 8, "x"), f"the amount of {GPU} is no count"),
+        (isvc(8, 2, 8, "x"), f"the amount of {GPU} is not a count"),
         (isvc(0, 2, 8, 8), "tensorParallelSize is not a size"),
         (
             isvc(8, 2, 8, changes={"spec/predictor/model/runtime": "mine"}),

@@ -168,9 +168,9 @@ ADD = ". Add workerTemplate, or write workerReplicas: 0. [kthena-worker-template
 @pytest.mark.parametrize(
     ("version", "consequence"),
     [
-        ("0.1", ", and Kthena 0.1 takes it but starts no worker"),
-        ("0.2", ", and Kthena 0.2 takes it but starts no worker"),
-        ("0.3", ", and Kthena 0.3 takes it but its controller crashes"),
+        ("0.1", ", and Kthena 0.1 accepts it but starts no worker"),
+        ("0.2", ", and Kthena 0.2 accepts it but starts no worker"),
+        ("0.3", ", and Kthena 0.3 accepts it but its controller crashes"),
         ("0.4", ""),
         ("1.0", ""),
     ],

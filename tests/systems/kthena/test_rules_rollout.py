@@ -15,7 +15,7 @@ ROLE_AT = "spec.template.roles[0].maxUnavailable"
 NOT_A_BUDGET = (
     "but must be a count of at least 0 or a percentage from 0% to 100%. Write for example 1 or 25%."
 )
-NEVER = "and then nothing could ever be updated. Write at least 1."
+NEVER = "so nothing could ever be updated. Write at least 1."
 
 
 # kthena-rolling-update
@@ -84,7 +84,7 @@ def test_before_0_4_a_partition_is_no_percentage(version: str) -> None:
     assert told(chat({f"{ROLL}.partition": "50%"}), version) == [
         (
             f"{ROLL}.partition: is '50%', but must be a whole number in Kthena {version}; 0.4 "
-            "takes it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
+            f"accepts it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
         )
     ]
 
@@ -217,7 +217,7 @@ def test_before_1_0_a_role_budget_is_dropped(version: str) -> None:
     (finding,) = judge_serving(chat({ROLE: 1}), version)
     assert str(finding) == (
         f"{ROLE_AT}: is dropped silently by the API server, which knows no such field here in "
-        f"Kthena {version}; 1.0 takes it. Remove it, or use Kthena 1.0. [kthena-version]"
+        f"Kthena {version}; 1.0 accepts it. Remove it, or use Kthena 1.0. [kthena-version]"
     )
     assert finding.level is Level.ADVISORY
 
@@ -277,7 +277,7 @@ def test_before_0_4_there_is_no_rollout_by_roles(version: str) -> None:
     assert told(chat(BY_ROLE), version) == [
         (
             f"{TYPE}: is 'RoleRollingUpdate', but must be 'ServingGroupRollingUpdate' in Kthena "
-            f"{version}; 0.4 takes it. Write 'ServingGroupRollingUpdate', or use Kthena 0.4. "
+            f"{version}; 0.4 accepts it. Write 'ServingGroupRollingUpdate', or use Kthena 0.4. "
             "[kthena-version]"
         )
     ]

@@ -176,9 +176,8 @@ def test_leader_ready_and_a_gang_contradict(gang: dict[str, Any], what: str) -> 
     assert said_by("lws-gang-startup", LWS_SGLANG, {**READY, **gang}) == [
         (
             f"spec.startupPolicy: is LeaderReady, but {what} requests a gang: it would contain "
-            f"only the leader, and not the 2 pods of a group. Write LeaderCreated, or let no gang "
-            f"be "
-            "scheduled. [lws-gang-startup]"
+            f"only the leader, and not the 2 pods of a group. Write LeaderCreated, or disable gang "
+            f"scheduling. [lws-gang-startup]"
         )
     ]
 

@@ -85,7 +85,7 @@ def test_a_queue_is_judged_beside_its_parent() -> None:
         ),
         (
             "queues[1].deserved.nvidia.com/gpu: is 8, but the queues below 'org' deserve 12 of "
-            "'nvidia.com/gpu' together, and Volcano's webhook refuses more than that. Write at "
+            "'nvidia.com/gpu' together, and Volcano's webhook rejects more than that. Write at "
             "least 12. [queue-within-parent]"
         ),
     ]

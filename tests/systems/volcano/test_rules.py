@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.matchLabelKeys": REMOVED},
         [
             (
-                f"M {SUB}: has no matchLabelKeys, so Volcano assigns no pod to this subgroup, and with minSubGroups 2 the gang waits forever. Add the label that tells one subgroup's pods from another's. [subgroup-match-label-keys]"
+                f"M {SUB}: has no matchLabelKeys, so Volcano assigns no pod to this subgroup, and with minSubGroups 2 the gang waits forever. Add the label that distinguishes the pods of different subgroups. [subgroup-match-label-keys]"
             )
         ],
     ),
@@ -95,7 +95,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.matchLabelKeys": [], f"{SUB}.minSubGroups": 0},
         [
             (
-                f"A {SUB}: has no matchLabelKeys, so Volcano assigns no pod to this subgroup. Add the label that tells one subgroup's pods from another's. [subgroup-match-label-keys]"
+                f"A {SUB}: has no matchLabelKeys, so Volcano assigns no pod to this subgroup. Add the label that distinguishes the pods of different subgroups. [subgroup-match-label-keys]"
             )
         ],
     ),
@@ -104,7 +104,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec.subGroupPolicy[1]": SECOND},
         [
             (
-                "M spec.subGroupPolicy[1].name: is 'engine', like subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a name of its own. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is 'engine', like subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),
@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.name": REMOVED, "spec.subGroupPolicy[1]": {"matchLabelKeys": ["k"]}},
         [
             (
-                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a name of its own. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),
