@@ -1,7 +1,7 @@
 """Compiles a shape to one quick test: whether a value definitely has it.
 
 Most values are valid. The test is several times faster than the walk that reports mistakes
-(kthena_shape.py), which only runs if the test fails.
+(language.py), which only runs if the test fails.
 """
 
 import re
