@@ -1,6 +1,6 @@
 """Options of an engine as data, and the lookup of a flag.
 
-A dialect is what one release of one engine accepts. Values are read in `reading.py`. argparse's
+A dialect is what one release of one engine accepts. Values are read in `values.py`. argparse's
 rules are those of CPython's Lib/argparse.py `_parse_optional` and `_get_option_tuples`, which vLLM
 and SGLang use unchanged.
 """

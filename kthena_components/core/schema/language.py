@@ -1,8 +1,8 @@
 """A small schema language for Kthena's objects, and the walk that checks a value by it.
 
-A shape states the fields, their types, and the version that introduced them. The shape itself is in
-kthena_schema.py. The walk never raises, whatever a manifest contains, and never descends below the
-shape.
+A shape states the fields, their types, and the version that introduced them. The shapes are in
+systems/*/schema.py and pod.py. The walk never raises, whatever a manifest contains, and never
+descends below the shape.
 
 Source: how the API server applies a CRD's schema, k8s.io/apiextensions-apiserver
 pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is a
