@@ -28,7 +28,7 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
     for place in templates:
-        for path, template in _at(manifest, place.split("."), ""):
+        for path, template in places_of(manifest, place):
             if template is None or _test()(template):
                 continue
             for finding in judge_shape(template, _shape(), KTHENA_VERSIONS[-1], path):
@@ -36,8 +36,12 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
                     yield replace(finding, rule=_RULE)
 
 
+def places_of(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[str, object]]:
+    """Find what stands at a place, with its path; `[]` after a key is each member of a list."""
+    yield from _at(manifest, place.split("."), "")
+
+
 def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:
-    """Find what stands at a place; `[]` after a key is each member of a list."""
     if keys in ([], [""]):
         yield path, value
         return

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Wanted = Callable[[object, object], bool]
-"""Whether an object of some apiVersion and kind is worth reading as a whole."""
+Wanted = Callable[[object, object, str], bool]
+"""Whether an object of some apiVersion and kind, written in a text, is worth reading as a whole."""
 
 _BREAKS = ("\r", "\x85", "\u2028", "\u2029")
 """What ends a line in YAML 1.1 beside a line feed: with one, keys may stand where no line seems
@@ -66,7 +66,7 @@ def read_head(text: str, wanted: Wanted | None = None) -> Head | None:
         wanted: What is parsed anyway, so that its head is of no use.
     """
     found = _HEADS[0].match(text) or _HEADS[1].match(text)
-    if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"])):
+    if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"], text)):
         return None
     goes_on = text.startswith(_INDENTED, found.end())
     # From the line feed before it, so that the line after the head is looked at as well.

@@ -260,8 +260,8 @@ def test_a_stateful_set_with_a_name_too_long_for_its_pods_is_refused() -> None:
     "resource_type",
     [
         "kubernetes:core/v1:Service",
-        "kubernetes:apps/v1:DeploymentPatch",
         "kubernetes:yaml/v2:ConfigGroup",
+        "kubernetes:helm.sh/v4:Chart",
         "kubernetes:apps/v1",
         "kubernetes",
         "pulumi:pulumi:Stack",
@@ -272,3 +272,21 @@ def test_a_stateful_set_with_a_name_too_long_for_its_pods_is_refused() -> None:
 def test_other_types_are_not_spoken_of(resource_type: str) -> None:
     wrong: dict[str, Any] = workload(vllm("-tp", "16"))
     assert silent(resource_type, wrong)
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "kind"),
+    [
+        ("kubernetes:apps/v1:DeploymentPatch", "DeploymentPatch (apps/v1)"),
+        ("kubernetes:kubeflow.org/v1:PyTorchJob", "PyTorchJob (kubeflow.org/v1)"),
+    ],
+)
+def test_an_engine_in_an_object_that_nobody_reads_is_told_and_refuses_nothing(
+    resource_type: str, kind: str
+) -> None:
+    props: dict[str, Any] = workload(vllm("-tp", "16"))
+    assert refusals(resource_type, props) == ""
+    assert f"not checked, because no rule reads objects of kind {kind}; this one" in advice(
+        resource_type, props
+    )
+    assert silent(resource_type, workload(container(gpus=1, command=["sleep", "1"])))
