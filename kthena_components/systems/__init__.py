@@ -20,7 +20,8 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "topology.volcano.sh": "HyperNode",
     },
     "kubernetes": {
-        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod Secret Service",
+        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
+        "ReplicationController Secret Service",
         "apiextensions.k8s.io": "CustomResourceDefinition",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
         "autoscaling": "HorizontalPodAutoscaler",

@@ -290,3 +290,13 @@ def test_an_engine_in_an_object_that_nobody_reads_is_told_and_refuses_nothing(
         resource_type, props
     )
     assert silent(resource_type, workload(container(gpus=1, command=["sleep", "1"])))
+
+
+def test_an_engine_in_a_sidecar_is_one_of_the_pods() -> None:
+    """Kubernetes runs an init container with restartPolicy Always beside the others."""
+    client = container("client", 0, image="example.com/client:1", command=["work"])
+    engine = vllm("-tp", "16", restartPolicy="Always")
+    refused = refusals(DEPLOYMENT, workload(client, initContainers=[engine]))
+    assert refused.startswith("spec.template.spec.initContainers[0].args: engine 'chat' starts")
+    engine["restartPolicy"] = "Never"
+    assert silent(DEPLOYMENT, workload(client, initContainers=[engine]))

@@ -137,24 +137,35 @@ def read_pods(
     env: Mapping[str, str] | None = None,
     context: Context = NO_CONTEXT,
 ) -> list[PodFacts]:
-    """Read a pod template, once for each engine in it, and once when it starts none."""
+    """Read a pod template, once for each engine in it, and once when it starts none.
+
+    An init container with restartPolicy Always runs beside the others, so that an engine in it is
+    one of the pod's.
+    """
     spec = mapping(template).get("spec")
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [_hidden(at)]
     spec, stated = mapping(spec), stated_shape(mapping(template).get("metadata"))
     pod = PodVolumes(read_volumes(spec), context)
-    found = [
-        _shaped(_container(mapping(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
-        for i, c in enumerate(sequence(items))
-    ]
+    listed = [(c, f"{at}[{i}]") for i, c in enumerate(sequence(items))]
+    inits = list(_init_containers(spec, path))
+    listed += [(c, where) for c, where in inits if mapping(c).get("restartPolicy") == "Always"]
+    read = [_container(mapping(c), spec, pod, where, env or {}) for c, where in listed]
+    sidecars = (c for c in read[len(sequence(items)) :] if c.command and c.command.engine)
+    found = [_shaped(c, context, stated) for c in (*read[: len(sequence(items))], *sidecars)]
     starts = [c for c in found if c.command and (c.command.engine or c.gap)]
     starts = starts or [c for c in found if c.command][:1]
     others = {id(container) for container in starts[1:]}
     devices = tuple(d for c in found if id(c) not in others for d in c.devices)
     engines = {id(container) for container in starts}
     beside = tuple(c.own for c in found if c.own and id(c) not in engines)
-    beside += tuple(_init_containers(spec, pod, join_path(path, "spec.initContainers")))
+    starting = {c.own.path for c in starts if c.own}
+    beside += tuple(
+        read_container(mapping(c), spec, where, pod.volumes)
+        for c, where in inits
+        if where not in starting
+    )
     gpu = stated_gpu(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
@@ -167,11 +178,10 @@ def read_pods(
     return [replace(none, gap=gap, others=beside, gpu=gpu, missing=missing)]
 
 
-def _init_containers(
-    spec: Mapping[str, Any], pod: PodVolumes, path: str
-) -> Iterator[ContainerFacts]:
+def _init_containers(spec: Mapping[str, Any], path: str) -> Iterator[tuple[object, str]]:
+    """Give the init containers of a pod's spec, each with its place."""
     for index, container in enumerate(sequence(spec.get("initContainers"))):
-        yield read_container(mapping(container), spec, f"{path}[{index}]", pod.volumes)
+        yield container, join_path(path, f"spec.initContainers[{index}]")
 
 
 def _hidden(path: str) -> PodFacts:

@@ -34,10 +34,14 @@ _FIELDS = frozenset(
     }
 )
 """Sizes of an engine as fields of an object, or as variables of a container."""
-_HINTS = ("vllm", "sglang", "trtllm", "tensorrt_llm", "huggingfaceserver", "text-generation")
-_HINTS += ("lmdeploy", "tritonserver", "multi-node-serving", "-tp", "parallel", "num-shard")
-_RESOURCES = (*("/gpu", "/npu", "/xpu", "/tpu", "/mig-", "gpu.intel.com/", "habana.ai/"),)
-_RESOURCES += ("huawei.com/", "amazon.com/neuron", "rebellions.ai/", "furiosa.ai/")
+_HINTS: tuple[str, ...] = (
+    *("vllm", "sglang", "trtllm", "tensorrt_llm", "huggingfaceserver", "text-generation"),
+    *("lmdeploy", "tritonserver", "multi-node-serving", "-tp", "parallel", "num-shard"),
+)
+_RESOURCES: tuple[str, ...] = (
+    *("/gpu", "/npu", "/xpu", "/tpu", "/mig-", "gpu.intel.com/", "habana.ai/", "huawei.com/"),
+    *("amazon.com/neuron", "rebellions.ai/", "furiosa.ai/"),
+)
 _WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
 _SEVERAL = 2
 _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
