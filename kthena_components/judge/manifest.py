@@ -146,7 +146,7 @@ def judge_and_count(
         findings.append(fault(READING, error))
     findings += [finding.under(path) for finding in _own(kind, view)]
     findings += _schema(kind, found)
-    findings += judged(part_read, kind, found, view, facts)
+    findings += judged(part_read, kind, found, view, facts, findings)
     return _waived(findings, body, path, today), demand
 
 

@@ -1,10 +1,10 @@
 """What nobody reads: engines and accelerators in objects, or in parts of them, without a reader."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, not_checked
+from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.objects.object import Object
 from kthena_components.core.objects.signs import Sign, signs_in
 from kthena_components.core.values.display import display, key_text
@@ -49,7 +49,11 @@ def kind_read(found: Object) -> Iterator[Finding]:
 
 
 def part_read(
-    kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None
+    kind: Kind[Any],
+    found: Object,
+    view: Any,
+    facts: ServingFacts | None,
+    said: Sequence[Finding],
 ) -> Iterator[Finding]:
     """Tell of the first engine, or the first accelerators, in a part of an object without a reader.
 
@@ -58,14 +62,19 @@ def part_read(
         found: The object.
         view: What was read of it.
         facts: The facts of its engines.
+        said: What else is found in it. Where no engine is, that may be the reason.
     """
+    empty = facts is not None and not facts.engines
+    if empty and any(finding.level is not Level.ADVISORY for finding in said):
+        return
     signs = list(signs_in(found.body))
-    read = list(_places(kind, found, view, facts)) if signs else []
+    read = [] if empty or not signs else list(_places(kind, found, view, facts))
     # Where anything is read, the kind's own reader knows its fields.
     asked = (sign for sign in signs if not (sign.by_field and read))
     sign = next((s for s in asked if not any(_meets(found.at(s.path), at) for at in read)), None)
     if sign is not None:
-        yield _told(found, sign, f"no rule reads this part of the object, which {sign.what}")
+        part = "an engine in the object" if empty else "this part of the object"
+        yield _told(found, sign, f"no rule reads {part}, which {sign.what}")
 
 
 def _told(found: Object, sign: Sign, because: str) -> Finding:
