@@ -51,6 +51,7 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     "jobset": {"jobset.x-k8s.io": "JobSet"},
     "kubeflow": {"kubeflow.org": "MPIJob"},
     "argo_rollouts": {"argoproj.io": "Rollout"},
+    "kubeai": {"kubeai.org": "Model"},
     "knative": {"serving.knative.dev": "Configuration Service"},
     "rbg": {"workloads.x-k8s.io": "RoleBasedGroup RoleBasedGroupSet"},
     "grove": {"grove.io": "PodCliqueSet"},
