@@ -53,9 +53,12 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
     "argo_rollouts": {"argoproj.io": "Rollout"},
     "kubeai": {"kubeai.org": "Model"},
     "knative": {"serving.knative.dev": "Configuration Service"},
+    "nim": {"apps.nvidia.com": "NIMPipeline NIMService"},
+    "ome": {"ome.io": "ClusterServingRuntime InferenceService ServingRuntime"},
     "rbg": {"workloads.x-k8s.io": "RoleBasedGroup RoleBasedGroupSet"},
     "grove": {"grove.io": "PodCliqueSet"},
     "dynamo": {"nvidia.com": "DynamoComponentDeployment DynamoGraphDeployment"},
+    "llmaz": {"inference.llmaz.io": "Playground Service"},
     "aibrix": {"orchestration.aibrix.ai": "RayClusterFleet RoleSet StormService"},
     "matrixinfer": {
         "workload.matrixinfer.ai": "ModelInfer",

@@ -207,9 +207,7 @@ def test_it_is_listed_and_documented() -> None:
     page = docs.render()
     assert "## OpenKruise" in page
     assert "### set-has-name" in page
-    assert (
-        "| CloneSet | apps.kruise.io | ✓ | 1 | ✓ | ✓ | ✓ |" in kinds_page.render()
-    )
+    assert "| CloneSet | apps.kruise.io | ✓ | 1 | ✓ | ✓ | ✓ |" in kinds_page.render()
 
 
 def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.container import SHM_PATH
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.pod import DeviceFacts, PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.single import MOUNTED, SHARED_MEMORY, read_single
 from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.values.read import name_of, pairs, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown, is_unresolved
 from kthena_components.systems.kubeai.view import VLLM, Model
 
-_CONTAINER = "spec.containers[0]"
+_PLACES = {
+    "command": "spec.args",
+    "resources": "spec.resourceProfile",
+    "image": "spec.image",
+    "": "spec",
+}
 _SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
 _LOCAL = {"pvc": "/model", "s3": "/model", "gs": "/model", "oss": "/model"}
 """Schemes whose models have another name in the pod."""
@@ -43,32 +48,13 @@ def _pod(view: Model) -> PodFacts:
         "command": _command(view),
         "env": [{"name": str(key), "value": item} for key, item in pairs(fields.get("env"))],
         "envFrom": fields.get("envFrom"),
-        "volumeMounts": [{"name": "dshm", "mountPath": SHM_PATH}],
+        "volumeMounts": [MOUNTED],
     }
     if fields.get("image"):
         container["image"] = fields["image"]
-    volumes = [{"name": "dshm", "emptyDir": {"medium": "Memory"}}]
-    pod = read_pod(
-        {"spec": {"containers": [container], "volumes": volumes}},
-        "",
-        context=found.context,
-        command_path=found.at("spec.args"),
-        gpus_path=found.at("spec.resourceProfile"),
-    )
-    own = pod.own and replace(
-        pod.own,
-        path=found.at("spec"),
-        image_path=found.at("spec.image"),
-        tokens=tuple(
-            replace(token, path=token.path.replace(_CONTAINER, found.at("spec"), 1))
-            for token in pod.own.tokens
-        ),
-    )
-    missing = tuple(
-        replace(key, path=key.path.replace(_CONTAINER, found.at("spec"), 1)) for key in pod.missing
-    )
+    pod = read_single(container, _PLACES, found.at, volumes=[SHARED_MEMORY], context=found.context)
     command = pod.command if fields.get("image") else _by_any_release(pod.command)
-    return replace(pod, own=own, missing=missing, command=command, devices=tuple(_devices(view)))
+    return replace(pod, command=command, devices=tuple(_devices(view)))
 
 
 def _devices(view: Model) -> list[DeviceFacts]:

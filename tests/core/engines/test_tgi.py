@@ -1,4 +1,4 @@
-"""Text Generation Inference: flags and variables of its launcher, and GPUs that it takes unasked."""
+"""Text Generation Inference: flags and variables of its launcher, and the GPUs that it takes."""
 
 from typing import Any
 
