@@ -68,7 +68,8 @@ def may_hold_signs(text: str) -> bool:
 def signs_in(body: Mapping[str, object]) -> Iterator[Sign]:
     """Give the signs of an object in the order of its fields.
 
-    Metadata, its own and that of templates, and the status are notes about what runs.
+    Metadata, its own and that of templates, and the status are notes about what runs. A part with
+    `enabled: false` does not run.
     """
     seen: set[int] = set()
     below = [(key_text(key), body[key]) for key in body if key not in _NOTES]
@@ -81,6 +82,8 @@ def signs_in(body: Mapping[str, object]) -> Iterator[Sign]:
         elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             if isinstance(value, Mapping):
+                if value.get("enabled") is False:
+                    continue
                 yield from _in_map(path, value)
                 inner = [
                     (join_path(path, key_text(key)), item)

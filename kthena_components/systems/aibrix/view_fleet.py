@@ -11,7 +11,7 @@ from functools import wraps
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import Object, copies_in
-from kthena_components.core.values.read import count_or_unknown, inside, name_of
+from kthena_components.core.values.read import count_or_unknown, inside, mapping, name_of
 from kthena_components.core.values.unknown import MaybeInt
 from kthena_components.systems.ray.facts import facts as facts_of_cluster
 from kthena_components.systems.ray.view import RayView, read_ray
@@ -33,7 +33,8 @@ def read_fleet(found: Object) -> Fleet:
     """Read the template as a RayCluster, whatever the object contains."""
     spec = found.body.get("spec")
     template = inside(spec, "template")
-    body = {key: inside(template, key) for key in ("metadata", "spec")}
+    metadata = {**mapping(inside(template, "metadata")), "name": found.metadata.get("name")}
+    body = {"metadata": metadata, "spec": inside(template, "spec")}
     cluster = replace(found, body=body, path=found.at(_TEMPLATE))
     return Fleet(
         object=found, copies=copies_in(inside(spec, "replicas"), 1), cluster=read_ray(cluster)

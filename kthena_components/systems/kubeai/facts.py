@@ -73,13 +73,13 @@ def _devices(view: Model) -> list[DeviceFacts]:
 
 
 def _command(view: Model) -> list[str]:
-    """Return what KubeAI starts; nothing for engines that are not read."""
+    """Return what KubeAI starts, and only its name for an engine that is not read."""
     fields, model = view.fields, view.fields.get("url")
     engine, args = fields.get("engine"), fields.get("args")
     if is_unresolved(engine):
         return [UNKNOWN_WORD]
     if engine != VLLM:
-        return []
+        return [str(engine)]
     scheme, _, name = model.partition("://") if isinstance(model, str) else ("", "", "")
     served = UNKNOWN_WORD if is_unresolved(model) else _LOCAL.get(scheme, name.partition("?")[0])
     if is_unresolved(args):

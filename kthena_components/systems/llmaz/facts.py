@@ -1,7 +1,7 @@
 """The facts of llmaz's Service and Playground."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
@@ -9,8 +9,8 @@ from kthena_components.core.facts.pod import DeviceFacts
 from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.single import MOUNTED, SHARED_MEMORY, read_single
-from kthena_components.core.values.read import count_or_unknown, mapping, name_of, sequence
-from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
+from kthena_components.core.values.read import count_or_unknown, mapping, name_of
+from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.llmaz.view import LlmazService, Playground, in_service
 from kthena_components.systems.lws.facts import facts as facts_of_sets
 
@@ -22,9 +22,11 @@ _SERVERS: Mapping[str, tuple[str, ...]] = {
 """What the backends of llmaz's chart start. Their own flags stand in a BackendRuntime."""
 _FLAVORS = Unknown("the flavors of its OpenModel say which GPUs its pods get")
 _RUNTIME = Unknown("further flags are in the BackendRuntime, which is another object")
+_OPEN = ("tensor", "pipeline", "data", "model", "max_model_len")
+"""Fields of a command that such flags may set."""
 _AT = "spec.backendRuntimeConfig"
 _PLACES = {
-    "command": f"{_AT}.args",
+    "args": f"{_AT}.args",
     "resources": f"{_AT}.resources",
     "env": f"{_AT}.envs",
     "": _AT,
@@ -52,11 +54,10 @@ def facts_of_playground(view: Playground) -> ServingFacts:
     server = _SERVERS.get(str(config.get("backendName", "vllm")))
     engines: tuple[EngineFacts, ...] = ()
     if server is not None and (config.get("args") or resources):
-        # The flags of the BackendRuntime come first, and are not at hand.
-        words = [*server, UNKNOWN_WORD, UNKNOWN_WORD, *sequence(config.get("args"))]
         container = {
             "name": "model-runner",
-            "command": words,
+            "command": list(server),
+            "args": config.get("args"),
             "env": config.get("envs"),
             "resources": config.get("resources"),
             "volumeMounts": [MOUNTED],
@@ -64,15 +65,15 @@ def facts_of_playground(view: Playground) -> ServingFacts:
         pod = read_single(
             container, _PLACES, found.at, volumes=[SHARED_MEMORY], context=found.context
         )
-        if pod.command is not None and pod.command.hidden is not None:
-            pod = replace(pod, command=_explained(pod.command, pod.command.hidden))
+        if pod.command is not None:
+            pod = replace(pod, command=_with_runtime(pod.command))
         if not pod.devices:
             flavors = DeviceFacts(
                 path=found.at("spec.modelClaim"),
                 container="model-runner",
                 resource="accelerators",
                 limit=_FLAVORS,
-                request=None,
+                request=_FLAVORS,
             )
             pod = replace(pod, devices=(flavors,))
         engine = EngineFacts(
@@ -87,9 +88,7 @@ def facts_of_playground(view: Playground) -> ServingFacts:
     return ServingFacts(path=found.at("spec"), name=name_of(found.body), engines=engines)
 
 
-def _explained(command: CommandFacts, hidden: Unknown) -> CommandFacts:
-    """Return a command whose unknown values say where they may be set."""
-    unknown: dict[str, Any] = {
-        f.name: _RUNTIME for f in fields(command) if getattr(command, f.name) == hidden
-    }
+def _with_runtime(command: CommandFacts) -> CommandFacts:
+    """Return a command behind the flags of a BackendRuntime, which are in another object."""
+    unknown: dict[str, Any] = {name: _RUNTIME for name in _OPEN if name not in command.where}
     return replace(command, **unknown)

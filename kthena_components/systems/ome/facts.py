@@ -85,6 +85,6 @@ def _completed(view: Components, pod: PodFacts, at: str) -> PodFacts:
     if gap is None:
         return pod
     device = DeviceFacts(
-        path=at, container=pod.container or "", resource="GPUs", limit=gap, request=None
+        path=at, container=pod.container or "", resource="GPUs", limit=gap, request=gap
     )
     return replace(pod, devices=(device,))

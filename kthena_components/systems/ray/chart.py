@@ -24,7 +24,7 @@ _RUN = re.compile(r'^\s*exec "\$\{ARGS\[@\]\}"\s*$', re.MULTILINE)
 def chart_command(
     container: Mapping[str, Any], spec: Mapping[str, Any], context: Context
 ) -> list[str] | None:
-    """Give what the head of such a cluster runs; None for any other container.
+    """Return what the head of such a cluster runs; None for any other container or script.
 
     Args:
         container: The head's first container.
@@ -36,9 +36,8 @@ def chart_command(
         return None
     files, _ = read_files(container, PodVolumes(read_volumes(spec), context), "")
     text = read_file(files, _SCRIPT)
-    engine = _engine(text) if isinstance(text, str) else None
-    # What is not read here is left to the reader of scripts, which says why it could not.
-    return ["bash", _SCRIPT] if engine is None else engine
+    # The reader of scripts reports why one is not at hand.
+    return _engine(text) if isinstance(text, str) else ["bash", _SCRIPT]
 
 
 def _engine(text: str) -> list[str] | None:
