@@ -29,7 +29,7 @@ from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import stack_rule_names
 from kthena_components.judge.pod_schema import pod_schema
-from kthena_components.judge.unread import kind_read, part_read
+from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
 from kthena_components.systems import find_kind
@@ -146,13 +146,14 @@ def judge_and_count(
         findings.append(fault(READING, error))
     findings += [finding.under(path) for finding in _own(kind, view)]
     findings += _schema(kind, found)
-    findings += judged(part_read, kind, found, view, facts, findings)
+    said = tuple(findings)
+    findings += map(tidy, judged(part_read, kind, found, view, facts, said, name=PART_READ))
     return _waived(findings, body, path, today), demand
 
 
 def _unread(body: Body, path: str) -> list[Finding]:
     """Say of an object of a kind that is not known that nobody reads it, where that matters."""
-    findings = judged(kind_read, read_object(body, path))
+    findings = map(tidy, judged(kind_read, read_object(body, path)))
     return [finding.under(path) if finding.rule == RULE_FAULT else finding for finding in findings]
 
 

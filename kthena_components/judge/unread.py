@@ -15,6 +15,8 @@ from kthena_components.systems import find_kind
 from kthena_components.systems.contract import Body, Kind
 
 _RULE = "kind-read"
+PART_READ = f"the rule {_RULE}"
+"""What fails if `part_read` does."""
 _NO_WORKLOADS = frozenset({("", "ConfigMap"), ("kustomize.config.k8s.io", "Kustomization")})
 """Kinds that hold commands and make no pods. A ConfigMap is read with the pod that mounts it."""
 _QUOTE = "'"

@@ -62,9 +62,9 @@ def test_the_engine_of_a_right_manifest(base: str) -> None:
     assert facts is not None
     (engine,) = facts.engines
     assert (engine.name, engine.pods, engine.entry.gpus) == ENGINES[base]
-    command = engine.entry.command
+    command, (_, pods, gpus) = engine.entry.command, ENGINES[base]
     assert command is not None
-    assert command.world == engine.pods * engine.entry.gpus
+    assert command.world == pods * gpus
 
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [
