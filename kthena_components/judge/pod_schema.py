@@ -28,7 +28,7 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
     """
     shape = shape_of(ROOT_TYPE, by_crd=False)
     for place in templates:
-        for path, template in _at(manifest, place.split("."), ""):
+        for path, template in places_of(manifest, place):
             if template is None:
                 continue
             yield from _empty(template, path)
@@ -47,6 +47,11 @@ def _empty(template: object, path: str) -> Iterator[Finding]:
         where, seen = join_path(path, "spec.containers"), "is empty"
         remedy = "write at least one container"
         yield Finding(path=where, seen=seen, remedy=remedy, rule=_RULE)
+
+
+def places_of(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[str, object]]:
+    """Find the values at a place, each with its path."""
+    yield from _at(manifest, place.split("."), "")
 
 
 def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:

@@ -120,7 +120,7 @@ def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     node = loader.get_node()
     line = before + node.start_mark.line + 1
     version, kind = identity(node)
-    if not wanted(version, kind):
+    if not wanted(version, kind, piece):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
     check_aliases(piece, node)
     return Document(body=loader.build(node), line=line, node=node, shift=before)

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
+from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.findings import join_path
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
 
@@ -95,6 +98,34 @@ def read_volumes(spec: Mapping[str, Any]) -> Volumes:
         if isinstance(name, str):
             named.setdefault(name, mapping(item))
     return Volumes(named, late)
+
+
+def sidecars(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the init containers that run as long as the pod, each with its path.
+
+    Args:
+        spec: The spec of the pod.
+        path: Path of its template.
+    """
+    for index, item in enumerate(sequence(spec.get("initContainers"))):
+        if mapping(item).get("restartPolicy") == "Always":
+            yield mapping(item), join_path(path, f"spec.initContainers[{index}]")
+
+
+def visible_gpus(container: Mapping[str, Any]) -> MaybeInt:
+    """Return how many GPUs a container's process finds if it asks NVIDIA's driver; at least 1."""
+    resources = mapping(container.get("resources"))
+    lists = [resources.get(key) for key in ("limits", "requests")]
+    if gap := first_unknown(container.get("resources"), *lists):
+        return gap
+    stated = {**mapping(lists[1]), **mapping(lists[0])}
+    named = {str(key): amount for key, amount in stated.items() if is_accelerator(str(key))}
+    if not all(name.startswith("nvidia.com/") for name in named):
+        return ALL_GPUS
+    amounts = [parse_quantity(amount) for amount in named.values()]
+    if any(amount is None for amount in amounts):
+        return Unknown("the number of its GPUs is not known yet")
+    return max(int(sum(filter(None, amounts))), 1)
 
 
 def read_container(

@@ -19,6 +19,14 @@ def facts_of_pod(found: Object) -> ServingFacts:
     return _facts(found, found.body, found.path, {})
 
 
+def facts_of_template(found: Object) -> ServingFacts:
+    """Read the facts of a PodTemplate, whose template stands beside its metadata.
+
+    Source: kubernetes staging/src/k8s.io/api/core/v1/types.go PodTemplate.
+    """
+    return _facts(found, found.body.get("template"), found.at("template"), {})
+
+
 def facts_of_copies(found: Object) -> ServingFacts:
     """Read the facts of a workload with a number of copies of its template."""
     spec = found.body.get("spec")

@@ -12,6 +12,7 @@ from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
     facts_of_cron_job,
     facts_of_pod,
+    facts_of_template,
 )
 from kthena_components.systems.kubernetes.pods import (
     pods_of_copies,
@@ -32,6 +33,7 @@ from kthena_components.systems.kubernetes.stack_volumes import rwx_for_shared_mo
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
 _QUARTER = "25%"
+_KEPT = {"restarts": "pods that run keep their template"}
 _IMMUTABLE = {"restarts": "the template of a Job is immutable"}
 
 
@@ -111,7 +113,17 @@ SYSTEM = System(
         ),
         _workload("Deployment", rollouts=rollouts, restarts=_A_FEW),
         _workload("StatefulSet", restarts=_ONE_BY_ONE, keeps_number=keeps_number),
-        _workload("ReplicaSet", without={"restarts": "running pods keep their template"}),
+        _workload("ReplicaSet", without=_KEPT),
+        _workload("ReplicationController", "", without=_KEPT),
+        _workload(
+            "PodTemplate",
+            "",
+            facts=facts_of_template,
+            pods=None,
+            templates=("template",),
+            kept=None,
+            without=dict.fromkeys(("pods", "restarts"), "who refers to it makes the pods"),
+        ),
         _workload("DaemonSet", pods=pods_of_daemons, restarts=_A_FEW),
         _workload("Job", "batch", pods=pods_of_job, without=_IMMUTABLE),
         _workload(

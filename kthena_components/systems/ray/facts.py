@@ -42,7 +42,8 @@ def _pod(found: Object, group: Group) -> PodFacts:
     """Return the facts of a group's pods, with paths in the caller's input."""
     if not found.path:
         return group.pod
-    return read_pod(group.template, found.at(f"{group.path}.template"), context=found.context)
+    pod = read_pod(group.template, found.at(f"{group.path}.template"), context=found.context)
+    return replace(pod, command_path=found.at(group.command_at)) if group.command_at else pod
 
 
 def _head_engine(found: Object, cluster: Cluster, name: str) -> Iterator[EngineFacts]:

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kthena_components.core.facts.assembly import EngineTemplate, engines_of
+from kthena_components.core.facts.assembly import EngineTemplate, engines_among
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
     is_serving,
     pods_of_template,
-    read_template,
 )
 from kthena_components.core.objects.object import Object
 from kthena_components.core.templates.patches import HIDDEN
@@ -104,16 +103,10 @@ def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
             path=path, name="?", pods=_LATE_TASKS, replicas=1, entry=entry, worker=None
         )
         return (late,)
-    engines = _of_one(found, *parts) if len(parts) == 1 else engines_of(_templates(parts))
+    engines = engines_among([*_templates(parts)], found.context)
     plugins = found.spec.get("plugins")
     gap = unknown_in(plugins) or (_REPLACED if "ray" in mapping(plugins) else None)
     return engines if gap is None else tuple(replace(e, pods=gap, worker=None) for e in engines)
-
-
-def _of_one(found: Object, part: _Part) -> tuple[EngineFacts, ...]:
-    """Return the engines of a Job with one task of engines: like any other workload."""
-    engines = read_template(part.template, part.path, part.name, {}, found.context)
-    return tuple(replace(e, replicas=part.count) if e.pods == 1 else e for e in engines)
 
 
 def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:

@@ -132,8 +132,9 @@ def test_a_chart_is_known_by_its_last_name(chart: str) -> None:
 
 
 @pytest.mark.parametrize("chart", ["vllm-stack-router", "redis", LATE, None, 3])
-def test_other_charts_are_left_alone(chart: object) -> None:
-    assert judge("release", {"chart": chart, f"{MODEL}.replicaCount": 9}) == []
+def test_other_charts_are_not_read(chart: object) -> None:
+    (told,) = judge("release", {"chart": chart, f"{MODEL}.replicaCount": 9})
+    assert (told.rule, told.level) == ("kind-read", Level.UNKNOWN)
 
 
 def test_the_pack_judges_pulumis_release() -> None:
