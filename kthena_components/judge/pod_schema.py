@@ -37,7 +37,7 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
 
 
 def places_of(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[str, object]]:
-    """Find what stands at a place, with its path; `[]` after a key is each member of a list."""
+    """Yield the values at a place, with their paths. `[]` after a key means each item of a list."""
     yield from _at(manifest, place.split("."), "")
 
 
