@@ -114,7 +114,7 @@ LEVEL_SINCE = (0, 12, 0)
 SIZED_JSON_SINCE = (0, 20, 0)
 """vLLM's first release that reads 80g in JSON as a number (vllm/engine/arg_utils.py)."""
 PAIRS_SINCE, PAIRS_UNTIL = (0, 8, 5), (0, 10, 0)
-"""vLLM's releases that take image=2 for JSON, from the first on and before the last."""
+"""vLLM's releases that accept image=2 for JSON: from the first, before the second."""
 _OWN_TYPES = {"--lora-modules": "lora"}
 """Options that the engine converts when it stores them: the table shows no type."""
 _MODEL = (Option("--model", use=Use("model", counted=True)), ("--model",), ())

@@ -1,4 +1,4 @@
-"""LMDeploy: its flags, and what a command line of it says. The package writes none.
+"""Reads the command lines of LMDeploy.
 
 Source: InternLM/lmdeploy 0.16.0 lmdeploy/cli/serve.py and cli/utils.py (`FlexibleArgumentParser`,
 argparse where `_` may stand for `-`), lmdeploy/pytorch/config.py (`DistConfig`),
@@ -68,8 +68,8 @@ _TURBOMIND = Unknown(
 def read_lmdeploy(words: Sequence[str], scope: Scope) -> CommandFacts:
     """Read the arguments behind `lmdeploy serve api_server`.
 
-    The sizes overlap: a model that is there once has a rank for each part of its tensors or of its
-    experts, whichever are more, and with copies the PyTorch engine has the most of all three.
+    The sizes overlap. One copy of a model has as many ranks as the larger of its tensor and expert
+    sizes. With several copies, the PyTorch engine has as many as the largest of all three.
     """
     reading = Reading(DIALECT, scope).read(words)
     reading.take_model(positional=True)

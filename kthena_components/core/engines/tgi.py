@@ -1,6 +1,6 @@
-"""Text Generation Inference: its flags, its variables, and what a command line of it says.
+"""Reads the command lines and the variables of Text Generation Inference.
 
-Each flag is a variable as well, which the flag wins over. Source: huggingface/text-generation-
+Each flag is also a variable, and the flag takes precedence. Source: huggingface/text-generation-
 inference v3.3.7 launcher/src/main.rs (`Args`, `find_num_shards`), parsed by clap: no abbreviations,
 and hyphens only. The project has ended, and publishes nothing on the Python Package Index, so that
 there is no table by release.
@@ -23,7 +23,7 @@ _USES: Mapping[str, tuple[str, Use]] = {
     "--model-id": ("text", Use("model")),
     "--max-total-tokens": ("int", Use("max_model_len", least=1)),
 }
-"""What is read of it: the type of each flag, and the field that it states."""
+"""The flags that are read, with their types and fields."""
 _SWITCHES = """
     --disable-custom-kernels --disable-grammar-support --enable-prefill-logprobs --env --json-output
     --ngrok --trust-remote-code
@@ -54,11 +54,11 @@ DIALECT = build_dialect(
 )
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _ALL = frozenset({"", "all", "void"})
-"""Values with which the container sees the GPUs that it was given."""
+"""Values that leave all GPUs of the container visible."""
 
 
 def read_tgi(words: Sequence[str], scope: Scope) -> CommandFacts:
-    """Read the arguments behind `text-generation-launcher`, and the variables for the others."""
+    """Read the arguments behind `text-generation-launcher`, and the variables for other flags."""
     reading = Reading(DIALECT, scope).read(words)
     reading.take_model(positional=False)
     for flag, (_, use) in _USES.items():
@@ -82,9 +82,9 @@ def _from_variable(flag: str, field: str, reading: Reading) -> None:
 
 
 def _shards(reading: Reading) -> tuple[MaybeInt, dict[str, str]]:
-    """Give how many GPUs share the model, and where that stands.
+    """Return the GPUs that share the model, and where that is stated.
 
-    Without a number it is as many as the container sees, unless it says that there is one shard.
+    Without a number, all GPUs that the container sees, or one if it is not sharded.
     """
     stated, sharded = reading.get("tensor", None), reading.get("sharded", None)
     if stated is not None:

@@ -61,14 +61,14 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
 def templates_of(
     template: object, path: str, name: str, count: MaybeInt, context: Context = NO_CONTEXT
 ) -> list[EngineTemplate]:
-    """Read a template of a group, once for each engine in it; nothing where it serves no model.
+    """Read a template of a group, once for each engine in it; nothing if it serves no model.
 
     Args:
-        template: the template.
-        path: where it stands, in the caller's coordinates.
-        name: what the group calls it.
-        count: how many pods of it there are.
-        context: what is known beside the object.
+        template: The template.
+        path: Its path, in the caller's coordinates.
+        name: Its name in the group.
+        count: The number of its pods.
+        context: The context of the object.
     """
     return [
         EngineTemplate(path=path, name=name, count=count, template=template, pod=pod)
@@ -79,10 +79,10 @@ def templates_of(
 def engines_among(
     parts: Sequence[EngineTemplate], context: Context = NO_CONTEXT
 ) -> tuple[EngineFacts, ...]:
-    """Give the engines of a group that is there once, whose templates have a fixed number of pods.
+    """Return the engines of a single group, whose templates have fixed numbers of pods.
 
-    A group of one template is like any other workload: what its pods are told says how many of
-    them make an engine.
+    A group with one template is read like any other workload: the command line of its pods says
+    how many of them make an engine.
     """
     counts = {part.path: part.count for part in parts}
     if len(counts) > 1 or not parts:
@@ -95,10 +95,10 @@ def engines_among(
 
 
 def _as_many_as_there_are(engine: EngineFacts, count: MaybeInt) -> EngineFacts:
-    """Give an engine the pods of its template, where those are no whole engines.
+    """Return an engine with all pods of its template if these do not make whole engines.
 
-    A template whose pods take their rank from a variable is that of all pods of an engine. One
-    that states a rank has others beside it, which may stand in another object.
+    A template whose pods take their rank from a variable is the only one of the engine. One that
+    states a rank has others beside it, which may be in another object.
     """
     command, pods = engine.entry.command, engine.pods
     if command is None or engine.worker is not None or not isinstance(command.node_rank, Unknown):

@@ -113,7 +113,7 @@ def sidecars(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, 
 
 
 def visible_gpus(container: Mapping[str, Any]) -> MaybeInt:
-    """Return how many GPUs a container's process finds if it asks NVIDIA's driver; at least 1."""
+    """Return the GPUs that NVIDIA's driver shows the process of a container; at least 1."""
     resources = mapping(container.get("resources"))
     lists = [resources.get(key) for key in ("limits", "requests")]
     if gap := first_unknown(container.get("resources"), *lists):

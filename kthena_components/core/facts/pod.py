@@ -138,9 +138,9 @@ def read_pods(
     env: Mapping[str, str] | None = None,
     context: Context = NO_CONTEXT,
 ) -> list[PodFacts]:
-    """Read a pod template, once for each engine in it, and once when it starts none.
+    """Read a pod template, once for each engine in it, and once if it starts none.
 
-    Sidecars count: init containers with restartPolicy Always, which run beside the others.
+    This includes sidecars: init containers with restartPolicy Always, which run beside the others.
     """
     spec = mapping(template).get("spec")
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")

@@ -1,4 +1,4 @@
-"""Reads objects that hold the fields of one container themselves, such as its image and args."""
+"""Reads objects that have the fields of one container, such as image and args, themselves."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,7 @@
-"""Where an object of whatever kind starts an engine, or asks for more than one accelerator.
+"""Finds engines and requests for several accelerators in objects of any kind.
 
-This does not read an engine. It finds places that somebody has to read, in objects whose fields are
-not known here. Each map, list and text is looked at once, however often aliases repeat it.
+The fields of the objects are unknown here. Each map and list is visited once, however often aliases
+repeat it.
 """
 
 import re
@@ -22,7 +22,7 @@ _PROGRAMS = r"""
     | lmdeploy[ ]+serve | lmdeploy\.serve[a-z_.]* | tritonserver
 """
 _START = re.compile(rf"(?:\A|[\s;&|(/\"'])({_PROGRAMS})(?=\Z|[\s;&|)\"'])", re.VERBOSE)
-"""An engine's program as a word of a command line, behind whatever wraps it."""
+"""An engine's program as a word of a command line, behind any wrapper."""
 _SIZES = r"(?:tensor|pipeline|data)[-_]parallel[-_]size|[tpd]p[-_]size|num[-_]shard"
 _FLAG = re.compile(rf"(?:\A|[\s\"'])(--(?:{_SIZES}|tp)|-tp)(?=[ =][\"']?[0-9$]|[0-9])")
 _FIELDS = frozenset(
@@ -33,10 +33,11 @@ _FIELDS = frozenset(
         *("tensorParallelism", "pipelineParallelism", "numShard", "num_shard", "NUM_SHARD"),
     }
 )
-"""Sizes of an engine as fields of an object, or as variables of a container."""
+"""Sizes of an engine, as fields of an object or variables of a container."""
 _HINTS: tuple[str, ...] = (
     *("vllm", "sglang", "trtllm", "tensorrt_llm", "huggingfaceserver", "text-generation"),
-    *("lmdeploy", "tritonserver", "multi-node-serving", "-tp", "parallel", "num-shard"),
+    *("lmdeploy", "tritonserver", "multi-node-serving", "tgi-gaudi", "parallel"),
+    *("-tp", "-dp", "-pp", "num-shard", "num_shard"),
 )
 _RESOURCES: tuple[str, ...] = (
     *("/gpu", "/npu", "/xpu", "/tpu", "/mig-", "gpu.intel.com/", "habana.ai/", "huawei.com/"),
@@ -44,31 +45,32 @@ _RESOURCES: tuple[str, ...] = (
 )
 _WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
 _SEVERAL = 2
+_PLAIN = int | float | None
 _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A place that somebody has to read."""
+    """A place that states an engine or several accelerators."""
 
     path: str
-    """In the object: the container, its command, or the field."""
+    """Path in the object: of the container, its command, or the field."""
     what: str
-    """What stands there, as a clause: `asks for 8 nvidia.com/gpu`."""
+    """What it states, as a clause: `asks for 8 nvidia.com/gpu`."""
     by_field: bool = False
-    """Whether a field or a variable says it, and no command and no resource."""
+    """Whether it is a field or a variable, not a command or a resource."""
 
 
 def may_hold_signs(text: str) -> bool:
-    """Tell quickly whether an object that is written in a text may have a sign."""
+    """Return quickly whether an object with this text may have a sign."""
     lower = text.lower()
     return any(word in lower for word in _WORDS)
 
 
 def signs_in(body: Mapping[str, object]) -> Iterator[Sign]:
-    """Give the signs of an object in the order of its fields.
+    """Yield the signs of an object in the order of its fields.
 
-    Metadata, its own and that of templates, and the status are notes about what runs. A part with
+    Metadata, also of templates, and the status only describe what runs. A part with
     `enabled: false` does not run.
     """
     seen: set[int] = set()
@@ -77,9 +79,9 @@ def signs_in(body: Mapping[str, object]) -> Iterator[Sign]:
     while todo:
         path, value = todo.pop()
         if isinstance(value, str):
-            # One word is a name, such as that of an image, and no command.
+            # A single word is a name, such as that of an image, not a command.
             yield from _in_text(path, value) if " " in value.strip() else ()
-        elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
+        elif isinstance(value, (dict, list, tuple, Mapping)) and id(value) not in seen:
             seen.add(id(value))
             if isinstance(value, Mapping):
                 if value.get("enabled") is False:
@@ -87,8 +89,8 @@ def signs_in(body: Mapping[str, object]) -> Iterator[Sign]:
                 yield from _in_map(path, value)
                 inner = [
                     (join_path(path, key_text(key)), item)
-                    for key, item in pairs(value)
-                    if key not in _NOTES
+                    for key, item in value.items()
+                    if key not in _NOTES and not isinstance(item, _PLAIN)
                 ]
             else:
                 yield from _in_text(path, " ".join(item for item in value if type(item) is str))
@@ -106,9 +108,9 @@ def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
         if words and sequence(fields["args"]):
             yield Sign(join_path(path, "args"), f"starts {' '.join(words)}")
     name = fields.get("name")
-    for key, value in pairs(fields):
-        if isinstance(key, str) and key in _FIELDS:
-            yield from _in_size(join_path(path, key), key, value)
+    for key in fields:
+        if key in _FIELDS:
+            yield from _in_size(join_path(path, key_text(key)), key_text(key), fields[key])
     if isinstance(name, str) and name in _FIELDS and "value" in fields:
         yield from _in_size(join_path(path, "value"), name, fields["value"])
 

@@ -161,7 +161,7 @@ def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
 
 
 def _always(command: CommandFacts) -> frozenset[str]:
-    """Give the sizes that a message names even where they are 1: those that the engine has."""
+    """Return the sizes that a message names even if they are 1: those that the engine has."""
     return frozenset({"tensor"} if command.engine in _ONE_STAGE else {"tensor", "pipeline"})
 
 

@@ -1,4 +1,4 @@
-"""The facts of a StormService or a RoleSet: engines of a role's pods, or of a group of its pods."""
+"""The facts of a StormService or a RoleSet: an engine on each pod, or group of pods, of a role."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,7 +43,7 @@ def facts(view: RoleSets) -> ServingFacts:
 
 
 def _times(engine: EngineFacts, view: RoleSets) -> EngineFacts:
-    """Give an engine of one RoleSet as often as there are RoleSets."""
+    """Return an engine of one RoleSet with the replicas of all RoleSets."""
     return replace(engine, replicas=product(engine.replicas, view.copies))
 
 
@@ -69,7 +69,7 @@ def _hidden(view: RoleSets, gap: Unknown) -> EngineFacts:
 
 
 def _placed_together(view: RoleSets) -> bool:
-    """Tell whether a gang places the pods: the strategy of the roles or of one of them says so."""
+    """Return whether a gang places the pods, by the strategy of the RoleSet or of one role."""
     stated = [view.spec.get(_STRATEGY), *(role.fields.get(_STRATEGY) for role in view.roles)]
     specs = [mapping(mapping(role.template).get("spec")) for role in view.roles]
     schedulers = [spec.get("schedulerName") for spec in specs]

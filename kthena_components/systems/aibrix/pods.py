@@ -11,7 +11,7 @@ from kthena_components.systems.ray.pods import pods_of_cluster
 
 
 def pods_of_roles(view: RoleSets) -> Iterator[PodSet]:
-    """Give the pods of each role in all RoleSets."""
+    """Yield the pods of each role in all RoleSets."""
     for role in view.roles:
         number = product(view.copies, pods_in(role))
         path = f"{role.path}.template"
@@ -20,6 +20,6 @@ def pods_of_roles(view: RoleSets) -> Iterator[PodSet]:
 
 
 def pods_of_fleet(view: Fleet) -> Iterator[PodSet]:
-    """Give the pods of all Ray clusters of a fleet."""
+    """Yield the pods of all Ray clusters of a fleet."""
     for pods in pods_of_cluster(view.cluster):
         yield replace(pods, count=product(view.copies, pods.count))

@@ -1,4 +1,4 @@
-"""AIBrix: StormService and RoleSet, and RayClusterFleet, which stands on KubeRay."""
+"""AIBrix: StormService and RoleSet, and RayClusterFleet, which uses KubeRay."""
 
 from collections.abc import Iterator
 
@@ -14,11 +14,11 @@ from kthena_components.systems.ray.system import SYSTEM as RAY
 
 _CLUSTER = next(kind for kind in RAY.kinds if kind.name == "RayCluster")
 _ROLES = {"StormService": "spec.template.spec.roles", "RoleSet": "spec.roles"}
-"""Where each kind keeps its roles."""
+"""Path of the roles, by kind."""
 
 
 def rollouts(view: Fleet) -> Iterator[Rollout]:
-    """Give how the clusters of a fleet are updated; a fleet that names no type is not."""
+    """Return how the clusters of a fleet are updated. Without a type they are not."""
     strategy = mapping(view.object.spec.get("strategy"))
     rolling = mapping(strategy.get("rollingUpdate"))
     if strategy.get("type") == "RollingUpdate":

@@ -1,4 +1,4 @@
-"""How AIBrix's StormService and RoleSet are read: as roles, of single pods or of groups of pods.
+"""Reads AIBrix's StormService and RoleSet as roles, each of single pods or of groups of pods.
 
 Source: vllm-project/aibrix v0.7 api/orchestration/v1alpha1/{stormservice,roleset}_types.go;
 pkg/controller/roleset/rolesyncer.go GetRoleSyncerWithRecorder, which makes groups of podGroupSize
@@ -17,7 +17,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 GROUP = "orchestration.aibrix.ai"
 GROUP_SIZE = "POD_GROUP_SIZE"
-"""Put into every container of a group of pods."""
+"""Added to every container of a group of pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Role:
     """One role: equal pods, or equal groups of pods."""
 
     path: str
-    """Where it stands, in the object."""
+    """Path in the object."""
     name: str
     template: object
     instances: MaybeInt
@@ -37,16 +37,16 @@ class Role:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleSets:
-    """A StormService, or the RoleSet that it makes of its template."""
+    """A StormService, or a RoleSet."""
 
     object: Object
     path: str
-    """Where the spec of the RoleSet stands."""
+    """Path of the spec of the RoleSet."""
     spec: Mapping[str, Any]
     copies: MaybeInt
     roles: tuple[Role, ...]
     gap: Unknown | None
-    """Why the roles are not known."""
+    """Why the roles are not known. None: they are."""
 
 
 def read_role_sets(found: Object) -> RoleSets:

@@ -1,7 +1,7 @@
-"""How AIBrix's RayClusterFleet is read: as equal Ray clusters.
+"""Reads AIBrix's RayClusterFleet as equal Ray clusters.
 
 Source: vllm-project/aibrix v0.7 api/orchestration/v1alpha1/rayclusterfleet_types.go: its template
-holds the metadata and the spec of a RayCluster of KubeRay.
+has the metadata and the spec of a RayCluster of KubeRay.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class Fleet:
     object: Object
     copies: MaybeInt
     cluster: RayView
-    """One of its clusters, as an object of its own that stands in the template."""
+    """One of its clusters, with the paths of the template."""
 
 
 def read_fleet(found: Object) -> Fleet:
@@ -42,7 +42,7 @@ def read_fleet(found: Object) -> Fleet:
 
 
 def facts(view: Fleet) -> ServingFacts:
-    """Give the facts of one cluster, under the fleet's name and as often as it is there."""
+    """Return the facts of one cluster, with the name of the fleet and its replicas."""
     found = facts_of_cluster(view.cluster)
     copies = count_or_unknown(view.object.spec.get("replicas"), "replicas", 1)
     return replace(found, name=name_of(view.object.body), copies=copies)
@@ -51,7 +51,7 @@ def facts(view: Fleet) -> ServingFacts:
 def of_cluster(
     rule: Callable[[RayView], Iterator[Finding]],
 ) -> Callable[[Fleet], Iterator[Finding]]:
-    """Give a rule over a Ray cluster as one over a fleet."""
+    """Return a rule over a Ray cluster as one over a fleet."""
 
     @wraps(rule)
     def judge(view: Fleet) -> Iterator[Finding]:

@@ -20,10 +20,10 @@ def _as_it_is(found: Object) -> Object:
 
 
 def rollouts(found: Object) -> Iterator[Rollout]:
-    """Give how a Rollout is updated.
+    """Return how a Rollout is updated.
 
-    A blue-green update, and a canary with traffic routing, keep all old pods until all new ones are
-    there (utils/replicaset/canary.go). A canary with dynamicStableScale is not read.
+    A blue-green update, and a canary with traffic routing, keep all old pods until all new ones
+    exist (utils/replicaset/canary.go). A canary with dynamicStableScale is not read.
     """
     strategy, replicas = mapping(found.spec.get("strategy")), count(found.spec.get("replicas"), 1)
     canary = mapping(strategy.get("canary"))

@@ -1,4 +1,4 @@
-"""The facts of a JobSet: an engine is a pod of a Job, or the pods of several of its Jobs."""
+"""The facts of a JobSet: an engine on one pod, or on the pods of several Jobs."""
 
 from kthena_components.core.facts.assembly import engines_among, templates_of
 from kthena_components.core.facts.serving import ServingFacts
@@ -8,7 +8,7 @@ from kthena_components.core.values.unknown import MaybeBool
 from kthena_components.systems.jobset.view import JobSet
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
-"""With this label Kueue lets a JobSet in when there is room for all its pods.
+"""With this label, Kueue admits a JobSet once there is room for all its pods.
 
 Source: kubernetes-sigs/kueue pkg/controller/constants.
 """

@@ -7,6 +7,6 @@ from kthena_components.systems.jobset.view import JobSet
 
 
 def pods(view: JobSet) -> Iterator[PodSet]:
-    """Give the pods of each entry."""
+    """Yield the pods of each entry."""
     for job in view.jobs:
         yield pod_set(view.object, job.path, job.template, job.pods)

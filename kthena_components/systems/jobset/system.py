@@ -1,4 +1,4 @@
-"""JobSet: Jobs that are one workload."""
+"""JobSet: several Jobs as one workload."""
 
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import Kind, System

@@ -1,4 +1,4 @@
-"""How a JobSet is read: as Jobs, each of some pods, that are there several times.
+"""Reads a JobSet as several sets of equal Jobs.
 
 Source: kubernetes-sigs/jobset v0.10 api/jobset/v1alpha2/jobset_types.go, and
 pkg/controllers/jobset_controller.go for the pods that a Job has at a time.
@@ -19,16 +19,16 @@ class ReplicatedJob:
     """One entry of replicatedJobs: equal Jobs."""
 
     path: str
-    """Where its pod template stands, in the object."""
+    """Path of its pod template, in the object."""
     name: str
     template: object
     jobs: MaybeInt
     each: MaybeInt
-    """Pods of one Job that run at a time: no more than it has to complete."""
+    """Pods of one Job that run at a time: at most its completions."""
 
     @property
     def pods(self) -> MaybeInt:
-        """Give the pods of all its Jobs."""
+        """Return the pods of all its Jobs."""
         return product(self.jobs, self.each)
 
 

@@ -1,4 +1,4 @@
-"""Knative Serving: a Service, and the Configuration that it makes."""
+"""Knative Serving: a Service, and the Configuration that it creates."""
 
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import Kind, Restart, System

@@ -1,4 +1,4 @@
-"""How Knative reads a Service: as one template, of which it makes as many pods as requests need.
+"""Reads a Knative Service as one pod template, whose number of pods follows the requests.
 
 Source: knative/serving v1.19 pkg/apis/serving/v1/revision_types.go, pkg/apis/autoscaling.
 """
@@ -12,16 +12,16 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 _SCALED = Unknown("Knative decides how many pods there are")
 _GROUP = "autoscaling.knative.dev"
 _BOUNDS = (("min-scale", "minScale"), ("max-scale", "maxScale"))
-"""Annotations of a template, and what they were called before."""
+"""Annotations of a template, with their former names."""
 
 
 def as_it_is(found: Object) -> Object:
-    """Give the object: its template stands where that of a Deployment does."""
+    """Return the object. Its template has the same path as that of a Deployment."""
     return found
 
 
 def pods(found: Object) -> Iterator[PodSet]:
-    """Give the pods of a Knative Service, whose number is known where its bounds are equal."""
+    """Yield the pods of a Knative Service. Their number is known if its bounds are equal."""
     template = found.spec.get("template")
     yield pod_set(found, "spec.template", template, _number(template))
 

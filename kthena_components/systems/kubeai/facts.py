@@ -73,7 +73,7 @@ def _devices(view: Model) -> list[DeviceFacts]:
 
 
 def _command(view: Model) -> list[str]:
-    """Return what KubeAI starts, and only its name for an engine that is not read."""
+    """Return what KubeAI starts; only its name for an engine that is not read."""
     fields, model = view.fields, view.fields.get("url")
     engine, args = fields.get("engine"), fields.get("args")
     if is_unresolved(engine):

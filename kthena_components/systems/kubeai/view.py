@@ -1,4 +1,4 @@
-"""Reads a KubeAI Model: an engine, its flags, and a resource profile that is taken some times.
+"""Reads a KubeAI Model: an engine, its flags, and a multiple of a resource profile.
 
 Source: substratusai/kubeai v0.21 api/k8s/v1/model_types.go, internal/modelcontroller/
 model_controller.go (getModelConfig), charts/kubeai/values*.yaml.
@@ -25,10 +25,9 @@ PROFILES: Mapping[str, str | None] = {
     **dict.fromkeys(_NVIDIA.split(), "nvidia.com/gpu"),
     **dict.fromkeys(_TPU.split(), "google.com/tpu"),
 }
-"""The profiles of the chart, each with one device of this resource. Other profiles are those of a
-cluster's own configuration."""
+"""Resource of the one device of each profile of the chart. Other profiles are the cluster's own."""
 _COUNT_DIGITS = 4
-"""Digits of the largest multiple that is read."""
+"""Most digits of a multiple that are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ def _devices(profile: object) -> tuple[str | None, MaybeInt]:
 
 
 def _replicas(fields: Mapping[str, Any]) -> MaybeInt:
-    """Return the pods of a Model that are always there, if that is a fixed number."""
+    """Return the number of pods of a Model if it is fixed."""
     if fields.get("autoscalingDisabled") is True:
         return count_or_unknown(fields.get("replicas"), "replicas", 0)
     least = count_or_unknown(fields.get("minReplicas"), "minReplicas", 0)

@@ -1,4 +1,4 @@
-"""The facts of an MPIJob: an engine that the launcher starts on the workers."""
+"""The facts of an MPIJob, whose launcher starts an engine on the workers."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,9 +34,9 @@ def facts(view: MpiJob) -> ServingFacts:
 
 
 def _launched(view: MpiJob) -> Iterator[EngineFacts]:
-    """Give the engine that mpirun starts on all hosts; none where the launcher starts none so.
+    """Return the engine that mpirun starts on all hosts; nothing if the launcher starts none.
 
-    A launcher that does not take part gets no GPU of its own.
+    A launcher that is no host has no GPUs for it.
     """
     (launcher, *_), (worker, *_) = (_pods(view, one) for one in (view.launcher, view.workers))
     command = launcher.command
@@ -65,7 +65,7 @@ def _pods(view: MpiJob, part: Part) -> list[PodFacts]:
 
 
 def _name(pod: PodFacts) -> str | None:
-    """Give the only container that asks for GPUs; all of them count where there are several."""
+    """Return the only container that asks for GPUs. With several, all GPUs count."""
     names = {device.container for device in pod.devices}
     return names.pop() if len(names) == 1 else None
 

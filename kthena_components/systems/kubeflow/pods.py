@@ -7,7 +7,7 @@ from kthena_components.systems.kubeflow.view import MpiJob
 
 
 def pods(view: MpiJob) -> Iterator[PodSet]:
-    """Give the launcher and the workers."""
+    """Yield the launcher and the workers."""
     for part in (view.launcher, view.workers):
         if part.count != 0:
             yield pod_set(view.object, part.path, part.template, part.count, by_controller=True)

@@ -1,4 +1,4 @@
-"""How an MPIJob is read: a launcher that starts processes on workers, or takes part itself.
+"""Reads an MPIJob: a launcher that starts processes on workers, and possibly on itself.
 
 Source: kubeflow/mpi-operator v0.8 pkg/apis/kubeflow/v2beta1/{types,default}.go and
 pkg/controller/mpi_job_controller.go (newConfigMap: the host file); kubeflow/training-operator v1.5
@@ -19,7 +19,7 @@ class Part:
     """The launcher, or the workers."""
 
     path: str
-    """Where the template stands, in the object."""
+    """Path of the template, in the object."""
     template: object
     count: MaybeInt
 
@@ -32,7 +32,7 @@ class MpiJob:
     launcher: Part
     workers: Part
     launches_on_itself: bool
-    """Whether the launcher stands in the host file as well."""
+    """Whether the launcher is also in the host file."""
 
 
 def read_mpi_job(found: Object) -> MpiJob:

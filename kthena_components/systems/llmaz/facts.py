@@ -19,7 +19,7 @@ _SERVERS: Mapping[str, tuple[str, ...]] = {
     "sglang": ("python3", "-m", "sglang.launch_server"),
     "tgi": ("text-generation-launcher",),
 }
-"""What the backends of llmaz's chart start. Their own flags stand in a BackendRuntime."""
+"""What the backends of llmaz's chart start. Their own flags are in a BackendRuntime."""
 _FLAVORS = Unknown("the flavors of its OpenModel say which GPUs its pods get")
 _RUNTIME = Unknown("further flags are in the BackendRuntime, which is another object")
 _OPEN = ("tensor", "pipeline", "data", "model", "max_model_len")
@@ -48,7 +48,7 @@ def facts(view: LlmazService) -> ServingFacts:
 
 
 def facts_of_playground(view: Playground) -> ServingFacts:
-    """Return the facts of a Playground that states flags or GPUs; otherwise nothing is in it."""
+    """Return the facts of a Playground that states flags or GPUs."""
     found, config = view.object, view.config
     resources = mapping(config.get("resources"))
     server = _SERVERS.get(str(config.get("backendName", "vllm")))
@@ -89,6 +89,6 @@ def facts_of_playground(view: Playground) -> ServingFacts:
 
 
 def _with_runtime(command: CommandFacts) -> CommandFacts:
-    """Return a command behind the flags of a BackendRuntime, which are in another object."""
+    """Return a command that also has the flags of a BackendRuntime, which is another object."""
     unknown: dict[str, Any] = {name: _RUNTIME for name in _OPEN if name not in command.where}
     return replace(command, **unknown)

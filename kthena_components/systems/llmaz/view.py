@@ -1,4 +1,4 @@
-"""Reads llmaz's Service as the LeaderWorkerSet that it becomes, and its Playground as flags.
+"""Reads llmaz's Service as the LeaderWorkerSet that it creates, and its Playground as flags.
 
 Source: InftyAI/llmaz v0.1.4 api/inference/v1alpha1/{service,playground,config}_types.go.
 """
@@ -13,7 +13,7 @@ from kthena_components.systems.lws.view import LEADER_WORKER_SET, Sets, read_set
 
 GROUP = "inference.llmaz.io"
 TEMPLATE = "workloadTemplate"
-"""Field of a Service's spec with what a LeaderWorkerSet has as leaderWorkerTemplate."""
+"""Field of a Service's spec that becomes the leaderWorkerTemplate of a LeaderWorkerSet."""
 _LWS_TEMPLATE = "leaderWorkerTemplate"
 
 
@@ -23,7 +23,7 @@ class LlmazService:
 
     object: Object
     sets: Sets
-    """The LeaderWorkerSet that llmaz makes of it, with the paths that it has there."""
+    """The LeaderWorkerSet that llmaz creates of it, with the paths that it has there."""
 
 
 def read_service(found: Object) -> LlmazService:

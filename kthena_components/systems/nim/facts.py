@@ -1,4 +1,4 @@
-"""The facts of NIMServices: sizes come from the object, its variables, or the NIM's profile."""
+"""The facts of NIMServices, whose sizes are from the object, its variables, or a NIM's profile."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -79,9 +79,9 @@ def _where(nim: Nim) -> str:
 
 
 def _command(nim: Nim, pod: PodFacts) -> CommandFacts | None:
-    """Return the sizes of a NIM; None if they follow from its profile, as its GPUs then do.
+    """Return the sizes of a NIM; None if they follow from its profile, like its GPUs.
 
-    Variables of its own win over what the operator sets.
+    Its own variables take precedence over those of the operator.
     """
     env = [mapping(item) for item in sequence(nim.fields.get("env"))]
     tensor = _size(_TENSOR, env)

@@ -1,4 +1,4 @@
-"""Reads NIMServices, alone or in a NIMPipeline: one NIM on one pod, or a stage on each of several.
+"""Reads NIMServices, alone or in a NIMPipeline: a NIM on one pod, or a stage on each of several.
 
 Source: NVIDIA/k8s-nim-operator v3.1 api/apps/v1alpha1/nimservice_types.go (GetLWSSize) and
 nimpipeline_types.go, internal/controller/platform/standalone/nimservice.go (addGPUResources).
@@ -32,13 +32,13 @@ class Nim:
     name: str
     fields: Mapping[str, Any]
     tensor: MaybeInt | None
-    """Tensor size of a NIM on several nodes; None: it is on one, and the NIM chooses."""
+    """Tensor size of a NIM on several nodes. None: it is on one, and the NIM chooses."""
     stages: MaybeInt
     """Pods of one replica, each of which runs a pipeline stage."""
 
     @property
     def replicas(self) -> MaybeInt:
-        """Return how often it exists; with autoscaling, at least."""
+        """Return its replicas; with autoscaling, the least."""
         hpa = mapping(mapping(self.fields.get("scale")).get("hpa"))
         stated = hpa.get("minReplicas") if hpa else self.fields.get("replicas")
         return count_or_unknown(stated, "replicas", 1)
@@ -47,7 +47,7 @@ class Nim:
     def gpus(self) -> object:
         """Return the GPUs of a pod as stated, or else as the operator adds them.
 
-        None: as many as the NIM's profile has for its tensor size.
+        None: as many as the tensor size of the NIM's profile.
         """
         resources = mapping(self.fields.get("resources"))
         for key in ("limits", "requests"):

@@ -78,7 +78,7 @@ def _pod(view: Components, node: Node, env: Mapping[str, str]) -> PodFacts:
 
 
 def _completed(view: Components, pod: PodFacts, at: str) -> PodFacts:
-    """Return a pod whose GPUs are unknown if something else decides them."""
+    """Return a pod with unknown GPUs if another object decides them."""
     gap = view.accelerated
     if gap is None and view.partial and not pod.asks_for_gpus:
         gap = _ELSEWHERE

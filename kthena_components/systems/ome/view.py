@@ -31,7 +31,7 @@ _NODES = "leader", "worker"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A kind of pod: the only one, the leader, or a worker."""
+    """One of its pods: the only one, the leader, or a worker."""
 
     path: str
     """Path of its fields, in the object."""
@@ -67,18 +67,18 @@ class Component:
 
     @property
     def replicas(self) -> MaybeInt:
-        """Return how often it exists, or at least exists if it is scaled."""
+        """Return its replicas; with autoscaling, the least."""
         return count_or_unknown(self.fields.get("minReplicas"), "minReplicas", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """What a runtime or an InferenceService states of its engine and decoder."""
+    """What a runtime or an InferenceService states about its engine and decoder."""
 
     object: Object
     parts: tuple[Component, ...]
     partial: bool
-    """Whether a runtime adds what is not stated."""
+    """Whether a runtime adds missing fields."""
     accelerated: Unknown | None
     """Why an AcceleratorClass may change the GPUs. None: it does not."""
 
@@ -131,7 +131,7 @@ def _pods(worker: Mapping[str, Any], *, partial: bool) -> MaybeInt:
 
 
 def nodes_of(part: Component) -> Iterator[Node]:
-    """Yield the pods of a component by kind."""
+    """Yield the leader and the workers of a component, or its only pod."""
     yield part.entry
     if part.worker is not None and part.pods != 1:
         yield part.worker

@@ -1,7 +1,7 @@
-"""The start script of the Helm chart vllm-stack, whose RayCluster has its engine in a ConfigMap.
+"""Reads the script of the Helm chart vllm-stack, whose RayCluster has its engine in a ConfigMap.
 
-The head copies the script out of its mount and runs the copy. The script adds words to an array and
-runs that: the chart writes each line of it from its values.
+The head copies the script out of its mount and runs the copy. The script appends words to an array
+and runs it. The chart writes each line of the script from its values.
 Source: vllm-project/production-stack helm/templates/ray-cluster.yaml, chart 0.1.12.
 """
 
@@ -24,7 +24,7 @@ _RUN = re.compile(r'^\s*exec "\$\{ARGS\[@\]\}"\s*$', re.MULTILINE)
 def chart_command(
     container: Mapping[str, Any], spec: Mapping[str, Any], context: Context
 ) -> list[str] | None:
-    """Return what the head of such a cluster runs; None for any other container or script.
+    """Return the command of the head of such a cluster; None for other containers and scripts.
 
     Args:
         container: The head's first container.
@@ -41,7 +41,7 @@ def chart_command(
 
 
 def _engine(text: str) -> list[str] | None:
-    """Give the command that the chart's script runs; None where it is written otherwise."""
+    """Return the command that the chart's script runs; None for other scripts."""
     parts = _WORDS.findall(text)
     if not parts or not _RUN.search(text) or text.count("ARGS") > len(parts) + 2:
         return None
