@@ -7,13 +7,15 @@ import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.plan.stack import StackConfig, read_values
 from kthena_components.judge.secrecy import SECRET, conceal, hide
+
+if TYPE_CHECKING:
+    from kthena_components.core.plan.stack import StackConfig
 
 _SHORT = 4
 """Characters below which a secret text is looked for as a whole value only, not in longer ones."""
@@ -21,10 +23,13 @@ _SHORT = 4
 
 def shown_of_stack(
     findings: Sequence[Finding],
-    judge: Callable[[StackConfig], Iterable[Finding]],
-    config: StackConfig,
+    judge: "Callable[[StackConfig], Iterable[Finding]]",
+    config: "StackConfig",
 ) -> list[Finding]:
     """Show what was found in a stack without its secret config values."""
+    # Components have args instead of a stack, and load nothing of one.
+    from kthena_components.core.plan.stack import read_values  # noqa: PLC0415
+
     values = {key: _hidden(text) if key in config.secret_keys else text
               for key, text in config.values.items()}  # fmt: skip
     shadow = replace(config, values=values)

@@ -1,11 +1,20 @@
 """From single manifests to registrations, where no backend's own shape matters."""
 
+import cProfile
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import pulumi
+import pytest
 
 from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.resources import _apply
 from kthena_components.resources._apply import Scope, apply
 from kthena_components.resources._outputs import Outputs
-from tests.support.recorder import Recorded, record
+from tests.support.recorder import Recorded, attempt, record
 
 
 def manifest(name: str, *after: str, replace_with: tuple[str, ...] = ()) -> Manifest:
@@ -53,3 +62,55 @@ def test_what_is_replaced_together_says_so() -> None:
     seen = applied(manifest("m-a"), manifest("m-b", replace_with=("m-a",)))
     (urn,) = seen.named("root-b", "ConfigMap").request.replace_with
     assert seen.by_urn(urn).name == "root-a"
+
+
+def chain(length: int) -> list[Manifest]:
+    names = [f"m-{i}" for i in range(length)]
+    return [manifest(name, *names[max(0, i - 1) : i]) for i, name in enumerate(names)]
+
+
+def calls_of(program: Callable[[], object]) -> int:
+    """Count the calls of functions, Pulumi's own included."""
+    profile = cProfile.Profile()
+    profile.enable()
+    program()
+    profile.disable()
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_a_long_chain_costs_what_it_is_long() -> None:
+    applied(*chain(2))
+    short, long = (calls_of(partial(applied, *chain(n))) for n in (40, 160))
+    assert long < 6 * short, "four times as many must not be sixteen times the work"
+
+
+def test_a_chain_longer_than_the_stack_is_deep_is_registered() -> None:
+    length, limit = 450, sys.getrecursionlimit()
+    sys.setrecursionlimit(length)
+    try:
+        seen = applied(*chain(length))
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(seen.of_kind("ConfigMap")) == length
+    assert stated(seen, f"root-{length - 1}") == {f"root-{length - 2}"}
+
+
+@pytest.mark.parametrize("length", [2, _apply.LONG_CHAIN + 8])
+def test_a_failure_ends_the_program_with_its_own_error(length: int) -> None:
+    async def refused() -> str:
+        raise LookupError("the engine's answer")
+
+    def program() -> None:
+        root = pulumi.ComponentResource("test:index:Root", "root")
+        first, *rest = chain(length)
+        late = {**first.body, "data": {"a": f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"}}
+        outputs = Outputs({0: pulumi.Output.from_input(refused())})
+        apply(Scope(root=root, name="root"), [replace(first, body=late), *rest], outputs)
+
+    assert isinstance(attempt(program).error, LookupError)
+
+
+def test_another_sdk_may_wait_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_apply, "SETTINGS", object())
+    seen = applied(*chain(_apply.LONG_CHAIN + 8))
+    assert len(seen.of_kind("ConfigMap")) == _apply.LONG_CHAIN + 8
