@@ -45,7 +45,7 @@ class CheckCost:
     check: list[float]
 
     def ratio(self) -> float:
-        """Give the median of check / parse, pair by pair."""
+        """Return the median of check / parse, pair by pair."""
         pairs = zip(self.check, self.parse, strict=True)
         return statistics.median(check / parse for check, parse in pairs)
 
@@ -91,7 +91,7 @@ def _serving(backend: str, number: int) -> dict[str, Any]:
 
 
 def _broken(body: Any) -> Any:
-    """Give pods other GPUs than their command line has ranks."""
+    """Return pods other GPUs than their command line has ranks."""
     body = deepcopy(body)
     for holder in (body, *body.get("spec", {}).get("template", {}).get("roles", ())):
         for template in _templates(holder):

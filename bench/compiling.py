@@ -9,7 +9,7 @@ from kthena_components.compiler.compile import compile_serving
 
 
 def measure_compile(backend: str, count: int, repeats: int) -> float:
-    """Give the median microseconds of processor time for one of many servings.
+    """Return the median microseconds of processor time for one of many servings.
 
     No serving is compiled twice: what was read once is remembered.
     """

@@ -84,7 +84,7 @@ class Engine:
         )
 
     def resources(self) -> dict[str, Any]:
-        """Give the resources in the state by URN, without what differs in every run."""
+        """Return the resources in the state by URN, without what differs in every run."""
         (state,) = (self._state / ".pulumi" / "stacks").rglob(f"{STACK}.json")
         listed = json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
         return {item["urn"]: _lasting(item) for item in listed}
@@ -100,7 +100,7 @@ class Engine:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Give the variables of a measured process: compiled modules are kept, in the folder."""
+    """Return the variables of a measured process: compiled modules are kept, in the folder."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     return variables | {

@@ -57,7 +57,7 @@ def _seconds(shape: Shape, size: int) -> float:
 
 
 def growth_rows(found: list[Growth]) -> list[tuple[str, float, float, float]]:
-    """Give a row for each shape, what grows most first."""
+    """Return a row for each shape, what grows most first."""
     ordered = sorted(found, key=lambda one: -one.ratio)
     return [(one.name, one.small * 1000, one.large * 1000, one.ratio) for one in ordered]
 

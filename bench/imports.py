@@ -29,7 +29,7 @@ _MARK: Final = "import sys; sys.stderr.write('MARK\\n')"
 
 
 def measure_imports(repeats: int) -> dict[str, float]:
-    """Give the median milliseconds of each case, the cases taking turns."""
+    """Return the median milliseconds of each case, the cases taking turns."""
     with tempfile.TemporaryDirectory() as folder:
         variables = environment(Path(folder))
         times: dict[str, list[float]] = {case: [] for case in CASES}
@@ -42,7 +42,7 @@ def measure_imports(repeats: int) -> dict[str, float]:
 
 
 def costly_modules(repeats: int, count: int) -> list[tuple[str, float]]:
-    """Give the modules that cost most, in milliseconds, among those that Pulumi does not load.
+    """Return the modules that cost most, in milliseconds, among those that Pulumi does not load.
 
     Python's own timer makes every import slower, so these show where time goes, not how much.
     """

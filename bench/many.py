@@ -35,7 +35,7 @@ def together(make: Callable[[int], list[Body]]) -> Shape:
 
 
 def core(kind: str, name: str, spec: Body) -> Body:
-    """Give an object of Kubernetes' own group."""
+    """Return an object of Kubernetes' own group."""
     return custom("v1", kind, spec, name)
 
 

@@ -38,7 +38,7 @@ class PackCost:
     ours: list[float]
 
     def ratio(self) -> float:
-        """Give the median of ours / empty, pair by pair: both had the machine in one state."""
+        """Return the median of ours / empty, pair by pair: both had the machine in one state."""
         pairs = zip(self.ours, self.empty, strict=True)
         return statistics.median(ours / empty for ours, empty in pairs)
 

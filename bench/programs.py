@@ -43,11 +43,11 @@ class Comparison:
     package: list[Run]
 
     def median(self, program: str, measure: str) -> float:
-        """Give the median of one measure of one program."""
+        """Return the median of one measure of one program."""
         return statistics.median(self._values(program, measure))
 
     def ratio(self, measure: str) -> float:
-        """Give the median of package / raw, pair by pair: both had the machine in one state."""
+        """Return the median of package / raw, pair by pair: both had the machine in one state."""
         pairs = zip(self._values("package", measure), self._values("raw", measure), strict=True)
         return statistics.median(package / raw for package, raw in pairs)
 

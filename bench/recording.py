@@ -109,7 +109,7 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
 
 
 def _plain(value: Any, numbers: Mapping[pulumi.Output[str], int]) -> Any:
-    """Give a value as JSON holds it. What JSON cannot hold is an error, so nothing gets lost."""
+    """Return a value as JSON holds it. What JSON cannot hold is an error, so nothing gets lost."""
     if isinstance(value, pulumi.Resource):
         return {RESOURCE: numbers[value.urn]}
     if isinstance(value, pulumi.CustomTimeouts):

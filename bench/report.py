@@ -38,7 +38,7 @@ class Report:
     shapes: Sequence[Growth]
 
     def data(self) -> dict[str, Any]:
-        """Give the raw numbers."""
+        """Return the raw numbers."""
         return {
             "machine": machine(),
             "programs": [

@@ -19,14 +19,14 @@ GPUS: Final = {"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 8
 
 
 def container(name: str, *command: str, **fields: Any) -> Body:
-    """Give a container that starts an engine."""
+    """Return a container that starts an engine."""
     image = "vllm/vllm-openai:v0.11.0"
     return {"name": name, "image": image, "command": list(command or _VLLM), "resources": GPUS,
             **fields}  # fmt: skip
 
 
 def workload(*containers: Body, name: str = "chat", **spec: Any) -> Body:
-    """Give a Deployment of some containers."""
+    """Return a Deployment of some containers."""
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers, **spec}}
     return {
         "apiVersion": "apps/v1",
@@ -37,13 +37,13 @@ def workload(*containers: Body, name: str = "chat", **spec: Any) -> Body:
 
 
 def custom(version: str, kind: str, spec: Body, name: str = "chat", **metadata: Any) -> Body:
-    """Give an object of another kind."""
+    """Return an object of another kind."""
     return {"apiVersion": version, "kind": kind, "spec": spec,
             "metadata": {"name": name, "namespace": "serving", **metadata}}  # fmt: skip
 
 
 def config_map(data: Mapping[str, str], name: str = "engine", namespace: str = "serving") -> Body:
-    """Give a ConfigMap."""
+    """Return a ConfigMap."""
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 

@@ -35,7 +35,7 @@ _QUEUE_NAMES = ("Research", "a_b", "", "a." * 200, "x y", "é", "-", None, 5, "a
 
 
 def name(draw: random.Random, body: Body) -> None:
-    """Give the object a name at the edge of what is taken, or let the API server choose."""
+    """Return the object a name at the edge of what is taken, or let the API server choose."""
     if draw.random() < _HALF / 4:
         del body["metadata"]["name"]
         body["metadata"]["generateName"] = draw.choice(("a-", "A-", "a" * 300, "", "a."))
@@ -59,7 +59,7 @@ def queue_named(draw: random.Random, body: Body) -> None:
 
 
 def numbers(draw: random.Random, body: Body) -> None:
-    """Give a number at the edge of its range."""
+    """Return a number at the edge of its range."""
     keys = {"PodGroup": ("minMember",), "Queue": ("weight", "weight", "priority"),
             "HyperNode": ("tier",)}  # fmt: skip
     odd: tuple[Any, ...] = (

@@ -110,14 +110,14 @@ KINDS: tuple[Kind, ...] = (
 
 
 def ours(kind: Kind, body: Body) -> list[Finding]:
-    """Give what we refuse."""
+    """Return what we refuse."""
     rules = kind.rules
     found = (finding for finding in judge_manifest(body) if finding.rule in rules)
     return [finding for finding in found if finding.level is Level.MANDATORY]
 
 
 def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
-    """Give why the cluster refuses an object; None when it would take it.
+    """Return why the cluster refuses an object; None when it would take it.
 
     Raises:
         ClusterError: The answer is no verdict, such as that a webhook did not answer.

@@ -21,7 +21,7 @@ _FIXED = (("apiVersion",), ("kind",), ("metadata",), ("metadata", "namespace"), 
 
 
 def places(tree: Any, at: Place = ()) -> Iterator[Place]:
-    """Give every place in a tree, the root left out."""
+    """Yield every place in a tree, the root left out."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for key, value in items:
         yield (*at, key)
@@ -30,7 +30,7 @@ def places(tree: Any, at: Place = ()) -> Iterator[Place]:
 
 
 def holder_of(tree: Any, place: Place) -> Any:
-    """Give the map or the list that a place is in."""
+    """Return the map or the list that a place is in."""
     for key in place[:-1]:
         tree = tree[key]
     return tree
@@ -81,7 +81,7 @@ def damage_pod(draw: random.Random, body: Body) -> None:
 
 
 def _turned(value: Any) -> Any:
-    """Give nearly the same, of another kind."""
+    """Return nearly the same, of another kind."""
     match value:
         case bool():
             return str(value).lower()

@@ -22,7 +22,7 @@ class Stricter:
     """The cluster refuses some of it."""
 
     def covers(self, finding: Finding) -> bool:
-        """Tell whether a finding is this."""
+        """Return whether a finding is this."""
         return finding.rule == self.rule and self.says in finding.seen
 
 
@@ -62,11 +62,11 @@ ELSEWHERE: tuple[str, ...] = (
 
 
 def admission(findings: Iterable[Finding]) -> list[Finding]:
-    """Give the findings that the cluster must share."""
+    """Return the findings that the cluster must share."""
     return [f for f in findings if not any(entry.covers(f) for entry in DELIBERATE)]
 
 
 def may_differ(findings: Iterable[Finding]) -> bool:
-    """Tell whether the cluster may do either."""
+    """Return whether the cluster may do either."""
     either = [entry for entry in DELIBERATE if entry.either]
     return any(entry.covers(finding) for finding in findings for entry in either)

@@ -139,7 +139,7 @@ def level(bodies: list[dict[str, Any]], namespace: str, used: Counter[str]) -> O
 def compare(
     native: Objects, kthena: Objects, plan: ServingPlan, used: Counter[str]
 ) -> Iterator[Difference]:
-    """Give what differs and may not, and count what may."""
+    """Yield what differs and may not, and count what may."""
     lacking = _native_services(plan)
     for name in sorted(native.keys() | kthena.keys()):
         here, there = native.get(name), kthena.get(name)
@@ -193,7 +193,7 @@ def _allowed(where: str, how: str) -> Allowed | None:
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Give every leaf with its path. What is empty is a leaf: `{}` is not the same as nothing."""
+    """Yield every leaf with its path. What is empty is a leaf: `{}` is not the same as nothing."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _flat(f"{path}.{key}" if path else key, inner)
@@ -239,7 +239,7 @@ def _tiers_by_number(spec: Mapping[str, Any], used: Counter[str]) -> None:
 
 
 def _number(objects: Objects, path: str, used: Counter[str]) -> None:
-    """Give hashes numbers in the order of the pods, so that only what equals what is compared."""
+    """Return hashes numbers in the order of the pods, so that only what equals what is compared."""
     numbers: dict[Any, str] = {}
     for name in sorted(objects):
         if path in objects[name]:

@@ -28,7 +28,7 @@ def pods_of(args: Args) -> int:
 
 
 def places(args: Args) -> bool:
-    """Tell whether Volcano places the pods; nothing else in the sandbox places any."""
+    """Return whether Volcano places the pods; nothing else in the sandbox places any."""
     return bool(args.get("scheduler_name", "volcano") == "volcano")
 
 

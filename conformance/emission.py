@@ -161,7 +161,7 @@ def _bodies(api: Cluster, space: str) -> list[dict[str, Any]]:
 
 
 def _in_order(made: Compiled) -> list[Mapping[str, Any]]:
-    """Give the manifests as Pulumi would create them: gangs, Services, pods."""
+    """Return the manifests as Pulumi would create them: gangs, Services, pods."""
 
     def place(manifest: Manifest) -> int:
         return ORDER.index(manifest.kind) if manifest.kind in ORDER else len(ORDER)

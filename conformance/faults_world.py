@@ -66,7 +66,7 @@ class World:
             self.part.say(f"{title}: {time.monotonic() - began:.1f} s")
 
     def answers(self) -> bool:
-        """Tell whether the API server is ready."""
+        """Return whether the API server is ready."""
         try:
             self.api.ask("GET", "/readyz")
         except ClusterError as error:

@@ -36,7 +36,7 @@ def run(context: "Context") -> None:
 
 
 def _take(seed: int, piece: tuple[str, int, int]) -> str:
-    """Give what is told of a piece; nothing where it has no fault."""
+    """Return what is told of a piece; nothing where it has no fault."""
     command = [sys.executable, "-m", "tests.toughness.fuzz", *map(str, piece)]
     done = subprocess.run(
         command,

@@ -85,7 +85,7 @@ def cordon(scene: Scene, nodes: Iterable[str], *, closed: bool) -> None:
 
 
 def opened(scene: Scene, queue: Mapping[str, Any]) -> bool:
-    """Tell whether Volcano has opened a Queue."""
+    """Return whether Volcano has opened a Queue."""
     return bool((scene.read(queue).get("status") or {}).get("state") == "Open")
 
 

@@ -182,7 +182,7 @@ def _let_out(api: Cluster, life: Life, copy: Copy) -> None:
 
 
 def _sizes(project: Project) -> Iterator[tuple[int, int]]:
-    """Give groups and engines, from those of the beginning: more groups, fewer; more engines."""
+    """Yield groups and engines, from those of the beginning: more groups, fewer; more engines."""
     groups, engines = project.groups, project.engines
     if project.scaled:
         yield groups + 1, engines

@@ -121,7 +121,7 @@ class Trial:
 
 
 def _each() -> Iterator[tuple[str, Resource]]:
-    """Give each right with a backend that needs it: a verb, or list and watch, which go together.
+    """Yield each right with a backend that needs it: a verb, or list and watch, which go together.
 
     Both backends need Services; the others are taken from the first backend that has them.
     """

@@ -75,5 +75,5 @@ def render(parts: list[Part]) -> str:
 
 
 def passed(parts: list[Part]) -> bool:
-    """Tell whether everything ran and held."""
+    """Return whether everything ran and held."""
     return not any(part.failures or part.not_run for part in parts)

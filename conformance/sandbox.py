@@ -103,7 +103,7 @@ def _port_in_use(context: Context, one: Sandbox) -> None:
         other.processes.stop_all()
     context.part.check(
         "a port in use is told in the words of the program that died",
-        holds="etcd has died" in said and "address already in use" in said, seen=said,
+        holds="etcd has exited" in said and "address already in use" in said, seen=said,
     )  # fmt: skip
     context.part.check("the other sandbox still answers", holds=_answers(one))
 
@@ -136,7 +136,7 @@ def _dead(part: Part, sandbox: Sandbox) -> None:
     log = sandbox.layout.log(SCHEDULER)
     part.check(
         "a dead program is named with the end of its log",
-        holds=said.startswith(f"{SCHEDULER} has died. The end of {log}:\n  "), seen=said,
+        holds=said.startswith(f"{SCHEDULER} has exited. The end of {log}:\n  "), seen=said,
     )  # fmt: skip
 
 

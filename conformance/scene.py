@@ -63,7 +63,7 @@ class Scene:
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def bound(self, selector: str = "") -> dict[str, str]:
-        """Give the node of each pod that has one, by the pod's name."""
+        """Return the node of each pod that has one, by the pod's name."""
         return {
             pod["metadata"]["name"]: pod["spec"]["nodeName"]
             for pod in self.pods(selector)
@@ -90,7 +90,7 @@ class Scene:
         return found
 
     def unschedulable(self, name: str) -> str:
-        """Give what Volcano says of a gang that waits; empty when it says nothing."""
+        """Return what Volcano says of a gang that waits; empty when it says nothing."""
         conditions = (self.pod_group(name).get("status") or {}).get("conditions") or []
         latest = conditions[-1] if conditions else {}
         return str(latest.get("message")) if latest.get("type") == "Unschedulable" else ""
@@ -169,5 +169,5 @@ def group_selector(name: str) -> str:
 
 
 def rack(node: str) -> str:
-    """Give the rack of one of the sandbox's nodes."""
+    """Return the rack of one of the sandbox's nodes."""
     return node.partition("-node-")[0]

@@ -113,7 +113,7 @@ def _add_rollout(draw: random.Random, spec: Body, roles: list[Body]) -> None:
 
 
 def _name_of(body: Body, length: int) -> str:
-    """Give a name whose longest generated name has so many characters."""
+    """Return a name whose longest generated name has so many characters."""
     spec = body["spec"]
     tails = [
         len(f"-{int(spec.get('replicas', 1))}-{r['name']}-{r.get('replicas', 1)}-")
@@ -149,7 +149,7 @@ def generated(draw: random.Random, body: Body) -> None:
 
 
 def role_name(draw: random.Random, body: Body) -> None:
-    """Give a role a name at the edge of what is taken."""
+    """Return a role a name at the edge of what is taken."""
     names = ("405b", "a" * 12, "a" * 13, "A", "a.b", "-a", "a-", "", "a b", "é", "a\n", "a_b", "9")
     _any_role(draw, body)["name"] = draw.choice(names)
 
@@ -170,7 +170,7 @@ def twin_roles(draw: random.Random, body: Body) -> None:
 
 
 def image(draw: random.Random, body: Body) -> None:
-    """Give a container, perhaps an init container, an odd image."""
+    """Return a container, perhaps an init container, an odd image."""
     role = _any_role(draw, body)
     spec = role[draw.choice([k for k in ("entryTemplate", "workerTemplate") if k in role])]["spec"]
     odd = draw.choice((" ", "a b", " a", "a ", "a\tb", "\t", "\n", "", "a\u00a0b", "\u3000"))
@@ -181,7 +181,7 @@ def image(draw: random.Random, body: Body) -> None:
 
 
 def counts(draw: random.Random, body: Body) -> None:
-    """Give a count below 0, or none that an int32 holds."""
+    """Return a count below 0, or none that an int32 holds."""
     role = _any_role(draw, body)
     holder, key = draw.choice(
         ((body["spec"], "replicas"), (role, "replicas"), (role, "workerReplicas"))
@@ -222,7 +222,7 @@ def group_budget(draw: random.Random, body: Body) -> None:
 
 
 def role_budget(draw: random.Random, body: Body) -> None:
-    """Give a role an odd budget."""
+    """Return a role an odd budget."""
     if draw.random() > _HALF / 2:
         body["spec"]["rolloutStrategy"] = {"type": BY_ROLE}
         body["spec"].pop("recoveryPolicy", None)

@@ -28,7 +28,7 @@ def shrink(body: Body, differs: Callable[[Body], bool]) -> Body:
 
 
 def _smaller(body: Body) -> Iterator[Body]:
-    """Give copies with less in them: whole branches first, then half of a long text."""
+    """Yield copies with less in them: whole branches first, then half of a long text."""
     listed = [place for place in places(body) if place not in {("kind",), ("apiVersion",)}]
     for place in sorted(listed, key=len):
         copied = copy.deepcopy(body)

@@ -58,7 +58,7 @@ def _hard(**more: Any) -> Spec:
 
 
 def _pinned(number: int, **more: Any) -> tuple[Pods, ...]:
-    """Give pods that may run on one node each, the nodes in different racks.
+    """Return pods that may run on one node each, the nodes in different racks.
 
     Each is a task of its own: where one pod of a task fits nowhere, Volcano tries no other of it.
     """

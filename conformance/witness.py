@@ -36,7 +36,7 @@ def pods(api: Cluster, namespace: str) -> list[Pod]:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Tell whether a pod serves."""
+    """Return whether a pod serves."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
@@ -47,7 +47,7 @@ def group_of(pod: Pod) -> str:
 
 
 def identities(found: list[Pod]) -> set[str]:
-    """Give what no second pod has, whatever it is called."""
+    """Return what no second pod has, whatever it is called."""
     return {pod["metadata"]["uid"] for pod in found}
 
 

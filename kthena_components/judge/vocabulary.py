@@ -1,8 +1,8 @@
-"""Words that are nobody's secret: names of fields, of engines' options and of programs.
+"""Words that are never secret: names of fields, of engines' options and of programs.
 
-The Kubernetes provider marks a whole list as secret when one value in it is, so `containers` with
-a secret variable keeps nothing to read. Of such a list these words stay (judge/secrecy.py).
-Numbers, names and all other values are no such words.
+The Kubernetes provider marks a whole list as secret if one value in it is, so `containers` with a
+secret variable would have nothing to read. These words of such a list stay visible
+(judge/secrecy.py). Numbers, names and all other values do not.
 """
 
 import json
@@ -25,7 +25,7 @@ _ENGINES = ("ray", "sglang", "vllm")
 
 @cache
 def public_keys() -> frozenset[str]:
-    """Give the names of fields of pods, of what holds them, and of the input of components."""
+    """Return the names of fields of pods, of objects with pods, and of components' input."""
     kinds = (kind for system in all_systems() for kind in system.kinds)
     holders = (re.split(r"[][.]+", place) for kind in kinds for place in kind.templates)
     listed = {word for parts in holders for word in parts}
@@ -35,14 +35,14 @@ def public_keys() -> frozenset[str]:
 
 @cache
 def public_words() -> frozenset[str]:
-    """Give the spellings of all options of all engines, and what starts engines."""
+    """Return the spellings of all options of all engines, and of programs that start them."""
     options = (spelling for engine in _ENGINES for spelling in load(engine).spellings)
     return frozenset({*_PROGRAMS.split(), *options})
 
 
 @cache
 def rule_summary(name: str) -> str:
-    """Give what a rule says, in one sentence without its full stop; empty for no rule."""
+    """Return the summary of a rule, without its full stop; empty for an unknown rule."""
     return next((rule.summary for rule in all_rules() if rule.name == name), "").rstrip(".")
 
 

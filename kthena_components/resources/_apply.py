@@ -1,6 +1,6 @@
-"""From manifests to Pulumi resources, each below the component that it belongs to.
+"""Registers manifests as Pulumi resources, each below its component.
 
-What an object says and waits for is decided in the manifests; Pulumi's names come from naming.py.
+Manifests decide content and order of objects; naming.py decides Pulumi's names.
 """
 
 import asyncio
@@ -27,26 +27,26 @@ LONG_CHAIN = 32
 
 @dataclass(slots=True, kw_only=True)
 class Scope:
-    """The component that manifests are applied for, and the components made below it."""
+    """The component for which manifests are applied, and the components below it."""
 
     root: pulumi.ComponentResource
     name: str
-    """Name of the component: what every Pulumi name starts with."""
+    """Name of the component: prefix of every Pulumi name."""
     serving: str = ""
-    """What every object's name starts with: the name of the serving. Empty: nothing."""
+    """Name of the serving: prefix of every object's name. Empty: no prefix."""
     timeouts: pulumi.CustomTimeouts | None = None
-    """What the user gave the component; wins over what a manifest says."""
+    """The component's options, set by the user. They override those of a manifest."""
     made: dict[tuple[int | None, str | None], pulumi.ComponentResource] = field(
         default_factory=dict
     )
 
     def name_of(self, object_name: str) -> str:
-        """Give the Pulumi name of an object."""
+        """Return the Pulumi name of an object."""
         own = object_name if self.serving else f"-{object_name}"
         return resource_name(self.name, self.serving, own)
 
     def parent_of(self, manifest: "Manifest") -> pulumi.ComponentResource:
-        """Find the component of a manifest's group and role, or make it."""
+        """Find or create the component of a manifest's group and role."""
         return self._component(manifest.group, manifest.role)
 
     def _component(self, group: int | None, role: str | None) -> pulumi.ComponentResource:
@@ -69,7 +69,7 @@ class Scope:
 def apply(
     scope: Scope, manifests: "Iterable[Manifest]", outputs: Outputs
 ) -> dict[str, pulumi.CustomResource]:
-    """Register manifests, each one's `after` before it, and give the resources by key."""
+    """Register manifests, each after those in its `after`; return the resources by key."""
     resources: dict[str, pulumi.CustomResource] = {}
     before, waited_for = _Before(), dict[str, pulumi.Resource]()
     for manifest in manifests:
@@ -120,10 +120,10 @@ def stand_in(resource: pulumi.Resource) -> pulumi.Resource:
 
 
 class _Before:
-    """What comes before each manifest, as a set of bits.
+    """The manifests before each manifest, as bit sets.
 
-    Only the nearest are stated: what those wait for is there anyway. The engine keeps and sends
-    every dependency that is stated, so that all of them would be quadratic.
+    Only direct predecessors are stated, and what those depend on is implied. The engine stores and
+    sends each stated dependency, so the number of all of them would grow quadratically.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class _Before:
         """How many manifests wait for one another in the longest chain."""
 
     def nearest(self, manifest: "Manifest") -> list[str]:
-        """Give those of a manifest's `after` that no other one of them waits for."""
+        """Return the manifests in `after` on which no other one of them depends."""
         implied = stated = length = 0
         for key in manifest.after:
             implied |= self._all[key]
@@ -167,7 +167,7 @@ def _await_registrations_first() -> None:
 def awaited(
     manifests: "Iterable[Manifest]", resources: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Output[str]]:
-    """Give Outputs that are there only when the serving is ready."""
+    """Return Outputs that resolve only when the serving is ready."""
     return [
         resources[manifest.key].urn
         for manifest in manifests
@@ -196,7 +196,7 @@ def _timeouts(
 
 @cache
 def provider_version() -> str:
-    """Give the version of the Kubernetes provider: the one of the installed package."""
+    """Return the version of the Kubernetes provider: that of the installed package."""
     from importlib.metadata import version  # noqa: PLC0415 - takes a while to load
 
     return version("pulumi-kubernetes")

@@ -1,7 +1,7 @@
 """The components: args in, resources and outputs out.
 
-Nothing is decided here. Everything is compiled before the component itself is registered, so a
-refusal leaves no resource behind (_described.py).
+Nothing is decided here. _described.py compiles everything before the component is registered, so an
+error leaves no resource behind.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,14 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
-    """Args that cannot be deployed, with every reason at once; nothing was registered.
+    """Args that cannot be deployed, with all reasons at once; nothing was registered.
 
-    Pulumi prints a RunError without a traceback. As an InputPropertiesError it also tells a
-    program in another language which properties are wrong.
+    Pulumi prints a RunError without a traceback. As an InputPropertiesError it also reports the
+    wrong properties to programs in other languages.
     """
 
     def __init__(self, findings: Sequence[Finding], subject: str) -> None:
-        """Keep the findings; the text lists one a line, below a line that counts them."""
+        """Keep the findings; the text lists one per line, below a line that counts them."""
         self.findings = tuple(findings)
         message = without_tokens(render_findings(findings, f"{subject} is refused"))
         reasons = [(finding.path, without_tokens(str(finding))) for finding in findings]
@@ -46,15 +46,16 @@ class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
 
 
 class ModelServing(pulumi.ComponentResource):
-    """A served model: several ServingGroups with the same roles, on the backend of choice."""
+    """A served model: several ServingGroups with the same roles, on the chosen backend."""
 
     name: pulumi.Output[str]
     """Name of the serving and of its front Service."""
     namespace: pulumi.Output[str]
     """Kubernetes namespace."""
     endpoint: pulumi.Output[str | None]
-    """URL of the front Service inside the cluster; null without `expose`. A resource that uses it
-    is made when the engines are ready."""
+    """URL of the front Service inside the cluster; null without `expose`. Resources that use it are
+    created when the engines are ready.
+    """
     pod_count: pulumi.Output[int]
     """Pods of all groups."""
     gpu_count: pulumi.Output[int]
@@ -77,7 +78,7 @@ class ModelServing(pulumi.ComponentResource):
 
 
 class ServingGroup(pulumi.ComponentResource):
-    """One ServingGroup by itself: a gang of roles on StatefulSets under Volcano."""
+    """A standalone ServingGroup: a gang of roles on StatefulSets under Volcano."""
 
     name: pulumi.Output[str]
     """Name of the group and of its PodGroup."""
@@ -104,14 +105,14 @@ class ServingGroup(pulumi.ComponentResource):
 
 
 class Role(pulumi.ComponentResource):
-    """One role of a serving by itself: its engines' StatefulSets and Services."""
+    """A standalone role of a serving: its engines' StatefulSets and Services."""
 
     name: pulumi.Output[str]
     """Name of the role."""
     namespace: pulumi.Output[str]
     """Kubernetes namespace."""
     addresses: pulumi.Output[Sequence[str]]
-    """What ENTRY_ADDRESS holds in each engine: host names without a port."""
+    """The value of ENTRY_ADDRESS in each engine: host names without a port."""
     pod_count: pulumi.Output[int]
     """Pods of the role."""
     gpu_count: pulumi.Output[int]
@@ -133,12 +134,12 @@ class Role(pulumi.ComponentResource):
 
 
 class HyperNodeTopology(pulumi.ComponentResource):
-    """The network of a cluster, as HyperNodes that Volcano places groups by."""
+    """The network of a cluster, as HyperNodes that Volcano uses to place groups."""
 
     names: pulumi.Output[Sequence[str]]
     """Names of the HyperNodes, every child before its parent."""
     tiers: pulumi.Output[Rows]
-    """One row for each tier, the closest first: tier, name and how many HyperNodes it has."""
+    """One row for each tier, the closest first: tier, name and number of HyperNodes."""
 
     def __init__(
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
@@ -156,7 +157,7 @@ class Queue(pulumi.ComponentResource):
     """A Volcano Queue: a share of the cluster that servings are scheduled from."""
 
     name: pulumi.Output[str]
-    """Name of the Queue, unknown in a preview until it is made."""
+    """Name of the Queue, unknown in a preview until it is created."""
 
     def __init__(
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
@@ -173,8 +174,8 @@ class Queue(pulumi.ComponentResource):
 def _describe(
     kind: str, name: str, args: object, defaults: Mapping[str, Any]
 ) -> "tuple[Described, Outputs, Sequence[Finding]]":
-    """Compile args, and give what is to be told; or raise RefusedError with every reason."""
-    # A program that names a component need not make one, and this takes longer than all else.
+    """Compile args and return the messages; or raise RefusedError with all reasons."""
+    # A program may only name a component, and this import takes longer than all others together.
     from kthena_components.resources._described import DESCRIBED  # noqa: PLC0415
 
     def made(stated: object) -> "tuple[Described, Outputs]":
@@ -208,5 +209,5 @@ def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) ->
 
 
 def _given(there: pulumi.Output[Any], value: T) -> pulumi.Output[T]:
-    """Make an Output of a known value; whoever uses it waits for what is `there`."""
+    """Create an Output of a known value; its users wait until `there` resolves."""
     return there.apply(lambda _: value)

@@ -141,7 +141,11 @@ def test_levels_that_stay_or_rise_are_no_weakening(tmp_path: Path) -> None:
         ),
         ("serving-rules", {"levels": {"*": "disabled"}}, "would let 2 rules weigh less: shm-pres"),
         ("serving-groups", {**PROD["serving-groups"], "gpuBudget": 64}, "would be 64, and the bas"),
-        ("serving-groups", {"gpuTypes": ["H100"]}, "gpuBudget: would be gone, and the base has 32"),
+        (
+            "serving-groups",
+            {"gpuTypes": ["H100"]},
+            "gpuBudget: would be removed, and the base has 32",
+        ),
         (
             "serving-groups",
             {"gpuBudget": 32, "gpuTypes": ["H100", "A10"]},
@@ -186,7 +190,7 @@ def test_a_waiver_that_is_new_or_lasts_longer_is_told() -> None:
     (finding,) = waiver_new(stack(servings(), servings(shm_present=WAIVER)))
     assert str(finding) == (
         "Pulumi.prod.yaml: servings[llama].waivers.shm-present: is new in this branch and does not "
-        "count in it: waived until 2026-12-31: the new runtime gives 8 GiB. Mend what "
+        "apply to it: waived until 2026-12-31: the new runtime gives 8 GiB. Mend what "
         "'shm-present' finds, or let a person who may decide it approve the branch. [waiver-new]"
     )
     longer = servings(shm_present=WAIVER.replace("2026-12", "2027-12"))
@@ -208,7 +212,7 @@ def test_a_limit_that_rises_or_goes_is_told() -> None:
     (raised,) = found({"gpu_budget": "16"}, {"gpu_budget": 32})
     assert "gpu_budget: would be 32, and the base has 16. Write 16, or let a person" in raised
     (gone,) = found({"gpu_budget": 16}, {})
-    assert "would be gone, and the base has 16" in gone
+    assert "would be removed, and the base has 16" in gone
     (plain,) = found({}, {"allow_plain_secrets": ["hf-token"]})
     assert "allow_plain_secrets: would let hf-token be written in plain text as well" in plain
 

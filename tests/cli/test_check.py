@@ -41,8 +41,8 @@ def test_a_wrong_product_is_refused_with_the_words_of_the_pack(run: Command, wri
     ]
     assert (done.status, done.err) == (1, "")
     assert [str(f) for f in judge_manifest(yaml.safe_load(WRONG))] == [f"{COMMAND}: {SENTENCE}"]
-    # The README shows what the policy pack says of the same numbers.
-    assert SENTENCE in (ROOT / "README.md").read_text()
+    for page in ("README.md", "docs/check.md"):
+        assert SENTENCE in (ROOT / page).read_text()
 
 
 def test_a_right_one_is_clean(run: Command, write: Write) -> None:
@@ -105,7 +105,10 @@ def test_json_is_read_one_document_after_another(run: Command, write: Write) -> 
 
 
 def test_yaml_may_begin_with_a_bracket(run: Command, write: Write) -> None:
-    write("flow.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}")
+    write(
+        "flow.yaml",
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: b}]}}",
+    )
     done = run("flow.yaml")
     assert (done.status, done.lines[-1][:28]) == (0, "1 object checked in 1 file: ")
 
@@ -129,7 +132,7 @@ def test_folders_are_read_whole_and_in_order_but_hidden_ones(run: Command, write
 def test_a_folder_without_manifests_is_no_clean_one(run: Command, write: Write) -> None:
     write("m/readme.txt", "")
     done = run("m")
-    assert done.err == "m: holds no file that ends in .yaml or .yml or .json\n"
+    assert done.err == "m: contains no file that ends in .yaml or .yml or .json\n"
     assert done.status == 2
 
 

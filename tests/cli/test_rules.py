@@ -24,7 +24,7 @@ def test_a_rule_is_explained(run: Command) -> None:
         f"leader-worker-same-gpus: {find_rule('leader-worker-same-gpus').summary}",
         "",
         "level: mandatory",
-        "judges: any serving",
+        "checks: any serving",
         "pass: 8 GPUs in the entry pod, 8 in each worker.",
         "fail: 4 GPUs in the entry pod, 8 in each worker.",
         "source: vllm/config/parallel.py, local world size = world size / nodes.",
@@ -54,7 +54,7 @@ def test_wrong_use_has_a_status_of_its_own(run: Command, arguments: tuple[str, .
 
 
 def test_help_tells_the_exit_status(run: Command) -> None:
-    assert "and 2 is given even where there are mandatory findings" in run("--help").out
+    assert "2 takes precedence over 1" in run("--help").out
 
 
 def test_the_page_of_rules_is_current() -> None:

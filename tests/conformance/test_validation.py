@@ -98,8 +98,7 @@ def test_a_set_has_no_doubles() -> None:
     }
     (finding,) = own_findings(body)
     assert str(finding).endswith(
-        "restartPolicyRules[0].exitCodes.values[1]: 1 is in the list already, and the API server "
-        "refuses doubles here. Remove it. [kthena-schema]"
+        "restartPolicyRules[0].exitCodes.values[1]: 1 is already in the list, and the API server rejects duplicates here. Remove it. [kthena-schema]"
     )
 
 

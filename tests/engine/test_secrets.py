@@ -35,7 +35,7 @@ def test_a_token_is_rendered_only_when_the_stack_allows_it(tmp_path: Path) -> No
     )
     missing = (
         f"{file}secrets[0].data.HUGGING_FACE_HUB_TOKEN: there is no config value 'hf_token'. Run "
-        "'pulumi config set --secret hf_token --stack prod', which asks for the value. "
+        "'pulumi config set --secret hf_token --stack prod', which prompts for the value. "
         "[secret-missing]"
     )
     assert unset.messages[0] == f"{head} 2 problems\n{missing}\n{rendered}"

@@ -161,3 +161,14 @@ def put(body: Any, path: tuple[Any, ...], value: object) -> None:
 def test_what_is_surely_right_is_right_in_any_tree(tree: Any, field: str) -> None:
     body = changed(TEMPLATE, {f"spec.containers[0].{field}": tree})
     assert not (quick_test(SHAPE)(body) and walked(body))
+
+
+@pytest.mark.parametrize("template", [{}, {"spec": {}}, {"spec": {"containers": []}}])
+def test_a_template_without_containers_starts_no_pod(template: Args) -> None:
+    for kind in (("apps", "Deployment"), ("batch", "Job")):
+        (only,) = told(kind, "spec.template", template)
+        assert "spec.containers" in only
+    at = "spec.leaderWorkerTemplate.leaderTemplate"
+    (only,) = told(("leaderworkerset.x-k8s.io", "LeaderWorkerSet"), at, template)
+    assert only.startswith(f"F.{at}.spec.containers: ")
+    assert only.endswith("[pod-schema]")

@@ -115,14 +115,14 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "tier-order": (
         {"spine": {"spec.tier": 1}},
         [
-            f"M spine.spec.members[{i}].selector.exactMatch.name: 'spine' has tier 1 and its child 'rack-{i + 1}' tier 1, but a parent's tier is the higher one; Volcano accepts this and then drops topology constraints without a word. Give 'spine' at least tier 2, or 'rack-{i + 1}' a lower one. [hypernode-tier-order]"
+            f"M spine.spec.members[{i}].selector.exactMatch.name: 'spine' has tier 1 and its child 'rack-{i + 1}' tier 1, but a parent's tier must be higher; Volcano accepts this and then silently drops topology constraints. Give 'spine' at least tier 2, or 'rack-{i + 1}' a lower one. [hypernode-tier-order]"
             for i in range(2)
         ],
     ),
     "node-twice": (
         {"rack_2": {"spec.members[0]": exact("gpu-1")}},
         [
-            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node is in one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]",
+            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node has one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]",
         ],
     ),
     "child-of-elsewhere": (

@@ -115,7 +115,8 @@ def test_requests_alone_are_refused() -> None:
     wrong = vllm("-tp", "8", resources={"requests": {GPU: 8}})
     assert refusals(DEPLOYMENT, workload(wrong)) == (
         "spec.template.spec.containers[0].resources: engine 'chat', container 'main' states "
-        "nvidia.com/gpu with a request of 8 and no limit, and Kubernetes wants both equal. "
+        "nvidia.com/gpu with a request of 8 and no limit, and Kubernetes requires both to be "
+        "equal. "
         "Write 8 in both. [gpu-requests-equal-limits]"
     )
 
@@ -131,8 +132,8 @@ def test_an_engine_of_one_rank_without_gpus_may_be_meant_for_a_cpu() -> None:
     on_cpu = workload(vllm(gpus=None))
     assert refusals(DEPLOYMENT, on_cpu) == ""
     assert advice(DEPLOYMENT, on_cpu) == (
-        "spec.template.spec.containers[0].args: engine 'chat' was not checked, because it asks for "
-        "no GPU, as an engine on CPUs does. [world-size-equals-gpus]"
+        "spec.template.spec.containers[0].args: engine 'chat' was not checked, because it requests "
+        "no GPU, like an engine on CPUs. [world-size-equals-gpus]"
     )
 
 
@@ -155,7 +156,7 @@ def test_gpus_without_a_known_engine_give_one_line_of_advice() -> None:
         ({"claims": [{"name": "gpus"}]}, "container 'main' gets devices by resource claims"),
         (
             {"limits": {"volcano.sh/vgpu-number": 8}},
-            "it is not known here what devices volcano.sh/vgpu-number stands for",
+            "it is unknown which devices volcano.sh/vgpu-number provides",
         ),
         (
             {"limits": {"aws.amazon.com/neuron": 1}},
@@ -221,8 +222,8 @@ def test_a_ray_head_that_does_not_say_its_size_is_not_guessed() -> None:
     head = workload(container(command=["sh", "-c", script]))
     assert refusals(STATEFUL_SET, head) == ""
     assert advice(STATEFUL_SET, head) == (
-        "spec.template.spec.containers[0].command: engine 'chat' was not checked, because nothing "
-        "in this object says how many pods make one engine. [world-size-equals-gpus]"
+        "spec.template.spec.containers[0].command: engine 'chat' was not checked, because this "
+        "object does not state how many pods form one engine. [world-size-equals-gpus]"
     )
 
 

@@ -27,7 +27,7 @@ RANKS = (
 )
 UNLIKE = (
     "spec.template.spec.containers[0].resources: engine 'decode' gives its entry pod 8 GPUs and "
-    "each worker 4, and an engine deals its ranks out evenly. Write 8 in both, or 4 in both. "
+    "each worker 4, and an engine distributes its ranks evenly. Write 8 in both, or 4 in both. "
     "[leader-worker-same-gpus]"
 )
 LATER = "not checked, because the value is known only after the deployment"
@@ -158,7 +158,8 @@ def test_workers_alone_are_judged_by_what_one_object_can_show() -> None:
     wrong = with_gpus(native()["workers"], "8", "4")
     assert refusals(STATEFUL_SET, wrong) == (
         "spec.template.spec.containers[0].resources: engine 'decode', container 'engine' states "
-        "nvidia.com/gpu with a request of 4 and a limit of 8, and Kubernetes wants both equal. "
+        "nvidia.com/gpu with a request of 4 and a limit of 8, and Kubernetes requires both to be "
+        "equal. "
         "Write 8 in both. [gpu-requests-equal-limits]"
     )
 

@@ -218,9 +218,9 @@ def test_nothing_is_shown_where_the_sdk_does_not_tell_what_is_secret() -> None:
     refused, advised = reported("serving-rules", args), reported("serving-advice", args)
     assert len(shown("\n".join(refused))) == 2
     assert all(line.endswith("[engine-option-known]") for line in refused)
-    assert advised[0].startswith("no value is shown, because pulumi-policy 1.")
+    assert advised[0].startswith("all values are hidden, because pulumi-policy 1.")
     assert advised[0].endswith(
-        "does not tell which ones are secret. Use release 1.21. [policy-config]"
+        "does not show which ones are secret. Use release 1.21. [policy-config]"
     )
     assert not [line for line in reported("serving-advice", args) if "policy-config" in line]
 

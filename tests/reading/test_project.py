@@ -63,8 +63,8 @@ def test_stack_files_end_as_the_project_does(suffix: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "holds no map of settings"),
-        ("[]", "holds no map of settings"),
+        ("", "contains no map of settings"),
+        ("[]", "contains no map of settings"),
         ("name: p\nname: q", "Pulumi.yaml:2:1: states 'name' twice in one map"),
         ("name: p\n---\nname: q", "expected a single document"),
         ("a: 1", "name is None, but must be letters"),
@@ -80,8 +80,8 @@ def test_stack_files_end_as_the_project_does(suffix: str, tmp_path: Path) -> Non
         ("name: p\nstackconfigdir: x", "holds the key 'stackconfigdir': write 'stackConfigDir'"),
         ("name: p\nconfig: a\nstackConfigDir:", "config and stackConfigDir both say where"),
         ("name: p\nconfig: [a]", "config is ['a'], but must be a map of config keys"),
-        ("name: p\nconfig: {a:b:c: 1}", "holds the config key 'a:b:c': write it as p:name"),
-        ("name: p\nconfig: {3: 1}", "holds the config key 3: write it as p:name"),
+        ("name: p\nconfig: {a:b:c: 1}", "contains the config key 'a:b:c': write it as p:name"),
+        ("name: p\nconfig: {3: 1}", "contains the config key 3: write it as p:name"),
         ("name: p\nconfig: {a: 1, p:a: 1}", "states 'p:a' twice: remove one of the two"),
         ("name: p\nconfig: {a: {Value: 1}}", "holds the key 'Value': write 'value'"),
         (BOMB, "stands for more than 1,000,000 values by its aliases"),

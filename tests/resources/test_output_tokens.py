@@ -148,8 +148,8 @@ def test_only_text_can_stand_inside_a_text() -> None:
     error = attempt(program).error
     assert isinstance(error, pulumi.RunError)
     assert str(error) == (
-        "an Output inside the text '--port=<Output>' gave a int, but only text can stand inside a "
-        "text. Make it text, for a number with .apply(str)."
+        "an Output inside the text '--port=<Output>' gave a int, but only text can be part of a "
+        "text. Convert it to text, for a number with .apply(str)."
     )
 
 
@@ -172,7 +172,7 @@ def test_text_that_could_be_a_token_is_refused(character: str) -> None:
     (found,) = findings({"roles": [{"name": f"a{character}b"}]})
     assert found == (
         f"roles[0].name: is 'a{escaped(character)}b', but must be text without the characters "
-        "U+E000 and U+E001, which stand for Outputs here. Remove them. [type]"
+        f"U+E000 and U+E001, which mark Outputs here. Remove them. [type]"
     )
 
 

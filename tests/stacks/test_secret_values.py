@@ -13,7 +13,7 @@ from tests.support.specs import changed
 
 PIECES = ("pearl", "quartz", "raven", "sable", "1753")
 IN_CONFIG = (
-    "holds a secret value, which would stand in plain text in what it describes. Give the value a "
+    "contains a secret value, which would be plain text in the manifests. Give the value a "
     "config key of its own, name that key in secrets, and refer to the Secret. [secret-in-config]"
 )
 
@@ -127,7 +127,7 @@ def test_a_secret_path_of_a_kubeconfig_is_not_shown(tmp_path: Any) -> None:
     )
     (path / "quartz").write_text("raven: [")
     assert told(str(path / "quartz")) == (
-        "kubeconfig: [secret] holds no kubeconfig. Write the path of one. [kubeconfig]"
+        "kubeconfig: [secret] contains no kubeconfig. Write the path of one. [kubeconfig]"
     )
 
 

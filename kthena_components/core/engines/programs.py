@@ -1,6 +1,6 @@
-"""Which program a command starts, behind shells, launchers and other wrappers.
+"""Finds the program that a command starts, behind shells, launchers and other wrappers.
 
-Only names are known here; what a program's arguments mean is in the engines' modules.
+Only names are known here; the engines' modules read the arguments.
 """
 
 import re
@@ -29,7 +29,7 @@ _LONG_WITH_VALUE = frozenset({"--init-file", "--rcfile"})
 
 
 class Program(StrEnum):
-    """What a command starts."""
+    """A program that a command starts."""
 
     SHELL = "shell"
     RAY = "ray"
@@ -37,11 +37,11 @@ class Program(StrEnum):
     VLLM = "vllm"
     VLLM_API_SERVER = "vllm-api-server"
     VLLM_INSIDE = "vllm-inside"
-    """A program that has vLLM's options beside its own."""
+    """A program with vLLM's options and its own."""
     SGLANG = "sglang"
     SGLANG_LAUNCH_SERVER = "sglang-launch-server"
     SGLANG_INSIDE = "sglang-inside"
-    """A program that has SGLang's options beside its own."""
+    """A program with SGLang's options and its own."""
     TRTLLM = "trtllm"
     DYNAMO_TRTLLM = "dynamo-trtllm"
     HUGGINGFACESERVER = "huggingfaceserver"
@@ -49,12 +49,12 @@ class Program(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A program, and where in the words its arguments begin."""
+    """A program, and the index of its first argument."""
 
     program: Program
     arguments: int
     at: int
-    """Where the program itself stands: behind its wrappers."""
+    """Index of the program itself, after its wrappers."""
 
 
 _MODULES: Mapping[str, Program] = {
@@ -67,22 +67,22 @@ _MODULES: Mapping[str, Program] = {
 }
 _SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM}
 _HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray")
-"""Every program that is found here has one of these in its command."""
+"""Every known program has one of these in its command."""
 
 
 def may_start_one(text: str) -> bool:
-    """Tell quickly whether a text can start a program that is known here."""
+    """Check quickly whether a text can start a known program."""
     return RAY_SCRIPT_NAME in text or any(hint in text for hint in _HINTS)
 
 
 @lru_cache(maxsize=8)
 def files_may_start_one(files: tuple[tuple[str, object], ...]) -> bool:
-    """Tell the same of the texts of mounted files, which many containers may share."""
+    """Check the same for the texts of mounted files, which many containers may share."""
     return any(may_start_one(text) for _, text in files if isinstance(text, str))
 
 
 def find_program(words: Sequence[str]) -> Start | None:
-    """Find the program that a command starts, behind its wrappers; None for any other."""
+    """Find the program that a command starts, behind wrappers; None for an unknown one."""
     if not words or base_name(words[0]) not in _WRAPPERS:
         return _program_at(words, 0)
     starts = (_program_at(words, at) for at in range(1, len(words)))
@@ -90,7 +90,7 @@ def find_program(words: Sequence[str]) -> Start | None:
 
 
 def base_name(word: str) -> str:
-    """Give the last part of a path."""
+    """Return the last part of a path."""
     return word.rpartition("/")[2]
 
 
@@ -139,10 +139,10 @@ def _module(module: str, words: Sequence[str], arguments: int, start: int) -> St
 
 
 def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
-    """Give where a shell's first operand stands, and whether it is a script text (`-c`).
+    """Return the index of a shell's first operand, and whether it is a script text (`-c`).
 
-    Options may be joined and may follow `-c`: `bash -lc`, `sh -ec`, `bash -c -e`,
-    `bash -euo pipefail -c`.
+    Options may be combined and may follow `-c`: `bash -lc`, `sh -ec`, `bash -c -e`, `bash -euo
+    pipefail -c`.
     """
     text = False
     while at < len(words) and words[at][:1] in {"-", "+"} and len(words[at]) > 1:
@@ -159,9 +159,9 @@ def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
 
 
 def image_entrypoint(image: str) -> tuple[str, ...]:
-    """Give what an image starts when the container has args but no command.
+    """Return what an image starts if the container has args but no command.
 
-    Only vLLM's server images start an engine by themselves (vllm docker/Dockerfile). Put it before
+    Only vLLM's server images start an engine by themselves (vllm docker/Dockerfile). Prepend it to
     the args for `read_command`.
     """
     read = read_image(image)

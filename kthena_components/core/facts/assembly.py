@@ -1,7 +1,7 @@
-"""Which pod templates of one group form an engine: a leader and those that join it.
+"""Decides which pod templates of a group form an engine: a leader and those that join it.
 
-Some systems describe a group as a list of templates with counts and do not say which of them run
-one model together. That is read from what the pods are told, and is unknown where nothing tells.
+Some systems describe a group as a list of templates with counts and do not state which of them run
+one model together. The commands tell, or it is unknown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ from kthena_components.core.facts.workload import group_size, is_serving, pods_o
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-_TOLD = Unknown("nothing says which of the pods make one engine")
+_TOLD = Unknown("it is not stated which of the pods form one engine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTemplate:
-    """One template of a group, and how many pods of it there are."""
+    """One template of a group, and its number of pods."""
 
     path: str
     name: str
@@ -29,11 +29,11 @@ class EngineTemplate:
 
 
 def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple[EngineFacts, ...]:
-    """Give the engines of one group.
+    """Return the engines of one group.
 
     Args:
-        parts: the templates of the group.
-        replicas: how many such groups there are.
+        parts: The templates of the group.
+        replicas: Number of such groups.
     """
     serving = [part for part in parts if is_serving(part.pod)]
     started = [part for part in serving if part.pod.command and part.pod.command.engine]
@@ -52,12 +52,12 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
 
 
 def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:
-    """Tell whether a template's pods join an engine that another template starts.
+    """Return whether a template's pods join an engine that another template starts.
 
     Args:
-        part: the template.
-        starts: where templates stand that start engines.
-        first: where templates stand that start the first of several ranks.
+        part: The template.
+        starts: Paths of templates that start engines.
+        first: Paths of templates that start rank 0 of several.
     """
     command = part.pod.command
     if command is None or not starts or starts == {part.path}:
@@ -82,7 +82,7 @@ def _unknown(part: EngineTemplate, replicas: MaybeInt) -> EngineFacts:
 
 
 def _alone(part: EngineTemplate, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts:
-    """Give the engine of a template that no other one joins: as many pods as it is told."""
+    """Return the engine of a template that no other one joins; its command states the pods."""
     pods: MaybeInt = pods_of(size, part.pod.command)
     if pods == 1:
         replicas = _times(replicas, part.count)
@@ -102,7 +102,7 @@ def _together(
 
 
 def _alike(part: EngineTemplate) -> tuple[object, ...]:
-    """Give what followers must have in common to be told of as one."""
+    """Return what followers must have in common to be reported as one."""
     command = part.pod.command
     sizes = (command.engine, command.tensor, command.pipeline, command.data) if command else ()
     return (part.pod.gpus, *sizes)
@@ -118,28 +118,3 @@ def _times(one: MaybeInt, other: MaybeInt) -> MaybeInt:
     if isinstance(one, Unknown):
         return one
     return other if isinstance(other, Unknown) else one * other
-
-
-def relocated(pod: PodFacts, old: str, new: str) -> PodFacts:
-    """Give the facts of a pod with the beginning of every path replaced."""
-
-    def moved(path: str) -> str:
-        return path.replace(old, new, 1)
-
-    containers = [
-        replace(
-            own,
-            path=moved(own.path),
-            image_path=moved(own.image_path),
-            tokens=tuple(replace(token, path=moved(token.path)) for token in own.tokens),
-        )
-        for own in (*((pod.own,) if pod.own else ()), *pod.others)
-    ]
-    return replace(
-        pod,
-        gpus_path=moved(pod.gpus_path),
-        command_path=moved(pod.command_path),
-        devices=tuple(replace(device, path=moved(device.path)) for device in pod.devices),
-        own=containers[0] if pod.own else None,
-        others=tuple(containers[1:] if pod.own else containers),
-    )

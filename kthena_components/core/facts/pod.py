@@ -1,6 +1,6 @@
-"""What a pod template says of its engine: devices and command line, container by container.
+"""Reads a pod template: accelerators and command line of each container.
 
-A reader never raises: whatever a manifest contains, a fact is a value, or unknown with a reason.
+A reader never raises: a fact is a value, or Unknown with a reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,10 +27,10 @@ from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 _ANY = "accelerators"
-"""Stands for the resource where it is not known which one it is."""
+"""Placeholder for an unknown resource name."""
 
 _REMEMBERED = 8_192
-"""Characters of a command line whose facts are remembered, with the line itself."""
+"""Maximum length of a command line that is cached, with its facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class DeviceFacts:
 
     @property
     def count(self) -> MaybeInt:
-        """Devices that the container gets: Kubernetes gives the limit, else the request."""
+        """Devices that the container gets: the limit, else the request."""
         return next((n for n in (self.limit, self.request) if n is not None), 0)
 
 
@@ -58,23 +58,23 @@ class PodFacts:
     gpus_path: str = field(compare=False)
     command_path: str = field(compare=False)
     container: str | None = None
-    """Container that the command is in. None: there is no command."""
+    """Name of the container with the command. None: there is no command."""
     gap: Unknown | None = None
-    """Why there may be a command all the same, which could not be read."""
+    """Why a command may exist that could not be read."""
     own: ContainerFacts | None = None
-    """The container that the command is in."""
+    """The container with the command."""
     others: tuple[ContainerFacts, ...] = ()
-    """The other containers, init containers too, except those that start engines of their own."""
+    """The other containers, including init containers, except those that start other engines."""
     gpu: GpuFacts | Unknown | None = None
-    """The GPU that the pod's placement states. None: nothing says it."""
+    """The GPU that the pod's placement states. None: not stated."""
     shape: ModelShape | Unknown | None = None
-    """Shape of the model, where the object or the caller states it. None: look it up by name."""
+    """Shape of the model that the object or the caller states. None: look it up by name."""
     missing: tuple[MissingKey, ...] = ()
-    """Keys that the pod's containers take from ConfigMaps which do not have them."""
+    """Keys that the pod's containers use and their ConfigMaps do not have."""
 
     @property
     def gpus(self) -> MaybeInt:
-        """Accelerators of the engine: a container cannot reach those of its neighbours."""
+        """Accelerators of the engine: a container cannot use those of others."""
         return _sum(d for d in self.devices if self.container in {None, d.container})
 
     @property
@@ -84,7 +84,7 @@ class PodFacts:
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Whether a container names a resource that is an accelerator."""
+        """Whether a container names an accelerator resource."""
         return any(is_accelerator(device.resource) for device in self.devices)
 
 
@@ -107,16 +107,16 @@ def read_pod(
     command_path: str | None = None,
     role_path: str | None = None,
 ) -> PodFacts:
-    """Read a pod template, or anything else that stands where one should be.
+    """Read a pod template, or any other value in its place.
 
     Args:
-        template: metadata and spec, as a Deployment's `spec.template` holds them.
-        path: where the template stands, in the caller's coordinates.
-        env: variables that will be injected into every container.
-        context: what is known beside the object that holds the template.
-        gpus_path: what to call the place of the GPU count instead.
-        command_path: what to call the place of the command line instead.
-        role_path: where the role stands whose engine the package wrote this template for.
+        template: metadata and spec, as in a Deployment's `spec.template`.
+        path: Path of the template, in the caller's input.
+        env: Variables that will be injected into every container.
+        context: The context of the object with the template.
+        gpus_path: Path to report for the GPU count instead.
+        command_path: Path to report for the command line instead.
+        role_path: Path of the role for whose engine the package wrote this template.
     """
     pod = read_pods(template, path, env, context)[0]
     if role_path is not None:
@@ -137,7 +137,7 @@ def read_pods(
     env: Mapping[str, str] | None = None,
     context: Context = NO_CONTEXT,
 ) -> list[PodFacts]:
-    """Read a pod template, once for each engine in it, and once when it starts none."""
+    """Read a pod template, once for each engine in it, and once if it starts none."""
     spec = mapping(template).get("spec")
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
@@ -175,7 +175,7 @@ def _init_containers(
 
 
 def _hidden(path: str) -> PodFacts:
-    """Give the facts of a pod whose containers are not known."""
+    """Return the facts of a pod whose containers are unknown."""
     gap = Unknown("the containers are not known yet")
     device = DeviceFacts(path=path, container="", resource=_ANY, limit=gap, request=None)
     return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
@@ -188,7 +188,7 @@ def _container(
     path: str,
     env: Mapping[str, str],
 ) -> PodFacts:
-    """Read one container as if it were alone in its pod."""
+    """Read one container as if it were the only one of its pod."""
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image = container.get("image")
@@ -215,7 +215,7 @@ def _container(
 
 
 def _shaped(pod: PodFacts, context: Context, stated: ModelShape | Unknown | None) -> PodFacts:
-    """Add the shape of the model: the pod's own word, the object's, or the caller's by name."""
+    """Add the shape of the model: as the pod states it, else the object, else the caller."""
     model, shape = pod.command and pod.command.model, stated or context.shape
     if shape is None and isinstance(model, str):
         shape = context.shapes.get(model.casefold())
@@ -230,7 +230,7 @@ def _command(
     files: Files,
     image: str | None,
 ) -> CommandFacts | None:
-    """Read a command once: the checks, the outputs and the table all ask for its facts."""
+    """Read a command once: the checks, the outputs and the table all need its facts."""
     return read_command(argv, dict(env), hidden=hidden, files=files, image=image)
 
 
@@ -262,12 +262,12 @@ def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
 
 
 def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
-    """Say what may hold accelerators that no known resource name tells of."""
+    """Report what may be accelerators under unknown resource names."""
     if sequence(resources.get("claims")):
         return Unknown(f"container '{name}' gets devices by resource claims")
     keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
     other = next((key for key in map(str, keys) if "/" in key), None)
-    return Unknown(f"it is not known here what devices {other} stands for") if other else None
+    return Unknown(f"it is unknown which devices {other} provides") if other else None
 
 
 def _devices_in(amounts: object, resource: str) -> MaybeInt | None:

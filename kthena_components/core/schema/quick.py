@@ -1,7 +1,7 @@
-"""A shape as one quick test: whether a value surely has it.
+"""Compiles a shape to one quick test: whether a value definitely has it.
 
-Most of what is judged is right. The test is several times as quick as the walk that says what is
-wrong (kthena_shape.py), and where it does not say yes, that walk decides.
+Most values are valid. The test is several times faster than the walk that reports mistakes
+(kthena_shape.py), which only runs if the test fails.
 """
 
 import re
@@ -24,11 +24,11 @@ from kthena_components.core.values.unknown import is_unresolved
 Test = Callable[[object], bool]
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _PLAIN_AMOUNT = re.compile(r"[0-9]{1,18}(?:[KMGTPE]i|[numkMGTPE])?")
-"""Most amounts: the rest is left to the walk."""
+"""Matches most amounts: the walk checks the others."""
 
 
 def quick_test(schema: Schema | Since) -> Test:
-    """Make the test of a shape. What it has no quick test for is left to the walk."""
+    """Compile the test of a shape. Parts without a quick test are left to the walk."""
     match schema:
         case Table(of=inner):
             test = _table_test(quick_test(inner))

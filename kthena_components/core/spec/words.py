@@ -1,4 +1,4 @@
-"""The words that a user may choose from. Without pydantic: naming one costs nothing."""
+"""The enums of the input schema, without pydantic: importing them is cheap."""
 
 from enum import StrEnum
 
@@ -11,14 +11,14 @@ class EngineKind(StrEnum):
 
 
 class Launcher(StrEnum):
-    """How the pods of one engine find each other."""
+    """How the pods of one engine connect."""
 
     RAY = "ray"
     NATIVE = "native"
 
 
 class TopologyMode(StrEnum):
-    """What Volcano does when no HyperNode below the cap has room."""
+    """Whether Volcano enforces or prefers the topology if no HyperNode below the cap has room."""
 
     HARD = "hard"
     SOFT = "soft"

@@ -60,7 +60,7 @@ def _launched(
 
 
 def _args(template: object, container: str | None) -> list[str]:
-    """Give the words of args, cut at blanks as the operator does."""
+    """Return the words of args, cut at blanks as the operator does."""
     spec = mapping(mapping(template).get("spec"))
     for entry in map(mapping, sequence(spec.get("containers"))):
         if entry.get("name", MAIN) == container:

@@ -22,7 +22,7 @@ _ADDED = re.compile(r"\.(env|envFrom)\[([0-9]+)\]")
 
 
 def template_of(component: Component) -> object:
-    """Give the pod template that the operator makes, as far as it counts GPUs and commands.
+    """Return the pod template that the operator makes, as far as it counts GPUs and commands.
 
     What the operator adds to run over several nodes is not in it.
     """
@@ -46,7 +46,7 @@ def template_of(component: Component) -> object:
 
 
 def whole_template_of(component: Component) -> object:
-    """Give the template with what the operator takes from Secrets and claims by their names."""
+    """Return the template with what the operator takes from Secrets and claims by their names."""
     made, fields = template_of(component), component.fields
     if not component.alpha or unknown_in(made):
         return made
@@ -99,12 +99,12 @@ def _written_in_main(component: Component, path: str) -> str:
 
 
 def main_of(component: Component) -> Mapping[str, Any]:
-    """Give the main container of v1alpha1, as it is written."""
+    """Return the main container of v1alpha1, as it is written."""
     return mapping(mapping(component.fields.get("extraPodSpec")).get("mainContainer"))
 
 
 def _variables(component: Component) -> list[Any]:
-    """Give the variables of the main container, the component and the graph, in this order.
+    """Return the variables of the main container, the component and the graph, in this order.
 
     Where several state one, the component's counts, then the graph's; null stands for the others.
     """

@@ -127,7 +127,7 @@ def read_graph(found: Object) -> Graph:
 
 
 def has_services(spec: Mapping[str, Any]) -> bool:
-    """Tell whether a graph is written as in v1alpha1."""
+    """Return whether a graph is written as in v1alpha1."""
     return spec.get("services") is not None and spec.get("components") is None
 
 

@@ -7,8 +7,9 @@ operator/internal/controller/podcliquescalinggroup/components/podclique.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kthena_components.core.facts.assembly import EngineTemplate, engines_of, relocated
+from kthena_components.core.facts.assembly import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
@@ -53,7 +54,7 @@ def _engines(view: CliqueSet) -> Iterator[EngineFacts]:
 
 
 def parts_of(view: CliqueSet) -> Iterator[tuple[ScalingGroup | None, list[EngineTemplate]]]:
-    """Give the templates of each scaling group, and those of each other clique.
+    """Return the templates of each scaling group, and those of each other clique.
 
     Commands say which of them make an engine.
     """
@@ -83,4 +84,4 @@ def _pod(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> PodFacts:
     at, context = view.object.at(f"{clique.at}.podSpec"), view.object.context
     spec = HIDDEN if unknown_in(clique.pod) else clique.pod
     pod = fill_requests(read_pod({"spec": spec}, "", env, context=context))
-    return relocated(pod, "spec.", f"{at}.")
+    return relocated(pod, lambda path: path.replace("spec.", f"{at}.", 1))

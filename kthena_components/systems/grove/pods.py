@@ -29,7 +29,7 @@ _CONTAINERS = Unknown("the containers are not known yet")
 
 
 def pods_of_cliques(view: CliqueSet) -> Iterator[PodSet]:
-    """Give the pods of each clique."""
+    """Return the pods of each clique."""
     found, sets = view.object, copies_in(view.object.spec.get("replicas"), 1)
     groups, spread = _groups(view), _spread(view)
     if unknown_in(view.template.get("cliques")):
@@ -66,7 +66,7 @@ def _groups(view: CliqueSet) -> dict[object, MaybeInt]:
 
 
 def _spread(view: CliqueSet) -> set[str]:
-    """Give the paths of the cliques whose pods make engines of several pods."""
+    """Return the paths of the cliques whose pods make engines of several pods."""
     found: set[str] = set()
     for _, parts in parts_of(view):
         engines = engines_of(parts)

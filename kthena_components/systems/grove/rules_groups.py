@@ -128,7 +128,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
 
 
 def _joins(clique: Clique, context: Context) -> bool:
-    """Tell whether the pods of a clique are parts of one engine, by their command."""
+    """Return whether the pods of a clique are parts of one engine, by their command."""
     spec = HIDDEN if unknown_in(clique.pod) else clique.pod
     command = read_pod({"spec": spec}, clique.at, context=context).command
     if command is None:

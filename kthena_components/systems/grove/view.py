@@ -65,7 +65,7 @@ class CliqueSet:
         return frozenset(name for name in names if isinstance(name, str))
 
     def together(self) -> Iterator[tuple[ScalingGroup | None, list[Clique]]]:
-        """Give the cliques of each scaling group, and each other clique by itself."""
+        """Return the cliques of each scaling group, and each other clique by itself."""
         alone = {clique.name: clique for clique in self.cliques if isinstance(clique.name, str)}
         for group in self.groups:
             names = [name for name in group.cliques if isinstance(name, str)]

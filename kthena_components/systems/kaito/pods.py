@@ -28,7 +28,7 @@ _LATER = Unknown("the name that KAITO writes there is made with its object")
 
 
 def pods(view: View) -> Iterator[PodSet]:
-    """Give the pods of templates: one on each node of each Workspace.
+    """Return the pods of templates: one on each node of each Workspace.
 
     Those of one Workspace are meant for as many nodes; the nodes that KAITO makes of an instance
     type are one Workspace's alone.

@@ -38,7 +38,7 @@ SHORT_NAMES = {
 
 
 def is_preset(name: str) -> bool:
-    """Tell whether KAITO takes a name: a short one that it knows, or `organisation/name`."""
+    """Return whether KAITO takes a name: a short one that it knows, or `organisation/name`."""
     organisation, _, rest = name.partition("/")
     return name.casefold() in SHORT_NAMES or (organisation != "" and rest != "")
 

@@ -149,7 +149,7 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
 
 
 def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
-    """Give the engine on its GPUs; None where nothing is to be compared."""
+    """Return the engine on its GPUs; None where nothing is to be compared."""
     ranks, made = start.command.world, start.deployment.nodes * sized.instance.gpus
     if isinstance(ranks, int) and ranks > made:
         gpus = count_of(made, "GPU")

@@ -74,7 +74,7 @@ def _command(sized: Sized, deployment: Deployment) -> CommandFacts:
 
 
 def _facts(sized: Sized, command: CommandFacts, nodes: int) -> ServingFacts:
-    """Give the engine on the GPUs of its nodes.
+    """Return the engine on the GPUs of its nodes.
 
     KAITO passes a share, and only its estimator reckons with the nominal size: vLLM takes a share
     of what the driver reports. Source: vllm/v1/worker/utils.py request_memory.

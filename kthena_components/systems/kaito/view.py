@@ -221,7 +221,7 @@ def _role(model: Mapping[str, Any], role: Mapping[str, Any], path: str, context:
 
 
 def inference_config(name: MaybeText | None, context: Context) -> MaybeText | None:
-    """Give the text of the ConfigMap that `inference.config` or a role's runtimeConfig names.
+    """Return the text of the ConfigMap that `inference.config` or a role's runtimeConfig names.
 
     KAITO reads the key inference_config.yaml of that ConfigMap, in the object's namespace; vLLM's
     flags stand there below `vllm` and win over the preset's.
@@ -271,7 +271,7 @@ def _tokens(model: Model) -> MaybeInt:
     if isinstance(model.config, Unknown):
         return model.config
     if stated == inference_config(model.config, NO_CONTEXT):
-        return Unknown(f"the ConfigMap {shown} may state max-model-len, and is not at hand")
+        return Unknown(f"the ConfigMap {shown} may state max-model-len, and is not available")
     if isinstance(stated, Unknown):
         return stated
     found = read_yaml(stated)

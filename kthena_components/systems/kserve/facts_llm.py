@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
@@ -23,7 +24,7 @@ _UNSPREAD = Unknown("without a worker it is not known what data is worth")
 
 
 def facts(view: LlmService) -> ServingFacts:
-    """Give the facts of an LLMInferenceService: each workload is an engine."""
+    """Return the facts of an LLMInferenceService: each workload is an engine."""
     found = view.object
     engines = tuple(_engine(view, workload) for workload in view.workloads)
     return ServingFacts(path=found.at("spec"), name=name_of(found.body), engines=engines)
@@ -57,20 +58,13 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     command, own = pod.command, engine.get("command") is not None
     if command and not own and not workload.many and workload.states("data"):
         command = replace(command, data=_UNSPREAD)
-    old, new = "spec.containers", f"{at}.{field}.containers"
-    devices = [replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices]
+    new = f"{at}.{field}.containers"
+    pod = relocated(pod, lambda path: path.replace("spec.containers", new, 1))
+    devices = pod.devices
     if not devices and (view.is_based or not containers):
-        devices = [_elsewhere(new)]
-    return fill_requests(
-        replace(
-            pod,
-            command=command,
-            devices=tuple(devices),
-            missing=tuple(replace(k, path=k.path.replace(old, new, 1)) for k in pod.missing),
-            gpus_path=pod.gpus_path.replace(old, new, 1),
-            command_path=pod.command_path.replace(old, new, 1) if own else f"{at}.parallelism",
-        )
-    )
+        devices = (_elsewhere(new),)
+    command_path = pod.command_path if own else f"{at}.parallelism"
+    return fill_requests(replace(pod, command=command, devices=devices, command_path=command_path))
 
 
 def _elsewhere(path: str) -> DeviceFacts:

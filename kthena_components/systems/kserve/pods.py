@@ -34,7 +34,7 @@ _HIDDEN = Unknown("the containers are not known yet")
 def _pod_set(
     found: Object, at: str, spec: object, number: MaybeInt, *, spread: bool, model: str = ""
 ) -> PodSet:
-    """Give pods whose spec stands in the object without a template around it.
+    """Return pods whose spec stands in the object without a template around it.
 
     Args:
         found: The object.
@@ -57,7 +57,7 @@ def _pod_set(
 
 
 def pods(view: Service) -> Iterator[PodSet]:
-    """Give the pods of an InferenceService, without resources: KServe works those out."""
+    """Return the pods of an InferenceService, without resources: KServe works those out."""
     found, served, many = view.object, view.served, view.many
     spec = _written(view.holder, *([view.holder[served]] if served else []))
     if many is None:
@@ -79,7 +79,7 @@ def _numbers(many: MultiNode) -> tuple[MaybeInt, MaybeInt]:
 
 
 def _written(holder: Mapping[str, Any], *first: object) -> Mapping[str, Any]:
-    """Give what is written of a pod spec, with containers before its own."""
+    """Return what is written of a pod spec, with containers before its own."""
     made: dict[str, Any] = {key: holder.get(key) for key in _PARTS}
     for key, before in zip(_CONTAINERS, (first, ()), strict=True):
         listed = map(mapping, (*before, *sequence(holder.get(key))))
@@ -104,7 +104,7 @@ def _accelerators(view: Service) -> Iterator[str]:
 
 
 def pods_of_llm(view: LlmService) -> Iterator[PodSet]:
-    """Give the pods of each workload: of its template, and of its worker."""
+    """Return the pods of each workload: of its template, and of its worker."""
     for workload in view.workloads:
         size, replicas = workload.pods, workload.replicas
         rest = size if isinstance(size, Unknown) else size - 1

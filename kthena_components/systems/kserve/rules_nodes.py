@@ -107,7 +107,7 @@ def _replaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
 
 
 def _share(many: MultiNode, near: int) -> int:
-    """Give the GPUs of a pod, as near as can be, so that all pods have as many."""
+    """Return the GPUs of a pod, as near as can be, so that all pods have as many."""
     total = many.total
     if not isinstance(total, int):
         return near

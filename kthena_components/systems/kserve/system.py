@@ -35,12 +35,12 @@ def rollouts(view: Service) -> Iterator[Rollout]:
 
 
 def keeps_number(view: Service) -> str:
-    """Say why an InferenceService must not be scaled."""
+    """Explain why an InferenceService must not be scaled."""
     return "" if view.many is None else "has a workerSpec, and KServe refuses to scale it"
 
 
 def makes(view: Service) -> Made | None:
-    """Give the Deployment whose number KServe keeps."""
+    """Return the Deployment whose number KServe keeps."""
     name = view.object.name
     if view.many is None or not isinstance(name, str):
         return None
@@ -71,7 +71,6 @@ SYSTEM = System(
                 "templates": _MERGED,
                 "restarts": "a Deployment or Knative restarts the pods, each in its own way",
                 "image-pinned": "a runtime may name the image",
-                "hf-token-from-secret": "variables of a predictor are not read",
             },
         ),
         *(

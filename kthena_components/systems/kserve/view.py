@@ -152,7 +152,7 @@ def _many(found: Object, path: str, holder: Mapping[str, Any]) -> MultiNode:
 
 
 def _runtime_gap(predictor: Mapping[str, Any]) -> Unknown | None:
-    """Say why what the InferenceService leaves out is not known, if it is not."""
+    """Explain why what the InferenceService leaves out is not known, if it is not."""
     runtime = mapping(predictor.get("model")).get("runtime")
     if gap := unknown_in(runtime):
         return gap

@@ -27,11 +27,11 @@ class LlmWorkload:
     """Whether it has a worker, and so is a LeaderWorkerSet."""
 
     def size(self, name: str) -> MaybeInt | None:
-        """Give a size as it is stated; None when it is not, or is no number."""
+        """Return a size as it is stated; None when it is not, or is no number."""
         return count(self.parallelism.get(name))
 
     def states(self, name: str) -> bool:
-        """Tell whether a size is stated."""
+        """Return whether a size is stated."""
         return self.parallelism.get(name) is not None
 
     @property

@@ -94,7 +94,7 @@ def _template(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _hashed(template: Mapping[str, Any]) -> object:
-    """Give what Kthena's revision is made of."""
+    """Return what Kthena's revision is made of."""
     roles = template.get("roles")
     if is_unresolved(roles) or isinstance(roles, Unknown):
         return roles

@@ -9,14 +9,14 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.spec.model import KthenaVersion, RolloutType
+from kthena_components.core.spec.words import KthenaVersion, RolloutType
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SINCE = tuple(KthenaVersion)
 
 
 def since(plan: ServingPlan, version: KthenaVersion) -> bool:
-    """Tell whether the controller that the plan is for is at least of this version."""
+    """Return whether the controller that the plan is for is at least of this version."""
     return _SINCE.index(plan.kthena_version) >= _SINCE.index(version)
 
 
@@ -154,7 +154,7 @@ def _refusal(path: str, seen: str, remedy: str) -> Finding:
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
-    """Give the names that Kthena will make: the webhook measures with the counts, not the indices.
+    """Return the names that Kthena will make: the webhook measures with the counts, not the indices.
 
     Source: Kthena v1.0.0 webhook/validator.go validGeneratedNameLength.
     """

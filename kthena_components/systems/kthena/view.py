@@ -45,11 +45,11 @@ class Serving:
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """Give the object as it would be applied: Volcano's rules over topologies ask for it."""
+        """Return the object as it would be applied: Volcano's rules over topologies ask for it."""
         return self.object.body
 
     def since(self, version: str) -> bool:
-        """Tell whether the Kthena is this version or a newer one."""
+        """Return whether the Kthena is this version or a newer one."""
         return age(self.version) >= age(version)
 
 

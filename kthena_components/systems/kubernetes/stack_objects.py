@@ -133,7 +133,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
 
 
 def _may_make_pods(entry: Object, stack: Stack) -> bool:
-    """Tell whether an object is of a system that is not known here."""
+    """Return whether an object is of a system that is not known here."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
     return not own and (entry.group, entry.kind) not in stack.templated
 
@@ -162,7 +162,7 @@ class _Carried:
                 self._holding.setdefault((key, value), []).append(pods)
 
     def matches(self, wanted: Mapping[str, str]) -> bool | Unknown:
-        """Tell whether a selector matches some of the pods."""
+        """Return whether a selector matches some of the pods."""
         gap: Unknown | None = None
         for pods in chain(self._candidates(wanted), self.hidden):
             self.left -= 1
@@ -179,14 +179,14 @@ class _Carried:
         return gap or False
 
     def _candidates(self, wanted: Mapping[str, str]) -> Iterable[PodSet]:
-        """Give the pods that may match: those that do by the rarest of the labels."""
+        """Return the pods that may match: those that do by the rarest of the labels."""
         own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]
         found = [(self._holding.get(pair, []), self._without(pair[0])) for pair in own]
         rarest = min(found, key=lambda both: len(both[0]) + len(both[1]), default=(self.known,))
         return chain(*rarest)
 
     def _without(self, key: str) -> list[PodSet]:
-        """Give the pods to which a controller may add a label."""
+        """Return the pods to which a controller may add a label."""
         if key not in self._lacking:
             self.left -= len(self.known)
             own = (pods for pods in self.known if pods.by_controller)

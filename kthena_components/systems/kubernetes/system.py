@@ -36,7 +36,7 @@ _IMMUTABLE = {"restarts": "the template of a Job is immutable"}
 
 
 def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
-    """Give a kind with one pod template."""
+    """Return a kind with one pod template."""
     usual: dict[str, Any] = {
         "facts": facts_of_copies,
         "pods": pods_of_copies,
@@ -47,7 +47,7 @@ def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
 
 
 def _beside(name: str, group: str = "", **known: Any) -> Kind[Object]:
-    """Give a kind that is not judged by itself."""
+    """Return a kind that is not judged by itself."""
     return Kind(group=group, name=name, view=_as_it_is, **({"kept": None} | known))
 
 
@@ -56,7 +56,7 @@ def _as_it_is(found: Object) -> Object:
 
 
 def rollouts(found: Object) -> Iterator[Rollout]:
-    """Give how a Deployment is updated.
+    """Return how a Deployment is updated.
 
     Source: kubernetes pkg/apis/apps/v1/defaults.go SetDefaults_Deployment.
     """
@@ -73,7 +73,7 @@ def rollouts(found: Object) -> Iterator[Rollout]:
 
 
 def keeps_number(found: Object) -> str:
-    """Say why a StatefulSet must not be scaled."""
+    """Explain why a StatefulSet must not be scaled."""
     labels = mapping(found.metadata.get("labels"))
     if not isinstance(labels.get(naming.GROUP_NAME), str):
         return ""

@@ -53,20 +53,20 @@ def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
 
 
 def _rises(low: MaybeInt | None, high: MaybeInt | None) -> bool | None:
-    """Tell whether a number rises; None when that is not known."""
+    """Return whether a number rises; None when that is not known."""
     if isinstance(low, Unknown) or isinstance(high, Unknown):
         return None
     return low is not None and high is not None and 0 <= low < high
 
 
 def _only(body: Mapping[str, Any]) -> Group:
-    """Give what a LeaderWorkerSet's groups are made of."""
+    """Return what a LeaderWorkerSet's groups are made of."""
     (group,) = read_sets(read_object(body)).groups
     return group
 
 
 def _gpus(group: Group) -> MaybeInt | None:
-    """Give the GPUs of a group; None where it says nothing sensible."""
+    """Return the GPUs of a group; None where it says nothing sensible."""
     size = group.size
     first, each = (
         read_pod(group.template.get(field), "").all_gpus for field in (group.leader, WORKER)

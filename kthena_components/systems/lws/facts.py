@@ -24,7 +24,7 @@ _SHAPELESS = Unknown("the size of the group is below 1")
 
 
 def facts(view: Sets) -> ServingFacts:
-    """Give the facts of all groups."""
+    """Return the facts of all groups."""
     found = view.object
     gang = _QUEUE in mapping(found.metadata.get("annotations"))
     placed = [_placed_by_volcano(group) for group in view.groups]
@@ -69,7 +69,7 @@ def _pod(
 
 
 def _placed_by_volcano(group: Group) -> MaybeBool:
-    """Tell whether Volcano is asked to place the pods."""
+    """Return whether Volcano is asked to place the pods."""
     if "volcano" in group.schedulers:
         return True
     return NO_SCHEDULER if any(map(unknown_in, group.schedulers)) else False

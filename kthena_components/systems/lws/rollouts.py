@@ -12,7 +12,7 @@ from kthena_components.systems.lws.view import ROLLING, Sets
 
 
 def rollouts(view: Sets) -> Iterator[Rollout]:
-    """Give how each set of groups is updated; none where the webhook would refuse the numbers.
+    """Return how each set of groups is updated; none where the webhook would refuse the numbers.
 
     Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go Default: maxUnavailable 1
     and maxSurge 0.

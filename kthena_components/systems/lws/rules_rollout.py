@@ -20,7 +20,7 @@ _MOST = 100
 
 
 def is_refused(budget: object) -> bool:
-    """Tell whether the webhook refuses a budget: it is known, and none."""
+    """Return whether the webhook refuses a budget: it is known, and none."""
     return budget is not None and not unknown_in(budget) and not is_budget(budget, _MOST)
 
 

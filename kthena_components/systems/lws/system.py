@@ -24,7 +24,7 @@ _TEMPLATES = tuple(f"leaderWorkerTemplate.{field}" for field in (LEADER, WORKER)
 
 
 def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
-    """Give a kind, with what is the same for both."""
+    """Return a kind, with what is the same for both."""
     group, name = group_kind
     return Kind(
         group=group,

@@ -50,8 +50,8 @@ class Group:
 
     @property
     def leader(self) -> str:
-        """The field of the leader's template: without one of its own it is like its workers."""
-        return WORKER if self.template.get(LEADER) is None else LEADER
+        """Field of the leader's template: the workers' where it has none, or an empty one."""
+        return LEADER if self.template.get(LEADER) else WORKER
 
     @property
     def schedulers(self) -> list[object]:

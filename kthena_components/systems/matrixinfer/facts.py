@@ -8,7 +8,7 @@ from kthena_components.systems.kthena.view import Serving
 
 
 def facts(view: Serving) -> ServingFacts:
-    """Give the facts of all roles."""
+    """Return the facts of all roles."""
     found = kthena.facts(view)
     if found.gang is None:
         return found

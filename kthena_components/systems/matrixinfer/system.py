@@ -15,7 +15,7 @@ _ROLLING = "rollingUpdateConfiguration"
 
 
 def rollouts(view: Serving) -> Iterator[Rollout]:
-    """Give how the groups are updated."""
+    """Return how the groups are updated."""
     rolling = mapping(view.strategy.get(_ROLLING))
     yield Rollout(
         at=f"spec.rolloutStrategy.{_ROLLING}",

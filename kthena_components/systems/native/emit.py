@@ -98,7 +98,7 @@ def _engines(plan: ServingPlan, group: int) -> list[_Engine]:
 
 
 def _side_by_side(plan: ServingPlan, engines: int) -> bool:
-    """Tell whether every entry is waited for, or only the last one of each group."""
+    """Return whether every entry is waited for, or only the last one of each group."""
     groups = min(plan.rollout.max_unavailable, max(plan.groups, 1))
     return engines * groups <= AWAITED_AT_ONCE
 

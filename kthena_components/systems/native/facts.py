@@ -68,7 +68,7 @@ def read_part(
 
 
 def _group_of(body: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Give the namespace and the name of an object's group, if it belongs to one."""
+    """Return the namespace and the name of an object's group, if it belongs to one."""
     metadata = mapping(body.get("metadata"))
     name = mapping(metadata.get("labels")).get(naming.GROUP_NAME)
     if not is_name(name) or group_kind(body) not in {_STATEFUL_SET, _POD_GROUP}:
@@ -120,7 +120,7 @@ class _Group:
 
 
 def join_parts(parts: Iterable[GroupMember]) -> list[ServingFacts]:
-    """Give one ServingFacts for each ServingGroup that has an entry."""
+    """Return one ServingFacts for each ServingGroup that has an entry."""
     groups: dict[tuple[str, str], _Group] = {}
     for part in parts:
         groups.setdefault(part.group, _Group()).add(part)
@@ -132,7 +132,7 @@ def read_group(
     paths: Sequence[str] = (),
     context: Context = NO_CONTEXT,
 ) -> list[ServingFacts]:
-    """Give one ServingFacts for each ServingGroup.
+    """Return one ServingFacts for each ServingGroup.
 
     Args:
         bodies: objects of one cluster.

@@ -66,7 +66,7 @@ def _same_services(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
-    """Give the longest name of each kind that this plan makes."""
+    """Return the longest name of each kind that this plan makes."""
     last = max(plan.group_numbers(), default=0)
     for role in plan.roles:
         at = join_path(role.path, "name")

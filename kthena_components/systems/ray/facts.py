@@ -24,7 +24,7 @@ _GANG_LABELS = frozenset(
 
 
 def facts(view: RayView) -> ServingFacts:
-    """Give the facts of what a cluster serves."""
+    """Return the facts of what a cluster serves."""
     found, cluster, served = view.object, view.cluster, view.served
     name = name_of(found.body)
     if cluster is None:
@@ -39,14 +39,14 @@ def facts(view: RayView) -> ServingFacts:
 
 
 def _pod(found: Object, group: Group) -> PodFacts:
-    """Give what is read of a group's pods, with places in the caller's input."""
+    """Return what is read of a group's pods, with places in the caller's input."""
     if not found.path:
         return group.pod
     return read_pod(group.template, found.at(f"{group.path}.template"), context=found.context)
 
 
 def _head_engine(found: Object, cluster: Cluster, name: str) -> Iterator[EngineFacts]:
-    """Give the engine that the head starts. Most clusters start none: they are for other work."""
+    """Return the engine that the head starts. Most clusters start none: they are for other work."""
     head = _pod(found, cluster.head)
     ranks: MaybeInt = 1 if head.command is None else head.command.world
     if not cluster.starts_engine and head.gap is None:
@@ -92,7 +92,7 @@ def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
 def _serve_engines(
     found: Object, cluster: Cluster, served: tuple[Served, ...]
 ) -> Iterator[EngineFacts]:
-    """Give each model as an engine on what Ray reserves for one of its replicas."""
+    """Return each model as an engine on what Ray reserves for one of its replicas."""
     hosts = sorted(cluster.with_gpus, key=_size, reverse=True)
     if not hosts:
         return
@@ -131,7 +131,7 @@ def _with_gpus(pod: PodFacts, gpus: MaybeInt) -> PodFacts:
 
 
 def _has_gang(view: RayView) -> bool:
-    """Tell whether the pods are placed together, or need not be: replicas of Serve come one by one.
+    """Return whether the pods are placed together, or need not be: replicas of Serve come one by one.
 
     A cluster that starts no engine by itself is for whatever its users send it.
     """

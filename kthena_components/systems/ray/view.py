@@ -195,7 +195,7 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
 
 
 def _started(group: object, start: str) -> object:
-    """Give a group's template with the command that KubeRay would give its first container.
+    """Return a group's template with the command that KubeRay would give its first container.
 
     The container's own command comes first, then `ray start`: where the latter stands in it
     already, nothing is added.

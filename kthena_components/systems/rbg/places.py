@@ -13,7 +13,7 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 def places_of(template: RbgTemplate) -> Callable[[str], str] | None:
-    """Give what says where each part of a template is written; None where nothing patches it."""
+    """Return what says where each part of a template is written; None where nothing patches it."""
     if all(patch is None for _, patch in template.patches):
         return None
     return partial(_written, template)

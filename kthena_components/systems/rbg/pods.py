@@ -28,7 +28,7 @@ _CONTAINERS = Unknown("the containers are not known yet")
 
 
 def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
-    """Give the pods of each role, of templates as the controller makes them."""
+    """Return the pods of each role, of templates as the controller makes them."""
     found, groups = view.object, copies_in(view.replicas, 1)
     if view.gap:
         number = product(groups, _ROLES)
@@ -46,7 +46,7 @@ def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
 
 
 def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:
-    """Give the templates of a role, and how many pods of each an instance has."""
+    """Return the templates of a role, and how many pods of each an instance has."""
     if role.pattern == LEADER_WORKER:
         rest = role.pods if isinstance(role.pods, Unknown) else role.pods - 1
         yield template_of(view, role, "leaderTemplatePatch"), 1

@@ -16,7 +16,7 @@ from kthena_components.core.rules.admission import (
     refuse,
     unique,
 )
-from kthena_components.core.values.budget import scaled as budget
+from kthena_components.core.values.budget import scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
@@ -118,9 +118,9 @@ def rbg_rollout(view: RbgView) -> Iterator[Finding]:
 
 
 def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Finding]:
-    down = budget(rolling.get("maxUnavailable"), replicas, 1, up=False)
-    up = budget(rolling.get("maxSurge"), replicas, 0, up=True)
-    kept = budget(rolling.get("partition"), replicas, 0, up=True)
+    down = scaled(rolling.get("maxUnavailable"), replicas, 1, up=False)
+    up = scaled(rolling.get("maxSurge"), replicas, 0, up=True)
+    kept = scaled(rolling.get("partition"), replicas, 0, up=True)
     for key, number in (("maxUnavailable", down), ("maxSurge", up), ("partition", kept)):
         if number is None:
             seen = f"is {display(rolling.get(key))}, but must be a count or a percentage"

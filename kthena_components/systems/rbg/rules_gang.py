@@ -74,7 +74,7 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
 
 
 def _scheduler(view: RbgView, role: RbgRole) -> Any:
-    """Give the scheduler of a role's pods: empty when none is stated, None when it has no pods."""
+    """Return the scheduler of a role's pods: empty when none is stated, None when it has no pods."""
     if role.held.get("components") is not None:
         return None
     body = template_of(view, role).body

@@ -169,7 +169,7 @@ class RbgTemplate:
 
 
 def template_of(view: RbgView, role: RbgRole, field: str = "") -> RbgTemplate:
-    """Give a role's pod template, with the patch in a field for the leader or the workers."""
+    """Return a role's pod template, with the patch in a field for the leader or the workers."""
     path, body = f"{role.at}.template", role.held.get("template")
     patches: list[tuple[str, object]] = []
     if role.reference is not None:

@@ -33,7 +33,7 @@ _MADE = "spec.containers[0]"
 
 
 def facts(view: Releases) -> ServingFacts:
-    """Give the facts of all models; none for a release of another chart."""
+    """Return the facts of all models; none for a release of another chart."""
     found = view.object
     engines = [
         _engine(
@@ -128,7 +128,7 @@ def _requested(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _placed(pod: PodFacts, model: Model) -> PodFacts:
-    """Give what was read of the container its places in the values."""
+    """Return what was read of the container its places in the values."""
 
     def placed(path: str) -> str:
         return path.replace(_MADE, model.path, 1)

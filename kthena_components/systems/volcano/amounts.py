@@ -28,12 +28,12 @@ _MOST = 2**63 - 1
 
 
 def is_whole(resource: str) -> bool:
-    """Tell whether a resource has no fractions: a count of objects or of devices."""
+    """Return whether a resource has no fractions: a count of objects or of devices."""
     return resource in _WHOLE or _is_device(resource)
 
 
 def is_counted(resource: str) -> bool:
-    """Tell whether Volcano counts a resource at all; of others it says nothing."""
+    """Return whether Volcano counts a resource at all; of others it says nothing."""
     if resource.startswith("count/"):
         return False
     prefixed = resource.startswith(("hugepages-", "attachable-volumes-"))
@@ -42,12 +42,12 @@ def is_counted(resource: str) -> bool:
 
 
 def largest(resource: str) -> int:
-    """Give the most of a resource that Volcano can count: beyond 64 bits it compares nonsense."""
+    """Return the most of a resource that Volcano can count: beyond 64 bits it compares nonsense."""
     return _MOST // _units(resource)
 
 
 def in_units(resource: str, amount: Decimal) -> int:
-    """Give an amount as Volcano compares it: memory and pods in ones, the rest in thousandths."""
+    """Return an amount as Volcano compares it: memory and pods in ones, the rest in thousandths."""
     return int((amount * _units(resource)).to_integral_value(ROUND_CEILING))
 
 
@@ -57,7 +57,7 @@ def together(resource: str, amounts: Iterable[Decimal]) -> Decimal:
 
 
 def exceeds(resource: str, amounts: Sequence[Decimal], limit: Decimal | None) -> bool:
-    """Tell whether amounts are together more than a limit; None for a list that does not name it.
+    """Return whether amounts are together more than a limit; None for a list that does not name it.
 
     That counts as 0, and of a device even 0 is more. What Volcano does not count, or cannot count
     any more, exceeds nothing.

@@ -85,7 +85,7 @@ def _part(found: Object, task: Task, name: str, number: MaybeInt, variables: Var
 
 
 def _name(task: Task, index: int) -> str:
-    """Give the name of a task; Volcano's webhook numbers those that have none."""
+    """Return the name of a task; Volcano's webhook numbers those that have none."""
     name = task.fields.get("name")
     return name if is_name(name) else "?" if unknown_in(name) else f"default{index}"
 
@@ -110,7 +110,7 @@ def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
 
 
 def _of_one(found: Object, part: _Part) -> tuple[EngineFacts, ...]:
-    """Give the engines of a Job that has one task with engines: it is like any other workload."""
+    """Return the engines of a Job that has one task with engines: it is like any other workload."""
     engines = read_template(part.template, part.path, part.name, {}, found.context)
     return tuple(replace(e, replicas=part.count) if e.pods == 1 else e for e in engines)
 
@@ -124,7 +124,7 @@ def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:
 
 
 def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Variables:
-    """Give the variables VC_<task>_NUM, which the plugin svc adds behind those of a container.
+    """Return the variables VC_<task>_NUM, which the plugin svc adds behind those of a container.
 
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go GenerateHosts.
     """
@@ -143,7 +143,7 @@ def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Va
 
 
 def _as_made(template: object, variables: Variables) -> object:
-    """Give a template with variables added to each of its containers."""
+    """Return a template with variables added to each of its containers."""
     spec = mapping(mapping(template).get("spec"))
     containers = spec.get("containers")
     if not variables or not isinstance(containers, list | tuple):
@@ -160,7 +160,7 @@ def _with_variables(container: Any, variables: Variables) -> Any:
 
 
 def _placed(found: Object, parts: Sequence[_Part]) -> MaybeBool:
-    """Tell whether Volcano places the pods; where neither template nor Job says it, it does."""
+    """Return whether Volcano places the pods; where neither template nor Job says it, it does."""
     usual = found.spec.get("schedulerName") or _VOLCANO
     specs = [mapping(mapping(part.template).get("spec")) for part in parts]
     asked = [spec.get("schedulerName") or usual for spec in specs]
@@ -170,7 +170,7 @@ def _placed(found: Object, parts: Sequence[_Part]) -> MaybeBool:
 def _gang(
     found: Object, parts: Sequence[_Part], engines: Sequence[EngineFacts]
 ) -> GangFacts | None:
-    """Give the gang where it is told which engines it holds; None elsewhere.
+    """Return the gang where it is told which engines it holds; None elsewhere.
 
     minAvailable counts pods of whatever task: it tells that where it is all pods of the Job, or
     where these are all of one engine. Tasks that wait for others are not there from the start, and
@@ -196,7 +196,7 @@ def _gang(
 
 
 def _least(found: Object, parts: Sequence[_Part]) -> MaybeInt:
-    """Give how many pods the Job waits for: the minima of its tasks where it does not say."""
+    """Return how many pods the Job waits for: the minima of its tasks where it does not say."""
     stated = _count(found.spec, "minAvailable", 0)
     minima = (_count(part.task.fields, "minAvailable", -1) for part in parts)
     return stated or total(

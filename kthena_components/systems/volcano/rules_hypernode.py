@@ -56,7 +56,7 @@ def _generates(found: Object) -> bool:
 
 
 def _is_late(found: Object, path: str) -> bool:
-    """Tell whether what a problem is about, or what holds it, is not known yet."""
+    """Return whether what a problem is about, or what holds it, is not known yet."""
     field, _, rest = path.partition(".")
     holder = found.body.get(field)
     if unknown_in(holder):
@@ -158,7 +158,7 @@ def _members(found: Object) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
 
 
 def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
-    """Give findings, with those about a late value as things that the rule did not check."""
+    """Return findings, with those about a late value as things that the rule did not check."""
     for finding in found:
         late = finding.rule in {"known-when-planned", "hypernode-late-value"}
         yield not_checked(finding.path, NOT_YET_KNOWN, rule) if late else finding

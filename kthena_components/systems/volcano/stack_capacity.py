@@ -94,7 +94,7 @@ def _amounts(entry: Object) -> dict[str, Decimal]:
 
 
 def _tiers(tree: dict[str, HyperNodeSpec] | Unknown) -> dict[str, int] | Unknown:
-    """Give the highest tier of each tier's name."""
+    """Return the highest tier of each tier's name."""
     if isinstance(tree, Unknown):
         return Unknown("the tier is not known yet")
     found: dict[str, int] = {}
@@ -105,7 +105,7 @@ def _tiers(tree: dict[str, HyperNodeSpec] | Unknown) -> dict[str, int] | Unknown
 
 
 def _cap(topology: Topology, tiers: dict[str, int] | Unknown) -> int | Unknown | None:
-    """Give the highest tier that is allowed; None where there is no such constraint."""
+    """Return the highest tier that is allowed; None where there is no such constraint."""
     if topology.tier is not None or topology.tier_name is None:
         return topology.tier
     if isinstance(topology.tier_name, Unknown) or isinstance(tiers, Unknown):
@@ -114,7 +114,7 @@ def _cap(topology: Topology, tiers: dict[str, int] | Unknown) -> int | Unknown |
 
 
 def _smallest(pods: list[PodSet]) -> dict[str, Decimal] | Unknown:
-    """Give the least that every pod of a gang asks for."""
+    """Return the least that every pod of a gang asks for."""
     asked = [requests_of(item) for item in pods if item.count != 0]
     gap = next((one for one in asked if isinstance(one, Unknown)), None)
     known = [one for one in asked if not isinstance(one, Unknown)]
@@ -171,7 +171,7 @@ class _Inside:
 def _best(
     found: Iterable[tuple[str, int, set[str] | None]], slots: Mapping[str, int]
 ) -> list[_Room]:
-    """Give the roomiest HyperNode of each tier and those below, the lowest tier first."""
+    """Return the roomiest HyperNode of each tier and those below, the lowest tier first."""
     best: list[_Room] = []
     for name, tier, nodes in sorted(found, key=lambda one: one[1]):
         room = _Room(name, tier, sum(slots[node] for node in nodes or ()), nodes is not None)

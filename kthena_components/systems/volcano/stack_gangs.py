@@ -23,7 +23,7 @@ _NOBODY = Unknown("no pod in this stack carries its name")
 
 
 def _gangs(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
-    """Give each PodGroup with the pods that carry its name."""
+    """Return each PodGroup with the pods that carry its name."""
     for (namespace, name), entry in stack.named(POD_GROUP).items():
         yield entry, stack.gangs.get((namespace, name), [])
 

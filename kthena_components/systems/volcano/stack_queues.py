@@ -186,7 +186,7 @@ def _too_small(path: str, limit: object, needed: str, resource: str, total: Deci
 
 
 def _amounts(queue: Object, where: str) -> object:
-    """Give a list of a queue, without what is null: the API server leaves that out too."""
+    """Return a list of a queue, without what is null: the API server leaves that out too."""
     found: object = queue.spec
     for key in where.split("."):
         found = found if unknown_in(found) else mapping(found).get(key)

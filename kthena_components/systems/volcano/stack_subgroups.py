@@ -106,7 +106,7 @@ def _size(policy: Mapping[str, Any]) -> int:
 
 
 def _values(policy: Mapping[str, Any], pods: PodSet) -> tuple[str, ...] | Unknown | None:
-    """Give what tells a pod's subgroup from others; None when the policy is not for it."""
+    """Return what tells a pod's subgroup from others; None when the policy is not for it."""
     matches = _matches(policy.get("labelSelector"), pods.labels)
     if matches is False:
         return None
@@ -127,7 +127,7 @@ def _values(policy: Mapping[str, Any], pods: PodSet) -> tuple[str, ...] | Unknow
 
 
 def _matches(selector: object, labels: Mapping[str, Any]) -> bool | Unknown:
-    """Tell whether labels match a selector; no selector matches everything."""
+    """Return whether labels match a selector; no selector matches everything."""
     fields = mapping(selector)
     wanted, listed = fields.get("matchLabels"), fields.get("matchExpressions")
     if gap := unknown_in(selector) or unknown_inside(wanted, listed):

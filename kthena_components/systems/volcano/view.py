@@ -35,17 +35,17 @@ class Topology:
 
     @property
     def mode(self) -> MaybeText | None:
-        """Give hard or soft; hard is the default of the CRD."""
+        """Return hard or soft; hard is the default of the CRD."""
         return text(self.fields.get("mode"), "hard")
 
     @property
     def tier(self) -> MaybeInt | None:
-        """Give the highest tier that is allowed, when it is given as a number."""
+        """Return the highest tier that is allowed, when it is given as a number."""
         return whole(self.fields.get("highestTierAllowed"))
 
     @property
     def tier_name(self) -> MaybeText | None:
-        """Give the highest tier that is allowed, when it is given by name."""
+        """Return the highest tier that is allowed, when it is given by name."""
         name = text(self.fields.get("highestTierName"))
         return None if name == "" else name
 
@@ -62,7 +62,7 @@ class Task:
 
     @property
     def template(self) -> object:
-        """Give the template of its pods, whatever stands there."""
+        """Return the template of its pods, whatever stands there."""
         return self.fields.get("template")
 
 
@@ -71,7 +71,7 @@ class HasBody(Protocol):
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """Give the object as it would be applied."""
+        """Return the object as it would be applied."""
 
 
 Rule = Callable[[Object], Iterator[Finding]]

@@ -65,7 +65,7 @@ FLAGS: list[tuple[str, str, Any]] = [
     (
         "sglang serve M --config x.yaml",
         "pipeline",
-        Unknown("the file of --config x.yaml is not at hand"),
+        Unknown("the file of --config x.yaml is not available"),
     ),
     ("trtllm-serve M --max_seq_len 4096", "max_model_len", 4096),
     ("trtllm-serve M --kv_cache_free_gpu_memory_fraction 0.8", "memory_fraction", 0.8),
@@ -73,7 +73,9 @@ FLAGS: list[tuple[str, str, Any]] = [
     (
         "python /vllm/inference_api.py --kaito-config-file x -tp 8",
         "pipeline",
-        Unknown("the file of --kaito-config-file x is not at hand, and it wins"),
+        Unknown(
+            "the file of --kaito-config-file x is not available, and it overrides the command line"
+        ),
     ),
 ]
 

@@ -78,7 +78,7 @@ def test_memory_at_dev_shm_is_enough(changes: Args) -> None:
         ),
         (
             {"spec.volumes[0].emptyDir": {}},
-            "has a volume at /dev/shm that is no memory",
+            "has a volume at /dev/shm that is not in memory",
         ),
         (
             {"spec.volumes[0].name": "other"},
@@ -194,7 +194,7 @@ def test_a_token_of_an_init_container_or_a_sidecar_is_refused() -> None:
         "t.spec.containers[1].env[0].value",
         "t.spec.initContainers[0].env[0].value",
     ]
-    assert "has in variable URL what looks like a Hugging Face token (hf_…)" in lines[0]
+    assert "has a text in variable URL that looks like a Hugging Face token (hf_…)" in lines[0]
 
 
 @pytest.mark.parametrize(

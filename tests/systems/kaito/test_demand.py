@@ -171,7 +171,7 @@ UNKNOWN: dict[str, tuple[Manifest, str]] = {
     ),
     "a ConfigMap that is not here": (
         changed(PRESET_WORKSPACE, {"inference/config": "params"}),
-        "the ConfigMap 'params' may state max-model-len, and is not at hand",
+        "the ConfigMap 'params' may state max-model-len, and is not available",
     ),
     "a late instance type": (
         changed(ROLES, {"spec/roles/0/instanceType": LATE}),

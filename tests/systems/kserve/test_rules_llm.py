@@ -41,7 +41,8 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             {"pipeline": 2, "data": 2, "dataLocal": 1},
             True,
             (
-                f"{AT}.pipeline: is 2, but data is given as well, and KServe takes one of them. "
+                f"{AT}.pipeline: is 2, but data is given as well, and KServe accepts only one of "
+                f"them. "
                 "Remove pipeline, or data and dataLocal"
             ),
         ),

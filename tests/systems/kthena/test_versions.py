@@ -60,8 +60,9 @@ def test_since_0_3_host_aliases_may_have_doubles(version: str) -> None:
     aliases = [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]
     found = told(chat({f"{POD}.hostAliases": aliases}), version)
     refused = (
-        f"{POD_AT}.hostAliases[1]: has ip '10.0.0.1', as hostAliases[0] has, and the API server "
-        f"refuses doubles here in Kthena {version}; 0.3 takes it. Rename it or remove it, or use "
+        f"{POD_AT}.hostAliases[1]: has ip '10.0.0.1', like hostAliases[0], and the API server "
+        f"rejects duplicates here in Kthena {version}; 0.3 takes it. Rename it or remove it, or "
+        f"use "
         "Kthena 0.3. [kthena-version]"
     )
     assert found == ([refused] if version in {"0.1", "0.2"} else [])

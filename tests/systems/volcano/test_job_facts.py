@@ -18,7 +18,7 @@ from tests.support.strategies import damaged
 from tests.systems.volcano.samples import LATE, places, with_value
 
 WORLD = "world-size-equals-gpus"
-TOLD = Unknown("nothing says which of the pods make one engine")
+TOLD = Unknown("it is not stated which of the pods form one engine")
 SERVE = "vllm serve m --tensor-parallel-size 8"
 RAY_HEAD = (
     f"ray start --head && {SERVE} --pipeline-parallel-size 4 --distributed-executor-backend ray"
