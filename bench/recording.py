@@ -11,6 +11,8 @@ from typing import Any
 
 import pulumi
 
+_GIVEN = ("props", "opts", "remote", "dependency")
+"""What a resource is given behind its type, name and sort."""
 RESOURCE = "$resource"
 TIMEOUTS = "$timeouts"
 
@@ -72,13 +74,15 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
     """Record each call of the two methods that every registration uses."""
     register = pulumi.Resource.__init__
     finish = pulumi.ComponentResource.register_outputs
-    numbers: dict[pulumi.Resource, int] = {}
+    numbers: dict[pulumi.Output[str], int] = {}
 
     def noting_register(
         self: pulumi.Resource, t: str, name: str, custom: bool, *rest: Any, **named: Any
     ) -> None:
-        given = {**dict(zip(("props", "opts"), rest, strict=False)), **named}
-        numbers[self] = len(numbers)
+        given = {**dict(zip(_GIVEN, rest, strict=False)), **named}
+        if given.get("dependency"):  # stands for another resource, and is not registered
+            register(self, t, name, custom, *rest, **named)
+            return
         provider = isinstance(self, pulumi.ProviderResource)
         own = "custom" if custom else "component"
         event = {"class": "provider" if provider else own, "type": t, "name": name}
@@ -88,10 +92,11 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
             event | {"props": _plain(given["props"], numbers), "opts": _plain(opts, numbers)}
         )
         register(self, t, name, custom, *rest, **named)
+        numbers[self.urn] = len(numbers)
 
     def noting_finish(self: pulumi.ComponentResource, outputs: Any) -> None:
-        if self in numbers:  # the stack itself is registered by Pulumi
-            events.append({"of": numbers[self], "outputs": _plain(outputs, numbers)})
+        if self.urn in numbers:  # the stack itself is registered by Pulumi
+            events.append({"of": numbers[self.urn], "outputs": _plain(outputs, numbers)})
         finish(self, outputs)
 
     pulumi.Resource.__init__ = noting_register  # type: ignore[method-assign]
@@ -103,10 +108,10 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
         pulumi.ComponentResource.register_outputs = finish  # type: ignore[method-assign]
 
 
-def _plain(value: Any, numbers: Mapping[pulumi.Resource, int]) -> Any:
+def _plain(value: Any, numbers: Mapping[pulumi.Output[str], int]) -> Any:
     """Return a value for JSON. Raise for a value that JSON cannot represent."""
     if isinstance(value, pulumi.Resource):
-        return {RESOURCE: numbers[value]}
+        return {RESOURCE: numbers[value.urn]}
     if isinstance(value, pulumi.CustomTimeouts):
         return {TIMEOUTS: vars(value)}
     if isinstance(value, Mapping):

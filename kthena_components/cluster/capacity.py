@@ -26,7 +26,8 @@ from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.spec.model import TopologyMode, TopologySpec
+from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.spec.words import TopologyMode
 from kthena_components.core.templates.template import Template
 from kthena_components.core.topology.capacity import Amounts, least_of, slots
 from kthena_components.core.topology.domains import Domain

@@ -24,7 +24,7 @@ from kthena_components.cluster.requirements import (
 )
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import count_of
-from kthena_components.core.spec.model import KthenaVersion
+from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 

@@ -3,6 +3,7 @@
 Manifests decide content and order of objects; naming.py decides Pulumi's names.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from functools import cache
 from importlib.metadata import version
 
 import pulumi
+from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
@@ -17,6 +19,8 @@ from kthena_components.resources._outputs import Outputs
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
+MANY_OUTPUTS = 1000
+"""Pending Outputs above which the order matters in which Pulumi's SDK awaits them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,7 +77,7 @@ def apply(
             outputs.restore(manifest.body),
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
-                depends_on=[resources[key] for key in before.nearest(manifest)],
+                depends_on=[_StandIn(resources[key]) for key in before.nearest(manifest)],
                 delete_before_replace=manifest.delete_first or None,
                 replace_on_changes=list(manifest.replace_on),
                 ignore_changes=list(manifest.ignore),
@@ -82,14 +86,34 @@ def apply(
                 version=provider_version(),
             ),
         )
+    _await_registrations_first()
     return resources
+
+
+class _StandIn(pulumi.CustomResource):
+    """A dependency on a resource that hides the resource's own dependencies.
+
+    Pulumi's SDK searches all transitive dependencies of each dependency for cycles, with a
+    recursive function: a chain of groups takes cubic time and ends in a RecursionError. Manifests
+    depend only on earlier ones, so they form no cycle.
+    Source: pulumi 3.259 sdk/python/lib/pulumi/runtime/resource_cycle_breaker.py.
+    """
+
+    def __init__(self, resource: pulumi.Resource) -> None:
+        self._resource = resource
+        super().__init__("", "", {}, None, dependency=True)  # registers nothing
+
+    @property
+    def urn(self) -> pulumi.Output[str]:
+        """The URN of the resource."""
+        return self._resource.urn
 
 
 class _Before:
     """The manifests before each manifest, as bit sets.
 
-    For each dependency, Pulumi's SDK walks all resources before it. So only direct predecessors are
-    stated, and what those depend on is implied.
+    Only direct predecessors are stated, and what those depend on is implied. The engine stores and
+    sends each stated dependency, so the number of all of them would grow quadratically.
     """
 
     def __init__(self) -> None:
@@ -105,6 +129,25 @@ class _Before:
         self._bits[manifest.key] = 1 << len(self._bits)
         self._all[manifest.key] = implied | stated
         return [key for key in dict.fromkeys(manifest.after) if not self._bits[key] & implied]
+
+
+def _await_registrations_first() -> None:
+    """Make Pulumi's SDK await the registrations of a large program before its Outputs.
+
+    At the end of a program the SDK awaits the RPCs that have started, and then all Outputs: it
+    hands all pending ones to asyncio.wait each time one of them completes. Without an RPC in its
+    list it does so at once, because no registration has started yet, and takes quadratic time.
+    After the first RPC, even a finished one, all have started, and it awaits those.
+    Source: pulumi 3.259 sdk/python/lib/pulumi/runtime/stack.py wait_for_rpcs.
+    """
+    sdk = getattr(settings, "SETTINGS", None)
+    pending = getattr(sdk, "outputs", None)
+    started = getattr(getattr(sdk, "rpc_manager", None), "rpcs", None)
+    # Another release of the SDK may keep them elsewhere, and is left alone.
+    if isinstance(pending, set) and isinstance(started, list) and len(pending) > MANY_OUTPUTS:
+        finished: asyncio.Future[None] = asyncio.Future()
+        finished.set_result(None)
+        started.append(finished)
 
 
 def awaited(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.model import EngineKind, Launcher
+from kthena_components.core.spec.words import EngineKind, Launcher
 
 if TYPE_CHECKING:
     Budget = int | str

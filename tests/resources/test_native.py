@@ -1,6 +1,7 @@
 """What a ModelServing registers on the native backend."""
 
-from collections.abc import Mapping
+import cProfile
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -155,3 +156,24 @@ def test_registrations_say_where_the_user_made_the_component(chat: Recorded) -> 
 def test_a_preview_with_unknown_values_registers_the_same() -> None:
     preview = record(lambda: serving(ENGINE_RAY), preview=True)
     assert {r.urn for r in preview.resources} == {r.urn for r in run(ENGINE_RAY).resources}
+
+
+@pytest.mark.parametrize(("few", "many"), [(30, 300)])
+def test_groups_that_wait_for_one_another_take_linear_work(few: int, many: int) -> None:
+    def preview(groups: int) -> Recorded:
+        one_at_a_time = changed(ENGINE_RAY, {"replicas": groups})
+        return record(lambda: serving(one_at_a_time), preview=True)
+
+    preview(1)
+    seen, least = counted(lambda: preview(few))
+    assert f"PodGroup/chat-{few - 2}" in seen.waits_for(seen.named(f"chat-{few - 1}", "PodGroup"))
+    seen, most = counted(lambda: preview(many))
+    assert len(seen.of_kind("PodGroup")) == many
+    assert most < 1.3 * many / few * least
+
+
+def counted(program: Callable[[], Recorded]) -> tuple[Recorded, int]:
+    """Return the result and the calls of functions, Pulumi's own included."""
+    profile = cProfile.Profile()
+    seen = profile.runcall(program)
+    return seen, sum(entry.callcount for entry in profile.getstats())

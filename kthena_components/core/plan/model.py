@@ -13,14 +13,8 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.spec.model import (
-    EngineSpec,
-    KthenaVersion,
-    RecoveryPolicy,
-    RollingUpdateSpec,
-    RolloutType,
-    TopologySpec,
-)
+from kthena_components.core.spec.model import EngineSpec, RollingUpdateSpec, TopologySpec
+from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources
 

@@ -1,14 +1,21 @@
 """The input schema: every field, before anything is resolved.
 
 Field names are Kthena's own in snake_case. rules_*.py check rules between fields; parse.py words
-the errors.
+the errors; words.py holds the enums.
 """
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from kthena_components.core.spec.words import (
+    EngineKind,
+    KthenaVersion,
+    Launcher,
+    RecoveryPolicy,
+    RolloutType,
+    TopologyMode,
+)
 from kthena_components.core.templates.template import QUANTITY_WORDS, Amount, PodTemplate
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 
@@ -66,52 +73,6 @@ class Spec(BaseModel):
     """Base of every input: frozen, strict, and closed against unknown fields."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
-
-
-class EngineKind(StrEnum):
-    """Engines that the package writes command lines for."""
-
-    VLLM = "vllm"
-    SGLANG = "sglang"
-
-
-class Launcher(StrEnum):
-    """How the pods of one engine connect."""
-
-    RAY = "ray"
-    NATIVE = "native"
-
-
-class TopologyMode(StrEnum):
-    """Whether Volcano enforces or prefers the topology if no HyperNode below the cap has room."""
-
-    HARD = "hard"
-    SOFT = "soft"
-
-
-class RolloutType(StrEnum):
-    """Unit of a rolling update."""
-
-    SERVING_GROUP = "ServingGroupRollingUpdate"
-    ROLE = "RoleRollingUpdate"
-
-
-class RecoveryPolicy(StrEnum):
-    """What the Kthena controller recreates when a pod fails."""
-
-    SERVING_GROUP_RECREATE = "ServingGroupRecreate"
-    ROLE_RECREATE = "RoleRecreate"
-    NONE = "None"
-
-
-class KthenaVersion(StrEnum):
-    """Controller versions that the kthena backend writes for."""
-
-    V0_1 = "0.1"
-    V0_2 = "0.2"
-    V0_3 = "0.3"
-    V0_4 = "0.4"
-    V1_0 = "1.0"
 
 
 class ParallelismSpec(Spec):

@@ -7,12 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.spec.model import (
-    ModelServingSpec,
-    RecoveryPolicy,
-    RoleSpec,
-    RolloutType,
-)
+from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
+from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.display import show_value
 
 PERCENT = re.compile(r"^(?:100|[0-9]{1,2})%$")

@@ -12,12 +12,12 @@ from kthena_components.core.spec.model import (
     ModelServingSpec,
     NetworkTopologySpec,
     RoleSpec,
-    TopologyMode,
     TopologySpec,
 )
 from kthena_components.core.spec.rules_role import ROLE_RULES
 from kthena_components.core.spec.rules_rollout import ROLLOUT_RULES, role_budget
 from kthena_components.core.spec.rules_template import template_scheduler
+from kthena_components.core.spec.words import TopologyMode
 
 
 def check_spec(

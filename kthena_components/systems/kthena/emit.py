@@ -15,7 +15,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.spec.model import KthenaVersion, RolloutType
+from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.facts import facts

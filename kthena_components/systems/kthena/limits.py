@@ -9,7 +9,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.spec.model import KthenaVersion, RolloutType
+from kthena_components.core.spec.words import KthenaVersion, RolloutType
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SINCE = tuple(KthenaVersion)

@@ -12,7 +12,7 @@ from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.spec.model import RolloutType
+from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kubernetes import services

@@ -7,7 +7,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.model import RecoveryPolicy
+from kthena_components.core.spec.words import RecoveryPolicy
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
