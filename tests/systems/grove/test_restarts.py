@@ -46,4 +46,4 @@ def test_pods_that_nobody_deletes_keep_running() -> None:
 def test_what_pods_are_not_made_of_restarts_none() -> None:
     assert told("spec.replicas")[0] == "Scaled"
     for path in ("cliques[1].spec.replicas", "podCliqueScalingGroups[0].replicas"):
-        assert told(f"spec.template.{path}") == ("Scaled", "what stays keeps running")
+        assert told(f"spec.template.{path}") == ("Scaled", "remaining pods keep running")

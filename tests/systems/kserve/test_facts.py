@@ -142,8 +142,10 @@ def test_a_model_of_another_kind_is_silent() -> None:
     assert told(SINGLE, {f"{P}/model": model}) == []
 
 
-def test_a_runtime_for_one_node_that_states_no_gpus_is_silent() -> None:
-    assert told(RUNTIME, {"spec/workerSpec": GONE}) == []
+def test_a_runtime_for_one_node_that_states_no_gpus_is_not_checked() -> None:
+    (only,) = told(RUNTIME, {"spec/workerSpec": GONE})
+    assert only.startswith("spec.containers[0].args: not checked, because no rule reads an engine")
+    assert only.endswith("[kind-read]")
 
 
 def test_a_runtime_for_one_node_that_states_gpus_is_read() -> None:
