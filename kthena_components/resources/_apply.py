@@ -8,21 +8,19 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from importlib.metadata import version
 
 import pulumi
-from pulumi.runtime.settings import SETTINGS
+from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
+from kthena_components.core.plan.manifest import Manifest
 from kthena_components.resources._outputs import Outputs
-
-if TYPE_CHECKING:
-    from kthena_components.core.plan.manifest import Manifest
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
-LONG_CHAIN = 32
-"""How many manifests may wait for one another before it matters how the SDK waits for them."""
+MANY_OUTPUTS = 500
+"""Pending Outputs above which the order matters in which Pulumi's SDK awaits them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +43,7 @@ class Scope:
         own = object_name if self.serving else f"-{object_name}"
         return resource_name(self.name, self.serving, own)
 
-    def parent_of(self, manifest: "Manifest") -> pulumi.ComponentResource:
+    def parent_of(self, manifest: Manifest) -> pulumi.ComponentResource:
         """Find or create the component of a manifest's group and role."""
         return self._component(manifest.group, manifest.role)
 
@@ -67,11 +65,11 @@ class Scope:
 
 
 def apply(
-    scope: Scope, manifests: "Iterable[Manifest]", outputs: Outputs
+    scope: Scope, manifests: Iterable[Manifest], outputs: Outputs
 ) -> dict[str, pulumi.CustomResource]:
     """Register manifests, each after those in its `after`; return the resources by key."""
     resources: dict[str, pulumi.CustomResource] = {}
-    before, waited_for = _Before(), dict[str, pulumi.Resource]()
+    before = _Before()
     for manifest in manifests:
         resources[manifest.key] = pulumi.CustomResource(
             type_token(manifest),
@@ -79,7 +77,7 @@ def apply(
             outputs.restore(manifest.body),
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
-                depends_on=[waited_for[key] for key in before.nearest(manifest)],
+                depends_on=[_StandIn(resources[key]) for key in before.nearest(manifest)],
                 delete_before_replace=manifest.delete_first or None,
                 replace_on_changes=list(manifest.replace_on),
                 ignore_changes=list(manifest.ignore),
@@ -88,35 +86,27 @@ def apply(
                 version=provider_version(),
             ),
         )
-        waited_for[manifest.key] = stand_in(resources[manifest.key])
-    if before.longest > LONG_CHAIN:
-        _await_registrations_first()
+    _await_registrations_first()
     return resources
 
 
 class _StandIn(pulumi.CustomResource):
-    """The URN of another resource, and nothing of what that one waits for.
+    """A dependency on a resource that hides the resource's own dependencies.
 
-    For each dependency Pulumi's SDK looks for a circle among all that comes before, by a function
-    that calls itself. In a chain of groups that takes cubic time, and ends in a RecursionError. A
-    manifest waits for earlier ones only, so there is no circle to look for.
-    Source: pulumi sdk/python/lib/pulumi/runtime/resource_cycle_breaker.py.
+    Pulumi's SDK searches all transitive dependencies of each dependency for cycles, with a
+    recursive function: a chain of groups takes cubic time and ends in a RecursionError. Manifests
+    depend only on earlier ones, so they form no cycle.
+    Source: pulumi 3.259 sdk/python/lib/pulumi/runtime/resource_cycle_breaker.py.
     """
 
     def __init__(self, resource: pulumi.Resource) -> None:
         self._resource = resource
-        # Nothing is registered for what is a dependency alone.
-        super().__init__("", "", {}, None, dependency=True)
+        super().__init__("", "", {}, None, dependency=True)  # registers nothing
 
     @property
     def urn(self) -> pulumi.Output[str]:
-        """The URN of the other one."""
+        """The URN of the resource."""
         return self._resource.urn
-
-
-def stand_in(resource: pulumi.Resource) -> pulumi.Resource:
-    """Give what others state as a dependency, so that they wait for a resource."""
-    return _StandIn(resource)
 
 
 class _Before:
@@ -129,43 +119,39 @@ class _Before:
     def __init__(self) -> None:
         self._bits: dict[str, int] = {}
         self._all: dict[str, int] = {}
-        self._lengths: dict[str, int] = {}
-        self.longest = 0
-        """How many manifests wait for one another in the longest chain."""
 
-    def nearest(self, manifest: "Manifest") -> list[str]:
+    def nearest(self, manifest: Manifest) -> list[str]:
         """Return the manifests in `after` on which no other one of them depends."""
-        implied = stated = length = 0
+        implied = stated = 0
         for key in manifest.after:
             implied |= self._all[key]
             stated |= self._bits[key]
-            length = max(length, self._lengths[key])
         self._bits[manifest.key] = 1 << len(self._bits)
         self._all[manifest.key] = implied | stated
-        self._lengths[manifest.key] = length + 1
-        self.longest = max(self.longest, length + 1)
         return [key for key in dict.fromkeys(manifest.after) if not self._bits[key] & implied]
 
 
 def _await_registrations_first() -> None:
-    """Let the SDK wait for the last registration before it waits for all Outputs.
+    """Make Pulumi's SDK await the registrations of a large program before its Outputs.
 
-    When a program has ended, the SDK waits for the registrations that have begun, and none has. So
-    it waits for any of all Outputs, and again for any of the others each time that one is there:
-    two minutes of processor time for 300 groups that come one after the other. Where one
-    registration has begun, it lets all others begin, and waits for the last of them.
+    At the end of a program the SDK awaits the RPCs that have started, and then all Outputs: it
+    hands all pending ones to asyncio.wait each time one of them completes. Without an RPC in its
+    list it does so at once, because no registration has started yet, and takes quadratic time.
+    After the first RPC, even a finished one, all have started, and it awaits those.
     Source: pulumi 3.259 sdk/python/lib/pulumi/runtime/stack.py wait_for_rpcs.
     """
-    manager = getattr(SETTINGS, "rpc_manager", None)
-    begun = getattr(manager, "rpcs", None)
-    if isinstance(begun, list):  # in another version of the SDK it may take longer
-        nothing = asyncio.get_running_loop().create_future()
-        nothing.set_result(None)
-        begun.append(nothing)
+    sdk = getattr(settings, "SETTINGS", None)
+    pending = getattr(sdk, "outputs", None)
+    started = getattr(getattr(sdk, "rpc_manager", None), "rpcs", None)
+    # Another release of the SDK may keep them elsewhere, and is left alone.
+    if isinstance(pending, set) and isinstance(started, list) and len(pending) > MANY_OUTPUTS:
+        finished: asyncio.Future[None] = asyncio.Future()
+        finished.set_result(None)
+        started.append(finished)
 
 
 def awaited(
-    manifests: "Iterable[Manifest]", resources: Mapping[str, pulumi.Resource]
+    manifests: Iterable[Manifest], resources: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Output[str]]:
     """Return Outputs that resolve only when the serving is ready."""
     return [
@@ -175,7 +161,7 @@ def awaited(
     ]
 
 
-def type_token(manifest: "Manifest") -> str:
+def type_token(manifest: Manifest) -> str:
     """Name a kind as pulumi-kubernetes does: `kubernetes:core/v1:Service`."""
     group = manifest.body["apiVersion"]
     return f"kubernetes:{group if '/' in group else f'core/{group}'}:{manifest.kind}"
@@ -197,6 +183,4 @@ def _timeouts(
 @cache
 def provider_version() -> str:
     """Return the version of the Kubernetes provider: that of the installed package."""
-    from importlib.metadata import version  # noqa: PLC0415 - takes a while to load
-
     return version("pulumi-kubernetes")

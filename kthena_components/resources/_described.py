@@ -1,7 +1,7 @@
-"""What a component registers and tells, compiled from its args. Without Pulumi.
+"""Compiles the args of a component to the data that it registers and reports. Without Pulumi.
 
-Whoever only imports the components does not load this: the compiler, its models and the rules take
-longer than all else.
+The first component loads this, and not the import of a component: the compiler, its models and the
+rules take longer to load than everything else.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,12 +30,12 @@ class Described:
     """One component."""
 
     name: str = ""
-    """What every object's name starts with; empty: nothing."""
+    """Prefix of every object's name."""
     manifests: tuple[Manifest, ...]
     findings: tuple[Finding, ...] = ()
-    """What is told, and stops nothing."""
+    """Findings that stop nothing."""
     inputs: Mapping[str, Any]
-    """What policies and people see of it: counts, waivers, and no template."""
+    """The data about it for policies and users: counts, waivers, no template."""
     outputs: Mapping[str, Any]
     group: int | None = None
     """The first of its groups."""
@@ -53,13 +53,13 @@ def describe_serving(args: Args) -> Described:
 
 
 def describe_group(args: Args) -> Described:
-    """Compile a ServingGroup by itself."""
+    """Compile a standalone ServingGroup."""
     compiled = compile_group(args, today=today())
     return _described(compiled, name=group_name(compiled.plan.name, compiled.plan.first_group))
 
 
 def describe_role(args: Args) -> Described:
-    """Compile a Role by itself."""
+    """Compile a standalone Role."""
     compiled = compile_role(args, today=today())
     role = compiled.plan.roles[0].name
     return _described(compiled, name=role, addresses=_addresses(compiled.plan))
@@ -67,7 +67,7 @@ def describe_role(args: Args) -> Described:
 
 def describe_topology(args: Args) -> Described:
     """Compile the network of a cluster."""
-    from kthena_components.systems.volcano.emit_hyper_nodes import (  # noqa: PLC0415 - few have one
+    from kthena_components.systems.volcano.emit_hyper_nodes import (  # noqa: PLC0415 - few programs have one
         compile_topology,
     )
 
@@ -87,7 +87,7 @@ def describe_topology(args: Args) -> Described:
 
 def describe_queue(args: Args) -> Described:
     """Compile a Queue."""
-    from kthena_components.systems.volcano.emit_queues import (  # noqa: PLC0415 - few have one
+    from kthena_components.systems.volcano.emit_queues import (  # noqa: PLC0415 - few programs have one
         compile_queue,
     )
 

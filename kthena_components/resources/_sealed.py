@@ -5,39 +5,24 @@ An Output is never read, so it needs nothing here (_outputs.py).
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import pulumi
 
 from kthena_components.core.findings import Finding
 from kthena_components.judge.secrecy import SECRET, conceal, hide
 
-if TYPE_CHECKING:
-    from kthena_components.core.plan.stack import StackConfig
-
 _SHORT = 4
 """Secret texts shorter than this are only hidden as whole values, not inside longer texts."""
 
 
-def shown_of_stack(
-    findings: Sequence[Finding],
-    judge: "Callable[[StackConfig], Iterable[Finding]]",
-    config: "StackConfig",
-) -> list[Finding]:
-    """Return the findings of a stack without its secret config values."""
-    # Components have args instead of a stack, and load nothing of one.
-    from kthena_components.core.plan.stack import read_values  # noqa: PLC0415
-
-    values = {key: _hidden(text) if key in config.secret_keys else text
-              for key, text in config.values.items()}  # fmt: skip
-    shadow = replace(config, values=values)
-    return conceal(findings, judge, shadow, read_values(shadow))
+def hide_values(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
+    """Hide the config values of some keys, but not whether they exist."""
+    return {key: _hidden(text) if key in keys else text for key, text in values.items()}
 
 
 def _hidden(text: str) -> str:
-    """Hide a config value, but not whether it exists."""
     value = _structure(text)
     return json.dumps(hide(value)) if isinstance(value, list | dict) else SECRET if text else ""
 

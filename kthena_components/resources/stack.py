@@ -7,7 +7,7 @@ cluster.
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,11 +30,12 @@ from kthena_components.core.plan.stack import (
     read_values,
     within_budget,
 )
+from kthena_components.judge.secrecy import conceal
 from kthena_components.resources._apply import provider_version
 from kthena_components.resources._log import today
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import to_tokens
-from kthena_components.resources._sealed import shown_of_stack
+from kthena_components.resources._sealed import hide_values
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
@@ -105,7 +106,8 @@ def load_stack(config: StackConfig) -> Stack:
         # Its text and its traceback may contain a secret value.
         raise refusal([fault("reading the stack", error)], config) from None
     if found and fields:
-        found = shown_of_stack(found, lambda shadow: _judge(shadow)[1], config)
+        shadow = replace(config, values=hide_values(config.values, config.secret_keys))
+        found = conceal(found, lambda config: _judge(config)[1], shadow, read_values(shadow))
     if found:
         raise refusal(found, config)
     return stack
