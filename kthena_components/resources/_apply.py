@@ -19,7 +19,7 @@ from kthena_components.resources._outputs import Outputs
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
-MANY_OUTPUTS = 1000
+MANY_OUTPUTS = 500
 """Pending Outputs above which the order matters in which Pulumi's SDK awaits them."""
 
 
