@@ -82,9 +82,8 @@ def test_gpus_are_counted() -> None:
 
 def test_room_is_judged_inside_one_rack() -> None:
     assert said("room", healthy(), stack()) == [
-        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier "
-         "1 have "
-         "room for 4 now, and the stack needs 2"))
+        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier 1 "
+         "have room for 4 now, and the stack needs 2"))
     ]  # fmt: skip
     small = healthy(nodes=racks(2, 1))
     ((mark, text),) = said("room", small, stack())

@@ -78,8 +78,7 @@ def test_a_program_that_the_tree_names_is_not_run(doctor: Doctor) -> None:
     assert doctor() == (
         "Pulumi.s.yaml: kubeconfig names tree/kubeconfig, and its user 'u' runs 'sh -c touch ran' "
         "(exec), but programs and files that a stack file names are neither run nor sent. Look at "
-        "it, "
-        "then name it yourself with --kubeconfig, or add --allow-exec"
+        "it, then name it yourself with --kubeconfig, or add --allow-exec"
     )
     assert not list(Path().rglob("ran"))
 

@@ -183,8 +183,8 @@ def test_what_may_not_be_read_is_told_below() -> None:
     )
     assert [row[6:] for row in rows(hidden)] == [["?", "?", "?"]] * 2
     assert render_status(hidden).endswith(
-        "PodGroup: unknown, because you may not read PodGroups.\n"
-        "rack and tier: unknown, because you may not read Nodes."
+        "PodGroup: unknown, because you may not read PodGroups.\nrack and tier: unknown, because "
+        "you may not read Nodes."
     )
 
 

@@ -116,8 +116,7 @@ def test_requests_alone_are_refused() -> None:
     assert refusals(DEPLOYMENT, workload(wrong)) == (
         "spec.template.spec.containers[0].resources: engine 'chat', container 'main' states "
         "nvidia.com/gpu with a request of 8 and no limit, and Kubernetes requires both to be "
-        "equal. "
-        "Write 8 in both. [gpu-requests-equal-limits]"
+        "equal. Write 8 in both. [gpu-requests-equal-limits]"
     )
 
 

@@ -172,7 +172,7 @@ def test_text_that_could_be_a_token_is_refused(character: str) -> None:
     (found,) = findings({"roles": [{"name": f"a{character}b"}]})
     assert found == (
         f"roles[0].name: is 'a{escaped(character)}b', but must be text without the characters "
-        f"U+E000 and U+E001, which mark Outputs here. Remove them. [type]"
+        "U+E000 and U+E001, which mark Outputs here. Remove them. [type]"
     )
 
 

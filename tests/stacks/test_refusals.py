@@ -172,7 +172,6 @@ def test_the_servings_stay_within_the_budget() -> None:
     assert refusal(handed("dev", {"gpu_budget": 1})) == [
         (
             "gpu_budget: is 1, but the servings of this stack request 2 GPUs. Request 1 fewer, or "
-            "write "
-            "2. [gpu-budget]"
+            "write 2. [gpu-budget]"
         )
     ]

@@ -138,7 +138,7 @@ class Context:
 
 
 NO_CONTEXT = Context()
-"""Nothing is known."""
+"""A context without information."""
 
 
 def in_object(context: Context, body: Mapping[str, Any]) -> Context:

@@ -74,9 +74,8 @@ def _both(start: Start, decode: int) -> Iterator[Finding]:
     level = start.since(_NOT_BOTH)
     if level is not None and start.is_on("--enable-prefill-cp") is True:
         seen = (
-            f"has decode context {decode} with --enable-prefill-cp, and {start.product} "
-            f"accepts "
-            f"only"
+            f"has decode context {decode} with --enable-prefill-cp, and {start.product} accepts "
+            "only"
         )
         remedy = "remove --dcp-size or --enable-prefill-cp"
         yield from start.refused(f"{seen} one of them", remedy, level)
@@ -112,7 +111,7 @@ def _prefill(start: Start, tensor: int, prefill: int, decode: int, data: int) ->
     if level is not None and data > 1:
         seen = (
             f"has prefill context {prefill} and data {data}, and {start.product} accepts only "
-            f"one of"
+            "one of"
         )
         remedy = "write --data-parallel-size 1, or use vLLM 0.30 or later"
         yield from start.refused(f"{seen} them", remedy, level)

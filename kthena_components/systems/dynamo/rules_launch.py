@@ -108,7 +108,7 @@ def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
                 parts += f" + {twice} (its leader)" if several else ""
                 seen = (
                     f"gives names of {parts} = {total} characters, but at most {NAME_SUM} are "
-                    f"allowed"
+                    "allowed"
                 )
                 remedy = f"shorten them by {total - NAME_SUM} characters"
                 yield from refuse(at, seen, remedy, _NAMES, Level.ADVISORY)

@@ -185,9 +185,8 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
         if isinstance(name, str) and name:
             if first and name != first:
                 seen = (
-                    f"is {display(name)}, but another clique has {display(first)}, and all "
-                    f"must "
-                    f"have the same"
+                    f"is {display(name)}, but another clique has {display(first)}, and all must "
+                    "have the same"
                 )
                 yield from refuse(at, seen, f"write {display(first)} in all", _PODS)
                 return

@@ -49,7 +49,7 @@ class MultiNode:
     """A workerSpec, whose pods on several nodes form one engine."""
 
     path: str
-    """Where workerSpec stands."""
+    """Path of workerSpec."""
     fields: Mapping[str, Any]
     head: Container
     worker: Container

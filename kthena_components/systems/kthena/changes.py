@@ -43,8 +43,7 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
             yield Finding(
                 path=path,
                 seen="changes, but no role's name, worker count or template does: Kthena only "
-                "rolls "
-                "out roles, so running pods keep their place",
+                "rolls out roles, so running pods keep their place",
                 remedy="change an annotation in the templates, too, or delete the pods of each "
                 "group after the update",
                 rule=_ONLY,

@@ -27,7 +27,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
         yield _refusal(
             f"{_UPDATE}.max_surge",
             f"is {stated.max_surge}, but Kthena has no surge: versions that accept the field "
-            f"ignore it",
+            "ignore it",
             "remove it; max_unavailable is the only budget",
         )
     if len(plan.roles) > 4:  # noqa: PLR2004 - the CRD's maxItems

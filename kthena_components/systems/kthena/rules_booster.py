@@ -110,7 +110,7 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
         yield Finding(
             path=path,
             seen=f"is {word}, so the command line has the word {word} after the flag, and vLLM's "
-            f"switches take no value",
+            "switches take no value",
             remedy='write ""' if value else "remove it, or write its no- form with an empty text",
             rule=_CONFIG,
             level=Level.ADVISORY,
@@ -118,9 +118,8 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
     elif isinstance(number, int) and abs(number) >= _SHORTEST and not isinstance(value, str):
         shown = display(number)
         seen = (
-            f"is {shown}, which Kthena writes with an exponent, and vLLM does not read it as "
-            f"an "
-            f"integer"
+            f"is {shown}, which Kthena writes with an exponent, and vLLM does not read it as an "
+            "integer"
         )
         yield Finding(path=path, seen=seen, remedy=f'write "{shown}", with quotes', rule=_CONFIG)
 

@@ -171,8 +171,8 @@ def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
     yield Finding(
         path=path,
         rule="kthena-recovery-and-rollout",
-        seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, "
-        "and each updated role would recreate its whole group",
+        seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, and each updated role would "
+        "recreate its whole group",
         remedy=f"write {BY_GROUP}, or recoveryPolicy: RoleRecreate",
     )
 

@@ -44,7 +44,7 @@ class RbgRole:
     held: Mapping[str, Any]
     """The map with the template: the pattern, or in v1alpha1 the role."""
     at: str
-    """Where that stands."""
+    """Path of that map."""
     legacy: bool
     """Whether it has the form of v1alpha1."""
 

@@ -55,7 +55,7 @@ class Release:
     """One release of the chart, with its values."""
 
     path: str
-    """Where they stand."""
+    """Path of the values."""
     models: tuple[Model, ...] | Unknown
     """The enabled models."""
     scheduler: object

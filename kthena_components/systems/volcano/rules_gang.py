@@ -111,8 +111,7 @@ def subgroup_minimum(found: Object) -> Iterator[Finding]:
         yield advise(
             "spec.minMember",
             f"is {member}, but the subgroups that must be complete have {count_of(total, 'pod')}, "
-            f"and "
-            "Volcano waits for both",
+            "and Volcano waits for both",
             f"write minMember {total}",
             rule,
         )

@@ -142,7 +142,7 @@ def _not_named(path: str, high: str, resource: object, amount: object) -> Iterat
         yield Finding(
             path=path,
             seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook counts "
-            f"that as 0 and rejects more",
+            "that as 0 and rejects more",
             remedy=f"add it to {high}, with at least {amount}",
             rule=_QUANTITIES,
         )
@@ -159,7 +159,7 @@ def _ordered(
         yield Finding(
             path=path,
             seen=f"is {display(less)}, but {high} has {display(more)}, and Volcano's webhook "
-            f"rejects more than that",
+            "rejects more than that",
             remedy=f"write at most {more}",
             rule=_QUANTITIES,
         )

@@ -118,9 +118,8 @@ def _judge_tasks(
             continue
         yield Finding(
             path=path,
-            seen=f"requires {count_of(least, 'pod')} of task {display(task)}, but "
-            f"{_have(number)} it "
-            "among the pods of this gang, so none of them ever starts",
+            seen=f"requires {count_of(least, 'pod')} of task {display(task)}, but {_have(number)} "
+            "it among the pods of this gang, so none of them ever starts",
             remedy="name the task that the annotation volcano.sh/task-spec of the pods has",
             rule="gang-task-exists",
         )
@@ -194,7 +193,7 @@ def _judge_resources(
                 path=entry.at(join_path("spec.minResources", key_text(resource))),
                 seen=f"is {display(stated)}, but the {count_of(member, 'pod')} of minMember "
                 f"request at most {render_quantity(most)}, and Volcano places none until "
-                f"there is room for all requested resources",
+                "there is room for all requested resources",
                 remedy=f"write {render_quantity(most)}",
                 rule="gang-resources",
             )

@@ -48,7 +48,7 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
             yield Finding(
                 path=entry.at(path),
                 seen=f"is {display(name)}, a queue whose state is {state}, and Volcano accepts "
-                f"nothing new in it",
+                "nothing new in it",
                 remedy="open the queue, or name another one",
                 rule="queue-exists",
             )

@@ -171,7 +171,7 @@ def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
         yield Finding(
             path=path,
             seen=f"is {tier}, but the highest tier of the HyperNodes in this stack is {top}; above "
-            f"it Volcano uses the whole cluster, so the constraint has no effect",
+            "it Volcano uses the whole cluster, so the constraint has no effect",
             remedy=f"write at most {top}",
             rule=rule,
         )

@@ -111,7 +111,7 @@ def _read_members(listed: object) -> tuple[_Members, list[Finding]]:
             Finding(
                 path="spec.members", rule="hypernode-members", level=Level.ADVISORY,
                 seen=f"the members are of {len(kinds)} kinds ({', '.join(kinds)}), and Volcano "
-                     f"accepts them together, but a tree is clearer with one kind in each place",
+                "accepts them together, but a tree is clearer with one kind in each place",
                 remedy="make a HyperNode for each kind",
             )
         )  # fmt: skip

@@ -172,7 +172,7 @@ def test_a_native_launch_that_counts_otherwise_is_refused(nodes: str, pods: int,
     (finding,) = nnodes_equals_group(native(nodes, pods))
     assert str(finding) == (
         f"entry.spec.containers[0].command: engine 'e' {seen}, or the variable with the size of "
-        f"the group. [nnodes-equals-group]"
+        "the group. [nnodes-equals-group]"
     )
 
 

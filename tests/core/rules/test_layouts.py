@@ -147,8 +147,7 @@ BALANCE = {
         "-dp 1 -dpl 1 -dpr 0",
         (
             "has --data-parallel-start-rank 0 with data 1, and vLLM requires several copies for "
-            "that. "
-            "Write --data-parallel-size, or remove --data-parallel-start-rank"
+            "that. Write --data-parallel-size, or remove --data-parallel-start-rank"
         ),
     ),
     "start-rank-of-a-head": (
@@ -180,8 +179,7 @@ BALANCE = {
         "-dp 4 -dpn 1 -dpr 1",
         (
             "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM accepts only "
-            "one. "
-            "Remove --data-parallel-start-rank"
+            "one. Remove --data-parallel-start-rank"
         ),
     ),
     "which-copy": (

@@ -132,8 +132,7 @@ def test_a_token_that_is_written_out_is_refused_and_never_shown(variable: str) -
         (
             f"t.spec.containers[0].env[0].value: engine 'e', container 'engine' has {variable} in "
             f"plain text, and everyone who reads the manifest can use that token. Give {variable} "
-            f"with valueFrom.secretKeyRef, and revoke this token. "
-            "[hf-token-from-secret]"
+            "with valueFrom.secretKeyRef, and revoke this token. [hf-token-from-secret]"
         )
     ]
 
@@ -176,10 +175,8 @@ def test_a_token_in_a_command_line_is_refused_and_never_shown() -> None:
         (
             "t.spec.containers[0].command[2]: engine 'e', container 'engine' has a text in its "
             "command line that looks like a Hugging Face token (hf_…), and everyone who reads the "
-            "manifest "
-            "can "
-            "use it. Give HF_TOKEN with valueFrom.secretKeyRef, and revoke this token. "
-            "[hf-token-from-secret]"
+            "manifest can use it. Give HF_TOKEN with valueFrom.secretKeyRef, and revoke this "
+            "token. [hf-token-from-secret]"
         )
     ]
 

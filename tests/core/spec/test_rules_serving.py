@@ -117,7 +117,7 @@ REFUSED = {
         ENGINE_RAY,
         {**BY_ROLE, UPDATE: {}},
         f"{UPDATE}: is given, but with RoleRollingUpdate each role has its own budget. Remove it; "
-        f"with backend: kthena, set max_unavailable in a role. [rollout-budget]",
+        "with backend: kthena, set max_unavailable in a role. [rollout-budget]",
     ),
     "role-budget-for-an-update-by-group": Case(
         ENGINE_RAY,

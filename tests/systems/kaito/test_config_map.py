@@ -299,7 +299,7 @@ UNREADABLE: dict[str, tuple[list[Manifest], str]] = {
         [config_map("a: &a {max-model-len: 4096}\nvllm: *a")],
         (
             f"key '{KEY}' of the ConfigMap 'params' cannot be read: it has aliases, which are not "
-            f"resolved here"
+            "resolved here"
         ),
     ),
     "a list": (

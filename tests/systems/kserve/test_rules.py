@@ -50,7 +50,7 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
             {f"{P}/workerSpec/containers": [{}, {}]},
             (
                 f"{AT}.workerSpec.containers: has 2 containers, but KServe accepts one worker "
-                f"container. Keep worker-container only"
+                "container. Keep worker-container only"
             ),
         ),
         (
@@ -79,7 +79,7 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
             typed("[1]"),
             (
                 f"metadata.annotations.{TYPES}: is '[1]', which is not a JSON list of resource "
-                f"names. "
+                "names. "
                 """Write for example '["nvidia.com/mig-1g.5gb"]'"""
             ),
         ),
@@ -95,7 +95,7 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
             {f"{P}/model/storageUri": "hf://org/llama"},
             (
                 f"{AT}.model.storageUri: is 'hf://org/llama', but with several nodes the model "
-                f"must come from pvc:// or oci://. Write pvc://claim/path, with a claim that is "
+                "must come from pvc:// or oci://. Write pvc://claim/path, with a claim that is "
                 "ReadWriteMany, or oci://image"
             ),
         ),

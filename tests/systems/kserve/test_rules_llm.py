@@ -42,8 +42,7 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             True,
             (
                 f"{AT}.pipeline: is 2, but data is also given, and KServe accepts only one of "
-                f"them. "
-                "Remove pipeline, or data and dataLocal"
+                "them. Remove pipeline, or data and dataLocal"
             ),
         ),
         (
@@ -61,8 +60,7 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             True,
             (
                 f"{AT}.data: is 5, and dataLocal 2 does not divide it: KServe creates 5 ÷ 2 = 2 "
-                f"pods "
-                "for 4 copies of the model, and the engine waits for 5. Write 4 or 6"
+                "pods for 4 copies of the model, and the engine waits for 5. Write 4 or 6"
             ),
         ),
         (
@@ -70,8 +68,7 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             True,
             (
                 f"{AT}.data: is 2, and dataLocal 4 does not divide it: KServe creates 2 ÷ 4 = 1 "
-                f"pod "
-                "for 4 copies of the model, and the engine waits for 2. Write dataLocal: 2"
+                "pod for 4 copies of the model, and the engine waits for 2. Write dataLocal: 2"
             ),
         ),
         ({"tensor": 0}, False, f"{AT}.tensor: is 0, but must be at least 1. Write 1 or more"),

@@ -77,8 +77,7 @@ def test_pods_that_were_meant_pass(
             (None, 8),
             (
                 f"{WORKER}: has no GPU request, so each worker gets 1: KServe creates 9 pods, a "
-                f"head "
-                "with 8 GPUs and 8 workers of 1 GPU. Request 8 GPUs in the worker container"
+                "head with 8 GPUs and 8 workers of 1 GPU. Request 8 GPUs in the worker container"
             ),
         ),
         (
@@ -86,8 +85,7 @@ def test_pods_that_were_meant_pass(
             (None, 4),
             (
                 f"{WORKER}: has no GPU request, so each worker gets 1: KServe creates 5 pods, a "
-                f"head "
-                "with 4 GPUs and 4 workers of 1 GPU. Request 4 GPUs in the worker container"
+                "head with 4 GPUs and 4 workers of 1 GPU. Request 4 GPUs in the worker container"
             ),
         ),
         (
@@ -95,9 +93,8 @@ def test_pods_that_were_meant_pass(
             (4, 8),
             (
                 f"{WORKER}: tensor 8 × pipeline 2 = 16 ranks, but KServe creates 4 pods, a head "
-                f"with "
-                "8 GPUs and 3 workers of 4 GPUs: 20 GPUs reserved for 16. Request 4 GPUs in the "
-                "head and in the worker container"
+                "with 8 GPUs and 3 workers of 4 GPUs: 20 GPUs reserved for 16. Request 4 GPUs in "
+                "the head and in the worker container"
             ),
         ),
         (
@@ -113,7 +110,7 @@ def test_pods_that_were_meant_pass(
             (8, 4),
             (
                 f"{HEAD}: tensor 8 × pipeline 2 = 16 ranks, but a head with 4 GPUs and 1 worker × "
-                f"8 have 12, and KServe deploys nothing. Request 8 GPUs in the head and in the "
+                "8 have 12, and KServe deploys nothing. Request 8 GPUs in the head and in the "
                 "worker container"
             ),
         ),
@@ -122,7 +119,7 @@ def test_pods_that_were_meant_pass(
             (3, 1),
             (
                 f"{HEAD}: tensor 8 × pipeline 1 = 8 ranks, but a head with 1 GPU and 2 workers × 3 "
-                f"have 7, and KServe deploys nothing. Request 2 GPUs in the head and in the worker "
+                "have 7, and KServe deploys nothing. Request 2 GPUs in the head and in the worker "
                 "container"
             ),
         ),
@@ -131,8 +128,7 @@ def test_pods_that_were_meant_pass(
             (3, None),
             (
                 f"{WORKER}: for tensor 8 × pipeline 1 = 8 KServe creates 3 pods, a head with 2 "
-                f"GPUs "
-                "and 2 workers of 3 GPUs, which is uneven. Request 2 GPUs in each"
+                "GPUs and 2 workers of 3 GPUs, which is uneven. Request 2 GPUs in each"
             ),
         ),
         (
@@ -156,8 +152,7 @@ def test_pods_that_were_meant_pass(
             (None, None),
             (
                 f"{WORKER}: has no GPU request, nor has the head: for tensor 8 × pipeline 2 = 16 "
-                f"KServe creates 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 "
-                f"GPUs "
+                "KServe creates 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 GPUs "
                 "in the head and in the worker container"
             ),
         ),

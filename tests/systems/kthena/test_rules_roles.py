@@ -75,7 +75,7 @@ def test_an_image_is_not_blank_and_has_no_space(image: str, template: str) -> No
     assert told(chat({path: image})) == [
         (
             f"{AT}.{template}.spec.containers[0].image: is {image!r}, and an image is not blank "
-            f"and contains no space. Write registry/name:tag. [kthena-image]"
+            "and contains no space. Write registry/name:tag. [kthena-image]"
         )
     ]
 

@@ -84,7 +84,7 @@ def test_before_0_4_a_partition_is_no_percentage(version: str) -> None:
     assert told(chat({f"{ROLL}.partition": "50%"}), version) == [
         (
             f"{ROLL}.partition: is '50%', but must be a whole number in Kthena {version}; 0.4 "
-            f"accepts it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
+            "accepts it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
         )
     ]
 
@@ -245,7 +245,7 @@ def test_groups_are_not_recreated_while_roles_roll(version: str) -> None:
     assert told(chat({**RECREATE, **BY_ROLE}), version) == [
         (
             f"{TYPE}: is RoleRollingUpdate while recoveryPolicy is ServingGroupRecreate, and each "
-            f"updated role would recreate its whole group. Write ServingGroupRollingUpdate, or "
+            "updated role would recreate its whole group. Write ServingGroupRollingUpdate, or "
             "recoveryPolicy: RoleRecreate. [kthena-recovery-and-rollout]"
         )
     ]

@@ -62,8 +62,7 @@ def test_since_0_3_host_aliases_may_have_doubles(version: str) -> None:
     refused = (
         f"{POD_AT}.hostAliases[1]: has ip '10.0.0.1', like hostAliases[0], and the API server "
         f"rejects duplicates here in Kthena {version}; 0.3 accepts it. Rename it or remove it, or "
-        f"use "
-        "Kthena 0.3. [kthena-version]"
+        "use Kthena 0.3. [kthena-version]"
     )
     assert found == ([refused] if version in {"0.1", "0.2"} else [])
 

@@ -84,7 +84,7 @@ def test_an_update_must_be_able_to_begin() -> None:
     assert shape({f"{ROLLING}/maxUnavailable": "49%"}) == [
         (
             f"{ROLLING_AT}.maxUnavailable: is '49%' of 2 replicas and maxSurge is 0, so no update "
-            f"could start. Write maxUnavailable: 1, or maxSurge: 1. [lws-shape]"
+            "could start. Write maxUnavailable: 1, or maxSurge: 1. [lws-shape]"
         )
     ]
 
@@ -176,8 +176,8 @@ def test_leader_ready_and_a_gang_contradict(gang: dict[str, Any], what: str) -> 
     assert said_by("lws-gang-startup", LWS_SGLANG, {**READY, **gang}) == [
         (
             f"spec.startupPolicy: is LeaderReady, but {what} requests a gang: it would contain "
-            f"only the leader, and not the 2 pods of a group. Write LeaderCreated, or disable gang "
-            f"scheduling. [lws-gang-startup]"
+            "only the leader, and not the 2 pods of a group. Write LeaderCreated, or disable gang "
+            "scheduling. [lws-gang-startup]"
         )
     ]
 

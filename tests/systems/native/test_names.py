@@ -58,7 +58,7 @@ def test_roles_whose_services_would_be_one_are_refused(
         compile_serving(changed(TEMPLATES_PLAIN, changes))
     assert str(refusal.value) == (
         f"roles[{longer}].name: is '{names[longer]}', which is also the name of a replica of role "
-        f"'a', so two Services would have one name. Rename one of the two roles. [name-unique]"
+        "'a', so two Services would have one name. Rename one of the two roles. [name-unique]"
     )
 
 
