@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from kthena_components.cli.check import CheckOptions, Summary, check
 from kthena_components.cli.context import ModelConfigError, read_shapes
-from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
     GithubReport,
@@ -19,12 +18,9 @@ from kthena_components.cli.reports import (
     TextReport,
     Write,
 )
-from kthena_components.cli.review import add_parser as add_review
-from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.stack import StackOptions
-from kthena_components.cli.status import add_parser as add_status
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import NEWEST, SettingError
 from kthena_components.reading.files import Unreadable
@@ -51,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    parser, checking = _parsers()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser, checking = _parsers(alone=list(arguments[:1]) == ["check"])
     asked = parser.parse_args(arguments)
     try:
         return _check(asked, checking) if asked.command == "check" else asked.run(asked)
@@ -61,7 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG
 
 
-def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Return the parsers of the program and of `check`.
+
+    Args:
+        alone: Leave out the other commands: loading them takes a tenth of a second.
+    """
     parser = argparse.ArgumentParser(
         prog="kthena-components", description="Check multi-node LLM serving on Kubernetes."
     )
@@ -98,8 +100,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     )
     _together(checking)
     _models_and_rules(checking)
-    for add in (add_review, add_doctor, add_status, add_rights):
-        add(commands)
+    if not alone:
+        _add_others(commands)
     return parser, checking
 
 
@@ -114,6 +116,13 @@ def _models_and_rules(checking: argparse.ArgumentParser) -> None:
     )
     checking.add_argument("--rules", action="store_true", help="list all rules and exit")
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation and exit")
+
+
+def _add_others(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    from kthena_components.cli import doctor, review, rights, status  # noqa: PLC0415
+
+    for command in (review, doctor, status, rights):
+        command.add_parser(commands)
 
 
 def _together(checking: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ one cluster at a time. Most of these rules belong to a system.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -23,6 +24,7 @@ ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
 """Rules that need a budget or a list, and only run if it is given."""
 
 
+@cache
 def stack_rules() -> tuple[StackRule, ...]:
     """List every rule that only needs the stack."""
     systems = (rule for system in all_systems() for rule in system.stack_rules)

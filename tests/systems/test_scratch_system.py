@@ -24,7 +24,7 @@ from kthena_components.judge.manifest import (
     read_manifest,
     reduce_object,
 )
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.stack_rules import compare_objects, stack_rules
 from tests.support.specs import ENGINE_RAY, changed
 
 KIND = ("apps.kruise.io", "CloneSet")
@@ -150,6 +150,7 @@ CACHES = (
     catalogue.all_rules,
     catalogue.rule_names,
     catalogue.stack_rule_names,
+    stack_rules,
     vocabulary.public_keys,
 )
 

@@ -66,7 +66,9 @@ class Reading:
             if word == "--":
                 self.bare += items[at:]
                 break
-            if lines and is_line(word):
+            if not word.startswith("-"):
+                self.bare.append(word)
+            elif lines and is_line(word):
                 self._line(word)
             elif is_flag(word):
                 at = self._flag(word, items, at)
@@ -227,7 +229,8 @@ class Reading:
             missing = Mistake(f"{head} has {wanted}", f"write {head} and its value")
             self._state(option, head, self.problem(head, missing), head)
             return
-        read = [self._value(option, head, word) for word in given]
+        texts = list(map(self.scope.show, given))
+        read = [self._value(option, head, *one) for one in zip(given, texts, strict=True)]
         several = option.arity not in {"1", "?"}
         value: Any = tuple(read) if several else (read[0] if read else True)
         unknown = next((item for item in read if isinstance(item, Unknown)), None)
@@ -235,11 +238,9 @@ class Reading:
         if option.use is None:
             return
         told = unknown or stated(option.use, value)
-        shown = " ".join(map(self.scope.show, given))
-        self._state(option, head, told, written or " ".join([head, *given]), shown)
+        self._state(option, head, told, written or " ".join([head, *given]), " ".join(texts))
 
-    def _value(self, option: Option, head: str, word: str) -> Any:
-        shown = self.scope.show(word)
+    def _value(self, option: Option, head: str, word: str, shown: str) -> Any:
         value = convert(option, shown, self.scope.read(word), in_shell=self.scope.in_shell)
         value = too_small(option, shown, value) or value
         if not isinstance(value, Refused):
@@ -263,10 +264,11 @@ class Reading:
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
         if option.use is None:
             return
+        name = option.use.field
         self.flags.append((head, option))
-        self.values[option.field] = value
-        self.where[option.field] = self.scope.show(written)
-        self._given.setdefault(option.field, {})[repr(value)] = shown or head
+        self.values[name] = value
+        self.where[name] = self.scope.show(written)
+        self._given.setdefault(name, {})[repr(value)] = shown or head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
         """Record a mistake. Returns the value of the mistaken flag: Unknown."""

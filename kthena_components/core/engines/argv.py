@@ -37,7 +37,9 @@ def following(option: Option, items: Sequence[str], at: int) -> list[str]:
 
 def is_flag(word: str) -> bool:
     """Tell flags from values as argparse does: `-1` and `-a b` are values."""
-    if not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
+    if not word.startswith("-") or len(word) == 1:
+        return False
+    if word[1] != "-" and _NEGATIVE.fullmatch(word):
         return False
     return " " not in word or " " not in word.partition("=")[0]
 

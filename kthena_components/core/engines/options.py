@@ -86,6 +86,8 @@ class Dialect:
     """Whether these are all options of the program."""
     release: Release | None = None
     """The release with these options."""
+    meanings: Mapping[str, "Meaning"] = field(default_factory=dict)
+    """What each spelling stands for when it is written in full."""
     ordered: tuple[str, ...] = ()
     """The spellings, sorted: those with a common prefix are adjacent."""
     fields: frozenset[str] = frozenset()
@@ -125,6 +127,7 @@ def build_dialect(
     return Dialect(
         engine=engine,
         options=spellings,
+        meanings={name: Meaning(option) for name, option in spellings.items()},
         ordered=tuple(sorted(spellings)),
         fields=frozenset(option.field for option in spellings.values()),
         **how,
@@ -133,14 +136,14 @@ def build_dialect(
 
 def understand(flag: str, dialect: Dialect) -> Meaning:
     """Look up a flag. `flag` is the part before any `=`."""
-    if flag in dialect.options:
-        return Meaning(dialect.options[flag])
+    if flag in dialect.meanings:
+        return dialect.meanings[flag]
     head, dot, tail = flag.partition(".")
     if dialect.underscores and flag.startswith("--"):
         head = head.replace("_", "-")
-    exact = dialect.options.get(head + dot + tail)
+    exact = dialect.meanings.get(head + dot + tail)
     if exact is not None:
-        return Meaning(exact)
+        return exact
     if dot and dialect.dotted:
         return _dotted(head, tail, dialect)
     refused = _refused(head, dialect)

@@ -55,8 +55,8 @@ def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> 
         # The parser compares converted values: None must be one of the choices.
         allowed = not option.choices or str(None) in option.choices
         return None if allowed else _not_a_choice(option, shown)
-    variable = None if in_shell else _UNEXPANDED.search(given)
-    if variable is not None and kind in _NUMBERS:
+    variable = _UNEXPANDED.search(given) if kind in _NUMBERS and not in_shell else None
+    if variable is not None:
         return Refused(
             f"{option.name} has '{shown}', which no shell expands here",
             f"write $({variable[1]}), which Kubernetes expands, or start the engine from a shell",

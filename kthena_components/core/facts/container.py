@@ -25,6 +25,8 @@ TOKEN_VARIABLES = frozenset(
 Source: huggingface_hub/constants.py and the charts of serving systems.
 """
 
+_LATE_IMAGE = Unknown("the image is known only after the deployment")
+
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{20,}")
 
 _REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
@@ -133,14 +135,13 @@ def read_container(
 ) -> ContainerFacts:
     """Read one container of a pod's spec, whatever it contains."""
     image, name = container.get("image"), container.get("name")
-    late = Unknown("the image is known only after the deployment")
     known = image if isinstance(image, str) and image else None
     named = name if isinstance(name, str) and not is_unresolved(name) else "?"
     return ContainerFacts(
         path=path,
         image_path=f"{path}.image",
         name=named,
-        image=late if is_unresolved(image) else known,
+        image=_LATE_IMAGE if is_unresolved(image) else known,
         shm=_shared_memory(container, spec, volumes),
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),

@@ -126,15 +126,15 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
     if not isinstance(name, str) or is_unresolved(name):
         return
     reference = mapping(item.get("valueFrom")).get("configMapKeyRef")
+    late = f"the value of {name} is not in the manifest"
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
-        late = Unknown(f"the value of {name} is not in the manifest")
-        given.set(name, late if is_unresolved(value) else value)
+        given.set(name, Unknown(late) if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
-        given.set(name, Unknown(f"the value of {name} is not in the manifest"))
+        given.set(name, Unknown(late))
     else:
         key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):
-            given.set(name, Unknown(f"the value of {name} is not in the manifest: {found.because}"))
+            given.set(name, Unknown(f"{late}: {found.because}"))
         elif not isinstance(key, str) or is_unresolved(key):
             given.set(name, Unknown(f"the key of {name} in {found.title} is not known yet"))
         else:

@@ -167,8 +167,10 @@ def read_pods(
     gpu = stated_gpu(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
-        rest = (replace(start, gpu=gpu) for start in starts[1:])
-        first = replace(starts[0], devices=devices, others=beside, gpu=gpu, missing=missing)
+        first, rest = starts[0], (replace(start, gpu=gpu) for start in starts[1:])
+        of_first = (first.devices, first.others, first.gpu, first.missing)
+        if (devices, beside, gpu, missing) != of_first:
+            first = replace(first, devices=devices, others=beside, gpu=gpu, missing=missing)
         return [first, *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at

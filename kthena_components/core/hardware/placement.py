@@ -112,6 +112,8 @@ def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
         return Unknown("the node selector is not known yet")
     always = [(key, [value]) for key, value in _map(selector).items() if key in _READERS]
     terms = _terms(spec)
+    if not always and not terms:
+        return None
     if isinstance(terms, Unknown):
         return _all_of(always) or terms
     found = [_all_of([*always, *term]) for term in terms or [[]]]
@@ -120,16 +122,20 @@ def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
     return _largest([gpu for gpu in found if gpu is not None])
 
 
+_LATE_AFFINITY = Unknown("the node affinity is not known yet")
+
+
 def _terms(spec: Mapping[str, Any]) -> list[list[tuple[str, Sequence[object]]]] | Unknown:
-    gap = Unknown("the node affinity is not known yet")
     place: object = spec
     for key in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
         place = _map(place).get(key)
+        if place is None:
+            return []
         if is_unresolved(place):
-            return gap
+            return _LATE_AFFINITY
     items = _map(place).get("nodeSelectorTerms")
     if is_unresolved(items) or any(map(is_unresolved, _list(items))):
-        return gap
+        return _LATE_AFFINITY
     return [list(_expressions(_map(term))) for term in _list(items)]
 
 

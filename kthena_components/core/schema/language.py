@@ -17,7 +17,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, join_path, not_checked, suggest
 from kthena_components.core.schema.versions import age
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, unknown_in, whole
+from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
 
 SCHEMA, VERSION = "kthena-schema", "kthena-version"
 _QUANTITY = re.compile(
@@ -270,10 +270,10 @@ def _doubles(
 
 def key_values(item: object, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
     """Give what a member of a list is told apart by; None for one that is no map."""
-    if not isinstance(item, Mapping):
+    if not is_map(item):
         return None
-    named = ((key, item.get(key)) for key in keys)
-    return tuple(_KEY_DEFAULTS.get(key) if value is None else value for key, value in named)
+    named = [(key, item.get(key)) for key in keys]
+    return tuple([_KEY_DEFAULTS.get(key) if value is None else value for key, value in named])
 
 
 def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:

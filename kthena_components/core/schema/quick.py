@@ -25,6 +25,7 @@ from kthena_components.core.schema.language import (
     judge_shape,
     key_values,
 )
+from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import is_unresolved
 
 Test = Callable[[object], bool]
@@ -121,9 +122,7 @@ def _whole_test(schema: Whole) -> Test:
 
 def _table_test(test: Test) -> Test:
     def every(value: object) -> bool:
-        if type(value) is not dict:
-            return False
-        return all(item is None or test(item) for item in value.values())
+        return type(value) is dict and all(map(test, value.values()))
 
     return every
 
@@ -139,24 +138,24 @@ def _items_test(test: Test, keys: tuple[str, ...]) -> Test:
 
 def _all_differ(items: list[object], keys: tuple[str, ...]) -> bool:
     """Tell whether surely no two members share their keys, which are scalars by their own tests."""
-    found = {values for item in items if (values := key_values(item, keys)) is not None}
-    known = not any(is_unresolved(value) for values in found for value in values)
-    return known and len(found) == len(items)
+    found = {key_values(item, keys) for item in items}
+    return len(found) == len(items) and not any(first_unknown(*(of or ())) for of in found)
 
 
 def _fields_test(schema: Fields, version: str) -> Test:
     tests = {name: quick_test(field, version) for name, field in schema.fields.items()}
-    required, partial = schema.required, schema.partial
+    required, unknown = schema.required, _is_anything if schema.partial else _unsure
 
     def every(value: object) -> bool:
         if type(value) is not dict:
             return False
-        for key, item in value.items():
-            if item is None:
-                continue
-            test = tests.get(key)
-            if not partial if test is None else not test(item):
+        for key in required:
+            if value.get(key) is None:
                 return False
-        return all(value.get(key) is not None for key in required)
+        for key, item in value.items():
+            test = tests.get(key, unknown)
+            if item is not None and not test(item):
+                return False
+        return True
 
     return every

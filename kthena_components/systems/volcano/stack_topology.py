@@ -73,6 +73,8 @@ def hypernode_tree(stack: Stack) -> Iterator[Finding]:
 
     The rules are those of core/topology/tree.py.
     """
+    if not stack.of(HYPER_NODE):
+        return
     tree, places = _read(stack), dict[tuple[int, str], list[str]]()
     for finding in check_tree(tree.nodes):
         match = _PLACE.match(finding.path)
