@@ -1,7 +1,7 @@
-"""Options that are written in full, with one known word or none: each is read once.
+"""Options without surprises: written in full, with one known value or none.
 
-Most options of most command lines are such, and the same come up in manifest after manifest. What
-one says depends on nothing but the dialect. Whatever else there may be is left to arguments.py.
+Most options are like this, and the same ones occur in manifest after manifest, so the results are
+cached: they depend on nothing but the dialect. arguments.py reads all other options.
 """
 
 from functools import lru_cache
@@ -9,37 +9,37 @@ from typing import Any, NamedTuple
 
 from kthena_components.core.engines.argv import is_flag
 from kthena_components.core.engines.options import Dialect, Option, understand
-from kthena_components.core.engines.values import REFUSED, Refused, convert, stated, too_small
+from kthena_components.core.engines.values import REFUSED, Refused, read_value, stated
 from kthena_components.core.values.unknown import is_unresolved
 
 _LONGEST = 80
-"""Characters of a word that is remembered, and that messages show as it is."""
+"""Characters of the longest word that is cached. Messages show such words in full."""
 
 
 class Plain(NamedTuple):
-    """What an option says."""
+    """An option and its value."""
 
     option: Option
     head: str
-    """The option as it is written."""
+    """The option as written."""
     taken: int
-    """Words behind it that belong to it."""
+    """Number of words after it that belong to it."""
     value: Any
     told: Any
-    """What it states of its field."""
+    """The value of its field."""
     written: str
     shown: str
-    """Its word; empty for a switch."""
+    """The value as written; empty for a switch."""
 
 
-def read_plain(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | None:
-    """Read an option, or leave it alone.
+def read_plain(dialect: Dialect, word: str, after: str, *, in_shell: bool) -> Plain | None:
+    """Read an option; None if arguments.py has to read it.
 
     Args:
-        dialect: What the engine accepts.
+        dialect: The options that the engine accepts.
         word: The option, perhaps with its value.
-        after: The word behind it, empty if there is none.
-        in_shell: Whether a shell has split them.
+        after: The next word; empty if there is none.
+        in_shell: Whether a shell has split the words.
     """
     if is_flag(after) or not _is_plain(after):
         after = ""
@@ -62,9 +62,8 @@ def _read(dialect: Dialect, word: str, after: str, in_shell: bool) -> Plain | No
     text = after if attached is None else attached
     if option.arity != "1" or not text:
         return None
-    read = convert(option, text, text, in_shell=in_shell)
-    refused = isinstance(read, Refused) or too_small(option, text, read) is not None
-    if refused or isinstance(read, (dict, list)):  # what can be changed is not shared
+    read = read_value(option, text, text, in_shell=in_shell)
+    if isinstance(read, (Refused, dict, list)):  # a value that could be changed is not shared
         return None
     told = stated(option.use, read) if option.use else read
     taken = 1 if attached is None else 0

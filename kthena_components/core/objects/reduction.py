@@ -1,8 +1,8 @@
-"""What the rules over a stack read of an object, and nothing else.
+"""Reduces an object to what the rules over a stack read.
 
-Many objects are held until all are known. Their command lines, probes and the values of Secrets
-are not among what is compared, so they are left out. Places keep their numbers: what is left out
-of a list before something that is kept is null.
+Many objects are kept until all are read. Command lines, probes and values of Secrets are not
+compared, so they are dropped. Indices stay valid: dropped items of a list before a kept one become
+null.
 """
 
 import sys
@@ -13,7 +13,7 @@ from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 256
-"""Characters of a label or an annotation that is kept. None that is sound is longer."""
+"""Maximum length of a kept label or annotation. No valid one is longer."""
 _LONG = Unknown(f"it has more than {_LONGEST} characters")
 _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotations"})
 _POD = frozenset(
@@ -29,11 +29,11 @@ _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
 def reduced(
     body: Mapping[str, Any], content: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Give a small copy of an object, by which the rules over a stack find the same.
+    """Return a small copy of an object with which the rules over a stack report the same.
 
     Args:
         body: The object.
-        content: Gives what is kept beside its identity: one of the functions below, or of a system.
+        content: Returns what is kept besides its identity: a function below, or of a system.
     """
     metadata = body.get("metadata")
     if is_map(metadata):
@@ -47,7 +47,7 @@ def reduced(
 
 
 def kept_name(_: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep nothing beside what identifies an object."""
+    """Keep only what identifies an object."""
     return {}
 
 
@@ -57,12 +57,12 @@ def kept_spec(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def kept_pods(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep the spec, and of each pod template in it what the rules compare."""
+    """Keep the spec, with pod templates reduced to what the rules compare."""
     return {"spec": _pruned(body.get("spec"))}
 
 
 def _pruned(value: Any) -> Any:
-    """Copy what holds pod specs, and of these what is compared."""
+    """Copy a value with pod specs, reduced to what is compared."""
     if isinstance(value, dict):
         if isinstance(value.get("containers"), list):
             value = {key: value[key] for key in value if key in _POD}
@@ -113,7 +113,7 @@ def only(value: Any, words: frozenset[str]) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Forget texts that are longer than a name, such as a whole manifest in an annotation."""
+    """Drop texts that are longer than a name, such as a whole manifest in an annotation."""
     if not is_map(value):
         return _kept(value)
     return {
@@ -123,7 +123,7 @@ def _short(value: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    """Copy a value, each text once for all objects."""
+    """Copy a value, and share equal texts between all objects."""
     kind = type(value)
     if kind is str:
         return sys.intern(value)

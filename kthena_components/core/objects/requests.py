@@ -1,4 +1,4 @@
-"""What one pod of a stack asks for, added up over its containers."""
+"""Adds up the requests of a pod over its containers."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -12,10 +12,10 @@ Amounts = Mapping[str, Decimal]
 
 
 def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:
-    """Add up what the containers of one pod ask for; a limit stands in for a request.
+    """Add up the requests of one pod's containers; a limit replaces a missing request.
 
-    Init containers run before the others, so a pod asks for the larger of the two; one that
-    stays (restartPolicy Always) counts with the others.
+    Init containers run before the others, so a pod requests the larger of the two. Sidecars
+    (restartPolicy Always) count with the others.
     """
     if gap := first_unknown(pods.spec.get("containers"), pods.spec.get("initContainers")):
         return gap

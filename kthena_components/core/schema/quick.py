@@ -1,4 +1,4 @@
-"""A shape as one quick test: whether a value surely has it.
+"""Compiles a shape to one quick test: whether a value definitely has it.
 
 Most of what is judged is right. The test is several times as quick as the walk that says what is
 wrong (language.py), and where it does not say yes, that walk decides.
@@ -31,7 +31,7 @@ from kthena_components.core.values.unknown import is_unresolved
 Test = Callable[[object], bool]
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _PLAIN_AMOUNT = re.compile(r"[0-9]{1,18}(?:[KMGTPE]i|[numkMGTPE])?")
-"""Most amounts: the rest is left to the walk."""
+"""Matches most amounts: the walk checks the others."""
 
 
 def judge_quickly(value: object, schema: Schema, version: str, path: str = "") -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def judge_quickly(value: object, schema: Schema, version: str, path: str = "") -
 
 @cache
 def quick_test(schema: Schema | Since | None, version: str) -> Test:
-    """Make the test of a shape. What it has no quick test for is left to the walk."""
+    """Compile the test of a shape. Parts without a quick test are left to the walk."""
     match schema:
         case Since():
             test = quick_test(schema.at(version), version)
