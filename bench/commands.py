@@ -1,4 +1,4 @@
-"""What the commands of the dev stack take, and on what."""
+"""Measures the commands of the dev stack and their parts."""
 
 import statistics
 import tempfile

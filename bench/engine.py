@@ -1,4 +1,4 @@
-"""Run commands of the real Pulumi CLI on a project in a folder of its own, and time them."""
+"""Runs commands of the real Pulumi CLI on a project in its own folder, and measures them."""
 
 import ctypes
 import json
@@ -26,7 +26,7 @@ MAIN: Final = "from bench.program import main\n\nmain()\n"
 
 
 class BenchError(Exception):
-    """A command that did not work; its text says which and what it printed."""
+    """A command failed. The text has the command and its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +34,24 @@ class Run:
     """One command of the CLI, in seconds and MiB."""
 
     seconds: float
-    """From the start of the CLI to its end."""
+    """Duration of the CLI."""
     total: float
-    """Processor time of the CLI and all processes that it started."""
+    """Processor time of the CLI and of all processes that it started."""
     start: float
-    """Of that, until the first line of the program runs."""
+    """Until the first line of the program runs."""
     program: float
-    """Of that, until the program's process ends."""
+    """Until the program's process ends."""
     cpu: float
-    """Processor time of the program's process, its start and the import of Pulumi included."""
+    """Processor time of the program's process, including its start and the import of Pulumi."""
     memory: float
-    """Largest resident size of that process."""
+    """Peak resident memory of that process."""
 
 
 class Engine:
     """A project, its state and its compiled modules in one folder."""
 
     def __init__(self, folder: Path, project: str = "bench", config: Path | None = None) -> None:
-        """Make the project with an empty stack; `config` is a stack file to copy."""
+        """Create the project with an empty stack. `config` is a stack file to copy."""
         adopt_orphans()
         self.folder = folder
         self._project = folder / "project"
@@ -69,7 +69,7 @@ class Engine:
     def run(self, command: str, program: str, pack: Path | None = None, **job: Any) -> Run:
         """Run one command on an empty stack with one of the programs of bench/program.py.
 
-        A policy pack judges it when there is one.
+        The policy pack runs, if there is one.
         """
         shutil.rmtree(self._state)
         shutil.copytree(self._empty, self._state)
@@ -91,7 +91,7 @@ class Engine:
         )
 
     def resources(self) -> dict[str, Any]:
-        """Return the resources in the state by URN, without what differs in every run."""
+        """Return the resources in the state by URN, without values that differ in every run."""
         (state,) = (self._state / ".pulumi" / "stacks").rglob(f"{STACK}.json")
         listed = json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
         return {item["urn"]: _lasting(item) for item in listed}
@@ -127,7 +127,7 @@ def adopt_orphans() -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the variables of a measured process: compiled modules are kept, in the folder."""
+    """Return the variables of a measured process. Its compiled modules are in the folder."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     return variables | {
@@ -142,13 +142,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def _lasting(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out times, places in the source, and what the provider makes up at random."""
+    """Remove times, source positions, and random values of the provider."""
     passing = {"created", "modified", "sourcePosition", "stackTrace", "id"}
     if resource["custom"]:
         passing.add("outputs")
     kept = {key: value for key, value in resource.items() if key not in passing}
     provider = str(resource.get("provider", "")).rpartition("::")[0]
-    # Pulumi's SDK gathers dependencies in a set, so their order is no one's choice.
+    # Pulumi's SDK collects dependencies in a set, so their order is random.
     return kept | {"provider": provider, "dependencies": sorted(resource.get("dependencies", []))}
 
 

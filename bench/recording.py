@@ -1,6 +1,6 @@
-"""A program's registrations as plain data, and a raw program that makes them again.
+"""Records a program's registrations as plain data, and repeats them as a raw program.
 
-The raw program knows nothing of the package: it reads JSON and calls Pulumi's own classes.
+The raw program does not use the package: it reads JSON and calls Pulumi's own classes.
 """
 
 import json
@@ -18,10 +18,10 @@ TIMEOUTS = "$timeouts"
 
 
 class _Custom(pulumi.CustomResource):
-    """A class of its own, as each resource of an SDK has one.
+    """A subclass, like each resource of an SDK.
 
-    Pulumi's SDK looks for a third constructor on the stack to know where in the user's program a
-    resource is made. It finds none for a plain `pulumi.CustomResource(…)`, and then sends nothing.
+    Pulumi's SDK looks for a third constructor on the call stack to find the source position of a
+    resource. For a plain `pulumi.CustomResource(…)` it finds none, and sends no position.
     """
 
     def __init__(self, kind: str, name: str, props: Any, opts: pulumi.ResourceOptions) -> None:
@@ -36,7 +36,7 @@ class _Component(pulumi.ComponentResource):
 
 
 class _Provider(pulumi.ProviderResource):
-    """The same for providers, which are named by their package."""
+    """The same for providers, which have the name of their package."""
 
     def __init__(self, kind: str, name: str, props: Any, opts: pulumi.ResourceOptions) -> None:
         super().__init__(kind.rpartition(":")[2], name, props, opts)
@@ -50,7 +50,7 @@ MAKERS: Mapping[str, Callable[..., Any]] = {
 
 
 def record(program: Callable[[], object], path: Path) -> None:
-    """Run a program inside Pulumi and write down everything that it registered."""
+    """Run a program inside Pulumi, and record everything that it registers."""
     events: list[dict[str, Any]] = []
     with _noting(events):
         program()
@@ -58,7 +58,7 @@ def record(program: Callable[[], object], path: Path) -> None:
 
 
 def replay(path: Path) -> None:
-    """Register what was recorded: the raw program that the package is measured against."""
+    """Register the recorded resources. This is the raw program."""
     made: list[Any] = []
     for event in json.loads(path.read_text()):
         if "outputs" in event:
@@ -71,7 +71,7 @@ def replay(path: Path) -> None:
 
 @contextmanager
 def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
-    """Note each call of the two methods that every registration goes through."""
+    """Record each call of the two methods that every registration uses."""
     register = pulumi.Resource.__init__
     finish = pulumi.ComponentResource.register_outputs
     numbers: dict[pulumi.Output[str], int] = {}
@@ -109,7 +109,7 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
 
 
 def _plain(value: Any, numbers: Mapping[pulumi.Output[str], int]) -> Any:
-    """Return a value as JSON holds it. What JSON cannot hold is an error, so nothing gets lost."""
+    """Return a value for JSON. Raise for a value that JSON cannot represent."""
     if isinstance(value, pulumi.Resource):
         return {RESOURCE: numbers[value.urn]}
     if isinstance(value, pulumi.CustomTimeouts):

@@ -40,6 +40,7 @@ from kthena_components.judge.levels import (
 from kthena_components.judge.manifest import has_rules, is_compared, judge_manifest
 from kthena_components.judge.secrecy import judge_sealed
 from kthena_components.judge.stack import Bodies, judge_stack, owner_of
+from kthena_components.judge.unread import is_foreign
 from kthena_components.judge.waivers import FIELD, listed, waive
 
 if TYPE_CHECKING or __package__:
@@ -50,6 +51,10 @@ else:  # started by Pulumi, from a folder of any name
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
 """Components that register their sizes as rows (core/plan/report.py)."""
+_MADE_OF_OTHERS = tuple(
+    f"{KUBERNETES}:{name}" for name in ("yaml", "kustomize", "helm.sh/v3:Chart", "helm.sh/v4:Chart")
+)
+"""Types whose objects are resources of their own, each of which is judged."""
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 REFUSED = frozenset({Level.MANDATORY})
@@ -94,13 +99,16 @@ def _judge_component(fields: Body, today: date | None) -> list[Finding]:
 
 @cache
 def is_judged(resource_type: str) -> bool:
-    """Return whether there are rules for a type.
+    """Tell whether there are rules for a type, or it may make pods that nobody reads.
 
-    There are none for a patch such as `DeploymentPatch`, because it has only a part of an object.
+    No rule reads a patch: its type is `DeploymentPatch`, and it shows a part of an object only.
     """
     if not resource_type.startswith(f"{KUBERNETES}:"):
         return resource_type in COMPONENTS
-    return has_rules(_identity(resource_type))
+    if resource_type.startswith(_MADE_OF_OTHERS):
+        return False
+    identity = _identity(resource_type)
+    return has_rules(identity) or is_foreign(identity)
 
 
 def _identity(resource_type: str) -> Body:

@@ -74,7 +74,7 @@ CASES = {
     "five-roles-on-kthena": BadInput(
         TEMPLATES_PLAIN,
         KTHENA | {"roles": FIVE},
-        "roles: has 5 roles (a, b, c, d, e), and a ModelServing holds at most 4. Split the "
+        "roles: has 5 roles (a, b, c, d, e), and a ModelServing has at most 4. Split the "
         "serving, or write backend: native. [backend-loss]",
     ),
     "two-roles-of-one-name": BadInput(
@@ -86,8 +86,8 @@ CASES = {
     "role-name-starts-with-a-digit": BadInput(
         GUIDE,
         KTHENA | {"roles[0].name": "405b", "gang_policy": REMOVED},
-        "roles[0].name: is '405b', and Kthena wants a role name that starts with a letter. Write "
-        "for example 'r405b'. [backend-loss]",
+        "roles[0].name: is '405b', and Kthena requires a role name that starts with a letter. "
+        "Write for example 'r405b'. [backend-loss]",
     ),
     "long-name-natively": BadInput(
         ENGINE_RAY,
@@ -167,11 +167,9 @@ CASES = {
         },
         f"{CONTAINER}.command: engine 'llama-405b' starts tensor 8 × pipeline 2 = 16 ranks, but "
         "its 2 pods (entry 8, workers 4 GPUs) hold 12. Give each pod 8 GPUs. "
-        "[world-size-equals-gpus]\n"
-        "roles[0].worker_template.spec.containers[0].resources: engine 'llama-405b' gives its "
-        "entry pod 8 GPUs and each worker 4, and an engine distributes its ranks evenly. Write 8 "
-        "in "
-        "both, or 4 in both. [leader-worker-same-gpus]",
+        "[world-size-equals-gpus]\nroles[0].worker_template.spec.containers[0].resources: engine "
+        "'llama-405b' gives its entry pod 8 GPUs and each worker 4, and an engine distributes its "
+        "ranks evenly. Write 8 in both, or 4 in both. [leader-worker-same-gpus]",
     ),
     "ray-waits-for-other-pods": BadInput(
         GUIDE,
@@ -202,7 +200,7 @@ CASES = {
     "surge-on-kthena": BadInput(
         ENGINE_RAY,
         KTHENA | {f"{UPDATE}.max_surge": 1},
-        f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that take the field drop "
+        f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that accept the field ignore "
         "it. Remove it; max_unavailable is the only budget. [backend-loss]",
     ),
     "surge-natively": BadInput(
@@ -261,8 +259,7 @@ CASES = {
         NATIVE_8B,
         {"roles[0].engine.extra_args": ["--seed", "1", "-tp=2"]},
         "roles[0].engine.extra_args: '-tp' sets a value that the package sets itself. Remove it "
-        "and "
-        "use engine.parallelism, launcher, port or model. [counted-flag]",
+        "and use engine.parallelism, launcher, port or model. [counted-flag]",
     ),
     "gpus-in-an-overlay": BadInput(
         NATIVE_8B,

@@ -163,11 +163,12 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
             if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
                 summary.others += 1
                 beside.together.pass_over(path, document.shift, item)
-                continue
-            summary.objects += 1
-            findings, held = judge_safely(item.body, beside.given, beside.context)
-            kept = beside.together.keep(path, document.shift, item, held, findings)
-            findings += [finding for finding in kept if finding not in findings]
+                findings, _ = judge_safely(item.body, beside.given)
+            else:
+                summary.objects += 1
+                findings, held = judge_safely(item.body, beside.given, beside.context)
+                kept = beside.together.keep(path, document.shift, item, held, findings)
+                findings += [finding for finding in kept if finding not in findings]
             for finding in beside.given.settings.levels.apply(findings):
                 yield _result(name, item.line_of(finding.path), item.body, finding)
 

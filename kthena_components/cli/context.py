@@ -88,7 +88,7 @@ def _documents(text: str, path: str) -> Iterable[Any]:
     return read_documents(text, shown_name(path), _may_hold)
 
 
-def _may_hold(_: object, kind: object) -> bool:
+def _may_hold(_version: object, kind: object, _text: str) -> bool:
     return kind == "ConfigMap" or (isinstance(kind, str) and kind.endswith("List"))
 
 

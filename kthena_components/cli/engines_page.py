@@ -38,13 +38,23 @@ changes. Read the diff, run `make test`, and commit. `ARGS="--all vllm"` reads a
 engine again. TensorRT-LLM does not publish its source there, so its options are maintained by hand
 in `core/engines/trtllm.py`.
 """
+_BY_HAND = """## Engines without tables
+
+Their options are maintained by hand. Findings about unknown options are advisory.
+
+| engine | release | file |
+|---|---|---|
+| TensorRT-LLM | 2026 | `core/engines/trtllm.py` |
+| Text Generation Inference | 3.3.7 | `core/engines/tgi.py` |
+| LMDeploy (`api_server`) | 0.16.0 | `core/engines/lmdeploy.py` |
+"""
 _VERSION = re.compile(r"\b0\.[0-9]+")
 
 
 def render() -> str:
     """Write the page."""
     engines = "\n".join(_engine(name) for name in _TITLES)
-    return f"{_HEAD}\n{engines}\n{_rules()}\n{_TAIL}"
+    return f"{_HEAD}\n{engines}\n{_rules()}\n{_BY_HAND}\n{_TAIL}"
 
 
 def _engine(name: str) -> str:

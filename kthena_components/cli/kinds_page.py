@@ -25,12 +25,18 @@ kinds are counted but not checked.
 | kind | API group | engines | own rules | pods | templates | updates |
 |---|---|---|---|---|---|---|
 """
+_TAIL = """## Other kinds
+
+An object of any other kind that starts an engine or asks for several GPUs is listed as not checked
+([kind-read](policies.md#kind-read)), with its kind. [limits.md](limits.md) says what this finds.
+"""
 _YES, _NO = "✓", ""
 
 
 def render() -> str:
     """Write the page."""
-    return _HEAD + "".join(f"{row}\n" for row in _rows()) + "\n" + "\n".join(_reasons()) + "\n"
+    table = "".join(f"{row}\n" for row in _rows())
+    return f"{_HEAD}{table}\n" + "\n".join(_reasons()) + f"\n\n{_TAIL}"
 
 
 def _kinds() -> Iterator[Kind[Any]]:

@@ -175,10 +175,10 @@ def _number(text: str) -> int:
     """Parse a number of GPUs.
 
     Raises:
-        ValueError: It is not a number.
+        argparse.ArgumentTypeError: It is not a number.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number of GPUs")
     return int(text)
 
 

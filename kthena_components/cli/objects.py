@@ -8,7 +8,9 @@ from typing import Any
 
 import yaml
 
+from kthena_components.core.objects.signs import may_hold_signs
 from kthena_components.judge.manifest import has_rules, is_compared
+from kthena_components.judge.unread import is_foreign
 from kthena_components.reading.documents import Document
 
 _LIST = "List"
@@ -53,9 +55,16 @@ class _Keys:
         return None
 
 
-def is_wanted(version: object, kind: object) -> bool:
-    """Return whether an object may need a check: it has rules, or it is a list."""
-    return is_judged(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST))
+def is_wanted(version: object, kind: object, text: str) -> bool:
+    """Tell whether an object may have to be judged.
+
+    There are rules for it, or it is a list, or nobody knows its kind and its text has words of an
+    engine or of accelerators.
+    """
+    if is_judged(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST)):
+        return True
+    body = {"apiVersion": version, "kind": kind}
+    return is_foreign(body) and may_hold_signs(text)
 
 
 def is_judged(version: object, kind: object) -> bool:

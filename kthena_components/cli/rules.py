@@ -2,7 +2,7 @@
 
 from tabulate import tabulate
 
-from kthena_components.core.findings import Level, suggest
+from kthena_components.core.findings import Level, nearest
 from kthena_components.core.rules.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
@@ -31,7 +31,9 @@ def find_rule(name: str) -> RuleDoc:
     """
     rules = {rule.name: rule for rule in all_rules()}
     if name not in rules:
-        raise UnknownRuleError(f"there is no rule '{name}'; {suggest(name, rules)}")
+        close = nearest(name, rules)
+        meant = f"write '{close}'" if close else "--rules lists all rules"
+        raise UnknownRuleError(f"there is no rule '{name}'; {meant}")
     return rules[name]
 
 

@@ -6,7 +6,7 @@ and the rule's name. All errors that this package reports about input are render
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
@@ -116,8 +116,8 @@ def judge_by(
 
 def judged(
     rule: Callable[..., Iterable[Finding]], *view: Any, name: str = "", **asked: Any
-) -> Iterator[Finding]:
-    """Return the findings of one rule. If the rule fails, that is a finding, too.
+) -> list[Finding]:
+    """Give what one rule finds. Where it fails, that is a finding too, and hides no other.
 
     Args:
         rule: A function that yields findings.
@@ -125,10 +125,12 @@ def judged(
         name: Name to report on failure; the rule's own name if left out.
         asked: Further arguments of the rule.
     """
+    found: list[Finding] = []
     try:
-        yield from rule(*view, **asked)
-    except Exception as error:  # noqa: BLE001 - a bug of ours must not hide other findings
-        yield fault(name or f"the rule {rule_name(rule)}", error)
+        found.extend(rule(*view, **asked))
+    except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
+        found.append(fault(name or f"the rule {rule_name(rule)}", error))
+    return found
 
 
 def rule_name(rule: Callable[..., Any]) -> str:
@@ -137,7 +139,7 @@ def rule_name(rule: Callable[..., Any]) -> str:
 
 
 def fault(what: str, error: Exception) -> Finding:
-    """Report that a part of this package failed, without the error's text: it may quote input."""
+    """Report a failure of this package, without the error's text: it may quote input."""
     return Finding(
         path="",
         seen=f"was not checked, because {what} failed with {type(error).__name__}{_raised(error)}",

@@ -20,6 +20,7 @@ from kthena_components.core.topology.tree import TREE_RULES
 from kthena_components.judge.extra import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
+from kthena_components.judge.unread import kind_read
 from kthena_components.judge.waivers import waiver
 from kthena_components.judge.weakening import LEVEL_RULES
 from kthena_components.judge.weakening import STACK_RULES as BRANCH_RULES
@@ -46,7 +47,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
     kinds = [kind for system in systems for kind in system.kinds]
     alone = [rule for system in systems for rule in system.stack_rules]
     listed = (
-        *_documented((*CHECKS, pod_schema), ANY_MANIFEST),
+        *_documented((*CHECKS, pod_schema, kind_read), ANY_MANIFEST),
         *chain.from_iterable(map(_of_system, systems)),
         *_written(MANIFEST_DOCS, VOLCANO),
         *_documented(TREE_RULES, WHOLE),

@@ -177,7 +177,7 @@ Pass: pulumi config set --secret hf_token.
 Fail: pulumi config set hf_token.
 Level: mandatory.
 Source: Pulumi documentation, Secrets.""",
-    "secret-missing": """A config value that a Secret names exists, and is used for nothing else.
+    "secret-missing": """A config value that a Secret names exists, and is not a field of the stack.
 
 Pass: data HF_TOKEN: hf_token, and a config value hf_token.
 Fail: data HF_TOKEN: hf_token, and no such value; data HF_TOKEN: servings.

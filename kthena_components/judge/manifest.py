@@ -29,6 +29,7 @@ from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import stack_rule_names
 from kthena_components.judge.pod_schema import pod_schema
+from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
 from kthena_components.systems import find_kind
@@ -102,7 +103,9 @@ def judge_manifest(
     today: date | None = None,
     kthena_version: str = NEWEST,
 ) -> list[Finding]:
-    """Check one manifest by every rule of its kind. Unknown kinds have no findings.
+    """Judge one manifest by every rule that applies to its kind.
+
+    Of a kind that is not known, it is told that nobody reads it, where that matters (kind-read).
 
     Args:
         body: The object as it would be applied.
@@ -123,7 +126,9 @@ def judge_and_count(
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Check one manifest, and count the accelerators of pods without templates in it."""
     kind = find_kind(group_kind(body))
-    if kind is None or not kind.is_judged:
+    if kind is None:
+        return _unread(body, path), None
+    if not kind.is_judged:
         return [], None
     if kthena_version != NEWEST:
         context = replace(context, versions={**context.versions, "kthena": kthena_version})
@@ -132,7 +137,7 @@ def judge_and_count(
         view = kind.view(found)
     except Exception as error:  # noqa: BLE001 - pod templates are checked nevertheless
         return _waived([fault(READING, error), *_schema(kind, found)], body, path, today), None
-    findings, demand = list[Finding](), None
+    findings, facts, demand = list[Finding](), None, None
     try:
         facts = _facts(kind, found, view)
         findings = run_checks(facts) if facts is not None else []
@@ -141,7 +146,15 @@ def judge_and_count(
         findings.append(fault(READING, error))
     findings += [finding.under(path) for finding in _own(kind, view)]
     findings += _schema(kind, found)
+    said = tuple(findings)
+    findings += map(tidy, judged(part_read, kind, found, view, facts, said, name=PART_READ))
     return _waived(findings, body, path, today), demand
+
+
+def _unread(body: Body, path: str) -> list[Finding]:
+    """Say of an object of a kind that is not known that nobody reads it, where that matters."""
+    findings = map(tidy, judged(kind_read, read_object(body, path)))
+    return [finding.under(path) if finding.rule == RULE_FAULT else finding for finding in findings]
 
 
 def _own(kind: Kind[Any], view: Any) -> list[Finding]:

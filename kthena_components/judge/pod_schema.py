@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from kthena_components.core.findings import Finding, Level, join_path
-from kthena_components.core.schema.language import Fields, judge_shape
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of
-from kthena_components.core.schema.quick import Test, quick_test
+from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -28,14 +26,13 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
     Level: mandatory. The API server, or the controller that creates the pods, rejects it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
+    shape = shape_of(ROOT_TYPE, by_crd=False)
     for place in templates:
-        for path, template in _at(manifest, place.split("."), ""):
+        for path, template in places_of(manifest, place):
             if template is None:
                 continue
             yield from _empty(template, path)
-            if _test()(template):
-                continue
-            for finding in judge_shape(template, _shape(), KTHENA_VERSIONS[-1], path):
+            for finding in judge_quickly(template, shape, KTHENA_VERSIONS[-1], path):
                 if finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
 
@@ -50,6 +47,11 @@ def _empty(template: object, path: str) -> Iterator[Finding]:
         where, seen = join_path(path, "spec.containers"), "is empty"
         remedy = "write at least one container"
         yield Finding(path=where, seen=seen, remedy=remedy, rule=_RULE)
+
+
+def places_of(manifest: Mapping[str, Any], place: str) -> Iterator[tuple[str, object]]:
+    """Find the values at a place, each with its path."""
+    yield from _at(manifest, place.split("."), "")
 
 
 def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:
@@ -67,13 +69,3 @@ def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object
     elif isinstance(inner, list | tuple):
         for index, item in enumerate(inner):
             yield from _at(item, rest, f"{at}[{index}]")
-
-
-@cache
-def _shape() -> Fields:
-    return shape_of(ROOT_TYPE, by_crd=False)
-
-
-@cache
-def _test() -> Test:
-    return quick_test(_shape())

@@ -10,15 +10,18 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from kthena_components.core.engines.lmdeploy import DIALECT as LMDEPLOY
 from kthena_components.core.engines.table import load
+from kthena_components.core.engines.tgi import DIALECT as TGI
 from kthena_components.core.schema.pod import TABLE
 from kthena_components.core.spec.model import Spec
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.systems import all_systems
 
 _PROGRAMS = """
-    && -- -c -ec -lc -m -u ; bash env exec lmsysorg/sglang nohup python python3 ray serve sglang
-    sglang.launch_server sh start tini vllm vllm.entrypoints.openai.api_server vllm/vllm-openai |
+    && -- -c -ec -lc -m -u ; api_server bash env exec lmdeploy lmsysorg/sglang nohup python python3
+    ray serve sglang sglang.launch_server sh start text-generation-launcher tini vllm
+    vllm.entrypoints.openai.api_server vllm/vllm-openai |
 """
 _ENGINES = ("ray", "sglang", "vllm")
 
@@ -37,7 +40,8 @@ def public_keys() -> frozenset[str]:
 def public_words() -> frozenset[str]:
     """Return the spellings of all options of all engines, and of programs that start them."""
     options = (spelling for engine in _ENGINES for spelling in load(engine).spellings)
-    return frozenset({*_PROGRAMS.split(), *options})
+    others = (spelling for dialect in (LMDEPLOY, TGI) for spelling in dialect.options)
+    return frozenset({*_PROGRAMS.split(), *options, *others})
 
 
 @cache

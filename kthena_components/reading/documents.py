@@ -120,7 +120,7 @@ def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     node = loader.get_node()
     line = before + node.start_mark.line + 1
     version, kind = identity(node)
-    if not wanted(version, kind):
+    if not wanted(version, kind, piece):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
     check_aliases(piece, node)
     return Document(body=loader.build(node), line=line, node=node, shift=before)
@@ -152,7 +152,7 @@ def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadab
 def _reason(error: Exception) -> str:
     """Explain in one line why a document cannot be read."""
     if isinstance(error, yaml.reader.ReaderError):
-        return f"is not YAML: character U+{_code(error.character):04X} is not allowed"
+        return f"is not valid YAML: character U+{_code(error.character):04X} is not allowed"
     if isinstance(error, yaml.MarkedYAMLError):
         told = " ".join(part for part in (error.context, error.problem) if part)
         return f"is not valid YAML: {' '.join(told.split())}"

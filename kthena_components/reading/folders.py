@@ -138,7 +138,7 @@ def _refused(link: _Link, why: str) -> Unreadable:
     return Unreadable(
         file=link.path,
         because=f"is a link to '{target}', which {why}, and is not read: remove the link, or pass "
-        f"the file as its own argument",
+        "the file as its own argument",
     )
 
 
@@ -150,7 +150,7 @@ def _odd(path: str) -> Unreadable:
     return Unreadable(
         file=path,
         because=f"is {kind or 'not a regular file'}, and only regular files in a folder are read: "
-        f"remove it, or pass it as its own argument",
+        "remove it, or pass it as its own argument",
     )
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Wanted = Callable[[object, object], bool]
-"""Returns whether an object of an apiVersion and kind is needed as a whole."""
+Wanted = Callable[[object, object, str], bool]
+"""Whether an object of some apiVersion and kind, written in a text, is worth reading as a whole."""
 
 _BREAKS = ("\r", "\x85", "\u2028", "\u2029")
 """Line ends of YAML 1.1 besides the line feed: with them, keys may follow where no line seems to
@@ -67,7 +67,7 @@ def read_head(text: str, wanted: Wanted | None = None) -> Head | None:
         wanted: Selects documents that are parsed anyway, so that their head is not needed.
     """
     found = _HEADS[0].match(text) or _HEADS[1].match(text)
-    if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"])):
+    if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"], text)):
         return None
     goes_on = text.startswith(_INDENTED, found.end())
     # Start at the line feed before it, so that the line after the head is checked, too.

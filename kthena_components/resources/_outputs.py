@@ -81,7 +81,7 @@ def _join(parts: Sequence[object]) -> str:
         around = SECRET if holds_secret(around, config_secrets()) else around
         raise pulumi.RunError(
             f"an Output inside the text '{around[:200]}' gave a {wrong[0]}, but only text can be "
-            f"part of a text. Convert it to text, for a number with .apply(str)."
+            "part of a text. Convert it to text, for a number with .apply(str)."
         )
     return "".join(str(part) for part in parts)
 

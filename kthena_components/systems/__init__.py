@@ -20,7 +20,8 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "topology.volcano.sh": "HyperNode",
     },
     "kubernetes": {
-        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod Secret Service",
+        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
+        "ReplicationController Secret Service",
         "apiextensions.k8s.io": "CustomResourceDefinition",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
         "autoscaling": "HorizontalPodAutoscaler",
@@ -47,9 +48,18 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "helm.sh": "Release",
         "helm.toolkit.fluxcd.io": "HelmRelease",
     },
+    "jobset": {"jobset.x-k8s.io": "JobSet"},
+    "kubeflow": {"kubeflow.org": "MPIJob"},
+    "argo_rollouts": {"argoproj.io": "Rollout"},
+    "kubeai": {"kubeai.org": "Model"},
+    "knative": {"serving.knative.dev": "Configuration Service"},
+    "nim": {"apps.nvidia.com": "NIMPipeline NIMService"},
+    "ome": {"ome.io": "ClusterServingRuntime InferenceService ServingRuntime"},
     "rbg": {"workloads.x-k8s.io": "RoleBasedGroup RoleBasedGroupSet"},
     "grove": {"grove.io": "PodCliqueSet"},
     "dynamo": {"nvidia.com": "DynamoComponentDeployment DynamoGraphDeployment"},
+    "llmaz": {"inference.llmaz.io": "Playground Service"},
+    "aibrix": {"orchestration.aibrix.ai": "RayClusterFleet RoleSet StormService"},
     "matrixinfer": {
         "workload.matrixinfer.ai": "ModelInfer",
         "workload.serving.volcano.sh": "ModelInfer",

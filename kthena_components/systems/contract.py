@@ -108,7 +108,7 @@ class Kind(Generic[V]):
     title: str = ""
     """What its rules are about, if not the system's title."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Why an expected field is omitted: `{"pods": "a preset makes them"}`."""
+    """Why an expected field is omitted: `{"pods": "a preset creates them"}`."""
 
     @property
     def group_kind(self) -> GroupKind:

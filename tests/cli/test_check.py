@@ -148,6 +148,32 @@ def test_kinds_without_rules_are_counted_apart(run: Command, write: Write) -> No
     assert "0 objects checked in 1 file (2 more without rules):" in run("a.yaml").out
 
 
+def test_an_object_that_nobody_reads_is_listed_where_it_matters(run: Command, write: Write) -> None:
+    small = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: tune}\nspec:\n"
+    asks = "  master:\n    resources: {limits: {nvidia.com/gpu: %d}}\n"
+    write("a.yaml", f"{small}{asks % 1}---\n{small}{asks % 8}---\n{small}  broken: [\n")
+    done = run("a.yaml")
+    assert done.lines[0] == (
+        "a.yaml:12: not checked: PyTorchJob tune: spec.master: not checked, because no rule reads "
+        "objects of kind PyTorchJob (kubeflow.org/v1); this one asks for 8 nvidia.com/gpu. "
+        "[kind-read]"
+    )
+    assert done.lines[-1] == (
+        "0 objects checked in 1 file (3 more without rules): 0 mandatory, 0 advisory, 1 not checked"
+    )
+    assert done.status == 0
+    write("levels.json", '{"serving-rules": {"levels": {"kind-read": "disabled"}}}')
+    assert "0 not checked" in run("a.yaml", "--level", "levels.json").out
+
+
+def test_objects_in_a_list_and_in_json_are_listed_as_well(run: Command, write: Write) -> None:
+    job = '{"apiVersion": "x.io/v1", "kind": "Job", "spec": {"args": ["--tensor-parallel-size=8"]}}'
+    write("a.json", f'{{"apiVersion": "v1", "kind": "List", "items": [{job}, {job}]}}')
+    found = run("a.json").out
+    assert found.count("spec.args: not checked, because no rule reads objects of kind Job") == 2
+    assert "(x.io/v1); this one states --tensor-parallel-size. [kind-read]" in found
+
+
 def broken(*_: object, **__: object) -> None:
     raise KeyError("a piece of input")
 

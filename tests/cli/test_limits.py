@@ -176,7 +176,7 @@ def test_a_pattern_that_is_too_long_is_not_judged_by_its_beginning() -> None:
             "kthena",
             "kthena-generated-name",
             {"metadata__name": f"{'a' * 300}_"},
-            "every name that Kthena makes begins with it, but it is not",
+            "every name that Kthena generates starts with it, but it is not",
         ),
         (
             "kaito",

@@ -32,7 +32,10 @@ CASES = {
         f"{HEAD}metadata: ".encode() + b"\xff\n",
         ":3:11: is not UTF-8: byte 0xff cannot be decoded",
     ),
-    "a control character": (f"{HEAD}metadata: \x07\n", ":3:11: is not YAML: character U+0007"),
+    "a control character": (
+        f"{HEAD}metadata: \x07\n",
+        ":3:11: is not valid YAML: character U+0007",
+    ),
     "an anchor in itself": (
         f"{HEAD}spec: &a\n  containers: [*a]\n",
         ":3:7: contains itself, by an alias inside its own anchor",
@@ -131,7 +134,7 @@ def test_a_file_that_is_not_there_is_named(run: Command, write: Write) -> None:
 
 def test_standard_input_is_named(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a: [")))
-    assert run("-").err.startswith("<stdin>:2:1: is not YAML ")
+    assert run("-").err.startswith("<stdin>:2:1: is not valid YAML: ")
 
 
 def test_a_file_of_another_unicode_is_read(run: Command, write: Write) -> None:

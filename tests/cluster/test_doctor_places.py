@@ -82,9 +82,8 @@ def test_gpus_are_counted() -> None:
 
 def test_room_is_judged_inside_one_rack() -> None:
     assert said("room", healthy(), stack()) == [
-        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier "
-         "1 have "
-         "room for 4 now, and the stack needs 2"))
+        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier 1 "
+         "have room for 4 now, and the stack needs 2"))
     ]  # fmt: skip
     small = healthy(nodes=racks(2, 1))
     ((mark, text),) = said("room", small, stack())
@@ -154,9 +153,14 @@ def test_room_counts_the_nodes_that_take_the_pods() -> None:
     chosen = overlaid(nodeSelector={"rack": "r0"})
     assert said("nodes", healthy(), chosen) == []
     assert said("room", healthy(), chosen) == [
-        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu, which 4 of 8 nodes accept; "
-         "HyperNodes of tier 1 have room for 2 now, and the stack needs 2"))
-    ]  # fmt: skip
+        (
+            Status.OK,
+            (
+                "serving/chat: a group is 2 pods of 8 nvidia.com/gpu, which 4 of 8 nodes accept; "
+                "HyperNodes of tier 1 have room for 2 now, and the stack needs 2"
+            ),
+        )
+    ]
     ((mark, text),) = said("nodes", healthy(), overlaid(nodeSelector={"rack": "r9"}))
     assert mark is Status.FAIL
     assert "8 without the label rack=r9. Compare its nodeSelector" in text

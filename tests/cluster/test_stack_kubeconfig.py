@@ -78,8 +78,7 @@ def test_a_program_that_the_tree_names_is_not_run(doctor: Doctor) -> None:
     assert doctor() == (
         "Pulumi.s.yaml: kubeconfig names tree/kubeconfig, and its user 'u' runs 'sh -c touch ran' "
         "(exec), but programs and files that a stack file names are neither run nor sent. Look at "
-        "it, "
-        "then name it yourself with --kubeconfig, or add --allow-exec"
+        "it, then name it yourself with --kubeconfig, or add --allow-exec"
     )
     assert not list(Path().rglob("ran"))
 
@@ -155,9 +154,9 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: path.write_text("users: []\nusers: []\n"),
         "states 'users' twice in one map: remove one of the two",
     ),
-    "a pipe": (os.mkfifo, "is a pipe, and only a regular file is read"),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, and only a regular file"),
-    "a folder": (Path.mkdir, "is a folder, and only a regular file is read"),
+    "a pipe": (os.mkfifo, "is a pipe, and only regular files are read"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, and only regular files"),
+    "a folder": (Path.mkdir, "is a folder, and only regular files are read"),
     "nothing": (lambda _: None, "cannot be read: No such file or directory"),
     "no map": (lambda path: path.write_text("[]"), "contains no map of settings"),
     "odd users": (
@@ -169,7 +168,7 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
             "a0: &a0 [x]\n"
             + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
         ),
-        "stands for more than 1,000,000 values by its aliases",
+        "expands to more than 1,000,000 values by its aliases",
     ),
 }
 
@@ -203,7 +202,7 @@ def test_what_would_be_run_shows_every_character() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("users: [", "it is not YAML that can be read"),
+        ("users: [", "it is not valid YAML"),
         ('{"users": [], "users": []}', "it states 'users' twice in one map"),
         ("- a", "it contains no map of settings"),
         ("users: 3", "it is not a valid kubeconfig"),

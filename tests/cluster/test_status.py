@@ -151,7 +151,8 @@ def test_a_node_that_does_not_answer_is_named_with_the_way_out() -> None:
     silent = replace(held, nodes=nodes)
     assert reasons(silent) == [
         (
-            "serving/a: is being deleted, but n-0-0 does not answer, and only its kubelet can end its pods. If the machine is off for certain, run `kubectl taint node n-0-0 "
+            "serving/a: is being deleted, but n-0-0 does not answer, and only its kubelet can end "
+            "its pods. If the machine is off for certain, run `kubectl taint node n-0-0 "
             "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`"
         ),
         "serving/b: runs on n-0-0, which does not answer",
@@ -182,8 +183,8 @@ def test_what_may_not_be_read_is_told_below() -> None:
     )
     assert [row[6:] for row in rows(hidden)] == [["?", "?", "?"]] * 2
     assert render_status(hidden).endswith(
-        "PodGroup: unknown, because you may not read PodGroups.\n"
-        "rack and tier: unknown, because you may not read Nodes."
+        "PodGroup: unknown, because you may not read PodGroups.\nrack and tier: unknown, because "
+        "you may not read Nodes."
     )
 
 

@@ -113,7 +113,7 @@ def test_what_leaves_no_plan_cannot_be_waived() -> None:
     (told,) = [str(f) for f in found if f.rule == RULE]
     assert told == (
         "waivers.role-names-unique: cannot waive 'role-names-unique': its finding prevents the "
-        "plan of the component. Mend what it finds, and remove the waiver. [waiver]"
+        "plan of the component. Fix the finding, and remove the waiver. [waiver]"
     )
 
 

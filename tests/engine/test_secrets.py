@@ -79,6 +79,6 @@ def test_a_secret_in_a_serving_is_refused_and_no_piece_of_it_is_shown(tmp_path: 
         assert head.startswith("stack 'dev' is refused, and nothing was changed: ")
         told = [line.removeprefix(f"  stacks/Pulumi.dev.yaml: {OWN}servings") for line in lines]
         assert "[0].name: is '[secret]', but must be lower-case letters" in "\n".join(told)
-        assert any(line.startswith(": holds a secret value, which would stand") for line in told)
+        assert any(line.startswith(": contains a secret value, which would be") for line in told)
     for piece in ("Pearl", "quartz", "raven", "sable", "1753"):
         assert_hidden(piece, stack, *runs)

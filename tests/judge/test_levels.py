@@ -142,11 +142,14 @@ def test_a_config_that_cannot_be_used_is_told_in_one_sentence(
         ({"gpuTypes": []}, "gpuTypes is empty, and so allows nothing; name one or remove it"),
         (
             {"gpuTypes": "nvidia.com/gpu"},
-            'gpuTypes is "nvidia.com/gpu", which is no list; write for example ["nvidia.com/gpu"]',
+            (
+                'gpuTypes is "nvidia.com/gpu", which is not a list; write for example '
+                '["nvidia.com/gpu"]'
+            ),
         ),
         (
             {"gpuTypes": ["nvidia.com/gpu", " "]},
-            'gpuTypes holds " ", which is no name; write for example ["nvidia.com/gpu"]',
+            'gpuTypes contains " ", which is not a name; write for example ["nvidia.com/gpu"]',
         ),
         ({"gpuType": []}, "there is no setting 'gpuType' here; write 'gpuTypes'"),
     ],

@@ -116,8 +116,7 @@ def test_requests_alone_are_refused() -> None:
     assert refusals(DEPLOYMENT, workload(wrong)) == (
         "spec.template.spec.containers[0].resources: engine 'chat', container 'main' states "
         "nvidia.com/gpu with a request of 8 and no limit, and Kubernetes requires both to be "
-        "equal. "
-        "Write 8 in both. [gpu-requests-equal-limits]"
+        "equal. Write 8 in both. [gpu-requests-equal-limits]"
     )
 
 
@@ -261,8 +260,8 @@ def test_a_stateful_set_with_a_name_too_long_for_its_pods_is_refused() -> None:
     "resource_type",
     [
         "kubernetes:core/v1:Service",
-        "kubernetes:apps/v1:DeploymentPatch",
         "kubernetes:yaml/v2:ConfigGroup",
+        "kubernetes:helm.sh/v4:Chart",
         "kubernetes:apps/v1",
         "kubernetes",
         "pulumi:pulumi:Stack",
@@ -273,3 +272,31 @@ def test_a_stateful_set_with_a_name_too_long_for_its_pods_is_refused() -> None:
 def test_other_types_are_not_spoken_of(resource_type: str) -> None:
     wrong: dict[str, Any] = workload(vllm("-tp", "16"))
     assert silent(resource_type, wrong)
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "kind"),
+    [
+        ("kubernetes:apps/v1:DeploymentPatch", "DeploymentPatch (apps/v1)"),
+        ("kubernetes:kubeflow.org/v1:PyTorchJob", "PyTorchJob (kubeflow.org/v1)"),
+    ],
+)
+def test_an_engine_in_an_object_that_nobody_reads_is_told_and_refuses_nothing(
+    resource_type: str, kind: str
+) -> None:
+    props: dict[str, Any] = workload(vllm("-tp", "16"))
+    assert refusals(resource_type, props) == ""
+    assert f"not checked, because no rule reads objects of kind {kind}; this one" in advice(
+        resource_type, props
+    )
+    assert silent(resource_type, workload(container(gpus=1, command=["sleep", "1"])))
+
+
+def test_an_engine_in_a_sidecar_is_one_of_the_pods() -> None:
+    """Kubernetes runs an init container with restartPolicy Always beside the others."""
+    client = container("client", 0, image="example.com/client:1", command=["work"])
+    engine = vllm("-tp", "16", restartPolicy="Always")
+    refused = refusals(DEPLOYMENT, workload(client, initContainers=[engine]))
+    assert refused.startswith("spec.template.spec.initContainers[0].args: engine 'chat' starts")
+    engine["restartPolicy"] = "Never"
+    assert silent(DEPLOYMENT, workload(client, initContainers=[engine]))

@@ -101,7 +101,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a queue that may take more than the one above it": (
         {"queues": [{"name": "a"}, {"name": "b", "parent": "a", "capability": {"cpu": 4}}]},
         [("queues[1].capability.cpu: is 4, but the capability of 'a', its parent, does not name "
-         "it, which Volcano's webhook takes for 0. Add it to the capability of 'a', with at least "
+          "it, which Volcano's webhook counts as 0. Add it to the capability of 'a', with at least "
          "4. [queue-within-parent]")],
     ),
     "a character that stands for an Output": (
@@ -150,7 +150,7 @@ def test_a_value_that_is_secret_cannot_become_part_of_a_pod() -> None:
     assert refusal(config) == [
         (
             "servings: contains a secret value, which would be plain text in the manifests. "
-            "Give the value a config key of its own, name that key in secrets, and refer to the "
+            "Give the value its own config key, name that key in secrets, and refer to the "
             "Secret. [secret-in-config]"
         )
     ]
@@ -171,7 +171,7 @@ def test_the_servings_stay_within_the_budget() -> None:
     assert refusal(handed("dev", {"gpu_budget": 2})) == []
     assert refusal(handed("dev", {"gpu_budget": 1})) == [
         (
-            "gpu_budget: is 1, but the servings of this stack request 2 GPUs. Give up 1, or write "
-            "2. [gpu-budget]"
+            "gpu_budget: is 1, but the servings of this stack request 2 GPUs. Request 1 fewer, or "
+            "write 2. [gpu-budget]"
         )
     ]

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told = _told(version, options.folder)
         record[version] = kept(told)
         refused = sum(refuses for refuses, _ in told.values())
-        print(f"vllm {version}: refuses {refused} of {len(told)}", file=sys.stderr, flush=True)
+        print(f"vllm {version}: rejects {refused} of {len(told)}", file=sys.stderr, flush=True)
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     return 0
 

@@ -97,7 +97,7 @@ class Judge:
         engine.create_model_config = partialmethod(_read_model, self)
         engine.create_speculative_config = lambda *_, **__: None
         if hasattr(engine, "_is_v1_supported_oracle"):
-            engine._is_v1_supported_oracle = lambda *_, **__: True  # noqa: SLF001 - asks for a GPU
+            engine._is_v1_supported_oracle = lambda *_, **__: True  # noqa: SLF001 - needs a GPU
         for name, out in (
             ("maybe_override_with_speculators", lambda m, t, s: (m, t, s)),
             ("maybe_override_with_speculators_target_model", lambda m, t, _: (m, t)),
@@ -139,7 +139,7 @@ class Judge:
         except (AssertionError, NotImplementedError, RuntimeError, ValueError) as error:
             self.because = f"{type(error).__name__}: {error}"
             return True
-        raise AssertionError(f"{line}: neither started nor refused")
+        raise AssertionError(f"{line}: neither started nor rejected")
 
     def _start(self, args: argparse.Namespace) -> None:
         if not self.serves:
@@ -255,7 +255,7 @@ def _apart(judge: Judge, line: str) -> tuple[bool | None, str]:
         text = told.read()
     os.wait()
     if not text:
-        raise ValueError(f"{line}: neither started nor refused")
+        raise ValueError(f"{line}: neither started nor rejected")
     refused, because = json.loads(text)
     return refused, because if refused else ""
 

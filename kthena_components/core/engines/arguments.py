@@ -19,7 +19,7 @@ from kthena_components.core.engines.values import Refused, convert, stated, too_
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
-_FIELDS = fields(CommandFacts)
+_FIELDS = frozenset(f.name for f in fields(CommandFacts))
 _ANYTHING = Option("", type="any-json")
 _REFUSED = "refused"
 """The type of an option that exists but fails the start (SGLang's DeprecatedAction)."""
@@ -79,8 +79,8 @@ class Reading:
         # With a `=` the rest of the line is the value; without, the whole line is a bare word.
         alone = self.dialect.complete and "=" not in first
         item = f"the list item '{self.scope.show(word)}'"
-        text = f"{item} holds several words, and no shell splits it"
-        self.problem(first, Mistake(text, "give each word an item of its own", hard=alone))
+        text = f"{item} contains several words, and no shell splits it"
+        self.problem(first, Mistake(text, "write each word as its own item", hard=alone))
         self._items(pieces(word), lines=False)
 
     def get(self, name: str, default: Any) -> Any:
@@ -147,17 +147,18 @@ class Reading:
             rest = rest[1:]
         opaque = next((word for word in rest if has_gap(word)), None)
         if opaque is not None:
-            self.hide(f"{self.scope.show(opaque)} may hold any flag")
+            self.hide(f"{self.scope.show(opaque)} may contain any flag")
         # After an unknown word, a bare word may be a value.
         sure = self.hidden is None and not any(map(has_gap, self.bare))
         if rest and sure and self.dialect.complete:
             shown = self.scope.show(" ".join(map(self.scope.show, rest)))
             self.problem(rest[0], not_taken(shown, self.dialect, positional=positional))
 
-    def facts(self, engine: str) -> CommandFacts:
-        """Return the fields that flags of this dialect can set; the others keep their defaults."""
-        known = self.dialect.fields
-        values = {f.name: self.get(f.name, f.default) for f in _FIELDS}
+    def facts(self, engine: str, **more: Any) -> CommandFacts:
+        """Give what the flags of this dialect can state, and more; the rest has its default."""
+        stated = {**self.doubts, **self.values}
+        if self.hidden is not None:
+            stated = {**dict.fromkeys((*self.dialect.fields, "model"), self.hidden), **stated}
         return CommandFacts(
             engine=engine,
             release=self.dialect.release,
@@ -165,7 +166,8 @@ class Reading:
             hidden=self.hidden,
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
-            **{k: v for k, v in values.items() if k in known or k in self.values or k == "model"},
+            **{name: value for name, value in stated.items() if name in _FIELDS},
+            **more,
         )
 
     def _flag(self, word: str, items: Sequence[str], at: int) -> int:
@@ -230,7 +232,9 @@ class Reading:
         value: Any = tuple(read) if several else (read[0] if read else True)
         unknown = next((item for item in read if isinstance(item, Unknown)), None)
         self.options[option.name] = unknown or value
-        told = unknown or (stated(option.use, value) if option.use else value)
+        if option.use is None:
+            return
+        told = unknown or stated(option.use, value)
         shown = " ".join(map(self.scope.show, given))
         self._state(option, head, told, written or " ".join([head, *given]), shown)
 

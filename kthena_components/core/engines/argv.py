@@ -5,6 +5,7 @@ argparse's rules: CPython's Lib/argparse.py `_parse_optional` and `_get_nargs_pa
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from kthena_components.core.engines.options import Option
 
@@ -17,7 +18,12 @@ _WORDS: Mapping[str, tuple[int, int]] = {"?": (0, 1), "*": (0, _ANY), "+": (1, _
 
 def words_of(option: Option) -> tuple[int, int]:
     """Return the smallest and the largest number of values that an option takes."""
-    return _WORDS.get(option.arity) or (int(option.arity), int(option.arity))
+    return _counts(option.arity)
+
+
+@cache
+def _counts(arity: str) -> tuple[int, int]:
+    return _WORDS.get(arity) or (int(arity), int(arity))
 
 
 def following(option: Option, items: Sequence[str], at: int) -> list[str]:
@@ -33,13 +39,15 @@ def is_flag(word: str) -> bool:
     """Tell flags from values as argparse does: `-1` and `-a b` are values."""
     if not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
         return False
-    return " " not in word.partition("=")[0]
+    return " " not in word or " " not in word.partition("=")[0]
 
 
 def is_line(word: str) -> bool:
     """Tell a line `--a 1 --b 2` in one item from one flag whose value contains blanks."""
-    first, *rest = word.split(maxsplit=1) or [""]
-    if not rest or not word.startswith("-"):
+    if not word.startswith("-"):
+        return False
+    first, *rest = word.split(maxsplit=1)
+    if not rest:
         return False
     if "=" not in first:
         return True

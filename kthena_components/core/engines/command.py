@@ -11,6 +11,7 @@ from typing import Any
 
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, read_file
+from kthena_components.core.engines.lmdeploy import read_lmdeploy
 from kthena_components.core.engines.placeholders import (
     LATE_VARIABLES,
     Hidden,
@@ -31,6 +32,7 @@ from kthena_components.core.engines.programs import (
 from kthena_components.core.engines.ray import Ray, flag_value, read_ray, read_ray_script, read_size
 from kthena_components.core.engines.script import read_script
 from kthena_components.core.engines.sglang import read_sglang
+from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
 from kthena_components.core.values.images import read_image
@@ -263,9 +265,11 @@ class _Search:
 _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
     Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
     Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
+    Program.LMDEPLOY: read_lmdeploy,
     Program.SGLANG: partial(read_sglang, positional=True),
     Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
     Program.SGLANG_LAUNCH_SERVER: read_sglang,
+    Program.TGI: read_tgi,
     Program.TRTLLM: read_trtllm,
     Program.VLLM: read_vllm,
     Program.VLLM_API_SERVER: read_api_server,

@@ -113,6 +113,8 @@ LEVEL_SINCE = (0, 12, 0)
 """vLLM's first release that rewrites -O3 to --optimization-level 3."""
 SIZED_JSON_SINCE = (0, 20, 0)
 """vLLM's first release that reads 80g in JSON as a number (vllm/engine/arg_utils.py)."""
+PAIRS_SINCE, PAIRS_UNTIL = (0, 8, 5), (0, 10, 0)
+"""vLLM's releases that accept image=2 for JSON: from the first, before the second."""
 _OWN_TYPES = {"--lora-modules": "lora"}
 """Options that the engine converts when it stores them: the table shows no type."""
 _MODEL = (Option("--model", use=Use("model", counted=True)), ("--model",), ())
@@ -202,6 +204,8 @@ def _type(row: Row, use: Use | None, release: Release) -> str:
         return "si-size" if kind == "size" else row.type
     if kind == "json" and release.version >= SIZED_JSON_SINCE:
         return f"sized-json{mark}"
+    if kind == "json" and PAIRS_SINCE <= release.version < PAIRS_UNTIL:
+        return f"pairs-or-json{mark}"
     return _OWN_TYPES.get(row.name, row.type)
 
 

@@ -44,6 +44,10 @@ def capped(problems: Iterable[Problem]) -> list[Problem]:
     return kept
 
 
+ALL_GPUS = Unknown("the engine takes all GPUs of its container")
+"""The tensor size of an engine without the option, which takes all GPUs that it sees."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFacts:
     """Facts of one container's command line.
@@ -54,7 +58,7 @@ class CommandFacts:
     """
 
     engine: str | None = None
-    """vllm, sglang, trtllm or huggingfaceserver. None when only a Ray helper is started."""
+    """vllm, sglang, trtllm, tgi, lmdeploy or huggingfaceserver. None: only a Ray helper."""
     release: Release | None = None
     """The release whose options were read. None: no table is kept of the engine."""
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)

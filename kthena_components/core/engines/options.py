@@ -1,6 +1,6 @@
 """Options of an engine as data, and the lookup of a flag.
 
-A dialect is what one release of one engine accepts. Values are read in `reading.py`. argparse's
+A dialect is what one release of one engine accepts. Values are read in `values.py`. argparse's
 rules are those of CPython's Lib/argparse.py `_parse_optional` and `_get_option_tuples`, which vLLM
 and SGLang use unchanged.
 """
@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core.engines.releases import Release
 
@@ -92,8 +92,7 @@ class Dialect:
     """Fields that its options can set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     """The result of looking up a flag."""
 
     option: Option | None = None

@@ -100,7 +100,7 @@ class Scope:
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
-            return Unknown(f"{name} is set by {self.late[name]} when the pod is made")
+            return Unknown(f"{name} is set by {self.late[name]} when the pod is created")
         if value is None:
             source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
             return Unknown(f"{name} may come from {source}") if source else None
@@ -153,7 +153,7 @@ class Scope:
 
     def read(self, word: str) -> MaybeText:
         """Return a word's text, or why it is unknown."""
-        match = _GAP.search(word)
+        match = None if word.isascii() else _GAP.search(word)
         if match is not None:
             return Unknown(self._of(match)[1])
         if is_unresolved(word):
@@ -162,7 +162,9 @@ class Scope:
 
     def show(self, word: str) -> str:
         """Write a word as the user wrote it, shortened for a message."""
-        shown = OUTPUT_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
+        shown = word
+        if not word.isascii():
+            shown = OUTPUT_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
         return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
     def _of(self, match: re.Match[str]) -> tuple[str, str]:
@@ -172,7 +174,7 @@ class Scope:
 
 def hide_gaps(text: str) -> str:
     """Remove the two characters that mark a gap from foreign text."""
-    return text.replace(_GAP_OPEN, "?").replace(_GAP_CLOSE, "?")
+    return text if text.isascii() else text.replace(_GAP_OPEN, "?").replace(_GAP_CLOSE, "?")
 
 
 def has_gap(word: str) -> bool:
@@ -195,7 +197,9 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
             return match[0]
         return scope.insert(match[2], match[0])
 
-    # No reference closes after the last `)`; searching at every `$(` would be quadratic.
+    if "$" not in text:
+        return hide_gaps(text)
+    # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
     end = text.rfind(")") + 1
     return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")
 

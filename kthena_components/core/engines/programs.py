@@ -23,6 +23,8 @@ _WRAPPERS = MPI.union(_LAUNCHERS.split())
 SERVES_SINCE = (0, 11, 1)
 """The first vLLM whose image starts `vllm serve` (docker/Dockerfile); before, the API server."""
 _API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
+_TGI_LAUNCHER = "text-generation-launcher"
+_TGI_IMAGES = ("text-generation-inference", "tgi-gaudi")
 _PYTHON = re.compile(r"python[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X"})
 _LONG_WITH_VALUE = frozenset({"--init-file", "--rcfile"})
@@ -45,6 +47,8 @@ class Program(StrEnum):
     TRTLLM = "trtllm"
     DYNAMO_TRTLLM = "dynamo-trtllm"
     HUGGINGFACESERVER = "huggingfaceserver"
+    LMDEPLOY = "lmdeploy"
+    TGI = "tgi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +69,27 @@ _MODULES: Mapping[str, Program] = {
     "sglang.launch_server": Program.SGLANG_LAUNCH_SERVER,
     "tensorrt_llm.commands.serve": Program.TRTLLM,
 }
-_SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM}
-_HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray")
+_LMDEPLOY = ("lmdeploy", "serve", "api_server")
+_SERVED: Mapping[tuple[str, ...], Program] = {
+    _LMDEPLOY: Program.LMDEPLOY,
+    ("sglang", "serve"): Program.SGLANG,
+    (_TGI_LAUNCHER,): Program.TGI,
+    ("vllm", "serve"): Program.VLLM,
+}
+"""The words that start a server by name."""
+_HINTS = (
+    *("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray"),
+    *("lmdeploy", "text-generation-launcher", RAY_SCRIPT_NAME),
+)
 """Every known program has one of these in its command."""
 
 
 def may_start_one(text: str) -> bool:
     """Check quickly whether a text can start a known program."""
-    return RAY_SCRIPT_NAME in text or any(hint in text for hint in _HINTS)
+    for hint in _HINTS:  # noqa: SIM110 - asked of every word, and any() takes twice as long
+        if hint in text:
+            return True
+    return False
 
 
 @lru_cache(maxsize=8)
@@ -103,8 +120,9 @@ def _program_at(words: Sequence[str], at: int) -> Start | None:
         return Start(Program.RAY_SCRIPT, at + 1, at)
     if name == "ray" and following in {"start", "symmetric-run"}:
         return Start(Program.RAY, at + 1, at)
-    if name in _SERVED and following == "serve":
-        return Start(_SERVED[name], at + 2, at)
+    for served, program in _SERVED.items():
+        if (name, *words[at + 1 : at + len(served)]) == served:
+            return Start(program, at + len(served), at)
     if name == "trtllm-serve" and not following.startswith("disaggregated"):
         return Start(Program.TRTLLM, at + 1 + (following == "serve"), at)
     return _python_at(words, at) if _PYTHON.fullmatch(name) else None
@@ -134,6 +152,8 @@ def _module(module: str, words: Sequence[str], arguments: int, start: int) -> St
     if module == "vllm.entrypoints.cli.main":
         serves = arguments < len(words) and words[arguments] == "serve"
         return Start(Program.VLLM, arguments + 1, start) if serves else None
+    if (module, *words[arguments : arguments + 2]) == _LMDEPLOY:
+        return Start(Program.LMDEPLOY, arguments + 2, start)
     server = module.startswith("vllm.entrypoints.")
     return Start(Program.VLLM_API_SERVER, arguments, start) if server else None
 
@@ -161,10 +181,13 @@ def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
 def image_entrypoint(image: str) -> tuple[str, ...]:
     """Return what an image starts if the container has args but no command.
 
-    Only vLLM's server images start an engine by themselves (vllm docker/Dockerfile). Prepend it to
-    the args for `read_command`.
+    vLLM's server images start an engine by themselves (vllm docker/Dockerfile), and those of Text
+    Generation Inference but for the one with llama.cpp (its Dockerfile). Put it before the args for
+    `read_command`.
     """
     read = read_image(image)
+    if any(name in base_name(read.repository) for name in _TGI_IMAGES):
+        return () if "llamacpp" in (read.tag or "") else (_TGI_LAUNCHER,)
     if not base_name(read.repository).startswith("vllm-openai"):
         return ()
     release = read.vllm_version

@@ -59,7 +59,7 @@ def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
         return replace(read_size(needed, stated[-1], given, scope), role=role)
     opaque = next((word for word in words if has_gap(word)), None)
     if stated or opaque is not None:
-        size = None if role == "worker" else Unknown(f"{scope.show(opaque or '')} may hold it")
+        size = None if role == "worker" else Unknown(f"{scope.show(opaque or '')} may contain it")
         return Ray(role, size)
     text = f"{RAY_SCRIPT_NAME} {words[0]} ends at once without {needed}=…"
     remedy = f"write {needed}= and the value in one word"

@@ -39,8 +39,8 @@ def read_sglang(
         config = reading.config_file()
         if config is not None:
             reading.add_file(as_flags(config, sglang_flag))
-    facts = replace(
-        reading.facts("sglang"),
+    facts = reading.facts(
+        "sglang",
         host_offload=offloads(reading),
         long_context_allowed=is_set(scope, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
     )

@@ -14,6 +14,8 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9](?:_?[0-9]){0,17}\s*")
 _UNIT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)([kKmMgGtT])\s*")
 _SI = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|k|M|G|T)\s*")
 _SIZED = re.compile(r"[0-9][kKmMgGtT]\b")
+_PAIRS = re.compile(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}", re.ASCII)
+"""Keys and numbers that vLLM once took for JSON (vllm/engine/arg_utils.py `nullable_kvs`)."""
 _UNEXPANDED = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _SUFFIXES = "kmgt"
 _NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
@@ -168,7 +170,16 @@ def _json(option: Option, shown: str, given: str) -> Any:
     try:
         return json.loads(given)
     except (ValueError, RecursionError):
-        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON")
+        # vLLM took pairs until 0.10.0, so that another release may.
+        pairs = _PAIRS.fullmatch(given) is not None
+        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON", by_release=pairs)
+
+
+def _pairs_or_json(option: Option, shown: str, given: str) -> Any:
+    """Read JSON as vLLM did before 0.10.0, which took `image=2,video=1` as well."""
+    if _PAIRS.fullmatch(given) is None:
+        return _json(option, shown, given)
+    return {key.strip().lower(): int(v) for key, v in (p.split("=") for p in given.split(","))}
 
 
 def _sized_json(option: Option, shown: str, given: str) -> Any:
@@ -203,5 +214,6 @@ _READERS: Mapping[str, Callable[[Option, str, str], Any]] = {
     "json": _json,
     "any-json": _json_or_text,
     "lora": _lora,
+    "pairs-or-json": _pairs_or_json,
     "sized-json": _sized_json,
 }

@@ -1,7 +1,6 @@
 """Reads vLLM's command lines. vllm_launch.py writes them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
@@ -63,10 +62,9 @@ def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> 
 
 def _facts(reading: Reading, engine: str) -> CommandFacts:
     _read_files(reading)
-    facts = reading.facts(engine)
-    return replace(
-        facts,
-        data_mode=_data_mode(reading, facts),
+    return reading.facts(
+        engine,
+        data_mode=_data_mode(reading),
         host_offload=offloads(reading),
         long_context_allowed=is_set(reading.scope, "VLLM_ALLOW_LONG_MAX_MODEL_LEN"),
     )
@@ -133,8 +131,8 @@ def is_set(scope: Scope, name: str) -> MaybeBool:
     return value if isinstance(value, Unknown) else (value or "").strip().lower() in {"1", "true"}
 
 
-def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:
-    """Return who balances load over the copies (vllm/engine/arg_utils.py `create_engine_config`).
+def _data_mode(reading: Reading) -> MaybeText:
+    """Say who balances the copies' load (vllm/engine/arg_utils.py `create_engine_config`).
 
     A start rank without `--headless` means hybrid, but only with a local size, which --nnodes sets
     as well.
@@ -144,8 +142,9 @@ def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:
         return "external"
     if stated.get("hybrid") or stated.get("many_ports"):
         return "hybrid"
-    over_nodes = isinstance(facts.nnodes, int) and facts.nnodes > 1
+    nnodes, headless = reading.get("nnodes", 1), reading.get("headless", False)
+    over_nodes = isinstance(nnodes, int) and nnodes > 1
     local = "data_local" in stated or over_nodes
-    if "data_start_rank" in stated and local and facts.headless is not True:
-        return facts.headless if isinstance(facts.headless, Unknown) else "hybrid"
+    if "data_start_rank" in stated and local and headless is not True:
+        return headless if isinstance(headless, Unknown) else "hybrid"
     return reading.hidden or "internal"

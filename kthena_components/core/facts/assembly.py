@@ -8,9 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.facts.workload import group_size, is_serving, pods_of
+from kthena_components.core.facts.workload import (
+    group_size,
+    is_serving,
+    pods_of,
+    pods_of_template,
+    read_template,
+)
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
@@ -49,6 +56,56 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
     if len(leaders) == 1:
         return (_together(leaders[0], followers, replicas),)
     return tuple(_unknown(part, replicas) for part in leaders)
+
+
+def templates_of(
+    template: object, path: str, name: str, count: MaybeInt, context: Context = NO_CONTEXT
+) -> list[EngineTemplate]:
+    """Read a template of a group, once for each engine in it; nothing if it serves no model.
+
+    Args:
+        template: The template.
+        path: Its path, in the caller's coordinates.
+        name: Its name in the group.
+        count: The number of its pods.
+        context: The context of the object.
+    """
+    return [
+        EngineTemplate(path=path, name=name, count=count, template=template, pod=pod)
+        for pod in filter(is_serving, pods_of_template(template, path, context))
+    ]
+
+
+def engines_among(
+    parts: Sequence[EngineTemplate], context: Context = NO_CONTEXT
+) -> tuple[EngineFacts, ...]:
+    """Return the engines of a single group, whose templates have fixed numbers of pods.
+
+    A group with one template is read like any other workload: the command line of its pods says
+    how many of them make an engine.
+    """
+    counts = {part.path: part.count for part in parts}
+    if len(counts) > 1 or not parts:
+        engines = list(engines_of(parts))
+    else:
+        one = parts[0]
+        found = read_template(one.template, one.path, one.name, {}, context)
+        engines = [replace(e, replicas=one.count) if e.pods == 1 else e for e in found]
+    return tuple(_as_many_as_there_are(e, counts.get(e.path, e.pods)) for e in engines)
+
+
+def _as_many_as_there_are(engine: EngineFacts, count: MaybeInt) -> EngineFacts:
+    """Return an engine with all pods of its template if these do not make whole engines.
+
+    A template whose pods take their rank from a variable is the only one of the engine. One that
+    states a rank has others beside it, which may be in another object.
+    """
+    command, pods = engine.entry.command, engine.pods
+    if command is None or engine.worker is not None or not isinstance(command.node_rank, Unknown):
+        return engine
+    if isinstance(pods, Unknown) or isinstance(count, Unknown) or pods < 2 or count == 0:  # noqa: PLR2004 - one pod is whole
+        return engine
+    return replace(engine, pods=count) if count % pods else engine
 
 
 def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
+from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.findings import join_path
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
 
@@ -97,6 +100,34 @@ def read_volumes(spec: Mapping[str, Any]) -> Volumes:
     return Volumes(named, late)
 
 
+def sidecars(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the init containers that run as long as the pod, each with its path.
+
+    Args:
+        spec: The spec of the pod.
+        path: Path of its template.
+    """
+    for index, item in enumerate(sequence(spec.get("initContainers"))):
+        if mapping(item).get("restartPolicy") == "Always":
+            yield mapping(item), join_path(path, f"spec.initContainers[{index}]")
+
+
+def visible_gpus(container: Mapping[str, Any]) -> MaybeInt:
+    """Return the GPUs that NVIDIA's driver shows the process of a container; at least 1."""
+    resources = mapping(container.get("resources"))
+    lists = [resources.get(key) for key in ("limits", "requests")]
+    if gap := first_unknown(container.get("resources"), *lists):
+        return gap
+    stated = {**mapping(lists[1]), **mapping(lists[0])}
+    named = {str(key): amount for key, amount in stated.items() if is_accelerator(str(key))}
+    if not all(name.startswith("nvidia.com/") for name in named):
+        return ALL_GPUS
+    amounts = [parse_quantity(amount) for amount in named.values()]
+    if any(amount is None for amount in amounts):
+        return Unknown("the number of its GPUs is not known yet")
+    return max(int(sum(filter(None, amounts))), 1)
+
+
 def read_container(
     container: Mapping[str, Any], spec: Mapping[str, Any], path: str, volumes: Volumes
 ) -> ContainerFacts:
@@ -173,17 +204,24 @@ def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
 
 
 def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
-    for index, item in enumerate(sequence(container.get("env"))):
-        name, value = mapping(item).get("name"), mapping(item).get("value")
-        named = isinstance(name, str) and name in TOKEN_VARIABLES
-        source = mapping(mapping(item).get("valueFrom"))
-        variable, at = name if isinstance(name, str) else "?", f"{path}.env[{index}]"
-        if named and _is_literal(value):
-            yield TokenFacts(path=f"{at}.value", kind=TokenKind.VALUE, variable=variable)
-        elif named and isinstance(source.get("configMapKeyRef"), Mapping):
-            yield TokenFacts(path=f"{at}.valueFrom", kind=TokenKind.CONFIG_MAP, variable=variable)
-        elif looks_like_token(value):
-            yield TokenFacts(path=f"{at}.value", kind=TokenKind.PATTERN, variable=variable)
+    for index, item in enumerate(map(mapping, sequence(container.get("env")))):
+        name, value, kind = item.get("name"), item.get("value"), None
+        if isinstance(name, str) and name in TOKEN_VARIABLES:
+            kind = _kind_of_token(value, item.get("valueFrom"))
+        if kind is None and looks_like_token(value):
+            kind = TokenKind.PATTERN
+        if kind is not None:
+            at = f"{path}.env[{index}].{'valueFrom' if kind is TokenKind.CONFIG_MAP else 'value'}"
+            variable = name if isinstance(name, str) else "?"
+            yield TokenFacts(path=at, kind=kind, variable=variable)
+
+
+def _kind_of_token(value: object, source: object) -> TokenKind | None:
+    """Say how the value of a variable that is there for a token shows it, if it does."""
+    if _is_literal(value):
+        return TokenKind.VALUE
+    from_map = isinstance(mapping(source).get("configMapKeyRef"), Mapping)
+    return TokenKind.CONFIG_MAP if from_map else None
 
 
 def _is_literal(value: object) -> bool:

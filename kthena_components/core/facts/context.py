@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kthena_components.core.models import ModelShape, shape_from_config
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 MODEL_CONFIG = "kthena-components/model-config"
@@ -138,7 +138,7 @@ class Context:
 
 
 NO_CONTEXT = Context()
-"""Nothing is known."""
+"""A context without information."""
 
 
 def in_object(context: Context, body: Mapping[str, Any]) -> Context:
@@ -154,15 +154,14 @@ def in_object(context: Context, body: Mapping[str, Any]) -> Context:
 
 def namespace_of(body: Mapping[str, Any]) -> str:
     """Return the namespace that an object states, empty if none."""
-    metadata = body.get("metadata")
-    stated = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+    stated = mapping(body.get("metadata")).get("namespace")
     return stated if isinstance(stated, str) and not is_unresolved(stated) else ""
 
 
 def stated_shape(metadata: object) -> ModelShape | Unknown | None:
     """Read the shape of a model from the annotations of an object or a pod template."""
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    text = annotations.get(MODEL_CONFIG) if isinstance(annotations, Mapping) else None
+    annotations = metadata.get("annotations") if is_map(metadata) else None
+    text = annotations.get(MODEL_CONFIG) if is_map(annotations) else None
     if text is None:
         return None
     if is_unresolved(text):

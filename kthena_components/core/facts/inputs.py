@@ -160,4 +160,4 @@ def _words(value: object) -> list[str]:
     if is_unresolved(value):
         # The whole list is unknown: it may contain the model and any flag.
         return [UNKNOWN_WORD, UNKNOWN_WORD]
-    return [text_of(item) for item in sequence(value) if isinstance(item, str | int | float)]
+    return [text_of(item) for item in sequence(value) if isinstance(item, (str, int, float))]

@@ -9,10 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
+from kthena_components.core.engines.facts import ALL_GPUS
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
     read_volumes,
+    sidecars,
+    visible_gpus,
     written_for_role,
 )
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
@@ -123,12 +126,10 @@ def read_pod(
         own = pod.own and written_for_role(pod.own, role_path, engine=True)
         others = (written_for_role(c, role_path, engine=False) for c in pod.others)
         pod = replace(pod, own=own, others=tuple(others))
-    return replace(
-        pod,
-        devices=tuple(replace(device, path=gpus_path or device.path) for device in pod.devices),
-        gpus_path=gpus_path or pod.gpus_path,
-        command_path=command_path or pod.command_path,
-    )
+    if gpus_path is not None:
+        devices = tuple(replace(device, path=gpus_path) for device in pod.devices)
+        pod = replace(pod, devices=devices, gpus_path=gpus_path)
+    return pod if command_path is None else replace(pod, command_path=command_path)
 
 
 def read_pods(
@@ -137,7 +138,10 @@ def read_pods(
     env: Mapping[str, str] | None = None,
     context: Context = NO_CONTEXT,
 ) -> list[PodFacts]:
-    """Read a pod template, once for each engine in it, and once if it starts none."""
+    """Read a pod template, once for each engine in it, and once if it starts none.
+
+    This includes sidecars: init containers with restartPolicy Always, which run beside the others.
+    """
     spec = mapping(template).get("spec")
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
@@ -148,13 +152,18 @@ def read_pods(
         _shaped(_container(mapping(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
         for i, c in enumerate(sequence(items))
     ]
+    for c, where in sidecars(spec, path):
+        one = _shaped(_container(c, spec, pod, where, env or {}), context, stated)
+        found += [one] if one.command and one.command.engine else []
     starts = [c for c in found if c.command and (c.command.engine or c.gap)]
     starts = starts or [c for c in found if c.command][:1]
     others = {id(container) for container in starts[1:]}
     devices = tuple(d for c in found if id(c) not in others for d in c.devices)
     engines = {id(container) for container in starts}
     beside = tuple(c.own for c in found if c.own and id(c) not in engines)
-    beside += tuple(_init_containers(spec, pod, join_path(path, "spec.initContainers")))
+    inits = _init_containers(spec, pod, join_path(path, "spec.initContainers"))
+    started = {c.own.path for c in starts if c.own}
+    beside += tuple(init for init in inits if init.path not in started)
     gpu = stated_gpu(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
@@ -195,6 +204,8 @@ def _container(
     runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
     command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
     name = _name(container)
+    if command is not None and command.tensor == ALL_GPUS:
+        command = replace(command, tensor=visible_gpus(container))
     gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_unresolved, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")

@@ -47,6 +47,8 @@ def pods_of_template(template: object, path: str, context: Context = NO_CONTEXT)
 
 def fill_requests(pod: PodFacts) -> PodFacts:
     """Return the facts of a pod whose requests were defaulted from its limits."""
+    if all(device.request is not None for device in pod.devices):
+        return pod
     devices = (replace(d, request=d.limit) if d.request is None else d for d in pod.devices)
     return replace(pod, devices=tuple(devices))
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 256
@@ -22,7 +22,7 @@ _POD = frozenset(
         *("nodeSelector", "affinity", "schedulerName"),
     }
 )
-_CONTAINER = frozenset({"name", "resources", "restartPolicy", "env", "envFrom"})
+_CONTAINER = frozenset({"name", "resources", "restartPolicy", "envFrom"})
 _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
 
 
@@ -36,7 +36,7 @@ def reduced(
         content: Returns what is kept besides its identity: a function below, or of a system.
     """
     metadata = body.get("metadata")
-    if isinstance(metadata, Mapping):
+    if is_map(metadata):
         metadata = {key: _short(metadata[key]) for key in metadata if key in _METADATA}
     kept = {
         "apiVersion": _kept(body.get("apiVersion")),
@@ -66,28 +66,28 @@ def _pruned(value: Any) -> Any:
     if isinstance(value, dict):
         if isinstance(value.get("containers"), list):
             value = {key: value[key] for key in value if key in _POD}
-        return {_kept(key): _field(key, inside) for key, inside in value.items()}
+        return {_kept(key): _FIELDS.get(key, _pruned)(inside) for key, inside in value.items()}
     return [_pruned(item) for item in value] if isinstance(value, list) else _kept(value)
 
 
-def _field(key: object, value: Any) -> Any:
-    match key:
-        case "containers" | "initContainers" if isinstance(value, list):
-            return [_container(item) for item in value]
-        case "volumes" if isinstance(value, list):
-            return _trimmed([_kept(only(item, _VOLUME)) or None for item in value])
-        case "labels" | "annotations":
-            return _short(value)
-        case "status" | "managedFields" | "volumeClaimTemplates":
-            return None
-        case _:
-            return _pruned(value)
+def _containers(value: Any) -> Any:
+    return [_container(item) for item in value] if isinstance(value, list) else _pruned(value)
+
+
+def _volumes(value: Any) -> Any:
+    if not isinstance(value, list):
+        return _pruned(value)
+    return _trimmed([_kept(only(item, _VOLUME)) or None for item in value])
+
+
+def _nothing(_value: Any) -> None:
+    return None
 
 
 def _container(value: Any) -> Any:
-    if not isinstance(value, Mapping):
+    if not is_map(value):
         return value
-    kept = {key: _kept(value[key]) for key in value if key in _CONTAINER - {"env"}}
+    kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
     env = value.get("env")
     if isinstance(env, list):
         kept["env"] = _trimmed([_from_secret(item) for item in env])
@@ -107,14 +107,14 @@ def _trimmed(listed: list[Any]) -> list[Any]:
 
 def only(value: Any, words: frozenset[str]) -> Any:
     """Keep some fields of a map."""
-    if not isinstance(value, Mapping):
+    if not is_map(value):
         return value
     return {key: _kept(value[key]) for key in value if key in words}
 
 
 def _short(value: Any) -> Any:
     """Drop texts that are longer than a name, such as a whole manifest in an annotation."""
-    if not isinstance(value, Mapping):
+    if not is_map(value):
         return _kept(value)
     return {
         _kept(key): _LONG if isinstance(item, str) and len(item) > _LONGEST else _kept(item)
@@ -128,5 +128,18 @@ def _kept(value: Any) -> Any:
     if kind is str:
         return sys.intern(value)
     if kind is dict:
-        return {_kept(key): _kept(item) for key, item in value.items()}
+        return {
+            sys.intern(key) if type(key) is str else key: _kept(item) for key, item in value.items()
+        }
     return [_kept(item) for item in value] if kind is list else value
+
+
+_FIELDS: Mapping[object, Callable[[Any], Any]] = {
+    "containers": _containers,
+    "initContainers": _containers,
+    "volumes": _volumes,
+    "labels": _short,
+    "annotations": _short,
+    **dict.fromkeys(("status", "managedFields", "volumeClaimTemplates"), _nothing),
+}
+"""How fields with these names are copied, wherever they stand."""

@@ -38,7 +38,7 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     Pass: tensor 8 with decode context 8 for latent attention; 4 KV heads over tensor 8 with 2.
     Fail: tensor 8 with decode context 3; 8 KV heads over tensor 8 with 2; tensor 8, prefill context
     2 and decode context 4.
-    Level: mandatory; advisory where releases differ and the image states none.
+    Level: mandatory; advisory if releases differ and the image states none.
     Source: vllm/config/parallel.py _validate_parallel_config; vllm/config/model.py
         verify_with_parallel_config; vllm/v1/worker/cp_utils.py;
         sglang/srt/distributed/parallel_state.py; sglang/srt/arg_groups/parallel_hook.py.
@@ -74,9 +74,8 @@ def _both(start: Start, decode: int) -> Iterator[Finding]:
     level = start.since(_NOT_BOTH)
     if level is not None and start.is_on("--enable-prefill-cp") is True:
         seen = (
-            f"has decode context {decode} with --enable-prefill-cp, and {start.product} "
-            f"accepts "
-            f"only"
+            f"has decode context {decode} with --enable-prefill-cp, and {start.product} accepts "
+            "only"
         )
         remedy = "remove --dcp-size or --enable-prefill-cp"
         yield from start.refused(f"{seen} one of them", remedy, level)
@@ -112,7 +111,7 @@ def _prefill(start: Start, tensor: int, prefill: int, decode: int, data: int) ->
     if level is not None and data > 1:
         seen = (
             f"has prefill context {prefill} and data {data}, and {start.product} accepts only "
-            f"one of"
+            "one of"
         )
         remedy = "write --data-parallel-size 1, or use vLLM 0.30 or later"
         yield from start.refused(f"{seen} them", remedy, level)

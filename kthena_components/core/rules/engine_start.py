@@ -154,7 +154,7 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
             path=engine.entry.command_path,
             seen=f"{title(engine)} has --nnodes {nodes} and states no executor, and vLLM"
             f"{_stated(version)} chooses uni for a copy of 1 rank, which it rejects over several "
-            f"nodes",
+            "nodes",
             remedy="add --distributed-executor-backend mp, or use vLLM "
             f"{write_version(UNI_SINCE)} or later",
             rule="executor-stated",

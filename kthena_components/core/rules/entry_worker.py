@@ -22,7 +22,7 @@ _ALIKE = {
 
 
 def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
-    """Workers that start the engine, too, state the sizes of the entry, and another rank.
+    """Workers that also start the engine state the entry's sizes, and another rank.
 
     This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
     state nothing. Each pod needs its own rank: the entry has 0, and one literal number for several

@@ -156,8 +156,13 @@ def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
     return [
         (word, size)
         for word, size in sizes
-        if isinstance(size, int) and (size != 1 or word in {"tensor", "pipeline"})
+        if isinstance(size, int) and (size != 1 or word in _always(command))
     ]
+
+
+def _always(command: CommandFacts) -> frozenset[str]:
+    """Return the sizes that a message names even if they are 1: those that the engine has."""
+    return frozenset({"tensor"} if command.engine in _ONE_STAGE else {"tensor", "pipeline"})
 
 
 def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> str:
@@ -172,6 +177,7 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
         if wanted and not rest and _fits(command, {**sizes, word: wanted}, gpus, pods):
             ways.append(f"set {word} to {wanted}")
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
+    alike = alike and command.engine != _ONE_POD
     if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
         ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
     if ranks % pods == 0 and _fits(command, sizes, ranks // pods, pods):
@@ -181,6 +187,10 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     return ", or ".join(ways) or _ANY_WAY
 
 
+_ONE_POD = "tgi"
+"""The engine that cannot be spread over pods (text-generation-inference launcher/src/main.rs)."""
+_ONE_STAGE = frozenset({_ONE_POD, "lmdeploy"})
+"""Engines that have no pipelines."""
 _ANY_WAY = "change the parallelism or the GPUs"
 
 

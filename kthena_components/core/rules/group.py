@@ -65,7 +65,7 @@ def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
-    """The gang covers whole engines: all pods of the minimum engines of each role.
+    """The gang covers whole engines: all pods of each role's minimum.
 
     A gang smaller than an engine starts engines that never work and block their GPUs.
 

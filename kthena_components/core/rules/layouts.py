@@ -19,12 +19,12 @@ _PREFILL_COUNTED = (0, 30)
 
 
 def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
-    """The copies of a vLLM engine fill its nodes evenly, and exactly one load balancer serves them.
+    """The copies of a vLLM engine fill its nodes evenly, with one kind of load balancing.
 
-    A pod has at most all copies; --nnodes divides all ranks, and a copy covers a whole number of
-    nodes evenly. Up to vLLM 0.29 prefill context does not count among those ranks. External load
-    balancing needs several copies, a rank among them and one copy per pod; since 0.21 it also needs
-    a model with experts. Only one kind of load balancing is allowed.
+    --data-parallel-size-local is at most --data-parallel-size; --nnodes divides all ranks, and a
+    copy covers a whole number of nodes evenly. Up to vLLM 0.29 prefill context does not count among
+    those ranks. External load balancing needs several copies, a rank among them and one copy per
+    pod; since 0.21 it also needs a model with experts.
 
     Pass: --data-parallel-size 8 --data-parallel-size-local 4.
     Fail: local 8 of 4 copies; --data-parallel-external-lb with one copy; rank 8 of 8;

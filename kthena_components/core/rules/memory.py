@@ -23,7 +23,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
     reports. Without a named GPU nothing is reported: most manifests leave it to the cluster. If a
     GPU is named but something else is unknown (the model, the format of its weights, the part that
     stays in host memory), this rule reports it once for both rules about memory. The default share
-    is 0.92, up to vLLM 0.19 0.9.
+    is 0.92, or 0.9 up to vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.

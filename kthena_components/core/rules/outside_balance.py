@@ -113,7 +113,7 @@ def _dense(start: Start) -> Iterator[Finding]:
     if level is not None and dense and isinstance(data, int) and data > 1:
         yield from start.refused(
             f"is balanced externally with data {data}, and {start.product} requires a model with "
-            f"experts for that",
+            "experts for that",
             "run separate engines, without --data-parallel-size",
             level,
         )

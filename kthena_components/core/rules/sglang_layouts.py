@@ -60,9 +60,8 @@ def _nodes(start: Start) -> Iterator[Finding]:
         yield from start.refused(f"{seen} {nodes}", remedy)
     if data > 1:
         seen = (
-            f"has data {data} over --nnodes {nodes}, and SGLang supports copies within one "
-            f"node "
-            f"only"
+            f"has data {data} over --nnodes {nodes}, and SGLang supports copies within one node "
+            "only"
         )
         yield from start.refused(
             seen, "write --dp-size 1 and run more engines, or use --attn-dp-size"
@@ -86,7 +85,7 @@ def _attention(start: Start) -> Iterator[Finding]:
     if data > 1 and attention > 1:
         seen = (
             f"has both data {data} and attention data {attention}, and SGLang accepts only one "
-            f"of them"
+            "of them"
         )
         yield from start.refused(seen, "remove --dp-size or --attn-dp-size")
     if context > 1 and start.is_on("--enable-prefill-cp") is False:  # it may set another size

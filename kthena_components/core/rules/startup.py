@@ -17,12 +17,12 @@ ALWAYS = Level.MANDATORY
 
 
 def since(command: CommandFacts, first: Version, before: Version | None = None) -> Level | None:
-    """Return the level of what some releases refuse, None where the command's release does not.
+    """Return the level of what some releases reject, None if the command's release does not.
 
     Args:
-        command: the command line, with the release that it is read by.
-        first: the first release that refuses.
-        before: the first release that does not any more. None: the newest refuses as well.
+        command: The command line, with the release by which it is read.
+        first: The first release that rejects it.
+        before: The first release that no longer does. None: the newest one does.
     """
     release = command.release
     if release is None or release.version < first:

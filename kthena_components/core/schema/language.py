@@ -1,8 +1,8 @@
 """A small schema language for Kthena's objects, and the walk that checks a value by it.
 
-A shape states the fields, their types, and the version that introduced them. The shape itself is in
-kthena_schema.py. The walk never raises, whatever a manifest contains, and never descends below the
-shape.
+A shape states the fields, their types, and the version that introduced them. The shapes are in
+systems/*/schema.py and pod.py. The walk never raises, whatever a manifest contains, and never
+descends below the shape.
 
 Source: how the API server applies a CRD's schema, k8s.io/apiextensions-apiserver
 pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is a
@@ -86,7 +86,7 @@ class Items:
     is_set: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fields:
     """A map with known fields. A partial one may have others, which are not checked."""
 
@@ -254,10 +254,9 @@ def _doubles(
 ) -> Iterator[Finding]:
     first: dict[tuple[object, ...], int] = {}
     for index, item in enumerate(items if keys else ()):
-        if not isinstance(item, Mapping):
+        values = key_values(item, keys)
+        if values is None:
             continue
-        named = {key: item.get(key) for key in keys}
-        values = tuple(_KEY_DEFAULTS.get(k) if v is None else v for k, v in named.items())
         if gap := first_unknown(*values):
             yield not_checked(f"{path}[{index}]", gap, SCHEMA)
         elif all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in values):
@@ -267,6 +266,14 @@ def _doubles(
                 where = f"{path.rpartition('.')[2]}[{before}]"
                 seen = f"has {what}, like {where}, and the API server rejects duplicates here"
                 yield _mistake(f"{path}[{index}]", seen, "rename it or remove it")
+
+
+def key_values(item: object, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """Give what a member of a list is told apart by; None for one that is no map."""
+    if not isinstance(item, Mapping):
+        return None
+    named = ((key, item.get(key)) for key in keys)
+    return tuple(_KEY_DEFAULTS.get(key) if value is None else value for key, value in named)
 
 
 def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.schema.language import Fields, Table, Text
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.remembered import remembered
 
 METADATA = Fields(
     partial=True,
@@ -55,14 +56,14 @@ def _stem(stem: object, rule: str) -> Iterator[Finding]:
 
 
 def _key(kind: str, key: object, rule: str) -> Iterator[Finding]:
-    if not isinstance(key, str) or unknown_in(key):
-        return
-    if not is_qualified(key.lower() if kind == "annotations" else key):
+    name = key.lower() if isinstance(key, str) and kind == "annotations" else key
+    if isinstance(name, str) and not is_qualified(name) and not unknown_in(name):
         seen = f"has the key {display(key)}, which is not a name {_WHAT}"
         seen += ", perhaps after a DNS-1123 subdomain and one '/'"
         yield Finding(path=f"metadata.{kind}", seen=seen, remedy="rename it", rule=rule)
 
 
+@remembered
 def is_qualified(name: str) -> bool:
     """Return whether a text is a name, optionally after a domain and a slash."""
     domain, slash, word = name.rpartition("/")

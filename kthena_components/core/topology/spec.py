@@ -204,7 +204,7 @@ def _check_tiers(inventory: InventorySpec) -> Iterator[Finding]:
             yield Finding(
                 path=path, rule="hypernode-tier-name",
                 seen=f"'{tier.title}' is already the name of tier {first[tier.title] + 1}, but a "
-                     f"tier name belongs to one tier",
+                "tier name belongs to one tier",
                 remedy=f"give tier {t + 1} its own tier_name, or remove it",
             )  # fmt: skip
 

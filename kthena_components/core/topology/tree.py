@@ -62,7 +62,7 @@ def _names_unique(entries: Sequence[HyperNodeSpec]) -> Iterator[Finding]:
             yield Finding(
                 path=f"{place_of(i)}.name", rule="hypernode-duplicate-name",
                 seen=f"'{entry.name}' is already the name of {place_of(first[entry.name])}, but "
-                     f"HyperNodes are cluster-scoped, and their names must be unique",
+                "HyperNodes are cluster-scoped, and their names must be unique",
                 remedy="give one of the two another name",
             )  # fmt: skip
 
@@ -182,7 +182,7 @@ def hypernode_tier_order(tree: Tree) -> Iterator[Finding]:
                 path=link.path, rule="hypernode-tier-order",
                 seen=f"'{parent.name}' has tier {parent.tier} and its child '{child.name}' tier "
                 f"{child.tier}, but a parent's tier must be higher; Volcano accepts this and then "
-                f"silently drops topology constraints",
+                "silently drops topology constraints",
                 remedy=f"give '{parent.name}' at least tier {child.tier + 1}, or '{child.name}' a "
                 "lower one",
             )  # fmt: skip

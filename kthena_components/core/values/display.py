@@ -32,6 +32,8 @@ def text_of(value: object) -> str:
     """Write a scalar of a command line as Kubernetes would; policies see 8 as 8.0."""
     if is_unresolved(value) and OUTPUT_OPEN not in str(value):
         return UNKNOWN_WORD
+    if isinstance(value, str):
+        return value
     if isinstance(value, int) and value.bit_length() > _LONG_INT:
         return hex(value)
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

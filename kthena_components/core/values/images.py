@@ -3,6 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+
+from kthena_components.core.values.remembered import remembered
 
 Version = tuple[int, ...]
 """A release: 0.11.1 is (0, 11, 1). A post-release counts as one more number, like a fourth one:
@@ -20,7 +23,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 """The images that an engine's own project builds. Their tags are the engine's releases."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Image:
     """The parts of an image's name."""
 
@@ -39,7 +42,7 @@ class Image:
         """Whether the vLLM project builds it, from any registry."""
         return self.is_own("vllm")
 
-    @property
+    @cached_property
     def vllm_version(self) -> Version | None:
         """The release of vLLM; None if the name does not state it."""
         return self.release_of("vllm")
@@ -49,7 +52,7 @@ class Image:
         ends = f"/{self.repository}"
         return any(ends.endswith(f"/{name}") for name in _OWN.get(engine, ()))
 
-    @property
+    @cached_property
     def engine(self) -> str | None:
         """The engine whose own project builds it: vllm or sglang. None: a third party."""
         return next((engine for engine in _OWN if self.is_own(engine)), None)
@@ -72,6 +75,7 @@ class Image:
         return same and self.digest == other.digest
 
 
+@remembered
 def read_image(name: str) -> Image:
     """Parse the name of an image: `registry:5000/name:tag@sha256:…`."""
     rest, _, digest = name.strip().partition("@")

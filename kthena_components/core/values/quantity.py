@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
+from kthena_components.core.values.remembered import remembered
+
 _SUFFIXES = {
     "": Decimal(1),
     "n": Decimal("1e-9"),
@@ -51,7 +53,12 @@ def parse_quantity(text: object) -> Decimal | None:
     if isinstance(text, int) and text.bit_length() > _LONGEST:
         return None
     written = str(text)
-    match = QUANTITY.fullmatch(written) if len(written) <= _LONGEST else None
+    return _read(written) if len(written) <= _LONGEST else None
+
+
+@remembered
+def _read(written: str) -> Decimal | None:
+    match = QUANTITY.fullmatch(written)
     if match is None:
         return None
     suffix = match["suffix"] or ""
@@ -73,6 +80,7 @@ def render_quantity(number: Decimal) -> str:
     return str(whole)
 
 
+@remembered
 def is_accelerator(resource: str) -> bool:
     """Return whether a resource name counts devices for an engine's ranks."""
     return ACCELERATOR.match(resource) is not None

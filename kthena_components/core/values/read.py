@@ -79,6 +79,11 @@ class _NotKnown(Mapping[str, Any]):
         return 0
 
 
+def is_map(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Tell whether a value is a map: mostly a dict, which is quicker to tell."""
+    return type(value) is dict or isinstance(value, Mapping)
+
+
 def mapping(value: object) -> Mapping[str, Any]:
     """Read a map; an empty one for any other value."""
     if isinstance(value, dict):  # the usual type, and a faster check
@@ -105,9 +110,11 @@ def count(value: object, default: int | None = None) -> MaybeInt | None:
 
 def whole(value: object) -> MaybeInt | None:
     """Read an integer, including 8.0: JSON does not distinguish them."""
+    if type(value) is int:  # what it mostly is, and quicker to tell
+        return value
     if gap := unknown_in(value):
         return gap
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if isinstance(value, float) and not (value.is_integer() and abs(value) < _EXACT):
         return None
@@ -116,19 +123,19 @@ def whole(value: object) -> MaybeInt | None:
 
 def unknown_in(value: object) -> Unknown | None:
     """Explain why a value cannot be checked; None if it can."""
-    if isinstance(value, Unknown):
-        return value
-    return NOT_YET_KNOWN if is_unresolved(value) else None
+    if isinstance(value, str):
+        return NOT_YET_KNOWN if is_unresolved(value) else None
+    return value if isinstance(value, Unknown) else None
 
 
 def first_unknown(*values: object) -> Unknown | None:
     """Explain why values cannot be checked together; None if they can."""
-    return next((gap for gap in map(unknown_in, values) if gap), None)
+    return next(filter(None, map(unknown_in, values)), None)
 
 
 def group_kind(manifest: object) -> tuple[str, str]:
     """Return the API group and the kind of an object; the core group is an empty text."""
-    fields = manifest if isinstance(manifest, Mapping) else {}
+    fields = mapping(manifest)
     version, kind = fields.get("apiVersion"), fields.get("kind")
     group = version.partition("/")[0] if isinstance(version, str) and "/" in version else ""
     return group, kind if isinstance(kind, str) else ""
@@ -141,7 +148,7 @@ def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def sequence(value: object) -> Sequence[Any]:
     """Read a list; an empty one for any other value."""
-    return value if isinstance(value, list | tuple) else ()
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def pairs(value: object) -> Iterator[tuple[object, Any]]:

@@ -1,6 +1,6 @@
-"""The facts of InferenceServices of many nodes and of one, and of their runtimes.
+"""Facts of InferenceServices on one or several nodes, and of their runtimes.
 
-What many nodes get, KServe works out from requests (nodes.py), and it writes the result into both
+For several nodes, KServe calculates the GPUs from requests (nodes.py), and writes the result into
 requests and limits.
 """
 
@@ -20,8 +20,8 @@ from kthena_components.systems.kserve.view import MultiNode, Service
 
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
 _OWN_RUNTIMES = "kserve-huggingfaceserver"
-_NO_SIZE = Unknown("the size in workerSpec is no number")
-REFUSED = Unknown("KServe deploys nothing where requests hold fewer GPUs than there are ranks")
+_NO_SIZE = Unknown("the size in workerSpec is not a number")
+REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
 
 
@@ -38,7 +38,7 @@ def facts(view: Service) -> ServingFacts:
 
 
 def _many(view: Service, many: MultiNode) -> EngineFacts:
-    """Return the engine that KServe makes of a workerSpec."""
+    """Return the engine that KServe creates for a workerSpec."""
     found, nodes, name = view.object, many.nodes, name_of(view.object.body)
     at, head = found.at(many.path), found.at(f"{many.head.path}.resources")
     command = CommandFacts(
@@ -116,7 +116,7 @@ def _placed(template: object, base: str, view: Service) -> Iterator[PodFacts]:
 
 
 def _model(model: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the container that a model is served by; KServe's own server takes its arguments."""
+    """Return the container that serves a model; KServe's own server gets its arguments."""
     container = {"name": "kserve-container", **model}
     served = key == "huggingface" or _is_hugging_face(model)
     if served and model.get("command") is None:
@@ -131,7 +131,7 @@ def _is_hugging_face(model: Mapping[str, Any]) -> bool:
 
 
 def _or_runtime(pod: PodFacts, path: str) -> PodFacts:
-    """Leave open what a model does not state: its runtime has resources as well."""
+    """Mark what a model does not state as unknown: its runtime has resources, too."""
     if pod.devices:
         return pod
     device = DeviceFacts(
@@ -146,7 +146,7 @@ def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
 
 
 def _runtime(view: Service) -> Iterator[EngineFacts]:
-    """Read a runtime for one node. What states no GPUs leaves them to the InferenceService."""
+    """Read a runtime for one node. If it states no GPUs, the InferenceService may."""
     spec, at = view.holder, view.object.at(view.path)
     if not sequence(spec.get("containers")):
         return

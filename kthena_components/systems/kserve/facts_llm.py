@@ -1,8 +1,7 @@
-"""The facts of KServe's LLMInferenceService: a main workload and perhaps one that prefills.
+"""Facts of KServe's LLMInferenceService: a main workload and an optional one for prefill.
 
-Its presets start `vllm serve` with the sizes of `parallelism`, so such a command is what is read;
-a container that has a command of its own is read as it is.
-Source: kserve config/llmisvcconfig.
+Its presets start `vllm serve` with the sizes of `parallelism`, so such a command is read; a
+container with its own command is read as it is. Source: kserve config/llmisvcconfig.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, p
 
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
-_UNSPREAD = Unknown("without a worker it is not known what data is worth")
+_UNSPREAD = Unknown("without a worker the effect of data is unknown")
 
 
 def facts(view: LlmService) -> ServingFacts:
@@ -44,7 +43,7 @@ def _engine(view: LlmService, workload: LlmWorkload) -> EngineFacts:
 
 
 def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
-    """Read a pod spec, which stands where others have a whole template."""
+    """Read a pod spec, which has no surrounding template."""
     at, context = view.object.at(workload.path), view.object.context
     spec = plain(workload.fields.get(field))
     stated = mapping(spec).get("containers")
@@ -72,7 +71,7 @@ def _elsewhere(path: str) -> DeviceFacts:
 
 
 def _command(workload: LlmWorkload, engine: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the command of the preset, unless the container has one."""
+    """Return the command of the preset, unless the container has one."""
     if engine.get("command") is not None:
         return {}
     flags = {"tensor": "--tensor-parallel-size"}

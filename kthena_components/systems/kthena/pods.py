@@ -1,4 +1,4 @@
-"""The pods that the roles of a ModelServing make."""
+"""The pods of a ModelServing's roles."""
 
 from collections.abc import Iterator
 

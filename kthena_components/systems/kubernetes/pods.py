@@ -1,4 +1,4 @@
-"""The pods that Kubernetes' own workloads make."""
+"""The pods of Kubernetes' own workloads."""
 
 from collections.abc import Iterator
 
@@ -20,14 +20,14 @@ def pods_of_daemons(entry: Object) -> Iterator[PodSet]:
 
 
 def pods_of_copies(entry: Object, key: str = "replicas") -> Iterator[PodSet]:
-    """Return the pods of what says how many copies it wants."""
+    """Return the pods of a workload with a number of copies."""
     yield pod_set(
         entry, "spec.template", entry.spec.get("template"), copies_in(entry.spec.get(key), 1)
     )
 
 
 def pods_of_job(entry: Object) -> Iterator[PodSet]:
-    """Return a Job's pods that run at a time."""
+    """Return a Job's concurrent pods."""
     yield from pods_of_copies(entry, "parallelism")
 
 

@@ -1,4 +1,4 @@
-"""The pods that LeaderWorkerSets and DisaggregatedSets make."""
+"""The pods of LeaderWorkerSets and DisaggregatedSets."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The facts of a ModelInfer: those of the ModelServing that it became, at its own places."""
+"""Facts of a ModelInfer: those of the equivalent ModelServing, with its own paths."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The pods that KubeRay's clusters make."""
+"""The pods of KubeRay's clusters."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Read RoleBasedGroup and RoleBasedGroupSet: single pods, a leader and its workers, or components.
+"""Reads RoleBasedGroups and RoleBasedGroupSets: single pods, leaders with workers, or components.
 
 Source: sgl-project/rbg api/workloads/v1alpha2, v1alpha1, and pkg/discovery/env_builder.go.
 """
@@ -26,7 +26,7 @@ from kthena_components.systems.rbg.view import (
 )
 
 GROUP_SIZE = "RBG_LWP_GROUP_SIZE"
-"""Put into every container of a leader and its workers; the leader counts."""
+"""Variable in every container of a leader and its workers; the leader counts."""
 
 
 def facts(view: RbgView) -> ServingFacts:
@@ -35,7 +35,7 @@ def facts(view: RbgView) -> ServingFacts:
     engines = [engine for role in view.roles for engine in _engines(view, role)]
     if view.gap:
         engines.append(_hidden(view, base, name))
-    # Whether a gang places the pods is judged by the system's own rules, which name its annotation.
+    # The system's own rules check the gang: they name its annotation.
     return ServingFacts(
         path=base,
         name=name,
@@ -84,7 +84,7 @@ def _leader_worker(view: RbgView, role: RbgRole, replicas: MaybeInt) -> EngineFa
 
 
 def parts_of(view: RbgView, role: RbgRole) -> Iterator[EngineTemplate]:
-    """Return the templates of a role without a leader, of which commands say what makes an engine."""
+    """Return the templates of a role without a leader; commands decide which form an engine."""
     if role.pattern != COMPONENTS:
         at, template = view.object.at(role.path), template_of(view, role)
         yield EngineTemplate(

@@ -1,4 +1,4 @@
-"""The pods that a Volcano Job makes."""
+"""The pods of a Volcano Job."""
 
 from collections.abc import Iterator
 

@@ -33,7 +33,7 @@ FLAGS: list[tuple[str, str, Any]] = [
     ("vllm serve M --kv_cache_dtype fp8_e5m2", "kv_cache_dtype", "fp8_e5m2"),
     ("vllm serve M --kv-cache-memory-bytes 8G", "kv_cache_bytes", 8 * 1024**3),
     ("vllm serve M --cpu-offload-gb 40", "cpu_offload_gib", 40.0),
-    ("vllm serve M $(MORE)", "quantization", Unknown("$(MORE) may hold any flag")),
+    ("vllm serve M $(MORE)", "quantization", Unknown("$(MORE) may contain any flag")),
     ('vllm serve M --hf-overrides {"architectures":["A",1]}', "architectures", ("A",)),
     ('vllm serve M --hf-overrides {"architectures":"A"}', "architectures", None),
     ("vllm serve M --hf-overrides.architectures A", "architectures", None),
@@ -106,8 +106,8 @@ def test_the_data_parallel_mode_is_derived_as_vllm_does(flags: str, mode: str) -
 def test_the_mode_is_unknown_when_headless_is() -> None:
     facts = read("vllm serve M -dp 4 -dpl 2 -dpr 2 $(MORE)")
 
-    assert facts.data_mode == Unknown("$(MORE) may hold any flag")
-    assert read("vllm serve M $(MORE)").data_mode == Unknown("$(MORE) may hold any flag")
+    assert facts.data_mode == Unknown("$(MORE) may contain any flag")
+    assert read("vllm serve M $(MORE)").data_mode == Unknown("$(MORE) may contain any flag")
 
 
 @pytest.mark.parametrize(

@@ -250,8 +250,8 @@ def test_a_line_of_flags_in_one_item_reads_badly() -> None:
     assert problems_of("vllm", "serve", "M", "-tp 8 -pp 2") == (
         Problem(
             flag="-tp",
-            text="the list item '-tp 8 -pp 2' holds several words, and no shell splits it",
-            remedy="give each word an item of its own",
+            text="the list item '-tp 8 -pp 2' contains several words, and no shell splits it",
+            remedy="write each word as its own item",
             hard=True,
         ),
     )

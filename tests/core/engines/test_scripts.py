@@ -179,7 +179,7 @@ def test_references_are_followed_to_a_limited_depth() -> None:
 def test_a_word_that_may_hold_flags_leaves_open_what_is_not_stated() -> None:
     facts = run('vllm serve M "${ARGS[@]}" -tp 8')
 
-    because = "${ARGS[@]} may hold any flag"
+    because = "${ARGS[@]} may contain any flag"
     assert (facts.tensor, facts.pipeline) == (8, Unknown(because))
 
 

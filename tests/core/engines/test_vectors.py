@@ -50,7 +50,9 @@ VECTORS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "engine": "sglang",
             "tensor": 16,
             "nnodes": 2,
-            "node_rank": Unknown("LWS_WORKER_INDEX is set by LeaderWorkerSet when the pod is made"),
+            "node_rank": Unknown(
+                "LWS_WORKER_INDEX is set by LeaderWorkerSet when the pod is created"
+            ),
         },
     ),
     "TensorRT-LLM under MPI": (
@@ -128,7 +130,7 @@ def test_a_config_file_of_tensorrt_wins_so_that_nothing_is_known() -> None:
 def test_a_late_variable_is_unknown_with_the_controller_that_sets_it() -> None:
     script = "python -m huggingfaceserver --tensor-parallel-size=${TENSOR_PARALLEL_SIZE}"
 
-    because = "TENSOR_PARALLEL_SIZE is set by KServe when the pod is made"
+    because = "TENSOR_PARALLEL_SIZE is set by KServe when the pod is created"
     assert read("bash", "-c", script).tensor == Unknown(because)
     assert read("bash", "-c", script, TENSOR_PARALLEL_SIZE="8").tensor == 8
 

@@ -76,7 +76,7 @@ REFUSED = {
         "vllm 0.26.0",
         f"{LATENT} -tp 8 -pcp 2 -dcp 4",
         (
-            "has decode context 4 with tensor 8 and prefill context 2, and vLLM 0.26.0 takes 1, "
+            "has decode context 4 with tensor 8 and prefill context 2, and vLLM 0.26.0 accepts 1, "
             "2 or 16. Write --decode-context-parallel-size 2"
         ),
     ),
@@ -93,8 +93,7 @@ REFUSED = {
         f"{MORE} -tp 8 -pcp 2",
         (
             "has prefill context 2, which vLLM supports for latent attention only, and "
-            "Qwen/Qwen3-32B "
-            "has another. Remove --prefill-context-parallel-size"
+            "Qwen/Qwen3-32B has another one. Remove --prefill-context-parallel-size"
         ),
     ),
     "sglang": (

@@ -31,7 +31,7 @@ def test_a_vllm_without_a_model_serves_one_of_its_own(version: str, model: str) 
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
         f"here: engine 'e' names no model, and vLLM {version} serves {model} then. Write the model "
-        "behind `vllm serve`, or --model. [model-stated]"
+        "after `vllm serve`, or --model. [model-stated]"
     )
 
 

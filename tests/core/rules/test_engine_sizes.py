@@ -83,7 +83,7 @@ REFUSED = {
         "sglang 0.5.23",
         "Qwen/Qwen3-32B --chunked-prefill-size 1000 --page-size 64",
         (
-            "has --chunked-prefill-size 1000 and --page-size 64, and SGLang wants whole pages. "
+            "has --chunked-prefill-size 1000 and --page-size 64, and SGLang requires whole pages. "
             "Write --chunked-prefill-size 960"
         ),
     ),
@@ -93,7 +93,7 @@ REFUSED = {
         "Qwen/Qwen3-32B --tp-size 8 --attn-dp-size 8 --chunked-prefill-size 1024 --page-size 256",
         (
             "has --chunked-prefill-size 1024 ÷ attention data 8 and --page-size 256, and SGLang "
-            "wants whole pages. Write --chunked-prefill-size 2048"
+            "requires whole pages. Write --chunked-prefill-size 2048"
         ),
     ),
     "per-cent": (

@@ -80,7 +80,7 @@ REFUSED = {
         "vllm 0.33.0",
         f"m {EP} -tp 8 -pp 2 --enable-eplb --enable-elastic-ep",
         (
-            "has elastic expert parallelism with pipeline 2, and it has one stage. Write "
+            "has elastic expert parallelism with pipeline 2, and it supports one stage. Write "
             "--pipeline-parallel-size 1"
         ),
     ),

@@ -83,7 +83,7 @@ COPIES = {
         NEWEST,
         "-tp 8 -pp 2 --nnodes 2 -dpb ray",
         (
-            "has --nnodes 2 with --data-parallel-backend ray, and vLLM joins such nodes without "
+            "has --nnodes 2 with --data-parallel-backend ray, and vLLM connects such nodes without "
             "Ray. Remove --data-parallel-backend, or --nnodes, --node-rank and --master-addr"
         ),
     ),
@@ -122,7 +122,7 @@ BALANCE = {
         NEWEST,
         "-dp 4 -dpn 0 -dpl 2",
         (
-            "is balanced externally with 2 copies in this pod, and vLLM takes one. Write "
+            "is balanced externally with 2 copies in this pod, and vLLM requires one. Write "
             "--data-parallel-size-local 1, or remove it"
         ),
     ),
@@ -147,15 +147,14 @@ BALANCE = {
         "-dp 1 -dpl 1 -dpr 0",
         (
             "has --data-parallel-start-rank 0 with data 1, and vLLM requires several copies for "
-            "that. "
-            "Write --data-parallel-size, or remove --data-parallel-start-rank"
+            "that. Write --data-parallel-size, or remove --data-parallel-start-rank"
         ),
     ),
     "start-rank-of-a-head": (
         "vllm 0.9.2",
         "-dp 8 -dpl 4 -dpr 4",
         (
-            "has --data-parallel-start-rank 4, and vLLM 0.9.2 takes it with --headless only. Add "
+            "has --data-parallel-start-rank 4, and vLLM 0.9.2 accepts it with --headless only. Add "
             "--headless, or remove it"
         ),
     ),
@@ -180,15 +179,14 @@ BALANCE = {
         "-dp 4 -dpn 1 -dpr 1",
         (
             "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM accepts only "
-            "one. "
-            "Remove --data-parallel-start-rank"
+            "one. Remove --data-parallel-start-rank"
         ),
     ),
     "which-copy": (
         "vllm 0.31.0",
         "-tp 2 -dp 4 -dpe --nnodes 2",
         (
-            "has data 4 on --nnodes 2, and a node's rank does not tell which of them it is. Write "
+            "has data 4 on --nnodes 2, and a node's rank does not identify its copy. Write "
             "--data-parallel-rank for each"
         ),
     ),
@@ -251,7 +249,7 @@ def test_copies_of_a_dense_model_are_not_balanced_from_outside() -> None:
     assert told(data_parallel_layout, "vllm 0.21.0", f"{DENSE} {line}") == [
         (
             "is balanced externally with data 2, and vLLM 0.21.0 requires a model with experts for "
-            "that. Run engines of their own, without --data-parallel-size"
+            "that. Run separate engines, without --data-parallel-size"
         )
     ]
     assert levels(data_parallel_layout, "vllm", f"{DENSE} {line}") == ["advisory"]

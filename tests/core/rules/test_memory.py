@@ -48,10 +48,10 @@ REFUSED = {
     f"vllm serve {DEEPSEEK} -tp 8": (80, "puts 80.2 GiB of weights on each GPU"),
     f"vllm serve {LLAMA} -tp 4 -pp 2 --gpu-memory-utilization 0.2": (
         80, ("puts 16.4 GiB of weights on each GPU, 131.4 GiB of meta-llama/"
-        "Llama-3.3-70B-Instruct over tensor 4 × pipeline 2, but may take 16 GiB"),
+        "Llama-3.3-70B-Instruct over tensor 4 × pipeline 2, but may use 16 GiB"),
     ),
-    f"{SGLANG} {LLAMA} --tp-size 2 --mem-fraction-static 0.8": (80, "may take 64 GiB"),
-    f"trtllm-serve {LLAMA} --tp_size 1": (80, "may take 80 GiB of it: 80 GiB of a GPU"),
+    f"{SGLANG} {LLAMA} --tp-size 2 --mem-fraction-static 0.8": (80, "may use 64 GiB"),
+    f"trtllm-serve {LLAMA} --tp_size 1": (80, "may use 80 GiB of it: 80 GiB of a GPU"),
     f"vllm serve {DEEPSEEK} -tp 1 -dp 8": (80, "puts 99.2 GiB of weights on each GPU"),
 }  # fmt: skip
 
@@ -269,7 +269,7 @@ def test_weights_in_the_memory_of_the_host_are_not_judged(offload: MaybeBool, be
 def test_an_old_version_takes_a_smaller_share(tag: str) -> None:
     found = told(f"vllm serve {LLAMA} -tp 2", 73, image=f"vllm/vllm-openai:{tag}")
     assert found[0].startswith("! ")
-    assert "may take 65.7 GiB of it: 0.9 × 73 GiB" in found[0]
+    assert "may use 65.7 GiB of it: 0.9 × 73 GiB" in found[0]
 
 
 @pytest.mark.parametrize("tag", ["v0.20.0", "v0.20.2", "v0.33.0", "v1.0.0", "latest", "nightly"])

@@ -112,7 +112,7 @@ WRONG = {
     "dense-in-vllm": (
         f"vllm serve {QWEN} -tp 8 --enable-expert-parallel",
         """enables expert parallelism, but its model is dense: it has no experts.
-        Turn expert parallelism off. [moe-expert-shape]""",
+        Disable expert parallelism. [moe-expert-shape]""",
     ),
     "uneven-experts": (
         f"{SGLANG} {FP8} --tp 48 --dp-size 12 --enable-dp-attention --ep-size 48",
@@ -166,7 +166,7 @@ ADVICE = {
     "dense-outside-vllm": (
         f"trtllm-serve {QWEN} --tp_size 8 --ep_size 8",
         """enables expert parallelism, but its model is dense: it has no experts.
-        Turn expert parallelism off. [moe-expert-shape]""",
+        Disable expert parallelism. [moe-expert-shape]""",
     ),
 }
 

@@ -63,8 +63,7 @@ SIZES = {
         "--tp-size 4 --dp-size 2 --attn-dp-size 2",
         (
             "has both data 2 and attention data 2, and SGLang accepts only one of them. Remove "
-            "--dp-size "
-            "or --attn-dp-size"
+            "--dp-size or --attn-dp-size"
         ),
     ),
     "context": (
@@ -93,8 +92,7 @@ SIZES = {
         "--tp-size 8 --pp-size 2 --attn-cp-size 2",
         (
             "has attention context 2 with pipeline 2, and SGLang 0.5.9 accepts only one of them. "
-            "Write "
-            "--pp-size 1"
+            "Write --pp-size 1"
         ),
     ),
     "moe-data": (
@@ -149,8 +147,7 @@ SIZES = {
         "--pp-size 2 --speculative-algorithm EAGLE --disaggregation-mode prefill",
         (
             "drafts tokens (EAGLE) over pipeline 2, and SGLang 0.5.20 accepts only one of them. "
-            "Write "
-            "--pp-size 1, or do not draft"
+            "Write --pp-size 1, or do not draft"
         ),
     ),
     "drafting-otherwise": (

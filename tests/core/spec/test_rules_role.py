@@ -24,8 +24,7 @@ RAY, PLAIN = ENGINE_RAY["roles"][0], TEMPLATES_PLAIN["roles"][0]
 OVERLAID = "overlay.spec.containers[engine]"
 COUNTED = (
     "an overlay may change every field of the pod except what the package sets itself: GPUs, "
-    "commands "
-    "and injected variables."
+    "commands and injected variables."
 )
 NO_CONTAINERS = (
     "is empty or missing, so there is nothing to run. Give at least one container. "
@@ -81,8 +80,7 @@ REFUSED = {
         PLAIN,
         {"entry_template.kind": "Pod"},
         "entry_template.kind: 'kind' is not a field that a pod template passes on to its pods. "
-        "Remove "
-        "it; known: metadata, spec. [template-parts]",
+        "Remove it; known: metadata, spec. [template-parts]",
     ),
     "a-name-of-its-own": Case(
         PLAIN,
@@ -141,8 +139,7 @@ REFUSED = {
         RAY,
         {"engine.port": 6379},
         "engine.port: is 6379, which the pods of an engine use among themselves (Ray). Choose "
-        "another port. "
-        "[engine-launch]",
+        "another port. [engine-launch]",
     ),
     "sglang-over-ray": Case(
         SGLANG["roles"][0],
@@ -160,8 +157,7 @@ REFUSED = {
         RAY,
         {"engine.extra_args": ["--tensor_parallel_size=4", "--max-model-len", "8k"]},
         "engine.extra_args: '--tensor_parallel_size' sets a value that the package sets itself. "
-        "Remove "
-        "it and use engine.parallelism, launcher, port or model. [counted-flag]",
+        "Remove it and use engine.parallelism, launcher, port or model. [counted-flag]",
     ),
 }
 

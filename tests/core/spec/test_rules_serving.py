@@ -116,8 +116,8 @@ REFUSED = {
     "group-budget-for-an-update-by-role": Case(
         ENGINE_RAY,
         {**BY_ROLE, UPDATE: {}},
-        f"{UPDATE}: is given, but with RoleRollingUpdate each role has its own budget. Remove "
-        "it; with backend: kthena, a role takes max_unavailable itself. [rollout-budget]",
+        f"{UPDATE}: is given, but with RoleRollingUpdate each role has its own budget. Remove it; "
+        "with backend: kthena, set max_unavailable in a role. [rollout-budget]",
     ),
     "role-budget-for-an-update-by-group": Case(
         ENGINE_RAY,

@@ -133,8 +133,8 @@ def test_a_value_and_tier_without_a_legal_character_are_refused() -> None:
 def test_two_tiers_of_one_tier_name_are_refused() -> None:
     tiers = [{"label": "a.io/rack"}, {"label": "b.io/rack"}]
     assert said(inventory({"n": {"a.io/rack": "1", "b.io/rack": "2"}}, tiers)) == (
-        "inventory.tiers[1]: 'rack' is already the name of tier 1, but a tier name stands for one "
-        "tier. Give tier 2 a tier_name of its own, or remove it. [hypernode-tier-name]"
+        "inventory.tiers[1]: 'rack' is already the name of tier 1, but a tier name belongs to one "
+        "tier. Give tier 2 its own tier_name, or remove it. [hypernode-tier-name]"
     )
 
 

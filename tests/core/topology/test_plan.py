@@ -230,8 +230,8 @@ def test_a_child_of_two_parents_is_refused_with_both_names() -> None:
 def test_a_parent_that_is_not_above_its_child_is_refused(tier: int) -> None:
     assert said(leaf("rack"), parent("spine", "rack", tier=tier)) == (
         f"hyper_nodes[1].children[0]: 'spine' has tier {tier} and its child 'rack' tier 1, but a "
-        f"parent's tier must be higher; Volcano accepts this and then silently drops topology "
-        f"constraints. Give 'spine' at least tier 2, or 'rack' a lower one. "
+        "parent's tier must be higher; Volcano accepts this and then silently drops topology "
+        "constraints. Give 'spine' at least tier 2, or 'rack' a lower one. "
         "[hypernode-tier-order]"
     )
 

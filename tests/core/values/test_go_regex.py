@@ -41,7 +41,7 @@ NOT_READ = {
     "^\\": "'\\' is not valid in Go",
     r"^\p{Foo}$": r"'\p{Foo}' is not a class of characters",
     r"^[[:foo:]]$": "'[:foo:]' is not a class of characters",
-    r"^[z-a]$": "'z-a' is no range",
+    r"^[z-a]$": "'z-a' is not a range",
     r"^[a-\d]$": r"'\d' is not valid in Go",
     r"^[\b]$": r"'\b' is not valid in Go",
     r"^[\Qa]$": r"'\Q' is not valid in Go",

@@ -127,7 +127,7 @@ def test_a_longer_request_means_more_nodes() -> None:
     (told,) = said(LLAMA, vllm(LONG))
     assert told == (
         "mandatory: resource.count: is 3, but KAITO counts 6 GPUs for the 131.42 GiB of "
-        "llama-3.3-70b-instruct and requests of 131072 tokens, and makes 6 nodes of 1 GPU of 80 "
+        "llama-3.3-70b-instruct and requests of 131072 tokens, and creates 6 nodes of 1 GPU of 80 "
         "GiB. Write 6, or leave it out, or choose an instance type with more GPU memory. "
         "[kaito-capacity]"
     )
@@ -154,7 +154,7 @@ def test_a_request_for_which_no_gpu_has_room_is_refused() -> None:
         },
     )
     (told,) = said(small, vllm(LONG))
-    assert "vLLM may take 6.7 GiB, but 50.3 GiB are taken before the first weight" in told
+    assert "vLLM may use 6.7 GiB, but 50.3 GiB are used before any weights" in told
     assert "or state a shorter max-model-len" in told
     assert gpus(small, vllm(LONG)) == Unknown(
         "KAITO finds no room on 'g4ad.xlarge' for 'microsoft/Phi-3-mini-128k-instruct'"
@@ -239,7 +239,7 @@ def test_a_stated_type_of_the_cache_counts() -> None:
         ("kv-cache-dtype: fp3", "the size of a KV cache of 'fp3' is not known"),
         (
             "tensor-parallel-size: 2",
-            "the ConfigMap makes vLLM start 6 ranks, and KAITO makes 3 GPUs",
+            "the ConfigMap makes vLLM start 6 ranks, and KAITO provides 3 GPUs",
         ),
     ],
 )
@@ -264,7 +264,7 @@ def test_a_stated_parallelism_is_judged_in_place_of_kaitos_own() -> None:
     )
     assert told.endswith("Set tensor to 2 or 4. [kaito-parallelism]")
     many, told = said(LLAMA, vllm("pipeline-parallel-size: 81"))
-    assert "the ConfigMap makes vLLM start 81 ranks, and KAITO makes 3 GPUs" in many
+    assert "the ConfigMap makes vLLM start 81 ranks, and KAITO provides 3 GPUs" in many
     assert "inference.config: makes KAITO start tensor 1 × pipeline 81, where engine" in told
 
 
@@ -299,7 +299,7 @@ UNREADABLE: dict[str, tuple[list[Manifest], str]] = {
         [config_map("a: &a {max-model-len: 4096}\nvllm: *a")],
         (
             f"key '{KEY}' of the ConfigMap 'params' cannot be read: it has aliases, which are not "
-            f"resolved here"
+            "resolved here"
         ),
     ),
     "a list": (

@@ -174,7 +174,7 @@ OPEN: dict[str, tuple[Args, Unknown]] = {
     "gpus-of-others": (job(task("server", SERVE, gpus=4), task("train", "torchrun x.py")), TOLD),
     "plugin": (
         changed(RAY, {"spec.plugins": {"ray": []}}),
-        Unknown("Volcano's plugin ray puts its own commands in place of those of the templates"),
+        Unknown("Volcano's plugin ray replaces the commands of the templates"),
     ),
     "late-plugins": (
         changed(RAY, {"spec.plugins": LATE}),
