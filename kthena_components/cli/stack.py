@@ -23,7 +23,7 @@ from kthena_components.core.findings import (
     judged,
 )
 from kthena_components.core.rules.serving import run_checks
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.judge.manifest import is_compared, reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, waive
@@ -69,11 +69,10 @@ class ReducedObject:
     def identity(self) -> tuple[object, ...] | None:
         """Give what no two objects of a cluster share; None for one without a name."""
         metadata = mapping(self.body.get("metadata"))
-        name, kind = metadata.get("name"), self.body.get("kind")
-        space = metadata.get("namespace")
+        name, space = metadata.get("name"), metadata.get("namespace")
         if not (isinstance(name, str) and (space is None or isinstance(space, str))):
             return None
-        return self.body.get("apiVersion"), kind, space or "default", name
+        return group_kind(self.body), space or "default", name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +233,7 @@ class Together:
             budget=self.asked.budget,
             gpu_types=self.asked.gpu_types,
             complete=self.asked.whole,
+            sources=[one.file for one in kept],
         )
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:

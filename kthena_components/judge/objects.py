@@ -17,6 +17,7 @@ def read_objects(
     demands: Mapping[int, GpuDemand] | None = None,
     *,
     complete: bool = True,
+    sources: Sequence[str] = (),
 ) -> Stack:
     """Read the objects of one cluster, in one pass.
 
@@ -25,8 +26,9 @@ def read_objects(
         paths: Where each of them stands; none if left out.
         demands: What objects ask for whose pods do not stand in them as templates, by their index.
         complete: Whether what is not here is nowhere in the cluster.
+        sources: What each of them was read from; one source if left out.
     """
-    stack = Stack(complete=complete)
+    stack = Stack(complete=complete, sources=sources)
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):
             continue

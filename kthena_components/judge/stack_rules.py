@@ -37,6 +37,7 @@ def compare_objects(
     budget: int | None = None,
     gpu_types: Sequence[str] = (),
     complete: bool = True,
+    sources: Sequence[str] = (),
 ) -> list[Finding]:
     """Judge all objects of one cluster together, in time linear in their number.
 
@@ -48,8 +49,10 @@ def compare_objects(
         gpu_types: Resources and products of accelerators that pods may ask for; all if empty.
         complete: Whether these are all objects of the cluster, at least all pods of each PodGroup
             and all Services. If not, what is missing is told as not checked, or not at all.
+        sources: The file that each of them was read from; one file if left out. Where these are not
+            all objects of the cluster, another file may be meant to be applied in its place.
     """
-    stack = read_objects(manifests, paths, held, complete=complete)
+    stack = read_objects(manifests, paths, held, complete=complete, sources=sources)
     rules = [judged(rule, stack) for rule in stack_rules()]
     if budget is not None:
         rules += [judged(rule, stack, budget) for rule in (gpu_budget, surge_needs_spare_gpus)]

@@ -39,6 +39,12 @@ from kthena_components.core.values.unknown import MaybeText, Unknown
 MAX_ITEM = 1 << 21
 """Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
+_OMNI = "--omni"
+"""Hands a command line over to vLLM-Omni, anywhere in it (vllm/entrypoints/cli/main.py;
+vllm_omni/entrypoints/cli/main.py)."""
+_STAGES = Unknown(
+    "vLLM-Omni runs a model in stages, and a file of its own says which GPUs each stage gets"
+)
 _MAX_LEVEL = 8
 _LONGEST_LINE = 256
 _MAX_FILES = 16
@@ -159,6 +165,8 @@ class _Search:
                 self.level += 1
                 self.words(arguments[arguments.index("--") + 1 :])
                 self.level -= 1
+        elif start.program is Program.VLLM and _OMNI in arguments:
+            self.scope.unread = _STAGES
         else:
             facts = _READERS[start.program](arguments, self.scope)
             self.engines.append(self.with_ranks(facts, words, start))

@@ -65,7 +65,7 @@ _MODULES: Mapping[str, Program] = {
     "sglang.launch_server": Program.SGLANG_LAUNCH_SERVER,
     "tensorrt_llm.commands.serve": Program.TRTLLM,
 }
-_SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM}
+_SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM, "vllm-omni": Program.VLLM}
 _HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray")
 """Every program that is found here has one of these in its command."""
 

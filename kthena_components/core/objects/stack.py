@@ -3,7 +3,7 @@
 Each rule looks things up by namespace and name. Nothing in a manifest makes the reading raise.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kthena_components.core.facts.totals import GpuDemand
@@ -35,6 +35,8 @@ class Stack:
     """The kinds among the objects whose pod templates were read."""
     complete: bool = True
     """Whether what is not here is nowhere in the cluster."""
+    sources: Sequence[str] = ()
+    """What each object was read from; one source if left out."""
     _named: dict[GroupKind, dict[Key, Object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,6 +78,10 @@ class Stack:
             self.gangs.setdefault((namespace, gang), []).append(pods)
         else:
             self.unsure = self.unsure or NOT_YET_KNOWN
+
+    def source_of(self, found: Object) -> str:
+        """Give what an object was read from, if another source may be there in its place."""
+        return "" if self.complete or not self.sources else self.sources[found.index]
 
     def of(self, kind: GroupKind) -> list[Object]:
         """List the objects of a group and kind."""
