@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from kthena_components.core.values.blanks import may_have_blanks
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.heads import Wanted, read_head
 from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
@@ -21,6 +22,8 @@ from kthena_components.reading.loader import Loader
 _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
 _DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
 _BLANK = re.compile(r"\s*")
+_TEMPLATE = re.compile(r"\{\{|\{%")
+_TOLD_TEMPLATE = "is a template, with {{ or {% in it, and no YAML yet: check what it renders"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class Document:
     """Where each of its parts stands; None in JSON."""
     shift: int = 0
     """Lines of the file before the text that the node's own lines count in."""
+    may_have_blanks: bool = False
+    """Whether there may be placeholders in it."""
 
 
 def read_documents(
@@ -72,7 +77,7 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
         except (RecursionError, ValueError) as error:
             yield Unreadable(file=file, because=_reason(error), line=line)
             return
-        yield Document(body=body, line=line)
+        yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
         blank = _BLANK.match(text, end)
         at = blank.end() if blank else end
 
@@ -123,7 +128,9 @@ def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     if not wanted(version, kind):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
     check_aliases(piece, node)
-    return Document(body=loader.build(node), line=line, node=node, shift=before)
+    blanks = may_have_blanks(piece)
+    body = loader.build(node)
+    return Document(body=body, line=line, node=node, shift=before, may_have_blanks=blanks)
 
 
 def identity(node: yaml.Node) -> tuple[object, object]:
@@ -146,7 +153,9 @@ def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadab
     else:
         skipped = len(piece) - len(piece.lstrip())
         line, column = before + piece.count("\n", 0, skipped) + 1, None
-    return Unreadable(file=file, because=_reason(error), line=line, column=column)
+    is_template = isinstance(error, yaml.MarkedYAMLError) and _TEMPLATE.search(piece) is not None
+    because = _TOLD_TEMPLATE if is_template else _reason(error)
+    return Unreadable(file=file, because=because, line=line, column=column)
 
 
 def _reason(error: Exception) -> str:

@@ -23,6 +23,8 @@ def test_a_rule_is_explained(run: Command) -> None:
     assert done.lines == [
         f"leader-worker-same-gpus: {find_rule('leader-worker-same-gpus').summary}",
         "",
+        "So do vLLM, SGLang and TensorRT-LLM. A leader of JetStream or Pathways runs on CPUs.",
+        "",
         "level: mandatory",
         "judges: any serving",
         "pass: 8 GPUs in the entry pod, 8 in each worker.",

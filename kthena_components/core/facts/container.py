@@ -22,8 +22,11 @@ TOKEN_VARIABLES = frozenset(
 Source: huggingface_hub/constants.py and the charts of serving systems.
 """
 
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{20,}")
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
 
+_STAND_IN = re.compile(r"[A-Z][A-Z0-9_]*|<.*>|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)")
+"""What stands where a reader puts a token: `<your token>`, `HF_TOKEN`, `hf_xxx`. A token has lower
+case letters and digits, and says nothing."""
 _REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -189,7 +192,10 @@ def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFac
 def _is_literal(value: object) -> bool:
     if not isinstance(value, str) or is_unresolved(value):
         return False
-    return value.strip() != "" and _REFERENCE.fullmatch(value.strip()) is None
+    text = value.strip()
+    if looks_like_token(text):
+        return True
+    return text != "" and not any(known.fullmatch(text) for known in (_REFERENCE, _STAND_IN))
 
 
 def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:

@@ -16,8 +16,7 @@ _NO_ENGINE = Unknown("no command line of a known engine was found")
 def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
     """Entry and workers of one engine hold the same GPUs: ranks are dealt out evenly.
 
-    That is so in vLLM, SGLang and TensorRT-LLM. The leader of another engine may do without, such
-    as those of JetStream and Pathways, which run on CPUs.
+    So do vLLM, SGLang and TensorRT-LLM. A leader of JetStream or Pathways runs on CPUs.
 
     Pass: 8 GPUs in the entry pod, 8 in each worker.
     Fail: 4 GPUs in the entry pod, 8 in each worker.

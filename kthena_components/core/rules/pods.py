@@ -76,9 +76,9 @@ def hf_token_from_secret(facts: ServingFacts) -> Iterator[Finding]:
 
     Who can read the manifest, the repository or the state can use the token. The variables of
     huggingface_hub are judged by their name, everything else by the form of a token. No message
-    holds the token.
+    holds the token. What stands where a reader puts one, such as `<your token>`, is no token.
 
-    Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef.
+    Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef; HF_TOKEN with the value HF_TOKEN.
     Fail: HF_TOKEN with a value or from a ConfigMap; a command line with hf_ and 34 more letters.
     Level: mandatory.
     Source: huggingface_hub/constants.py; Kubernetes documentation, Good practices for Secrets.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from kthena_components.core.values.display import INT32, show_value
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import Blank, MaybeInt, MaybeText, Unknown, is_unresolved
 
 
 def inside(value: object, key: str) -> Any:
@@ -118,6 +118,10 @@ def unknown_in(value: object) -> Unknown | None:
     """Say why a value cannot be judged, if it cannot."""
     if isinstance(value, Unknown):
         return value
+    if isinstance(value, Blank):
+        return Unknown(
+            f"{show_value(value)} is a placeholder, to be filled in before it is applied"
+        )
     return NOT_YET_KNOWN if is_unresolved(value) else None
 
 

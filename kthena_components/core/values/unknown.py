@@ -14,6 +14,8 @@ OUTPUT_OPEN, OUTPUT_CLOSE = "\ue000", "\ue001"
 OUTPUT_TOKEN = re.compile(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
 UNKNOWN_WORD = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 """A word of a command line of which nothing is known. Command lines are made of texts."""
+BLANK_WORD = f"{OUTPUT_OPEN}00{OUTPUT_CLOSE}"
+"""What stands in a word of a command line for a placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,15 @@ class Unknown:
     """A value that is not known yet, and why."""
 
     because: str
+
+
+class Blank(str):
+    """A text of a file that somebody fills in before it is applied: `${MODEL}`, `<your name>`.
+
+    It is a text, so that messages show it, and its value is not known.
+    """
+
+    __slots__ = ()
 
 
 # What stands for a value that is not known during a preview, one text for each type.
@@ -53,9 +64,14 @@ def is_unresolved(value: object) -> bool:
     """Tell whether a value, or a part of a text, is known only after the deployment."""
     if not isinstance(value, str):
         return isinstance(value, Unknown)
-    if value in _PREVIEW_UNKNOWNS:
+    if isinstance(value, Blank) or value in _PREVIEW_UNKNOWNS:
         return True
     return OUTPUT_OPEN in value and OUTPUT_TOKEN.search(value) is not None
+
+
+def show_tokens(text: str) -> str:
+    """Write a text without the characters that stand for what is not known."""
+    return OUTPUT_TOKEN.sub("<output>", text.replace(BLANK_WORD, "<placeholder>"))
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:

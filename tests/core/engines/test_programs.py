@@ -173,7 +173,7 @@ def test_the_stages_of_vllm_omni_are_not_read(command: str) -> None:
 
 
 def test_without_its_switch_vllm_omni_is_vllm() -> None:
-    facts = read_command("vllm-omni serve M -tp 2".split(), {})
+    facts = read_command(["vllm-omni", "serve", "M", "-tp", "2"], {})
 
     assert facts is not None
     assert (facts.engine, facts.tensor) == ("vllm", 2)

@@ -88,8 +88,10 @@ def test_gpus_of_workers_are_compared_only_where_an_engine_is_known() -> None:
     assert said(both(8), both(LATE), "sleep infinity") == []
     assert said(both(8), both(4), "sleep infinity") == []
     assert said(both(0), both(4), "sleep infinity") == [
-        "worker.spec.containers[0].resources: engine 'e' was not checked, because no command line "
-        "of a known engine was found. [leader-worker-same-gpus]"
+        (
+            "worker.spec.containers[0].resources: engine 'e' was not checked, because no command "
+            "line of a known engine was found. [leader-worker-same-gpus]"
+        )
     ]
 
 
