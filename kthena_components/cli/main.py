@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from kthena_components.cli.check import CheckOptions, Summary, check
+from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.context import ModelConfigError, read_shapes
 from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.levels import read_settings
@@ -19,6 +19,7 @@ from kthena_components.cli.reports import (
     TextReport,
     Write,
 )
+from kthena_components.cli.results import Summary
 from kthena_components.cli.review import add_parser as add_review
 from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
@@ -42,8 +43,8 @@ FORMATS: dict[str, Callable[[Write], Report]] = {
 _EXITS = """exit status:
   0  nothing mandatory was found
   1  at least one mandatory finding
-  2  wrong usage, something could not be read, or a rule failed (rule-fault); everything else is
-     still checked, and 2 is given even where there are mandatory findings"""
+  2  wrong usage, something that was named could not be read, or a rule failed (rule-fault);
+     everything else is still checked, and 2 is given even where there are mandatory findings"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,10 +103,27 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="the config.json of a model that is not in the table of models, or the folder that "
         "holds it; may be given several times",
     )
+    _reading(checking)
     _about_rules(checking)
     for add in (add_review, add_doctor, add_status, add_rights):
         add(commands)
     return parser, checking
+
+
+def _reading(checking: argparse.ArgumentParser) -> None:
+    """Add what becomes of files that are found."""
+    checking.add_argument(
+        "--render",
+        action=argparse.BooleanOptionalAction,
+        help="render Helm charts and kustomizations below the folders, with helm, kustomize or "
+        "kubectl on PATH, and check what they render; default: as far as that is possible. With "
+        "--render, everything must be rendered",
+    )
+    checking.add_argument(
+        "--strict-read",
+        action="store_true",
+        help="fail (2) for everything below the folders that cannot be read or rendered",
+    )
 
 
 def _about_rules(checking: argparse.ArgumentParser) -> None:
@@ -164,6 +182,8 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             gpu_types=types or settings.gpu_types,
         ),
         shapes=shapes,
+        render=asked.render,
+        strict_read=asked.strict_read,
     )
     return _run(asked.paths, given, FORMATS[asked.format](sys.stdout.write))
 

@@ -12,6 +12,7 @@ from datetime import date
 from typing import Any
 
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.cli.sources import Source
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import (
     READING,
@@ -28,7 +29,7 @@ from kthena_components.judge.manifest import is_compared, reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, waive
 from kthena_components.reading.documents import Document, read_documents
-from kthena_components.reading.files import Unreadable, read_text, shown_name
+from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.systems.native.facts import GroupMember, join_parts, read_part
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
@@ -51,20 +52,17 @@ class StackOptions:
 class ReducedObject:
     """What is held of an object."""
 
-    file: str
+    source: Source
     line: int
     shift: int
     number: int
     """Its place among the objects of the documents that have this shift."""
+    place: str
+    """Names its file and line."""
     body: Mapping[str, Any]
     part: GroupMember | None
     held: GpuDemand | None
     has_lines: bool
-
-    @property
-    def place(self) -> str:
-        """Name its file and line."""
-        return f"{shown_name(self.file)}:{self.line}"
 
     def identity(self) -> tuple[object, ...] | None:
         """Give what no two objects of a cluster share; None for one without a name."""
@@ -80,6 +78,7 @@ class LocatedFinding:
     """A finding about one object, or about all of some files."""
 
     kept: ReducedObject
+    file: str
     line: int
     finding: Finding
     of_all: bool = False
@@ -103,14 +102,14 @@ class Together:
 
     def keep(
         self,
-        path: str,
+        source: Source,
         shift: int,
         item: KubeObject,
         held: GpuDemand | None,
         found: Iterable[Finding],
     ) -> list[Finding]:
         """Hold what the rules for all objects read of one. Gives a finding where that fails."""
-        number = self._number(path, shift)
+        number = self._number(source.path, shift)
         if not is_compared(item.body):
             return []
         try:
@@ -121,10 +120,11 @@ class Together:
         self.said.update(hash((finding.rule, finding.seen)) for finding in found)
         self.kept.append(
             ReducedObject(
-                file=path,
+                source=source,
                 line=item.line,
                 shift=shift,
                 number=number,
+                place=source.about(item),
                 body=body,
                 part=part,
                 held=held,
@@ -133,16 +133,16 @@ class Together:
         )
         return []
 
-    def pass_over(self, path: str, shift: int, item: KubeObject) -> None:
+    def pass_over(self, source: Source, shift: int, item: KubeObject) -> None:
         """Hold no more than the kind of an object without rules: it may make pods."""
-        number = self._number(path, shift)
+        number = self._number(source.path, shift)
         kind = item.body.get("apiVersion"), item.body.get("kind")
         if self.asked.whole and kind not in self._foreign:
             self._foreign.add(kind)
             body = {"apiVersion": kind[0], "kind": kind[1]}
             kept = ReducedObject(
-                file=path, line=item.line, shift=shift, number=number, body=body,
-                part=None, held=None, has_lines=False,
+                source=source, line=item.line, shift=shift, number=number,
+                place=source.about(item), body=body, part=None, held=None, has_lines=False,
             )  # fmt: skip
             self.kept.append(kept)
 
@@ -158,9 +158,9 @@ class Together:
         told = [one for cluster in self._clusters() for one in self._judge(cluster)]
         by_file: dict[str, list[LocatedFinding]] = {}
         for one in sorted(told, key=lambda one: not one.of_all):
-            by_file.setdefault(one.kept.file, []).append(one)
-        for path, found in by_file.items():
-            yield from self._with_lines(path, found)
+            by_file.setdefault(one.kept.source.path, []).append(one)
+        for found in by_file.values():
+            yield from self._with_lines(found[0].kept.source, found)
 
     def _clusters(self) -> Iterator[list[int]]:
         """Give the numbers of the objects that may be of one cluster.
@@ -179,7 +179,7 @@ class Together:
     def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:
         parts: dict[object, list[int]] = {}
         for number in numbers:
-            parts.setdefault(key(self.kept[number].file), []).append(number)
+            parts.setdefault(key(self.kept[number].source.path), []).append(number)
         yield from parts.values()
 
     def _clash(self, numbers: list[int]) -> bool:
@@ -187,7 +187,7 @@ class Together:
         for number in numbers:
             kept = self.kept[number]
             identity = kept.identity()
-            if identity and files.setdefault(identity, kept.file) != kept.file:
+            if identity and files.setdefault(identity, kept.source.path) != kept.source.path:
                 return True
         return False
 
@@ -208,7 +208,13 @@ class Together:
                 remedy=self._named(finding.remedy),
             )
             waived = named if match is None else self._waived(named, owner)
-            yield LocatedFinding(kept=owner, line=owner.line, finding=waived, of_all=match is None)
+            yield LocatedFinding(
+                kept=owner,
+                file=owner.source.name,
+                line=owner.line,
+                finding=waived,
+                of_all=match is None,
+            )
 
     def _waived(self, finding: Finding, owner: ReducedObject) -> Finding:
         """Let a finding stand that its object waives. Judging waivers is done where it is alone."""
@@ -233,7 +239,7 @@ class Together:
             budget=self.asked.budget,
             gpu_types=self.asked.gpu_types,
             complete=self.asked.whole,
-            sources=[one.file for one in kept],
+            sources=[one.source.path for one in kept],
         )
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -253,19 +259,27 @@ class Together:
 
         return _OWNER.sub(place, text) if _OPEN in text else text
 
-    def _with_lines(self, path: str, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
+    def _with_lines(self, source: Source, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
         """Look up the lines of findings in one file, which is read once more for them."""
-        wanted = {one.kept.shift for one in found if one.kept.has_lines and one.finding.path}
-        text = self.read(path) if wanted else ""
+        wanted = {
+            one.kept.shift
+            for one in found
+            if one.kept.has_lines and (one.finding.path or source.rendered_by)
+        }
+        text = self.read(source.path) if wanted else ""
         items: dict[int, list[KubeObject]] = {}
         if wanted and not isinstance(text, Unreadable):
-            for document in read_documents(text, shown_name(path), is_wanted, wanted):
+            for document in read_documents(text, source.name, is_wanted, wanted):
                 if isinstance(document, Document):
                     items.setdefault(document.shift, []).extend(objects_of(document))
         for one in found:
             same = [] if one.of_all else items.get(one.kept.shift, [])
             item = same[one.kept.number] if one.kept.number < len(same) else None
-            yield replace(one, line=item.line_of(one.finding.path)) if item else one
+            if item is None:
+                yield one
+                continue
+            file, line = source.place(item, one.finding.path)
+            yield replace(one, file=file, line=line)
 
 
 def _grouped(kept: Iterable[ReducedObject]) -> Iterator[Finding]:

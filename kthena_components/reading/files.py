@@ -29,6 +29,8 @@ class Unreadable:
     because: str
     line: int | None = None
     column: int | None = None
+    is_note: bool = False
+    """Whether nobody named it, so that the run does not fail for it."""
 
     def __str__(self) -> str:
         """Write it as compilers do: `file:line:column: why`."""

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.check import CheckOptions, Summary, check
+from kthena_components.cli.check import CheckOptions, check
+from kthena_components.cli.results import Summary
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.systems.volcano.stack_queues import queue_exists
 from tests.cli.conftest import Command

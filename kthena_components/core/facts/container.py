@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import Blank, MaybeText, Unknown, is_unresolved
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
 
@@ -218,7 +218,7 @@ def _hidden_token(container: Mapping[str, Any], name: str) -> Unknown | None:
     for item in map(mapping, sequence(env)):
         variable, sources = item.get("name"), (item.get("value"), item.get("valueFrom"))
         named = isinstance(variable, str) and variable in TOKEN_VARIABLES
-        if named and any(map(is_unresolved, sources)):
+        if named and any(is_unresolved(each) and not isinstance(each, Blank) for each in sources):
             return Unknown(f"the value of {variable} is not known yet")
         if is_unresolved(variable) and "secretKeyRef" not in mapping(item.get("valueFrom")):
             return Unknown(f"the name of a variable of container '{name}' is not known yet")

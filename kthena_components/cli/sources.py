@@ -1,0 +1,140 @@
+"""Where an object that is judged stands: in a file, or in what something was rendered from.
+
+The text that a program renders is nothing that a user can open. So a finding in it is told at the
+file that the object comes from, at the line of the same object there, or at the line of a field in
+a template where that is the only one of its name.
+"""
+
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.reading.documents import Document, read_documents
+from kthena_components.reading.files import Unreadable, read_text, shown_name
+from kthena_components.rendering.render import Rendering
+
+Place = tuple[str, int]
+"""A file as it is shown, and a line in it."""
+_COMMENT = "# Source: "
+_FIELD = re.compile(r"([A-Za-z0-9_-]+)(?:\[[0-9]+\])*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is read as it is."""
+
+    path: str
+    rendered_by: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return shown_name(self.path)
+
+    def place(self, item: KubeObject, path: str) -> Place:
+        """Find where a field of an object stands, or the nearest one around it."""
+        return self.name, item.line_of(path)
+
+    def about(self, item: KubeObject) -> str:
+        """Name the place of an object, for the message of a finding in another one."""
+        return f"{self.name}:{item.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSource(Source):
+    """A file that a program rendered."""
+
+    rendering: Rendering = field(kw_only=True)
+    folders: Sequence[str] = field(kw_only=True)
+    """Those that the user named."""
+    _comments: list[tuple[int, str]] = field(default_factory=list)
+    _read: dict[str, "_Origin"] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return self.rendering.name
+
+    def place(self, item: KubeObject, path: str) -> Place:
+        """Find where a field stands in what the object was rendered from."""
+        real = self._origin(item)
+        if real is None:
+            return self.rendering.fallback, 1
+        if real not in self._read:
+            self._read[real] = _Origin(real)
+        return self._shown(real), self._read[real].line_of(item, path)
+
+    def about(self, item: KubeObject) -> str:
+        """Name the file that an object was rendered from."""
+        real = self._origin(item)
+        return self.rendering.fallback if real is None else self._shown(real)
+
+    def _origin(self, item: KubeObject) -> str | None:
+        """Give the real path of a file in the checkout: what is rendered may name any other."""
+        real = self.rendering.origin(item.body, self._comment(item.line))
+        if real is None or not Path(real).is_relative_to(self.rendering.boundary):
+            return None
+        return real if Path(real).is_file() else None
+
+    def _comment(self, line: int) -> str:
+        """Give the comment above a line that names the template of what follows."""
+        if not self._comments:
+            self._comments.append((0, ""))
+            text = read_text(self.path, named=False)
+            lines = [] if isinstance(text, Unreadable) else text.split("\n")
+            found = ((n, each) for n, each in enumerate(lines, 1) if each.startswith(_COMMENT))
+            self._comments.extend(found)
+        return self._comments[bisect_right(self._comments, (line + 1, "")) - 1][1]
+
+    def _shown(self, real: str) -> str:
+        """Write a real path as the user would, from a folder that was named if it is below one."""
+        for folder in self.folders:
+            root = os.path.realpath(folder)
+            if Path(real).is_relative_to(root):
+                return str(Path(folder, os.path.relpath(real, root)))
+        return os.path.relpath(real)
+
+
+class _Origin:
+    """A file that objects were rendered from."""
+
+    def __init__(self, real: str) -> None:
+        text = read_text(real, named=False)
+        self._text = "" if isinstance(text, Unreadable) else text
+        self._items = list(_items(self._text))
+
+    def line_of(self, item: KubeObject, path: str) -> int:
+        """Find a field of an object that was rendered from this file."""
+        alike = [each for each in self._items if group_kind(each.body) == group_kind(item.body)]
+        name = _name(item)
+        # An overlay may put something in front of a name, and behind it.
+        named = [each for each in alike if _name(each) and _name(each) in name]
+        same = [each for each in named if _name(each) == name] or named or alike
+        if len(same) == 1 or (same and same is not alike):
+            return same[0].line_of(path)
+        return self._only_line(path)
+
+    def _only_line(self, path: str) -> int:
+        """Find the innermost field of a path that stands only once in a template."""
+        while match := _FIELD.search(path):
+            pattern = re.compile(rf"^[ \t-]*{re.escape(match[1])}:", re.MULTILINE)
+            found = [each.start() for each in pattern.finditer(self._text)]
+            if len(found) == 1:
+                return self._text.count("\n", 0, found[0]) + 1
+            path = path[: match.start()].rstrip(".")
+        return 1
+
+
+def _name(item: KubeObject) -> str:
+    return str(mapping(item.body.get("metadata")).get("name") or "")
+
+
+def _items(text: str) -> Iterator[KubeObject]:
+    for document in read_documents(text, "", is_wanted):
+        if isinstance(document, Document):
+            yield from objects_of(document)

@@ -1,0 +1,178 @@
+"""What the files of some folders are: objects, or what a program renders objects from.
+
+The templates of a chart are no YAML, and a patch is no object. A base that an overlay builds on may
+be incomplete by itself, so it is judged as the overlay builds it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kthena_components.core.values.read import mapping
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.folders import CHART, Found
+from kthena_components.reading.kustomization import (
+    Kustomization,
+    find_kustomization,
+    read_kustomization,
+)
+from kthena_components.reading.maps import parse_map, read_below
+
+_TEMPLATES, _CRDS, _SUBCHARTS = "templates", "crds", "charts"
+_OTHER_VALUES = ("ci/*-values.y*ml", "values-*.y*ml", "values.*.y*ml")
+_LIBRARY = "library"
+_GIT = ".git"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A Helm chart. Paths are as the folder was named."""
+
+    folder: str
+    boundary: str
+    """The real path of the folder that nothing may lead out of."""
+    values: tuple[str, ...] = ()
+    """Files with other values, each of which it may be rendered with."""
+
+
+@dataclass(slots=True)
+class Layout:
+    """What some folders hold. Kustomizations go by the real paths of their folders."""
+
+    charts: list[Chart] = field(default_factory=list)
+    kustomizations: dict[str, Kustomization] = field(default_factory=dict)
+    """Those of the walk, and those elsewhere that they build on."""
+    walked: list[str] = field(default_factory=list)
+    """Those of the walk."""
+    unreadable: list[Unreadable] = field(default_factory=list)
+    _templates: set[str] = field(default_factory=set)
+    _parts: set[str] = field(default_factory=set)
+
+    def add_chart(self, folder: str, boundary: str) -> None:
+        """Take in a chart. One that lies in another chart is rendered with that one."""
+        real = Path(os.path.realpath(folder))
+        self._templates |= {str(real / name) for name in (_TEMPLATES, _CRDS)}
+        above = real.parent
+        inner = above.name == _SUBCHARTS and (above.parent / CHART).is_file()
+        if inner or _is_library(Path(folder), boundary):
+            return
+        files = {str(file) for glob in _OTHER_VALUES for file in Path(folder).glob(glob)}
+        self.charts.append(Chart(folder=folder, boundary=boundary, values=tuple(sorted(files))))
+
+    def add_kustomization(self, file: str, boundary: str, *, walked: bool) -> None:
+        """Take in a kustomization, and those that it builds on."""
+        waiting = [(file, walked)]
+        while waiting:
+            file, walked = waiting.pop()
+            key = os.path.realpath(Path(file).parent)
+            if walked and key not in self.walked:
+                self.walked.append(key)
+            if key in self.kustomizations:
+                continue
+            read = read_kustomization(file, boundary)
+            if isinstance(read, Kustomization):
+                self.kustomizations[key] = read
+                self._parts.update(map(os.path.realpath, read.parts))
+                found = (find_kustomization(base) for base in read.bases)
+                waiting += [(each, False) for each in found if each is not None]
+                continue
+            if walked:
+                self.walked.remove(key)
+            if read is not None:
+                self.unreadable.append(read)
+
+    def entries(self) -> list[str]:
+        """List the kustomizations that no other one of the walk builds on."""
+        used = {each for key in self.walked for each in self._named(key)}
+        return [
+            key
+            for key in self.walked
+            if key not in used and not self.kustomizations[key].is_component
+        ]
+
+    def _named(self, key: str) -> set[str]:
+        """Give the kustomizations that one names."""
+        named = map(os.path.realpath, self.kustomizations[key].bases)
+        return {each for each in named if each in self.kustomizations}
+
+    def built_of(self, key: str) -> set[str]:
+        """Give the kustomizations that one builds on at any depth, itself included."""
+        found, waiting = {key}, [key]
+        while waiting:
+            further = self._named(waiting.pop()) - found
+            waiting += further
+            found |= further
+        return found
+
+    def without(self, key: str) -> set[str]:
+        """Give those of the walk that are built by themselves where one that names them is not."""
+        found, passed, waiting = set[str](), set[str](), [key]
+        while waiting:
+            for each in self._named(waiting.pop()) - passed:
+                passed.add(each)
+                if self.kustomizations[each].is_component:
+                    waiting.append(each)
+                elif each in self.walked:
+                    found.add(each)
+        return found
+
+    def problem(self, key: str) -> str:
+        """Say why a kustomization must not be built: for itself, or for what it builds on."""
+        made = [self.kustomizations[key], *map(self.kustomizations.get, sorted(self.built_of(key)))]
+        return next((each.problem for each in made if each and each.problem), "")
+
+    def objects(self, files: Iterable[str], rendered: Iterable[str]) -> Iterator[str]:
+        """Give the files that hold objects, but those that are judged as something builds them.
+
+        Args:
+            files: What the walk found.
+            rendered: The kustomizations that were built, and those that they build on.
+        """
+        made = (self.kustomizations[key] for key in rendered)
+        taken = self._parts.union(os.path.realpath(file) for each in made for file in each.objects)
+        if not taken and not self._templates:
+            yield from files
+            return
+        for file in files:
+            real = os.path.realpath(file)
+            inside = any(str(folder) in self._templates for folder in Path(real).parents)
+            if real not in taken and not inside:
+                yield file
+
+
+def arrange(found: Found) -> Layout:
+    """Sort out what the walk through some folders found."""
+    layout = Layout()
+    for folder, root in found.charts.items():
+        layout.add_chart(folder, boundary_of(root))
+    for file, root in found.kustomizations.items():
+        layout.add_kustomization(file, boundary_of(root), walked=True)
+    for root in found.folders:
+        _look_above(root, layout)
+    return layout
+
+
+def _look_above(root: str, layout: Layout) -> None:
+    """Learn what a folder that was named is to those around it: templates of a chart, patches."""
+    boundary, real = boundary_of(root), Path(os.path.realpath(root))
+    for above in real.parents:
+        if not above.is_relative_to(boundary):
+            return
+        if (above / CHART).is_file() and real.is_relative_to(above / _TEMPLATES):
+            layout.add_chart(os.path.relpath(above), boundary)
+        elif (file := find_kustomization(str(above))) is not None:
+            layout.add_kustomization(file, boundary, walked=False)
+
+
+def boundary_of(folder: str) -> str:
+    """Give the real path of the checkout that a folder lies in, or of the folder if it is none."""
+    real = Path(os.path.realpath(folder))
+    return str(next((each for each in (real, *real.parents) if (each / _GIT).exists()), real))
+
+
+def _is_library(folder: Path, boundary: str) -> bool:
+    """Tell whether a chart holds nothing but functions for other charts."""
+    text = read_below(folder / CHART, Path(boundary))
+    content = text if isinstance(text, Unreadable) else parse_map(text, CHART)
+    return not isinstance(content, Unreadable) and mapping(content).get("type") == _LIBRARY

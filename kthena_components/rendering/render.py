@@ -1,0 +1,193 @@
+"""Every chart and every kustomization of some folders is rendered, each by itself."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.folders import CHART
+from kthena_components.reading.layout import Chart, Layout, boundary_of
+from kthena_components.rendering import helm, kustomize
+from kthena_components.rendering.cage import Cage, find_program
+
+Origin = Callable[[Mapping[str, Any], str], str | None]
+"""Gives the real path of the file that an object comes from, by the object and the comment above it
+in the text; None where nothing says so."""
+_AT_ONCE = 4
+_SHOWN = 300
+"""Characters of a program's complaint that are shown."""
+_ASKED_NOT_TO = "--no-render was given"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """What renders. None: it is not there, and the reason is `missing`."""
+
+    kustomize: str | None
+    helm: str | None
+    missing: str = ""
+
+    def missing_for(self, names: Iterable[str]) -> str:
+        """Say why something is not rendered."""
+        return self.missing or f"there is no {' or '.join(names)} on PATH"
+
+
+NOTHING = Programs(kustomize=None, helm=None, missing=_ASKED_NOT_TO)
+
+
+def find_programs(folders: Iterable[str]) -> Programs:
+    """Find what renders on PATH, outside of the folders that are checked."""
+    strangers = [boundary_of(folder) for folder in folders]
+    return Programs(
+        kustomize=find_program(kustomize.PROGRAMS, strangers),
+        helm=find_program(helm.PROGRAMS, strangers),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """What a program rendered."""
+
+    name: str
+    """From what, for people: `overlays/prod`, `charts/chat with values-prod.yaml`."""
+    output: Path
+    """A file with the objects, which is there as long as the cage is."""
+    origin: Origin
+    boundary: str
+    """The real path of the folder that no origin may lie outside of."""
+    fallback: str
+    """What to point to where no origin is known, as a path below the folder that was named."""
+
+
+@dataclass(slots=True)
+class Rendered:
+    """What came of some folders."""
+
+    renderings: list[Rendering] = field(default_factory=list)
+    notes: list[Unreadable] = field(default_factory=list)
+    """What is not rendered, or not as a whole."""
+    covered: set[str] = field(default_factory=set)
+    """Kustomizations that were built, and those that they build on."""
+    failed: int = 0
+    """How many are not rendered."""
+
+    def fail(self, where: str, why: str, boundary: str = "") -> None:
+        """Note something that is not rendered."""
+        self.failed += 1
+        told = why.replace(f"{boundary}/", "") if boundary else why
+        shown = told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
+        self._note(where, f"not rendered: {shown}")
+
+    def leave_out(self, where: str, names: Iterable[str]) -> None:
+        """Note what is rendered without some of its dependencies."""
+        self._note(where, f"rendered without {', '.join(sorted(names))}: not in its charts/")
+
+    def _note(self, where: str, because: str) -> None:
+        self.notes.append(Unreadable(file=where, because=because, is_note=True))
+
+
+def render(layout: Layout, programs: Programs, cage: Cage) -> Rendered:
+    """Render what there is. What cannot be rendered is noted, and the rest is rendered."""
+    made = Rendered()
+    with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
+        _Kustomizations(layout, programs, cage, made).build(pool)
+        for rendered in pool.map(lambda chart: _chart(chart, programs, cage), layout.charts):
+            made.renderings += rendered.renderings
+            made.notes += rendered.notes
+            made.failed += rendered.failed
+    return made
+
+
+@dataclass(slots=True)
+class _Kustomizations:
+    layout: Layout
+    programs: Programs
+    cage: Cage
+    made: Rendered
+    _tried: set[str] = field(default_factory=set)
+
+    def build(self, pool: ThreadPoolExecutor) -> None:
+        """Build those that no other one builds on, and what others fail to build on by itself."""
+        entries = self.layout.entries()
+        reached = {each for key in entries for each in self.layout.built_of(key)}
+        alone = [key for key in self.layout.walked if key not in reached]
+        if self.programs.kustomize is None:
+            for key in (*entries, *alone):
+                self.made.fail(self._name(key), self.programs.missing_for(kustomize.PROGRAMS))
+            return
+        waiting = entries
+        while waiting:
+            self._tried.update(waiting)
+            failed = list(self._build(waiting, pool))
+            below = (each for key in failed for each in sorted(self.layout.without(key)))
+            fresh = (each for each in below if each not in self.made.covered | self._tried)
+            waiting = list(dict.fromkeys(fresh))
+        for key in alone:  # a component, or some that build on one another in a circle
+            self.made.fail(self._name(key), "no kustomization that can be built builds on it")
+
+    def _build(self, keys: list[str], pool: ThreadPoolExecutor) -> Iterator[str]:
+        """Build some; give those that were not."""
+        outputs = [self.cage.folder / f"kustomize-{len(self._tried)}-{i}" for i in range(len(keys))]
+        for key, output, why in zip(keys, outputs, pool.map(self._one, keys, outputs), strict=True):
+            if why:
+                self.made.fail(self._name(key), why, self.layout.kustomizations[key].boundary)
+                yield key
+                continue
+            self.made.covered |= self.layout.built_of(key)
+            self.made.renderings.append(
+                Rendering(
+                    name=self._name(key),
+                    output=output,
+                    origin=_by_annotation(output),
+                    boundary=self.layout.kustomizations[key].boundary,
+                    fallback=self.layout.kustomizations[key].file,
+                )
+            )
+
+    def _one(self, key: str, output: Path) -> str:
+        problem, program = self.layout.problem(key), self.programs.kustomize
+        return problem or kustomize.build(str(program), key, self.cage, output)
+
+    def _name(self, key: str) -> str:
+        return self.layout.kustomizations[key].folder
+
+
+def _by_annotation(output: Path) -> Origin:
+    return lambda body, _: kustomize.origin_of(body, output)
+
+
+def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
+    """Render a chart with its own values, and with each of its other files of values."""
+    made = Rendered()
+    if programs.helm is None:
+        made.fail(chart.folder, programs.missing_for(helm.PROGRAMS))
+        return made
+    folder = cage.new_folder()
+    try:
+        copied = helm.Copied(chart, folder / "chart").make()
+    except helm.CopyError as error:
+        made.fail(chart.folder, str(error))
+        return made
+    if copied.left_out:
+        made.leave_out(chart.folder, copied.left_out)
+    for number, values in enumerate(("", *chart.values)):
+        name = chart.folder
+        if values:
+            name += f" with {os.path.relpath(values, chart.folder)}"
+        output = folder / str(number)
+        if why := copied.render(programs.helm, values, cage, output):
+            made.fail(name, why, str(copied.folder))
+            continue
+        made.renderings.append(
+            Rendering(
+                name=name,
+                output=output,
+                origin=lambda _, comment: copied.source_of(comment),
+                boundary=chart.boundary,
+                fallback=str(Path(chart.folder, CHART)),
+            )
+        )
+    return made
