@@ -18,6 +18,7 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import mapping
 from kthena_components.judge.levels import Settings
 from kthena_components.judge.manifest import judge_and_count
+from kthena_components.judge.partial import partial_object
 from kthena_components.reading.documents import read_documents
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import Found, find_files
@@ -89,7 +90,7 @@ def _told_once(
     files = [each for each in found.files if isinstance(each, str)]
     walked = layout.objects((each for each in files if each not in found.named), rendered.covered)
     kept = found.named.union(walked)
-    plain = [Source(each) for each in files if each in kept]
+    plain = [Source(each, is_walked=each not in found.named) for each in files if each in kept]
     built = [
         RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
         for each in rendered.renderings
@@ -169,6 +170,9 @@ def _file(source: Source, beside: _Beside) -> Iterator[Result | Unreadable]:
                 beside.together.pass_over(source, document.shift, item)
                 continue
             summary.objects += 1
+            if source.is_walked and (partial := partial_object(item.body)) is not None:
+                yield _result(source, source.place(item, ""), item.body, partial)
+                continue
             findings, held = judge_safely(item.body, beside.given, beside.context)
             kept = beside.together.keep(source, document.shift, item, held, findings)
             findings += [finding for finding in kept if finding not in findings]

@@ -30,6 +30,8 @@ class Source:
 
     path: str
     rendered_by: tuple[str, ...] = ()
+    is_walked: bool = False
+    """Whether it was only found below a folder, where patches lie beside objects."""
 
     @property
     def name(self) -> str:

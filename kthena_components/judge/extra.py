@@ -13,6 +13,17 @@ Pass: nodes gpu-1 and gpu-2.
 Fail: nodes and children; no members.
 Level: mandatory for the component HyperNodeTopology, advisory for a manifest.
 Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate.""",
+    "partial-object": """An object below a folder is whole, and no patch or part of a template.
+
+Patches that a kustomization names are known by that. Of the others that are only found below a
+folder, those without containers, and workloads without both a selector and an image, are not
+judged.
+
+Pass: a Deployment with a selector and containers.
+Fail: a Deployment whose pod template has a nodeSelector and no containers.
+Level: not checked.
+Source: kubernetes pkg/apis/apps/validation/validation.go and pkg/apis/core/validation/validation.go
+(required fields).""",
 }
 """What is said of manifests while they are read."""
 

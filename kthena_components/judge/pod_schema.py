@@ -27,13 +27,22 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
     Level: mandatory. The API server, or the controller that makes the pods, refuses it.
     Source: the OpenAPI document of Kubernetes 1.34, io.k8s.api.core.v1.PodTemplateSpec.
     """
-    for place in templates:
+    for path, template in templates_in(manifest, templates):
+        if _test()(template):
+            continue
+        for finding in judge_shape(template, _shape(), KTHENA_VERSIONS[-1], path):
+            if finding.level is not Level.UNKNOWN:
+                yield replace(finding, rule=_RULE)
+
+
+def templates_in(
+    manifest: Mapping[str, Any], places: Iterable[str]
+) -> Iterator[tuple[str, object]]:
+    """Give each pod template in an object, with its path; whatever stands there."""
+    for place in places:
         for path, template in _at(manifest, place.split("."), ""):
-            if template is None or _test()(template):
-                continue
-            for finding in judge_shape(template, _shape(), KTHENA_VERSIONS[-1], path):
-                if finding.level is not Level.UNKNOWN:
-                    yield replace(finding, rule=_RULE)
+            if template is not None:
+                yield path, template
 
 
 def _at(value: object, keys: list[str], path: str) -> Iterator[tuple[str, object]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.support.manifests import RIGHT, WRONG
+from tests.support.manifests import RIGHT, WRONG, pod
 
 Write = Callable[[str, str | bytes], Path]
 PATCH = """\
@@ -164,3 +164,49 @@ def test_objects_of_flux_are_no_kustomizations(run: Command, write: Write) -> No
     write("m/a.yaml", RIGHT)
     done = run("m")
     assert (done.status, done.err) == (0, "")
+
+
+PARTS = {
+    "a patch": PATCH,
+    "a patch of a container": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat}
+spec: {template: {spec: {containers: [{name: engine, args: [serve, m, -tp, "8"]}]}}}
+""",
+    "a part of a Pod": """\
+apiVersion: v1
+kind: Pod
+metadata: {name: driver}
+spec: {nodeSelector: {gpu: h100}}
+""",
+    "a part of a LeaderWorkerSet": """\
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: chat}
+spec: {leaderWorkerTemplate: {workerTemplate: {spec: {nodeSelector: {gpu: h100}}}}}
+""",
+}
+
+
+@pytest.mark.parametrize("text", PARTS.values(), ids=PARTS)
+def test_a_part_of_an_object_that_nobody_names_is_not_judged(
+    run: Command, write: Write, text: str
+) -> None:
+    write("m/part.yaml", text)
+    done = run("m")
+    assert done.status == 0
+    (told,) = done.lines[:-1]
+    assert ": not checked: " in told
+    assert "because it looks like a patch or a part of a template: " in told
+    assert told.endswith(" [partial-object]")
+    # Where somebody names it, it is judged as an object.
+    assert "[partial-object]" not in run("m/part.yaml").out
+
+
+def test_a_whole_object_with_a_mistake_is_no_part(run: Command, write: Write) -> None:
+    write("m/a.yaml", pod("wrong"))
+    assert run("m").status == 1
+    selector = "selector: {matchLabels: {a: b}}, template"
+    write("m/a.yaml", PARTS["a patch of a container"].replace("template", selector))
+    assert "[partial-object]" not in run("m").out

@@ -5,6 +5,7 @@ a container that has a command of its own is read as it is.
 Source: kserve config/llmisvcconfig.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -104,5 +105,13 @@ def _additional(engine: Mapping[str, Any]) -> list[str]:
         entry = mapping(item)
         value = entry.get("value")
         if entry.get("name") == _ADDED and isinstance(value, str):
-            return value.split()
+            return [UNKNOWN_WORD, UNKNOWN_WORD] if is_unresolved(value) else _as_shell(value)
     return []
+
+
+def _as_shell(text: str) -> list[str]:
+    """Split words as the preset does, whose shell reads them once more with `eval`."""
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote that stays open
+        return [UNKNOWN_WORD, UNKNOWN_WORD]
