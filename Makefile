@@ -45,11 +45,11 @@ sandbox-down: venv ## End exactly what `make sandbox` started
 ##@ Judge
 
 .PHONY: test
-test: venv toolchain ## Run all tests, the real Pulumi engine included; no cluster needed
+test: venv toolchain rendering ## Run all tests, with the real Pulumi, helm and kustomize; no cluster needed
 	@$(WITH_PULUMI); $(RUN) -m pytest $(ARGS)
 
 .PHONY: test-fast
-test-fast: venv ## Run the tests that need no Pulumi engine
+test-fast: venv ## Run the tests that need no Pulumi, helm or kustomize
 	@$(RUN) -m pytest -m "not engine" $(ARGS)
 
 .PHONY: lint
@@ -116,6 +116,10 @@ $(READY): requirements.lock pyproject.toml
 .PHONY: toolchain
 toolchain: ## Find Pulumi and its Kubernetes provider, or build them (minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure
+
+.PHONY: rendering
+rendering: ## Find helm and kustomize, which tests use, or build them (3 minutes, once per machine)
+	@$(PYTHON) -m toolchain ensure-rendering
 
 .PHONY: env
 env: venv toolchain ## Print variables for your shell: eval "$(make -s env)"

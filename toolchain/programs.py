@@ -29,7 +29,7 @@ class Program:
     folder: Path
     package: str
     purpose: str
-    """What it is for: pulumi or sandbox."""
+    """What it is for: pulumi, sandbox or rendering."""
     stamps: tuple[str, ...] = ()
     """Linker settings that tell the program its version; untold, it calls itself a dev build."""
     minutes: int

@@ -103,7 +103,6 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="the config.json of a model that is not in the table of models, or the folder that "
         "holds it; may be given several times",
     )
-    _reading(checking)
     _about_rules(checking)
     for add in (add_review, add_doctor, add_status, add_rights):
         add(commands)
@@ -132,7 +131,8 @@ def _about_rules(checking: argparse.ArgumentParser) -> None:
 
 
 def _together(checking: argparse.ArgumentParser) -> None:
-    """Add what is said of all objects."""
+    """Add what is said of all files, and of all objects."""
+    _reading(checking)
     checking.add_argument(
         "--whole",
         action="store_true",

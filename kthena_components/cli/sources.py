@@ -21,7 +21,6 @@ from kthena_components.rendering.render import Rendering
 Place = tuple[str, int]
 """A file as it is shown, and a line in it."""
 _COMMENT = "# Source: "
-_FIELD = re.compile(r"([A-Za-z0-9_-]+)(?:\[[0-9]+\])*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,10 @@ class Source:
     def about(self, item: KubeObject) -> str:
         """Name the place of an object, for the message of a finding in another one."""
         return f"{self.name}:{item.line}"
+
+    def start(self, line: int) -> Place:
+        """Give the place of an object by its line alone."""
+        return self.name, line
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,10 @@ class RenderedSource(Source):
         """Name the file that an object was rendered from."""
         real = self._origin(item)
         return self.rendering.fallback if real is None else self._shown(real)
+
+    def start(self, line: int) -> Place:  # noqa: ARG002 - it is one in what was rendered
+        """Give the place of whatever was rendered."""
+        return self.rendering.fallback, 1
 
     def _origin(self, item: KubeObject) -> str | None:
         """Give the real path of a file in the checkout: what is rendered may name any other."""
@@ -123,12 +130,11 @@ class _Origin:
 
     def _only_line(self, path: str) -> int:
         """Find the innermost field of a path that stands only once in a template."""
-        while match := _FIELD.search(path):
-            pattern = re.compile(rf"^[ \t-]*{re.escape(match[1])}:", re.MULTILINE)
-            found = [each.start() for each in pattern.finditer(self._text)]
-            if len(found) == 1:
-                return self._text.count("\n", 0, found[0]) + 1
-            path = path[: match.start()].rstrip(".")
+        for part in reversed(path.split(".")):
+            key = re.escape(part.partition("[")[0])
+            found = list(re.finditer(rf"^[ \t-]*[\"']?{key}[\"']?:", self._text, re.MULTILINE))
+            if key and len(found) == 1:
+                return self._text.count("\n", 0, found[0].start()) + 1
         return 1
 
 

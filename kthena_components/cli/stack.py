@@ -208,12 +208,9 @@ class Together:
                 remedy=self._named(finding.remedy),
             )
             waived = named if match is None else self._waived(named, owner)
+            file, line = owner.source.start(owner.line)
             yield LocatedFinding(
-                kept=owner,
-                file=owner.source.name,
-                line=owner.line,
-                finding=waived,
-                of_all=match is None,
+                kept=owner, file=file, line=line, finding=waived, of_all=match is None
             )
 
     def _waived(self, finding: Finding, owner: ReducedObject) -> Finding:

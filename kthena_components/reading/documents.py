@@ -85,6 +85,7 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
 def _read_yaml(
     text: str, file: str, wanted: Wanted, only: Container[int] | None
 ) -> Iterator[Document | Unreadable]:
+    is_template = False
     for piece, before in _pieces(text):
         if only is not None and before not in only:
             continue
@@ -102,7 +103,11 @@ def _read_yaml(
             finally:
                 loader.dispose()
         except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-            yield unreadable(error, piece, before, file)
+            told = unreadable(error, piece, before, file)
+            # A template is one as a whole, so it is said once.
+            if told.because != _TOLD_TEMPLATE or not is_template:
+                yield told
+            is_template = is_template or told.because == _TOLD_TEMPLATE
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:

@@ -46,6 +46,7 @@ class Layout:
     walked: list[str] = field(default_factory=list)
     """Those of the walk."""
     unreadable: list[Unreadable] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
     _templates: set[str] = field(default_factory=set)
     _parts: set[str] = field(default_factory=set)
 
@@ -66,21 +67,18 @@ class Layout:
         while waiting:
             file, walked = waiting.pop()
             key = os.path.realpath(Path(file).parent)
-            if walked and key not in self.walked:
+            if key not in self._known:
+                self._known.add(key)
+                read = read_kustomization(file, boundary)
+                if isinstance(read, Kustomization):
+                    self.kustomizations[key] = read
+                    self._parts.update(map(os.path.realpath, read.parts))
+                    found = (find_kustomization(base) for base in read.bases)
+                    waiting += [(each, False) for each in found if each is not None]
+                elif read is not None:
+                    self.unreadable.append(read)
+            if walked and key in self.kustomizations and key not in self.walked:
                 self.walked.append(key)
-            if key in self.kustomizations:
-                continue
-            read = read_kustomization(file, boundary)
-            if isinstance(read, Kustomization):
-                self.kustomizations[key] = read
-                self._parts.update(map(os.path.realpath, read.parts))
-                found = (find_kustomization(base) for base in read.bases)
-                waiting += [(each, False) for each in found if each is not None]
-                continue
-            if walked:
-                self.walked.remove(key)
-            if read is not None:
-                self.unreadable.append(read)
 
     def entries(self) -> list[str]:
         """List the kustomizations that no other one of the walk builds on."""

@@ -6,6 +6,7 @@ might fetch are looked for before (reading/kustomization.py); a proxy that is no
 others.
 """
 
+import math
 import os
 import shutil
 import signal
@@ -24,11 +25,12 @@ from kthena_components.reading.files import MOST_BYTES
 if sys.platform == "linux":
     import resource
 
-SECONDS = 60
-"""How long one rendering may take."""
+SECONDS, SECONDS_OF_ALL = 60, 600
+"""How long one rendering may take, and all of them together."""
 MOST_MEMORY = 4 * 2**30
 """Bytes that one program may use; on Linux alone."""
 _PAUSE = 0.02
+_ERROR = "Error:"
 _NOWHERE = "http://127.0.0.1:9"
 """A proxy that answers nobody: the port is that of the discard protocol."""
 _PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
@@ -43,6 +45,8 @@ class Cage:
     """An empty folder outside of what is checked, and what programs may do there."""
 
     folder: Path
+    ends: float = math.inf
+    """The monotonic time after which nothing is run."""
 
     def new_folder(self) -> Path:
         """Make a folder in it."""
@@ -55,6 +59,8 @@ class Cage:
             Why that failed, in one line; nothing if it did not.
         """
         errors = output.with_name(f"{output.name}.err")
+        if time.monotonic() > self.ends:
+            return f"all renderings together took longer than {SECONDS_OF_ALL} s"
         try:
             with output.open("wb") as out, errors.open("wb") as err:
                 process = subprocess.Popen(
@@ -110,7 +116,7 @@ def cage() -> Iterator[Cage]:
         folder = Path(os.path.realpath(name))
         for inner in ("home", "nothing"):
             (folder / inner).mkdir()
-        yield Cage(folder)
+        yield Cage(folder, time.monotonic() + SECONDS_OF_ALL)
 
 
 def find_program(names: Iterable[str], untrusted: Iterable[str]) -> str | None:
@@ -143,8 +149,9 @@ def _reason(errors: Path, status: int) -> str:
     with errors.open("rb") as file:
         told = file.read(MOST_BYTES).decode(errors="replace")
     lines = [line.strip() for line in told.splitlines() if line.strip()]
-    stated = [line for line in lines if line.startswith("Error")] or lines[-1:]
-    reason = stated[0].removeprefix("Error:").strip() if stated else f"it ended with {status}"
+    first = next((n for n, line in enumerate(lines) if line.startswith(_ERROR)), len(lines) - 1)
+    reason = " ".join(lines[max(first, 0) :]).removeprefix(_ERROR).strip()
+    reason = reason or f"it ended with {status}"
     if "out of memory" in told:
         reason = f"it took more than {MOST_MEMORY // 2**30} GiB of memory"
     return visible(reason)

@@ -31,6 +31,7 @@ _OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation")
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"
 _SUBCHARTS = "charts"
+_HINT = " Use --debug flag to render out invalid YAML"
 _SOURCE = re.compile(r"# Source: ([^/\s]+)/(\S.*)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """What a dependency may be called: its name becomes a folder."""
@@ -80,7 +81,7 @@ class Copied:
             inside = os.path.relpath(values, self.chart.folder)
             named = ("--values", str(self.folder / inside))
         command = [program, "template", "release-name", str(self.folder), *_OPTIONS, *named]
-        return cage.run(command, output)
+        return cage.run(command, output).removesuffix(_HINT)
 
     def source_of(self, comment: str) -> str | None:
         """Give the real path of the template that a comment of helm names; None for any other."""
@@ -111,7 +112,9 @@ class Copied:
         waiting = [(source, Path(), frozenset({source}))]
         while waiting:
             folder, at, above = waiting.pop()
-            for entry in os.scandir(folder):
+            with os.scandir(folder) as scanned:
+                entries = list(scanned)
+            for entry in entries:
                 real = os.path.realpath(entry.path)
                 if entry.is_symlink() and not Path(real).is_relative_to(self.chart.boundary):
                     raise CopyError(f"{at / entry.name} is a link that leads out of the checkout")

@@ -152,7 +152,8 @@ class _Kustomizations:
         return problem or kustomize.build(str(program), key, self.cage, output)
 
     def _name(self, key: str) -> str:
-        return self.layout.kustomizations[key].folder
+        made = self.layout.kustomizations[key]
+        return made.file if made.folder == "." else made.folder
 
 
 def _by_annotation(output: Path) -> Origin:
@@ -161,22 +162,21 @@ def _by_annotation(output: Path) -> Origin:
 
 def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
     """Render a chart with its own values, and with each of its other files of values."""
-    made = Rendered()
+    made, own = Rendered(), CHART if chart.folder == "." else chart.folder
     if programs.helm is None:
-        made.fail(chart.folder, programs.missing_for(helm.PROGRAMS))
+        made.fail(own, programs.missing_for(helm.PROGRAMS))
         return made
     folder = cage.new_folder()
     try:
         copied = helm.Copied(chart, folder / "chart").make()
     except helm.CopyError as error:
-        made.fail(chart.folder, str(error))
+        made.fail(own, str(error))
         return made
     if copied.left_out:
-        made.leave_out(chart.folder, copied.left_out)
+        made.leave_out(own, copied.left_out)
     for number, values in enumerate(("", *chart.values)):
-        name = chart.folder
-        if values:
-            name += f" with {os.path.relpath(values, chart.folder)}"
+        inside = os.path.relpath(values, chart.folder) if values else ""
+        name = f"{own} with {inside}" if values else own
         output = folder / str(number)
         if why := copied.render(programs.helm, values, cage, output):
             made.fail(name, why, str(copied.folder))

@@ -210,3 +210,27 @@ def test_a_whole_object_with_a_mistake_is_no_part(run: Command, write: Write) ->
     selector = "selector: {matchLabels: {a: b}}, template"
     write("m/a.yaml", PARTS["a patch of a container"].replace("template", selector))
     assert "[partial-object]" not in run("m").out
+
+
+def test_a_folder_that_is_one_is_named_by_its_file(run: Command, write: Write) -> None:
+    write("kustomization.yaml", "resources: []")
+    write("Chart.yaml", "apiVersion: v2\nname: chat\nversion: 1.0.0\n")
+    program = "not rendered: there is no"
+    assert run(".").err.splitlines() == [
+        f"kustomization.yaml: {program} kustomize or kubectl on PATH",
+        f"Chart.yaml: {program} helm on PATH",
+    ]
+
+
+def test_a_kustomization_that_is_not_understood_is_told_once(run: Command, write: Write) -> None:
+    write("m/base/kustomization.yaml", "a: [")
+    for name in ("dev", "prod"):
+        write(f"m/{name}/kustomization.yaml", "resources: [../base]")
+    done = run("m", "--no-render")
+    assert sum(line.startswith("m/base/") for line in done.err.splitlines()) == 2  # as a file, too
+    assert done.status == 0
+
+
+def test_a_template_of_several_documents_is_told_once(run: Command, write: Write) -> None:
+    write("m/a.yaml", "---\n".join([TEMPLATE] * 3))
+    assert run("m").err.count("is a template") == 1

@@ -19,6 +19,7 @@ from kthena_components.core.engines.placeholders import (
 )
 from kthena_components.core.engines.programs import (
     MPI,
+    OMNI,
     RAY_SCRIPT_NAME,
     Program,
     Start,
@@ -39,9 +40,6 @@ from kthena_components.core.values.unknown import MaybeText, Unknown
 MAX_ITEM = 1 << 21
 """Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
-_OMNI = "--omni"
-"""Hands a command line over to vLLM-Omni, anywhere in it (vllm/entrypoints/cli/main.py;
-vllm_omni/entrypoints/cli/main.py)."""
 _STAGES = Unknown(
     "vLLM-Omni runs a model in stages, and a file of its own says which GPUs each stage gets"
 )
@@ -165,7 +163,7 @@ class _Search:
                 self.level += 1
                 self.words(arguments[arguments.index("--") + 1 :])
                 self.level -= 1
-        elif start.program is Program.VLLM and _OMNI in arguments:
+        elif start.program is Program.VLLM and OMNI in arguments:
             self.scope.unread = _STAGES
         else:
             facts = _READERS[start.program](arguments, self.scope)

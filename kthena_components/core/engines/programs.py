@@ -14,6 +14,9 @@ from kthena_components.core.values.images import read_image
 SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
 RAY_SCRIPT_NAME = "multi-node-serving.sh"
+OMNI = "--omni"
+"""Hands a command line over to vLLM-Omni, anywhere in it (vllm/entrypoints/cli/main.py;
+vllm_omni/entrypoints/cli/main.py)."""
 _LAUNCHERS = """
     catatonit chrt command conda ddtrace-run dumb-init env exec gosu ionice micromamba nice nohup
     nsys numactl opentelemetry-instrument pixi poetry setsid stdbuf su-exec sudo taskset time
