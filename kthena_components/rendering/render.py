@@ -12,6 +12,7 @@ from kthena_components.reading.folders import CHART
 from kthena_components.reading.layout import Chart, Layout, boundary_of
 from kthena_components.rendering import helm, kustomize
 from kthena_components.rendering.cage import Cage, find_program
+from kthena_components.rendering.servings import may_serve
 
 Origin = Callable[[Mapping[str, Any], str], str | None]
 """Gives the real path of the file that an object comes from, by the object and the comment above it
@@ -111,9 +112,10 @@ class _Kustomizations:
 
     def build(self, pool: ThreadPoolExecutor) -> None:
         """Build those that no other one builds on, and what others fail to build on by itself."""
-        entries = self.layout.entries()
-        reached = {each for key in entries for each in self.layout.built_of(key)}
+        known = self.layout.entries()
+        reached = {each for key in known for each in self.layout.built_of(key)}
         alone = [key for key in self.layout.walked if key not in reached]
+        entries, alone = (list(filter(self._may_serve, each)) for each in (known, alone))
         if self.programs.kustomize is None:
             for key in (*entries, *alone):
                 self.made.fail(self._name(key), self.programs.missing_for(kustomize.PROGRAMS))
@@ -150,6 +152,9 @@ class _Kustomizations:
     def _one(self, key: str, output: Path) -> str:
         problem, program = self.layout.problem(key), self.programs.kustomize
         return problem or kustomize.build(str(program), key, self.cage, output)
+
+    def _may_serve(self, key: str) -> bool:
+        return may_serve(self.layout.kustomizations[each] for each in self.layout.built_of(key))
 
     def _name(self, key: str) -> str:
         made = self.layout.kustomizations[key]

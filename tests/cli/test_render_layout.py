@@ -213,7 +213,7 @@ def test_a_whole_object_with_a_mistake_is_no_part(run: Command, write: Write) ->
 
 
 def test_a_folder_that_is_one_is_named_by_its_file(run: Command, write: Write) -> None:
-    write("kustomization.yaml", "resources: []")
+    write("kustomization.yaml", "resources: [https://example.com/x]")
     write("Chart.yaml", "apiVersion: v2\nname: chat\nversion: 1.0.0\n")
     program = "not rendered: there is no"
     assert run(".").err.splitlines() == [
@@ -234,3 +234,11 @@ def test_a_kustomization_that_is_not_understood_is_told_once(run: Command, write
 def test_a_template_of_several_documents_is_told_once(run: Command, write: Write) -> None:
     write("m/a.yaml", "---\n".join([TEMPLATE] * 3))
     assert run("m").err.count("is a template") == 1
+
+
+def test_what_serves_no_model_is_judged_as_it_is(run: Command, write: Write) -> None:
+    write("m/kustomization.yaml", "resources: [web.yaml]")
+    write("m/web.yaml", PATCH.replace("nodeSelector: {gpu: h100}", "containers: 3"))
+    done = run("m")
+    assert (done.status, done.err) == (1, "")
+    assert "containers: is 3, but must be a list" in done.out
