@@ -109,6 +109,8 @@ class _Kustomizations:
     cage: Cage
     made: Rendered
     _tried: set[str] = field(default_factory=set)
+    _serving: dict[str, bool] = field(default_factory=dict)
+    """Whether a file may hold a serving, as far as that was looked up."""
 
     def build(self, pool: ThreadPoolExecutor) -> None:
         """Build those that no other one builds on, and what others fail to build on by itself."""
@@ -154,7 +156,8 @@ class _Kustomizations:
         return problem or kustomize.build(str(program), key, self.cage, output)
 
     def _may_serve(self, key: str) -> bool:
-        return may_serve(self.layout.kustomizations[each] for each in self.layout.built_of(key))
+        built_of = (self.layout.kustomizations[each] for each in self.layout.built_of(key))
+        return may_serve(built_of, self._serving)
 
     def _name(self, key: str) -> str:
         made = self.layout.kustomizations[key]

@@ -13,43 +13,56 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.kustomization import Kustomization
 from kthena_components.systems import find_kind
 
-_HINT = re.compile(
-    r"(?i:(?<![a-z])[gtn]pu|neuron|gaudi|vllm|sglang|trtllm|tensorrt|huggingface|ray\s+start)"
-)
+_HINTS = ("gpu", "neuron", "gaudi", "vllm", "sglang", "trtllm", "tensorrt", "huggingface")
 """An engine, or what it runs on, in a workload of Kubernetes' own or in a patch of one."""
+_SHORT_HINT = re.compile(r"[^a-z](?:[tn]pu|ray\s+start)")
 _OF_DEFINITIONS = ("CustomResourceDefinition", "openAPIV3Schema")
 """What a patch of a definition says, which names whatever it defines."""
 _OWN_GROUPS = frozenset({"", "apps", "batch"})
 
 
-def may_serve(made: Iterable[Kustomization]) -> bool:
-    """Tell whether one of some kustomizations may build a serving, or takes in what is not here."""
-    return any(
-        each.problem
-        or any(map(_object_may_serve, each.objects))
-        or any(map(_part_may_serve, each.parts))
-        for each in made
-    )
+def may_serve(made: Iterable[Kustomization], known: dict[str, bool]) -> bool:
+    """Tell whether one of some kustomizations may build a serving, or takes in what is not here.
+
+    Args:
+        made: The kustomizations.
+        known: What was found of files before, which is added to: overlays share them.
+    """
+    return any(each.problem or _files_may_serve(each, known) for each in made)
+
+
+def _files_may_serve(made: Kustomization, known: dict[str, bool]) -> bool:
+    for files, test in ((made.objects, _object_may_serve), (made.parts, _part_may_serve)):
+        for file in files:
+            if file not in known:
+                known[file] = test(file)
+            if known[file]:
+                return True
+    return False
 
 
 def _part_may_serve(file: str) -> bool:
     text = read_text(file, named=False)
     if isinstance(text, Unreadable) or any(word in text for word in _OF_DEFINITIONS):
         return False
-    return _HINT.search(text) is not None
+    return _is_hinted(text)
+
+
+def _is_hinted(text: str) -> bool:
+    lower = text.lower()
+    return any(hint in lower for hint in _HINTS) or _SHORT_HINT.search(lower) is not None
 
 
 def _object_may_serve(file: str) -> bool:
     text = read_text(file, named=False)
     if isinstance(text, Unreadable):
         return False
-    hinted = _HINT.search(text) is not None
     for document in read_documents(text, file, lambda *_: False):
         if isinstance(document, Unreadable):
             return True
         group, name = group_kind(document.body)
         kind = find_kind((group, name))
         is_judged = name.endswith("List") or (kind is not None and kind.is_judged)
-        if is_judged and (hinted or group not in _OWN_GROUPS):
+        if is_judged and (group not in _OWN_GROUPS or _is_hinted(text)):
             return True
     return False

@@ -34,7 +34,7 @@ def made(folder: Path, text: str, *, is_part: bool = False) -> Kustomization:
     ids=["engine", "accelerator", "kind", "list", "unreadable"],
 )
 def test_what_may_serve_is_built(tmp_path: Path, text: str) -> None:
-    assert may_serve([made(tmp_path, text)])
+    assert may_serve([made(tmp_path, text)], {})
 
 
 @pytest.mark.parametrize(
@@ -43,19 +43,19 @@ def test_what_may_serve_is_built(tmp_path: Path, text: str) -> None:
     ids=["web", "definition", "words", "nothing"],
 )
 def test_what_serves_no_model_is_not(tmp_path: Path, text: str) -> None:
-    assert not may_serve([made(tmp_path, text)])
+    assert not may_serve([made(tmp_path, text)], {})
 
 
 def test_a_patch_may_make_a_serving(tmp_path: Path) -> None:
-    assert may_serve([made(tmp_path, "limits: {nvidia.com/gpu: 8}", is_part=True)])
-    assert not may_serve([made(tmp_path, "nodeSelector: {a: b}", is_part=True)])
+    assert may_serve([made(tmp_path, "limits: {nvidia.com/gpu: 8}", is_part=True)], {})
+    assert not may_serve([made(tmp_path, "nodeSelector: {a: b}", is_part=True)], {})
     text = "- path: /spec/openAPIV3Schema/vllm"
-    assert not may_serve([made(tmp_path, text, is_part=True)])
+    assert not may_serve([made(tmp_path, text, is_part=True)], {})
 
 
 def test_what_is_not_there_serves_nothing(tmp_path: Path) -> None:
     gone = made(tmp_path, "vllm")
     Path(gone.objects[0]).unlink()
-    assert not may_serve([gone])
+    assert not may_serve([gone], {})
     gone.problem = "remote base x"
-    assert may_serve([gone])
+    assert may_serve([gone], {})
