@@ -1,4 +1,4 @@
-"""From paths to results, one file at a time, and then all objects together."""
+"""Checks the objects in some paths: first file by file, then all objects together."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from kthena_components.cli.context import Texts, find_config_maps
-from kthena_components.cli.objects import is_judged, is_wanted, objects_of
+from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
 from kthena_components.cli.stack import StackOptions, Together
@@ -29,34 +29,34 @@ from kthena_components.rendering.render import NOTHING, Rendered, find_programs,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
-    """By what is judged."""
+    """The options of `check`."""
 
     settings: Settings = field(default_factory=Settings)
-    """How much each rule weighs, and for which Kthena."""
+    """The levels of the rules and the version of Kthena."""
     today: date | None = None
-    """The day by which waivers are judged; none is heeded if left out."""
+    """The date for expiring waivers. Without it, no waiver applies."""
     asked: StackOptions = field(default_factory=StackOptions)
-    """What is said of all objects together."""
+    """The options for checking all objects together."""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
-    """Shapes of models by name, in lower case."""
+    """Shapes of models by lower-case name."""
     render: bool | None = None
-    """Whether charts and kustomizations are rendered. None: those that can be."""
+    """Whether charts and kustomizations are rendered. None: as far as that is possible."""
     strict_read: bool = False
-    """Whether the run fails for what is only found, and cannot be read or rendered."""
+    """Whether the run fails for files that were only found, and cannot be read or rendered."""
 
 
 def check(
     paths: Iterable[str], given: CheckOptions, summary: Summary
 ) -> Iterator[Result | Unreadable]:
-    """Judge every object below some paths, and count in the summary what was looked at.
+    """Check every object in some paths, and update the summary.
 
     Files are judged together. What a chart or an overlay renders is a cluster of its own, unless
     all is said to be of one.
 
     Args:
-        paths: Files, folders, or standard input. All ConfigMaps in them are known to all objects.
-        given: By what is judged.
-        summary: What is counted in.
+        paths: Files, folders, or `-` for standard input. Every object can use every ConfigMap.
+        given: The options.
+        summary: The counts to update.
     """
     found = find_files(paths)
     summary.pass_over(found)
@@ -145,7 +145,7 @@ def judge_together(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What all files share."""
+    """State that all files share."""
 
     given: CheckOptions
     summary: Summary
@@ -168,23 +168,29 @@ def _file(source: Source, beside: _Beside) -> Iterator[Result | Unreadable]:
             if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
                 summary.others += 1
                 beside.together.pass_over(source, document.shift, item)
-                continue
-            summary.objects += 1
-            if source.is_walked and (partial := partial_object(item.body)) is not None:
-                yield _result(source, source.place(item, ""), item.body, partial)
-                continue
-            findings, held = judge_safely(item.body, beside.given, beside.context)
-            kept = beside.together.keep(source, document.shift, item, held, findings)
-            findings += [finding for finding in kept if finding not in findings]
+                findings, _ = judge_safely(item.body, beside.given)
+            else:
+                summary.objects += 1
+                findings = _judged(source, document.shift, item, beside)
             for finding in beside.given.settings.levels.apply(findings):
                 place = source.place(item, finding.path)
                 yield _result(source, place, item.body, finding)
 
 
+def _judged(source: Source, shift: int, item: KubeObject, beside: _Beside) -> list[Finding]:
+    """Check one object, and keep it for the rules over all objects."""
+    partial = partial_object(item.body) if source.is_walked else None
+    if partial is not None:
+        return [partial]
+    findings, held = judge_safely(item.body, beside.given, beside.context)
+    kept = beside.together.keep(source, shift, item, held, findings)
+    return findings + [finding for finding in kept if finding not in findings]
+
+
 def judge_safely(
     body: Mapping[str, Any], given: CheckOptions, context: Context = NO_CONTEXT
 ) -> tuple[list[Finding], GpuDemand | None]:
-    """Judge, and turn a fault outside of the rules into a finding as well."""
+    """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
         return judge_and_count(
             body, context=context, today=given.today, kthena_version=given.settings.kthena_version

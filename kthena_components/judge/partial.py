@@ -6,7 +6,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.values.read import group_kind, mapping, sequence, spec_of
 from kthena_components.core.values.unknown import is_unresolved
-from kthena_components.judge.pod_schema import templates_in
+from kthena_components.judge.pod_schema import places_of
 from kthena_components.systems import find_kind
 
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
@@ -22,7 +22,8 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
     kind = find_kind(group_kind(body))
     if kind is None or not kind.templates:
         return None
-    found = [spec for _, each in templates_in(body, kind.templates) if (spec := _spec(each))]
+    places = (each for place in kind.templates for _, each in places_of(body, place))
+    found = [spec for each in places if (spec := _spec(each))]
     if not found or any(map(is_unresolved, found)):
         return None
     containers = [spec.get("containers") for spec in found]

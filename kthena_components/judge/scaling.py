@@ -1,4 +1,4 @@
-"""Autoscalers of a stack, and what they would scale."""
+"""Checks the autoscalers of a stack, and their targets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _Rival = tuple[GroupKind, Key, str]
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What an autoscaler scales."""
+    """The target of an autoscaler."""
 
     scaler: Object
     kind: GroupKind
@@ -31,17 +31,17 @@ class _Target:
 
     @property
     def path(self) -> str:
-        """Where the autoscaler says so."""
+        """The path at which the autoscaler names its target."""
         return self.scaler.at("spec.scaleTargetRef")
 
 
 def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
-    """An autoscaler targets something of the stack that can be scaled, and is the only one.
+    """An autoscaler's target can be scaled, and has no other autoscaler.
 
-    Some objects must keep their number: the StatefulSets of a ServingGroup, whose pods are one
-    engine, and an InferenceService with a workerSpec, for which KServe wants no autoscaler. A
-    ModelInfer and a DisaggregatedSet cannot be scaled from outside. Two files that are not said to
-    be of one cluster are alternatives: only autoscalers of one file get in each other's way.
+    Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
+    engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. A
+    ModelInfer and a DisaggregatedSet have no scale subresource. Unless all files are of one
+    cluster, they may be alternatives: only autoscalers of the same file are compared.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target.
@@ -99,7 +99,7 @@ def _targets(stack: Stack) -> Iterator[_Target | Finding]:
 
 
 def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:
-    """Say why a target must not be scaled; nothing where it may be."""
+    """Explain why a target must not be scaled; empty if it may be."""
     kind = find_kind(target.kind)
     if kind is not None and kind.unscalable:
         return kind.unscalable
@@ -111,7 +111,7 @@ def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:
 
 
 def _kept_by_controllers(stack: Stack) -> dict[_Whose, str]:
-    """Find the workloads that controllers make, and whose number they keep."""
+    """Find the workloads that controllers create and whose replicas they keep."""
     found: dict[_Whose, str] = {}
     for owner, kind, view in known(stack):
         made = kind.makes(view) if kind.makes is not None else None

@@ -87,7 +87,7 @@ def test_sarif_says_what_could_not_be_read(run: Command, strict: bool) -> None:
     told, *counted = invocation["toolExecutionNotifications"]
     assert told["level"] == ("error" if strict else "warning")
     assert [each["message"]["text"] for each in counted] == ([] if strict else ["1 file not read"])
-    assert told["message"]["text"].startswith("m/broken.yaml:2:1: is not YAML")
+    assert told["message"]["text"].startswith("m/broken.yaml:2:1: is not valid YAML")
     (at,) = told["locations"]
     assert at["physicalLocation"]["region"] == {"startLine": 2, "startColumn": 1}
 
@@ -107,7 +107,7 @@ def test_github_gets_one_workflow_command_for_each_finding(run: Command) -> None
     done = run("m", "--format", "github")
     starts = [line.split(" ")[0] for line in done.lines[:-1]]
     assert starts == ["::warning", "::warning", "::warning", "::notice", "::error"]
-    told = "file=m/broken.yaml,line=2,col=1,title=unreadable::m/broken.yaml:2:1: is not YAML"
+    told = "file=m/broken.yaml,line=2,col=1,title=unreadable::m/broken.yaml:2:1: is not valid YAML"
     assert done.lines[2].startswith(f"::warning {told}")
     assert run("m", "--format", "github", "--strict-read").lines[2].startswith(f"::error {told}")
     assert done.lines[-2] == (
@@ -140,7 +140,7 @@ def test_markdown_is_counts_and_a_table(run: Command) -> None:
     told = f"{COMMAND}: {SENTENCE}".replace("[", "\\[").replace("]", "\\]")
     assert lines[7] == f"| mandatory | m/wrong.yaml:16 | {SUBJECT} | {told} |"
     assert lines[8:11] == ["", "Could not be read:", ""]
-    assert lines[11].startswith("- m/broken.yaml:2:1: is not YAML")
+    assert lines[11].startswith("- m/broken.yaml:2:1: is not valid YAML")
 
 
 def test_markdown_takes_nothing_in_a_name_for_its_own(run: Command, write: Write) -> None:

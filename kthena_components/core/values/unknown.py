@@ -1,7 +1,6 @@
-"""Values that may not be known when the program runs.
+"""Values that may not be known before the apply.
 
-An unknown value is never an error: a check that meets one says that it could not judge.
-Nothing here decides anything.
+An unknown value is never an error: a rule that meets one reports that it could not check.
 """
 
 import re
@@ -13,9 +12,9 @@ from typing import TypeGuard, TypeVar
 OUTPUT_OPEN, OUTPUT_CLOSE = "\ue000", "\ue001"
 OUTPUT_TOKEN = re.compile(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
 UNKNOWN_WORD = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
-"""A word of a command line of which nothing is known. Command lines are made of texts."""
+"""An unknown word of a command line, as text."""
 BLANK_WORD = f"{OUTPUT_OPEN}00{OUTPUT_CLOSE}"
-"""What stands in a word of a command line for a placeholder."""
+"""A placeholder in a word of a command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +25,16 @@ class Unknown:
 
 
 class Blank(str):
-    """A text of a file that somebody fills in before it is applied: `${MODEL}`, `<your name>`.
+    """A text of a file that somebody fills in before the apply: `${MODEL}`, `<your name>`.
 
-    It is a text, so that messages show it, and its value is not known.
+    Messages show it as the text that it is. Its value is unknown.
     """
 
     __slots__ = ()
 
 
-# What stands for a value that is not known during a preview, one text for each type.
-# Source: sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
+# Placeholders for values that are not known during a preview, one for each type. Source:
+# sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
 _PREVIEW_UNKNOWNS = frozenset(
     {
         "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -56,12 +55,12 @@ MaybeBool = bool | Unknown
 
 
 def is_known(value: T | Unknown) -> TypeGuard[T]:
-    """Tell whether a value can be judged."""
+    """Return whether a value can be checked."""
     return not isinstance(value, Unknown)
 
 
 def is_unresolved(value: object) -> bool:
-    """Tell whether a value, or a part of a text, is known only after the deployment."""
+    """Return whether a value, or a part of a text, is not known before the apply."""
     if not isinstance(value, str):
         return isinstance(value, Unknown)
     if isinstance(value, Blank) or value in _PREVIEW_UNKNOWNS:
@@ -75,7 +74,7 @@ def show_tokens(text: str) -> str:
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:
-    """Give sizes as plain numbers, or the first of them that cannot be judged."""
+    """Return sizes as numbers, or the first unknown one."""
     known: list[int] = []
     for size in sizes:
         if isinstance(size, Unknown):

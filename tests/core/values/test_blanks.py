@@ -81,7 +81,7 @@ def test_a_placeholder_is_a_text_that_is_not_known() -> None:
     assert marked == {"metadata": "${METADATA}", "name": "chat"}
     assert is_unresolved(marked["metadata"])
     assert not is_unresolved(marked["name"])
-    because = "'${METADATA}' is a placeholder, to be filled in before it is applied"
+    because = "'${METADATA}' is a placeholder, to be filled in first"
     assert unknown_in(marked["metadata"]) == Unknown(because)
     assert mapping(marked["metadata"]).get("name") == Unknown(because)
 
@@ -114,7 +114,7 @@ def tensor_of(*words: str, **env: str) -> object:
     return facts.tensor
 
 
-BECAUSE = Unknown("it is a placeholder, to be filled in before it is applied")
+BECAUSE = Unknown("it is a placeholder, to be filled in first")
 
 
 @pytest.mark.parametrize("placeholder", ["${TP}", "$TP", "{{ tp }}", "<tp>", "PLACEHOLDER_TP"])
