@@ -89,7 +89,7 @@ def test_what_a_walk_cannot_read_is_told_and_fails_nothing(run: Command, write: 
     write("m/a.yaml", RIGHT)
     write("m/broken.yaml", "a: [")
     done = run("m")
-    assert done.err.startswith("m/broken.yaml:2:1: is not YAML")
+    assert done.err.startswith("m/broken.yaml:2:1: is not valid YAML")
     assert done.lines[-1].endswith(", 1 file not read")
     assert done.status == 0
     assert run("m", "--strict-read").status == 2
@@ -153,7 +153,7 @@ def test_a_kustomization_that_is_no_map_is_told(run: Command, write: Write) -> N
     write("m/kustomization.yaml", "- a\n")
     write("m/a.yaml", RIGHT)
     done = run("m")
-    assert done.err.startswith("m/kustomization.yaml: holds no map of settings")
+    assert done.err.startswith("m/kustomization.yaml: contains no map of settings")
     assert done.status == 0
     assert run("m", "--strict-read").status == 2
 

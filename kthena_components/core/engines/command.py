@@ -50,17 +50,10 @@ _LONGEST_LINE = 256
 _MAX_FILES = 16
 """Maximum number of mounted scripts read for one command: a script may start itself."""
 _NOT_VALUES = frozenset(
-    {
-        "engine",
-        "hidden",
-        "missing_files",
-        "options",
-        "problems",
-        "ray_cluster_size",
-        "ray_role",
-        "release",
-    }
-    | {"ray_script", "where"}
+    [
+        *("engine", "hidden", "missing_files", "options", "problems", "ray_cluster_size"),
+        *("ray_role", "ray_script", "release", "where"),
+    ]
 )
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
 

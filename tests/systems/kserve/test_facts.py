@@ -189,8 +189,8 @@ def test_a_command_of_its_own_wins_over_parallelism() -> None:
     [
         ("""--kv-transfer-config '{"kv_role": "kv_both"}' -tp 4""", 4),
         ("--tensor-parallel-size='4'", 4),
-        ("-tp 4 '", Unknown("<output> may hold any flag")),
-        (Blank("-tp {{ size }}"), Unknown("<output> may hold any flag")),
+        ("-tp 4 '", Unknown("<output> may contain any flag")),
+        (Blank("-tp {{ size }}"), Unknown("<output> may contain any flag")),
     ],
 )
 def test_additional_arguments_are_read_by_a_shell(value: str, tensor: object) -> None:
