@@ -61,12 +61,14 @@ def check(
     found = find_files(paths)
     summary.pass_over(found)
     layout = arrange(found)
+    unread: set[Unreadable] = set()
     with _rendered(layout, found, given) as rendered:
         for result in _told_once(found, layout, rendered, given, summary):
             if isinstance(result, Result):
                 summary.count(result.finding)
                 yield result
-            else:
+            elif result not in unread:
+                unread.add(result)
                 yield _weighed(result, found, rendered, given, summary)
 
 

@@ -88,7 +88,10 @@ class RenderedSource(Source):
         real = self.rendering.origin(item.body, self._comment(item.line))
         if real is None or not Path(real).is_relative_to(self.rendering.boundary):
             return None
-        return real if Path(real).is_file() else None
+        try:
+            return real if Path(real).is_file() else None
+        except OSError:  # the name is too long
+            return None
 
     def _comment(self, line: int) -> str:
         """Give the comment above a line that names the template of what follows."""

@@ -116,9 +116,12 @@ class Layout:
         return found
 
     def problem(self, key: str) -> str:
-        """Say why a kustomization must not be built: for itself, or for what it builds on."""
-        made = [self.kustomizations[key], *map(self.kustomizations.get, sorted(self.built_of(key)))]
-        return next((each.problem for each in made if each and each.problem), "")
+        """Explain why a kustomization must not be built; empty if it may be built."""
+        made = [self.kustomizations[each] for each in (key, *sorted(self.built_of(key)))]
+        told = next((each.problem for each in made if each.problem), "")
+        bases = (base for each in made for base in each.bases)
+        unread = (base for base in bases if os.path.realpath(base) not in self.kustomizations)
+        return told or next((f"it builds on {each}, which cannot be read" for each in unread), "")
 
     def objects(self, files: Iterable[str], rendered: Iterable[str]) -> Iterator[str]:
         """Give the files that hold objects, but those that are judged as something builds them.
@@ -127,8 +130,8 @@ class Layout:
             files: What the walk found.
             rendered: The kustomizations that were built, and those that they build on.
         """
-        made = (self.kustomizations[key] for key in rendered)
-        taken = self._parts.union(os.path.realpath(file) for each in made for file in each.objects)
+        parts = self._parts - _objects_of(self.kustomizations.values())
+        taken = parts | _objects_of(self.kustomizations[key] for key in rendered)
         if not taken and not self._templates:
             yield from files
             return
@@ -149,6 +152,11 @@ def arrange(found: Found) -> Layout:
     for root in found.folders:
         _look_above(root, layout)
     return layout
+
+
+def _objects_of(made: Iterable[Kustomization]) -> set[str]:
+    """List the real paths of the files with objects that some kustomizations build on."""
+    return {os.path.realpath(file) for each in made for file in each.objects}
 
 
 def _look_above(root: str, layout: Layout) -> None:

@@ -130,8 +130,9 @@ def find_program(names: Iterable[str], untrusted: Iterable[str]) -> str | None:
     for name in names:
         found = shutil.which(name)
         if found is not None and Path(found).is_absolute():
-            real = Path(os.path.realpath(found))
-            if not any(real.is_relative_to(each) for each in strangers):
+            folder = os.path.realpath(Path(found).parent)  # a stranger's link may name any program
+            places = (Path(folder), Path(os.path.realpath(found)))
+            if not any(place.is_relative_to(each) for place in places for each in strangers):
                 return found
     return None
 

@@ -30,6 +30,7 @@ KUBERNETES = "1.34.0"
 _OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation")
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"
+_NULL = "\0"
 _SUBCHARTS = "charts"
 _HINT = " Use --debug flag to render out invalid YAML"
 _SOURCE = re.compile(r"# Source: ([^/\s]+)/(\S.*)")
@@ -164,7 +165,7 @@ class Copied:
 
     def _local(self, where: object, source: str) -> str | None:
         """Give the folder of a dependency that lies in the checkout."""
-        if not isinstance(where, str) or not where.startswith(_LOCAL):
+        if not isinstance(where, str) or not where.startswith(_LOCAL) or _NULL in where:
             return None
         real = os.path.realpath(Path(source, where.removeprefix(_LOCAL)))
         inside = Path(real).is_relative_to(self.chart.boundary)

@@ -54,7 +54,7 @@ def origin_of(body: Mapping[str, Any], output: Path) -> str | None:
     if isinstance(origin, Unreadable) or "repo" in origin:
         return None
     path = origin.get("path", origin.get("configuredIn"))
-    if not isinstance(path, str):
+    if not isinstance(path, str) or "\0" in path:
         return None
     return os.path.realpath(_around(output) / path)
 

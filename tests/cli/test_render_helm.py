@@ -4,16 +4,13 @@ import io
 import json
 import os
 import tarfile
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kthena_components.rendering import helm
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Server
 from tests.support.programs import path_with
 
 pytestmark = pytest.mark.engine
@@ -189,35 +186,8 @@ def test_a_chart_has_limits(run: Command, monkeypatch: pytest.MonkeyPatch) -> No
     assert run("m").err == "m/chat: not rendered: the chart is larger than 20 files and 64 MiB\n"
 
 
-class _Server(HTTPServer):
-    asked: int = 0
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        self.server.asked += 1
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def server() -> Iterator[_Server]:
-    """Serve a schema on the loopback interface, which no proxy is asked for."""
-    made = _Server(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
-
-
 @pytest.mark.usefixtures("chart")
-def test_nothing_is_fetched(run: Command, write: Write, server: _Server) -> None:
+def test_nothing_is_fetched(run: Command, write: Write, server: Server) -> None:
     url = f"http://127.0.0.1:{server.server_port}"
     write("m/chat/values.schema.json", json.dumps({"$ref": f"{url}/schema.json"}))
     depends = f"dependencies: [{{name: far, version: 1.0.0, repository: '{url}'}}]\n"

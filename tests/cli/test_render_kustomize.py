@@ -3,15 +3,12 @@
 import json
 import os
 import shutil
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Server
 from tests.support.programs import path_with
 
 pytestmark = pytest.mark.engine
@@ -182,33 +179,6 @@ def test_the_base_may_lie_elsewhere_in_the_checkout_and_nowhere_else(
     assert line.startswith(f"repo/base/chat.yaml:{LINE}: mandatory: ")
 
 
-class _Server(HTTPServer):
-    asked: int = 0
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        self.server.asked += 1
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(BASE.encode())
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def server() -> Iterator[_Server]:
-    """Serve a manifest on the loopback interface, which no proxy is asked for."""
-    made = _Server(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -220,7 +190,7 @@ def server() -> Iterator[_Server]:
         "resources: [../other]",
     ],
 )
-def test_nothing_is_fetched(run: Command, write: Write, server: _Server, text: str) -> None:
+def test_nothing_is_fetched(run: Command, write: Write, server: Server, text: str) -> None:
     url = f"http://127.0.0.1:{server.server_port}/x.yaml"
     write("m/a.yaml", BASE)
     plugin = 'apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\npath: "{}"\n'
@@ -229,6 +199,52 @@ def test_nothing_is_fetched(run: Command, write: Write, server: _Server, text: s
     write("m/kustomization.yaml", text.replace("URL", url))
     Path(".git").mkdir()
     assert "m: not rendered: " in run("m").err
+    assert server.asked == 0
+
+
+UNSURE = {
+    "a base with a tag": {"b/kustomization.yaml": "resources: !x [URL]"},
+    "a base of two documents": {"b/kustomization.yaml": "resources: [URL]\n---\na: 1\n"},
+    "a base with a key twice": {
+        "b/kustomization.yaml": "namespace: a\nnamespace: b\nresources: [URL]"
+    },
+    "a base with a merge key": {
+        "b/kustomization.yaml": "resources: [../a.yaml]\n<<: {resources: [URL]}"
+    },
+    "a folder of plugins": {
+        "b/kustomization.yaml": "generators: [plugins]",
+        "b/plugins/kustomization.yaml": "resources: [a.yaml]",
+        "b/plugins/a.yaml": (
+            "apiVersion: builtin\nkind: ConfigMapGenerator\nmetadata: {name: x}\nfiles: ['k=URL']\n"
+        ),
+    },
+    "a second kustomization": {
+        "o/a.yaml": "a: 1\n",
+        "b/kustomization.yaml": "-> ../o/a.yaml",
+        "b/kustomization.yml": "resources: [URL]",
+    },
+    "a linked base": {
+        "b": "-> ../o/real",
+        "o/real/kustomization.yaml": "resources: [../far]",
+        "o/far/kustomization.yaml": "resources: [URL]",
+        "m/far/kustomization.yaml": "resources: []",
+    },
+}
+
+
+@pytest.mark.parametrize("files", UNSURE.values(), ids=UNSURE)
+def test_nothing_is_fetched_by_what_programs_read_differently(
+    run: Command, write: Write, server: Server, files: dict[str, str]
+) -> None:
+    write("m/kustomization.yaml", "resources: [../b, a.yaml]")
+    write("m/a.yaml", BASE)
+    for name, text in files.items():
+        if text.startswith("-> "):
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).symlink_to(text.removeprefix("-> "))
+        else:
+            write(name, text.replace("URL", f"http://127.0.0.1:{server.server_port}/x.yaml"))
+    assert "m: not rendered: " in run(".").err
     assert server.asked == 0
 
 

@@ -1,6 +1,7 @@
 """What a kustomization names, and what of it must not be built."""
 
 import os
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,7 @@ openapi: {path: schema.json}
     assert sorted(made.parts) == sorted(f"m/{name}" for name in [*names])
 
 
+BINARY = b64encode(b"http://127.0.0.1:1/x").decode()
 FETCHED = {
     "a resource": "resources: [https://example.com/x.yaml]",
     "a key in capitals": "RESOURCES: [https://example.com/x.yaml]",
@@ -85,7 +87,17 @@ FETCHED = {
         "transformers:\n- |\n  apiVersion: builtin\n  kind: PatchTransformer\n"
         '  metadata: {name: x}\n  path: "http:\\x2f\\x2f127.0.0.1/x"\n'
     ),
+    "a transformer in one line": (
+        "transformers: ['{apiVersion: builtin, kind: PatchTransformer, path: \"http://a/x\"}']"
+    ),
+    "a transformer with a merge key": (
+        "transformers:\n- |\n  kind: PatchTransformer\n  path: a.yaml\n  <<: {path: 'http:x'}\n"
+    ),
+    "a patch of version 1": "patches: [http://127.0.0.1:1/x]",
+    "a key in two spellings": "resources: [http://127.0.0.1:1/x]\nRESOURCES: [one.yaml]",
+    "a part in two spellings": "openapi: {path: http://127.0.0.1:1/x, PATH: one.yaml}",
     "a generator's file": "generators: [plugin.yaml]",
+    "a generator with a tag": "generators: [tagged.yaml]",
     "a plugin that cannot be read": "generators: [broken.yaml]",
 }
 
@@ -94,6 +106,8 @@ FETCHED = {
 def test_what_may_be_fetched_is_not_built(write: Write, text: str) -> None:
     write("m/plugin.yaml", "files: [https://example.com]\n")
     write("m/broken.yaml", "a: [")
+    write("m/tagged.yaml", f"files: [!!binary {BINARY}]\n")
+    write("m/one.yaml")
     write("m/kustomization.yaml", text)
     assert read().problem.startswith(("remote base ", "remote file ", "the plugin "))
 
@@ -106,12 +120,33 @@ def test_what_may_be_fetched_is_not_built(write: Write, text: str) -> None:
         ("resources: [/etc]", "it builds on /etc, which leads out of "),
         ("resources: [out]", "it builds on out, which leads out of "),
         ("helmCharts: [{name: x}]", "it takes in a Helm chart (helmCharts)"),
+        ("generators: [plugins]", "the plugin plugins is a folder"),
+        (f"resources: [!!binary {BINARY}]", "it has YAML tags or merge keys"),
+        ("resources: [a.yaml]\n<<: {resources: [http://a/x]}", "it has YAML tags or merge keys"),
+        ('resources: ["a\\0b"]', "it names a path that cannot be read: embedded null byte"),
+        (f"resources: [{'x' * 5000}]", "it names a path that cannot be read: File name too long"),
     ],
 )
 def test_what_is_not_here_is_not_built(write: Write, text: str, told: str) -> None:
+    write("m/a.yaml")
+    write("m/plugins/kustomization.yaml")
     write("m/kustomization.yaml", text)
     Path("m/out").symlink_to("/etc")
     assert read().problem.startswith(told)
+
+
+def test_a_folder_with_two_kustomizations_is_not_built(write: Write) -> None:
+    write("m/kustomization.yaml", "resources: []")
+    Path("m/Kustomization").symlink_to("/nowhere")
+    assert read().problem == "its folder has kustomization.yaml and Kustomization"
+
+
+def test_paths_start_at_the_real_folder_as_those_of_kustomize_do(write: Write) -> None:
+    write("elsewhere/real/kustomization.yaml", "resources: [../base]")
+    write("elsewhere/base/kustomization.yaml")
+    write("m/base/kustomization.yaml")
+    Path("m/link").symlink_to("../elsewhere/real")
+    assert read("m/link/kustomization.yaml").bases == [os.path.realpath("elsewhere/base")]
 
 
 def test_addresses_that_nothing_fetches_are_no_reason(write: Write) -> None:
@@ -142,7 +177,6 @@ def test_what_is_not_understood_is_not_built(write: Write, text: str) -> None:
         "resources: 3",
         "resources: {a: b}",
         "resources: [null, 3, [a], '']",
-        "patches: a",
         "patches: [3, {path: 3}]",
         "configMapGenerator: [{files: 3}]",
         "openapi: 3",

@@ -157,6 +157,13 @@ def test_no_program_of_what_is_checked_is_run(
     assert find_program(("helm",), [os.path.realpath(tmp_path)]) is None
 
 
+def test_no_link_of_what_is_checked_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "helm").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_program(("helm",), ["/elsewhere"]) is not None
+    assert find_program(("helm",), [os.path.realpath(tmp_path)]) is None
+
+
 def test_the_first_name_that_is_there_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
