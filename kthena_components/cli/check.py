@@ -40,9 +40,9 @@ class CheckOptions:
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     """Shapes of models by lower-case name."""
     render: bool | None = None
-    """Whether charts and kustomizations are rendered. None: as far as that is possible."""
+    """Whether to render charts and kustomizations. None: as far as possible."""
     strict_read: bool = False
-    """Whether the run fails for files that were only found, and cannot be read or rendered."""
+    """Whether the run fails for files that the user did not name and that cannot be read."""
 
 
 def check(
@@ -50,8 +50,8 @@ def check(
 ) -> Iterator[Result | Unreadable]:
     """Check every object in some paths, and update the summary.
 
-    Files are judged together. What a chart or an overlay renders is a cluster of its own, unless
-    all is said to be of one.
+    All files are checked together. Each chart and each overlay is checked as a cluster of its own,
+    unless `--whole` says that everything is one cluster.
 
     Args:
         paths: Files, folders, or `-` for standard input. Every object can use every ConfigMap.
@@ -74,7 +74,7 @@ def check(
 
 @contextmanager
 def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
-    """Render what there is to render. What is rendered is there until the context ends."""
+    """Render the charts and kustomizations. The output is deleted when the context ends."""
     if not (layout.charts or layout.kustomizations):
         yield Rendered()
         return
@@ -114,7 +114,7 @@ def _told_once(
 def _weighed(
     told: Unreadable, found: Found, rendered: Rendered, given: CheckOptions, summary: Summary
 ) -> Unreadable:
-    """Count what is not read, and tell whether the run fails for it."""
+    """Count something that was not read, and decide whether the run fails."""
     is_rendering = told in rendered.notes
     strict = given.strict_read or (is_rendering and given.render is True)
     is_named = told.file in found.named or told.file in found.folders
@@ -131,7 +131,7 @@ def _weighed(
 def judge_together(
     sources: Sequence[Source], named: Container[str], given: CheckOptions, summary: Summary
 ) -> Iterator[Result | Unreadable]:
-    """Judge the objects of some files, and then all of them together."""
+    """Check the objects of some files one by one, and then all of them together."""
     texts = Texts(named)
     together = Together(given.asked, given.today, read=texts.read)
     maps = find_config_maps((source.path for source in sources), texts.read)

@@ -1,4 +1,4 @@
-"""What `check` finds, and what it looked at."""
+"""The findings of `check`, and the counts of what it read."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _SHOWN = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One finding, and the object and the place that it is about."""
+    """One finding with its object, file and line."""
 
     file: str
     line: int
@@ -21,7 +21,7 @@ class Result:
     name: str
     finding: Finding
     rendered_by: tuple[str, ...] = ()
-    """The charts and kustomizations that render the object so; none for one that a file holds."""
+    """The charts and kustomizations that render the object. Empty for an object in a file."""
 
     @property
     def subject(self) -> str:
@@ -42,7 +42,7 @@ class Result:
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """What was looked at, counted."""
+    """Counts of files, objects and findings."""
 
     files: int = 0
     renderings: int = 0
@@ -54,14 +54,14 @@ class Summary:
     waived: int = 0
     unreadable: int = 0
     faults: int = 0
-    """Rules that failed, each also counted as not checked."""
+    """Rules that failed. Each one is also counted as not checked."""
     not_read: int = 0
-    """Files that were only found, and could not be read."""
+    """Files that the user did not name, and that could not be read."""
     not_rendered: int = 0
     hidden: int = 0
     linked: int = 0
     again: int = 0
-    """Folders and links that were passed over, as in `Found`."""
+    """Folders and links that were skipped, as in `Found`."""
 
     def count(self, finding: Finding) -> None:
         """Count one finding."""
@@ -69,12 +69,12 @@ class Summary:
         setattr(self, finding.level.value, getattr(self, finding.level.value) + 1)
 
     def pass_over(self, found: Found) -> None:
-        """Take in what is not read of the folders that were named."""
+        """Copy the counts of skipped folders and links."""
         self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
 
     @property
     def passed_over(self) -> str:
-        """Say what was not read, and left no finding; empty if there is no such thing."""
+        """List what was skipped without a finding. The text is empty if nothing was skipped."""
         kinds = ((self.hidden, "hidden"), (self.linked, "linked"))
         told: list[str] = []
         if self.hidden or self.linked:
@@ -89,7 +89,7 @@ class Summary:
         return ", ".join(told)
 
     def __str__(self) -> str:
-        """Write the closing line."""
+        """Return the summary line."""
         others = f" ({self.others} more without rules)" if self.others else ""
         rendered = f" and {count_of(self.renderings, 'rendering')}" if self.renderings else ""
         waived = f", {self.waived} waived" if self.waived else ""
@@ -105,9 +105,9 @@ class Summary:
 
 
 def merge(results: Iterable[Result]) -> list[Result]:
-    """Tell once what several renderings show of one source, with the names of all of them.
+    """Merge equal findings of several renderings of one file, and list the renderings.
 
-    Overlays may call an object by other names, so these are no difference.
+    Overlays may rename an object, so the object's name is not compared.
     """
     found: dict[tuple[object, ...], Result] = {}
     for result in results:

@@ -1,8 +1,7 @@
-"""Where an object that is judged stands: in a file, or in what something was rendered from.
+"""The texts that objects are read from: files, and what a program rendered from files.
 
-The text that a program renders is nothing that a user can open. So a finding in it is told at the
-file that the object comes from, at the line of the same object there, or at the line of a field in
-a template where that is the only one of its name.
+A user cannot open a rendering. So its findings point to the file that the object comes from: to the
+line of the field in the same object there, or, in a template, to the only field of that name.
 """
 
 import os
@@ -19,18 +18,18 @@ from kthena_components.reading.files import Unreadable, read_text, shown_name
 from kthena_components.rendering.render import Rendering
 
 Place = tuple[str, int]
-"""A file as it is shown, and a line in it."""
+"""A file as messages name it, and a line in it."""
 _COMMENT = "# Source: "
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that is read as it is."""
+    """A file, read as it is."""
 
     path: str
     rendered_by: tuple[str, ...] = ()
     is_walked: bool = False
-    """Whether it was only found below a folder, where patches lie beside objects."""
+    """Whether it was found below a folder, where there may be patches, too."""
 
     @property
     def name(self) -> str:
@@ -38,25 +37,25 @@ class Source:
         return shown_name(self.path)
 
     def place(self, item: KubeObject, path: str) -> Place:
-        """Find where a field of an object stands, or the nearest one around it."""
+        """Find a field of an object, or the nearest field around it."""
         return self.name, item.line_of(path)
 
     def about(self, item: KubeObject) -> str:
-        """Name the place of an object, for the message of a finding in another one."""
+        """Return the place of an object, for a finding about another object."""
         return f"{self.name}:{item.line}"
 
     def start(self, line: int) -> Place:
-        """Give the place of an object by its line alone."""
+        """Return the place of an object by its line."""
         return self.name, line
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedSource(Source):
-    """A file that a program rendered."""
+    """The output of a program."""
 
     rendering: Rendering = field(kw_only=True)
     folders: Sequence[str] = field(kw_only=True)
-    """Those that the user named."""
+    """The folders that the user named."""
     _comments: list[tuple[int, str]] = field(default_factory=list)
     _read: dict[str, "_Origin"] = field(default_factory=dict)
 
@@ -66,7 +65,7 @@ class RenderedSource(Source):
         return self.rendering.name
 
     def place(self, item: KubeObject, path: str) -> Place:
-        """Find where a field stands in what the object was rendered from."""
+        """Find a field in the file that the object was rendered from."""
         real = self._origin(item)
         if real is None:
             return self.rendering.fallback, 1
@@ -75,16 +74,16 @@ class RenderedSource(Source):
         return self._shown(real), self._read[real].line_of(item, path)
 
     def about(self, item: KubeObject) -> str:
-        """Name the file that an object was rendered from."""
+        """Return the file that an object was rendered from."""
         real = self._origin(item)
         return self.rendering.fallback if real is None else self._shown(real)
 
-    def start(self, line: int) -> Place:  # noqa: ARG002 - it is one in what was rendered
-        """Give the place of whatever was rendered."""
+    def start(self, line: int) -> Place:  # noqa: ARG002 - a line of the rendering
+        """Return the place of the chart or the kustomization."""
         return self.rendering.fallback, 1
 
     def _origin(self, item: KubeObject) -> str | None:
-        """Give the real path of a file in the checkout: what is rendered may name any other."""
+        """Return the real path of the object's file. A rendering may name files elsewhere: None."""
         real = self.rendering.origin(item.body, self._comment(item.line))
         if real is None or not Path(real).is_relative_to(self.rendering.boundary):
             return None
@@ -94,7 +93,7 @@ class RenderedSource(Source):
             return None
 
     def _comment(self, line: int) -> str:
-        """Give the comment above a line that names the template of what follows."""
+        """Return the last comment above a line that names a template."""
         if not self._comments:
             self._comments.append((0, ""))
             text = read_text(self.path, named=False)
@@ -104,7 +103,7 @@ class RenderedSource(Source):
         return self._comments[bisect_right(self._comments, (line + 1, "")) - 1][1]
 
     def _shown(self, real: str) -> str:
-        """Write a real path as the user would, from a folder that was named if it is below one."""
+        """Write a real path below the folder that the user named, or below the current folder."""
         for folder in self.folders:
             root = os.path.realpath(folder)
             if Path(real).is_relative_to(root):
@@ -121,10 +120,10 @@ class _Origin:
         self._items = list(_items(self._text))
 
     def line_of(self, item: KubeObject, path: str) -> int:
-        """Find a field of an object that was rendered from this file."""
+        """Return the line of a field of an object that was rendered from this file."""
         alike = [each for each in self._items if group_kind(each.body) == group_kind(item.body)]
         name = _name(item)
-        # An overlay may put something in front of a name, and behind it.
+        # An overlay may add a prefix and a suffix to a name.
         named = [each for each in alike if _name(each) and _name(each) in name]
         same = [each for each in named if _name(each) == name] or named or alike
         if len(same) == 1 or (same and same is not alike):
@@ -132,7 +131,7 @@ class _Origin:
         return self._only_line(path)
 
     def _only_line(self, path: str) -> int:
-        """Find the innermost field of a path that stands only once in a template."""
+        """Return the line of the innermost field of a path whose name a template has only once."""
         for part in reversed(path.split(".")):
             key = re.escape(part.partition("[")[0])
             found = list(re.finditer(rf"^[ \t-]*[\"']?{key}[\"']?:", self._text, re.MULTILINE))

@@ -13,11 +13,11 @@ Pass: nodes gpu-1 and gpu-2.
 Fail: nodes and children; no members.
 Level: mandatory for the component HyperNodeTopology, advisory for a manifest.
 Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate.""",
-    "partial-object": """An object below a folder is whole, and no patch or part of a template.
+    "partial-object": """An object in a folder is complete, and not a patch or a part of a template.
 
-Patches that a kustomization names are known by that. Of the others that are only found below a
-folder, those without containers, and workloads without both a selector and an image, are not
-judged.
+Patches that a kustomization names are not read as objects. Other objects in a folder are not
+checked if no pod template has containers, or if a workload has no selector and a container has no
+image.
 
 Pass: a Deployment with a selector and containers.
 Fail: a Deployment whose pod template has a nodeSelector and no containers.

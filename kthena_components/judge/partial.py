@@ -1,4 +1,4 @@
-"""Objects that nobody can apply: patches, and templates that another program fills in."""
+"""Finds objects that nobody can apply: patches, and parts of templates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +10,14 @@ from kthena_components.judge.pod_schema import places_of
 from kthena_components.systems import find_kind
 
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
-"""Kinds of apps, which the API server refuses without a selector."""
+"""Kinds that the API server rejects without a selector."""
 
 
 def partial_object(body: Mapping[str, Any]) -> Finding | None:
-    """Say of an object that it is a part of one; None for any other.
+    """Return a finding for a part of an object; None for a complete object.
 
-    No pod template in it has containers. Or it is a workload without a selector, and a container
-    has no image: the API server would refuse it for both.
+    In a part, no pod template has containers, or a workload has no selector and a container has no
+    image. The API server would reject both.
     """
     kind = find_kind(group_kind(body))
     if kind is None or not kind.templates:
@@ -36,7 +36,7 @@ def partial_object(body: Mapping[str, Any]) -> Finding | None:
 
 
 def _spec(template: object) -> Any:
-    """Give the spec of a pod template; an empty one that is there counts as well."""
+    """Return the spec of a pod template, or the template if it has none; None if it is empty."""
     return mapping(template).get("spec") or mapping(template) or None
 
 

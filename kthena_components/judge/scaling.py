@@ -40,8 +40,8 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
     engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. A
-    ModelInfer and a DisaggregatedSet have no scale subresource. Unless all files are of one
-    cluster, they may be alternatives: only autoscalers of the same file are compared.
+    ModelInfer and a DisaggregatedSet have no scale subresource. Files may be alternatives, so only
+    autoscalers in the same file are compared, unless `--whole` says that all are in one cluster.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target.
@@ -72,7 +72,7 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
 
 
 def _identity(scaler: Object) -> tuple[object, ...]:
-    """Give what two objects of a cluster do not share: two API versions of one are one object."""
+    """Return the identity of an object in a cluster, in which all API versions are one object."""
     return scaler.group_kind, scaler.namespace, scaler.name
 
 

@@ -23,7 +23,7 @@ _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"
 _DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
 _BLANK = re.compile(r"\s*")
 _TEMPLATE = re.compile(r"\{\{|\{%")
-_TOLD_TEMPLATE = "is a template, with {{ or {% in it, and no YAML yet: check what it renders"
+_TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def _read_yaml(
                 loader.dispose()
         except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
             told = unreadable(error, piece, before, file)
-            # A template is one as a whole, so it is said once.
+            # Once for each file.
             if told.because != _TOLD_TEMPLATE or not is_template:
                 yield told
             is_template = is_template or told.because == _TOLD_TEMPLATE

@@ -30,7 +30,7 @@ class Unreadable:
     line: int | None = None
     column: int | None = None
     is_note: bool = False
-    """Whether nobody named it, so that the run does not fail for it."""
+    """Whether the user did not name it, so that the run does not fail."""
 
     def __str__(self) -> str:
         """Write it as compilers do: `file:line:column: why`."""

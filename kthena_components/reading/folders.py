@@ -95,7 +95,7 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
 
 
 def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
-    """Note what a program renders manifests from."""
+    """Record a chart or a kustomization."""
     if entry.name == CHART and entry.is_file(follow_symlinks=False):
         found.charts[str(Path(entry).parent)] = root
     elif entry.name in KUSTOMIZATIONS and entry.is_file(follow_symlinks=False):

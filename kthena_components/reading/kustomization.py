@@ -40,29 +40,29 @@ _CHARTS = ("helmcharts", "helmchartinflationgenerator")
 
 @dataclass(slots=True)
 class Kustomization:
-    """A file from which Kustomize builds manifests. Paths are below the folder that was named."""
+    """A kustomization file. Its paths start at the folder that the user named."""
 
     file: str
     boundary: str
     """The real path of the folder that nothing may lead out of."""
     is_component: bool = False
     objects: list[str] = field(default_factory=list)
-    """Files with objects that it builds on."""
+    """Files with objects among its resources."""
     bases: list[str] = field(default_factory=list)
-    """Folders with kustomizations that it builds on."""
+    """Folders with kustomizations among its resources and components."""
     parts: list[str] = field(default_factory=list)
-    """Files that are no objects of their own: patches, replacements, texts of ConfigMaps."""
+    """Files that are not objects: patches, replacements, texts of ConfigMaps."""
     problem: str = ""
-    """Why it must not be built."""
+    """Why it must not be built; empty if it may be built."""
 
     @property
     def folder(self) -> str:
-        """Where it stands."""
+        """The folder of the file."""
         return str(Path(self.file).parent)
 
 
 def find_kustomization(folder: str) -> str | None:
-    """Find the file from which Kustomize would build a folder."""
+    """Return the kustomization file of a folder."""
     files = (str(Path(folder, name)) for name in KUSTOMIZATIONS)
     return next((file for file in files if Path(file).is_file()), None)
 
@@ -105,9 +105,9 @@ class _Reading:
         """Refuse what Kustomize may read differently than this module."""
         present = [name for name in KUSTOMIZATIONS if os.path.lexists(Path(self._folder, name))]
         if len(present) > 1:
-            self.refuse(f"its folder has {' and '.join(present)}")
+            self.refuse(f"its folder has both {' and '.join(present)}")
         if plain_scalars(text) is None:
-            self.refuse("it has YAML tags or merge keys, which not every program reads alike")
+            self.refuse("it has YAML tags or merge keys, which programs read differently")
 
     def read(self, content: Mapping[str, Any]) -> None:
         """Read what it names. Raises OSError or ValueError for what is no path."""
@@ -173,7 +173,7 @@ class _Reading:
 
 
 def _may_fetch(text: str) -> bool:
-    """Return whether the settings of a plugin contain an address, or cannot be read surely."""
+    """Return whether the settings of a plugin contain an address, or may be read differently."""
     found = plain_scalars(text)
     return found is None or any(map(_ANYWHERE.search, found))
 

@@ -1,7 +1,7 @@
-"""What the files of some folders are: objects, or what a program renders objects from.
+"""Sorts files into objects, and sources that a program renders objects from.
 
-The templates of a chart are no YAML, and a patch is no object. A base that an overlay builds on may
-be incomplete by itself, so it is judged as the overlay builds it.
+Templates of a chart are not YAML, and a patch is not an object. The base of an overlay may be
+incomplete, so it is checked as the overlay builds it.
 """
 
 import os
@@ -33,25 +33,25 @@ class Chart:
     boundary: str
     """The real path of the folder that nothing may lead out of."""
     values: tuple[str, ...] = ()
-    """Files with other values, each of which it may be rendered with."""
+    """Files with other values. The chart is also rendered with each of them."""
 
 
 @dataclass(slots=True)
 class Layout:
-    """What some folders hold. Kustomizations go by the real paths of their folders."""
+    """The content of some folders. The key of a kustomization is the real path of its folder."""
 
     charts: list[Chart] = field(default_factory=list)
     kustomizations: dict[str, Kustomization] = field(default_factory=dict)
-    """Those of the walk, and those elsewhere that they build on."""
+    """Kustomizations in the folders, and their bases elsewhere."""
     walked: list[str] = field(default_factory=list)
-    """Those of the walk."""
+    """Keys of the kustomizations in the folders."""
     unreadable: list[Unreadable] = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
     _templates: set[str] = field(default_factory=set)
     _parts: set[str] = field(default_factory=set)
 
     def add_chart(self, folder: str, boundary: str) -> None:
-        """Take in a chart. One that lies in another chart is rendered with that one."""
+        """Add a chart. A chart inside another chart is rendered with that chart."""
         real = Path(os.path.realpath(folder))
         self._templates |= {str(real / name) for name in (_TEMPLATES, _CRDS)}
         above = real.parent
@@ -62,7 +62,7 @@ class Layout:
         self.charts.append(Chart(folder=folder, boundary=boundary, values=tuple(sorted(files))))
 
     def add_kustomization(self, file: str, boundary: str, *, walked: bool) -> None:
-        """Take in a kustomization, and those that it builds on."""
+        """Add a kustomization and its bases."""
         waiting = [(file, walked)]
         while waiting:
             file, walked = waiting.pop()
@@ -81,7 +81,7 @@ class Layout:
                 self.walked.append(key)
 
     def entries(self) -> list[str]:
-        """List the kustomizations that no other one of the walk builds on."""
+        """List the kustomizations in the folders that are no base of another one there."""
         used = {each for key in self.walked for each in self._named(key)}
         return [
             key
@@ -90,12 +90,12 @@ class Layout:
         ]
 
     def _named(self, key: str) -> set[str]:
-        """Give the kustomizations that one names."""
+        """List the bases of a kustomization."""
         named = map(os.path.realpath, self.kustomizations[key].bases)
         return {each for each in named if each in self.kustomizations}
 
     def built_of(self, key: str) -> set[str]:
-        """Give the kustomizations that one builds on at any depth, itself included."""
+        """List a kustomization, its bases, their bases, and so on."""
         found, waiting = {key}, [key]
         while waiting:
             further = self._named(waiting.pop()) - found
@@ -104,7 +104,7 @@ class Layout:
         return found
 
     def without(self, key: str) -> set[str]:
-        """Give those of the walk that are built by themselves where one that names them is not."""
+        """List the bases to build by themselves if a kustomization cannot be built."""
         found, passed, waiting = set[str](), set[str](), [key]
         while waiting:
             for each in self._named(waiting.pop()) - passed:
@@ -124,11 +124,11 @@ class Layout:
         return told or next((f"it builds on {each}, which cannot be read" for each in unread), "")
 
     def objects(self, files: Iterable[str], rendered: Iterable[str]) -> Iterator[str]:
-        """Give the files that hold objects, but those that are judged as something builds them.
+        """Yield the files with objects, except those that are checked in a rendering.
 
         Args:
-            files: What the walk found.
-            rendered: The kustomizations that were built, and those that they build on.
+            files: The files in the folders.
+            rendered: Keys of the kustomizations that were built, and of their bases.
         """
         parts = self._parts - _objects_of(self.kustomizations.values())
         taken = parts | _objects_of(self.kustomizations[key] for key in rendered)
@@ -143,7 +143,7 @@ class Layout:
 
 
 def arrange(found: Found) -> Layout:
-    """Sort out what the walk through some folders found."""
+    """Sort the files of some folders."""
     layout = Layout()
     for folder, root in found.charts.items():
         layout.add_chart(folder, boundary_of(root))
@@ -160,7 +160,7 @@ def _objects_of(made: Iterable[Kustomization]) -> set[str]:
 
 
 def _look_above(root: str, layout: Layout) -> None:
-    """Learn what a folder that was named is to those around it: templates of a chart, patches."""
+    """Find out whether a folder belongs to a chart or a kustomization above it."""
     boundary, real = boundary_of(root), Path(os.path.realpath(root))
     for above in real.parents:
         if not above.is_relative_to(boundary):
@@ -172,13 +172,13 @@ def _look_above(root: str, layout: Layout) -> None:
 
 
 def boundary_of(folder: str) -> str:
-    """Give the real path of the checkout that a folder lies in, or of the folder if it is none."""
+    """Return the real path of the checkout around a folder, or else of the folder."""
     real = Path(os.path.realpath(folder))
     return str(next((each for each in (real, *real.parents) if (each / _GIT).exists()), real))
 
 
 def _is_library(folder: Path, boundary: str) -> bool:
-    """Tell whether a chart holds nothing but functions for other charts."""
+    """Return whether a chart only has functions for other charts."""
     text = read_below(folder / CHART, Path(boundary))
     content = text if isinstance(text, Unreadable) else parse_map(text, CHART)
     return not isinstance(content, Unreadable) and mapping(content).get("type") == _LIBRARY

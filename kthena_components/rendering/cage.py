@@ -1,9 +1,9 @@
-"""Where a program runs on files of a stranger: without a network, secrets, plugins or much time.
+"""Runs a program on untrusted files: without secrets and plugins, and with limits.
 
-It gets no shell, no PATH, so that it starts no other program (Kustomize would start git, and helm
-its plugins), a home of its own, and none of the variables of whoever runs this. Addresses that it
-might fetch are looked for before (reading/kustomization.py); a proxy that is not there refuses the
-others.
+The program gets no shell and an empty PATH, so it cannot start other programs (Kustomize would
+start git, and helm its plugins). It gets an empty home and none of the user's variables. Addresses
+that it might fetch are found before it starts (reading/kustomization.py). For others there is a
+proxy that does not exist.
 """
 
 import math
@@ -26,13 +26,14 @@ if sys.platform == "linux":
     import resource
 
 SECONDS, SECONDS_OF_ALL = 60, 600
-"""How long one rendering may take, and all of them together."""
+"""The time limits of one rendering, and of all renderings together."""
 MOST_MEMORY = 4 * 2**30
-"""Bytes that one program may use; on Linux alone."""
+"""Maximum bytes of memory for one program, on Linux only."""
 _PAUSE = 0.02
 _ERROR = "Error:"
+_CRASHES = ("panic:", "fatal error:")
 _NOWHERE = "http://127.0.0.1:9"
-"""A proxy that answers nobody: the port is that of the discard protocol."""
+"""A proxy that does not exist: port 9 is the discard protocol."""
 _PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 _FOLDERS = (
     *("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
@@ -42,21 +43,21 @@ _FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Cage:
-    """An empty folder outside of what is checked, and what programs may do there."""
+    """An empty folder outside the checked folders, and the limits of the programs in it."""
 
     folder: Path
     ends: float = math.inf
-    """The monotonic time after which nothing is run."""
+    """The monotonic time after which no program is started."""
 
     def new_folder(self) -> Path:
-        """Make a folder in it."""
+        """Create a folder in it."""
         return Path(mkdtemp(dir=self.folder))
 
     def run(self, command: Sequence[str], output: Path) -> str:
-        """Run a program, and write what it prints to a file.
+        """Run a program, and write its output to a file.
 
         Returns:
-            Why that failed, in one line; nothing if it did not.
+            The error in one line; empty if the program succeeded.
         """
         errors = output.with_name(f"{output.name}.err")
         if time.monotonic() > self.ends:
@@ -80,7 +81,7 @@ class Cage:
         return ""
 
     def _wait(self, process: subprocess.Popen[bytes], files: Iterable[Path]) -> str:
-        """Wait for the end of a program, or end it, with all that it started, and say why."""
+        """Wait for a program. At a limit, kill it with its children, and return the reason."""
         _limit(process.pid)
         ends = time.monotonic() + SECONDS
         try:
@@ -111,7 +112,7 @@ class Cage:
 
 @contextmanager
 def cage() -> Iterator[Cage]:
-    """Make an empty folder, and remove it with all that is in it."""
+    """Create an empty folder, and delete it at the end."""
     with TemporaryDirectory(prefix="kthena-components-") as name:
         folder = Path(os.path.realpath(name))
         for inner in ("home", "nothing"):
@@ -120,17 +121,19 @@ def cage() -> Iterator[Cage]:
 
 
 def find_program(names: Iterable[str], untrusted: Iterable[str]) -> str | None:
-    """Find a program on PATH, that no folder which is checked holds.
+    """Find a program on PATH that is not in an untrusted folder.
 
     Args:
-        names: What it may be called, the best first.
-        untrusted: Real paths of folders that strangers wrote.
+        names: Its possible names, the best first.
+        untrusted: Real paths of folders with untrusted files.
     """
     strangers = tuple(untrusted)
     for name in names:
         found = shutil.which(name)
         if found is not None and Path(found).is_absolute():
-            folder = os.path.realpath(Path(found).parent)  # a stranger's link may name any program
+            folder = os.path.realpath(
+                Path(found).parent
+            )  # an untrusted link may lead to any program
             places = (Path(folder), Path(os.path.realpath(found)))
             if not any(place.is_relative_to(each) for place in places for each in strangers):
                 return found
@@ -146,12 +149,13 @@ def _limit(pid: int) -> None:
 
 
 def _reason(errors: Path, status: int) -> str:
-    """Say in one line what a program complained of."""
+    """Return the error message of a program in one line."""
     with errors.open("rb") as file:
         told = file.read(MOST_BYTES).decode(errors="replace")
     lines = [line.strip() for line in told.splitlines() if line.strip()]
+    crash = next((line for line in lines if line.startswith(_CRASHES)), "")
     first = next((n for n, line in enumerate(lines) if line.startswith(_ERROR)), len(lines) - 1)
-    reason = " ".join(lines[max(first, 0) :]).removeprefix(_ERROR).strip()
+    reason = crash or " ".join(lines[max(first, 0) :]).removeprefix(_ERROR).strip()
     reason = reason or f"it ended with {status}"
     if "out of memory" in told:
         reason = f"it took more than {MOST_MEMORY // 2**30} GiB of memory"

@@ -1,9 +1,9 @@
-"""Helm charts, rendered by helm from a copy.
+"""Renders a copy of a Helm chart with helm.
 
-A copy, because helm follows links wherever they lead, and because dependencies that are not in
-charts/ keep it from rendering anything: those that lie in the same checkout are put there, and the
-others are left out and named. Nothing is fetched, no cluster is asked, and a chart's JSON schema,
-which may name addresses, is not looked at.
+It is a copy because helm follows all links, and renders nothing if a dependency is missing in
+charts/. Dependencies in the same checkout are copied there. Others are left out, and named in a
+note. Helm fetches nothing and asks no cluster. It skips the chart's JSON schema, which may contain
+addresses.
 Source: helm v3.19.0, pkg/chart/loader/directory.go, pkg/action/install.go and dependency.go.
 """
 
@@ -26,7 +26,7 @@ from kthena_components.rendering.cage import Cage
 
 PROGRAMS = ("helm",)
 KUBERNETES = "1.34.0"
-"""What templates are told that the cluster runs; pod templates are judged by the same release."""
+"""The release of Kubernetes for templates; pod templates are checked against the same one."""
 _OPTIONS = ("--kube-version", KUBERNETES, "--skip-schema-validation")
 _MOST_FILES, _DEEPEST = 20_000, 8
 _LOCAL = "file://"
@@ -35,32 +35,32 @@ _SUBCHARTS = "charts"
 _HINT = " Use --debug flag to render out invalid YAML"
 _SOURCE = re.compile(r"# Source: ([^/\s]+)/(\S.*)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What a dependency may be called: its name becomes a folder."""
+"""Valid names of a dependency: the name becomes a folder."""
 _SKIPPED = frozenset({".git"})
 
 
 class CopyError(ValueError):
-    """A chart that is not copied. Its text is why."""
+    """A chart cannot be copied. The text is the reason."""
 
 
 @dataclass(slots=True)
 class Copied:
-    """A copy of a chart, outside of the checkout."""
+    """A copy of a chart, outside the checkout."""
 
     chart: Chart
     folder: Path
     left_out: list[str] = field(default_factory=list)
-    """Names of dependencies that are not here."""
+    """Names of missing dependencies."""
     _placed: dict[str, str] = field(default_factory=dict)
-    """Folders of the copy, with the folders that they are copies of."""
+    """The original folder of each folder in the copy."""
     _files: int = 0
     _bytes: int = 0
 
     def make(self) -> "Copied":
-        """Copy the chart, and what it depends on.
+        """Copy the chart and its dependencies.
 
         Raises:
-            CopyError: It is too large, or leads out of the checkout.
+            CopyError: The chart is too large, or has a link that leads out of the checkout.
         """
         try:
             self._copy(os.path.realpath(self.chart.folder), Path(), 0)
@@ -69,13 +69,13 @@ class Copied:
         return self
 
     def render(self, program: str, values: str, cage: Cage, output: Path) -> str:
-        """Render it; give why that failed, and nothing if it did not.
+        """Render the copy. Returns the error; empty if helm succeeded.
 
         Args:
             program: Path of helm.
-            values: A file with other values; empty for none.
-            cage: Where helm runs.
-            output: Where the objects go.
+            values: A file with other values, or an empty text.
+            cage: The cage for helm.
+            output: The file for the objects.
         """
         named: tuple[str, ...] = ()
         if values:
@@ -85,7 +85,7 @@ class Copied:
         return cage.run(command, output).removesuffix(_HINT)
 
     def source_of(self, comment: str) -> str | None:
-        """Give the real path of the template that a comment of helm names; None for any other."""
+        """Return the real path of the template that a comment by helm names, or else None."""
         match = _SOURCE.fullmatch(comment)
         if match is None:
             return None
@@ -96,7 +96,7 @@ class Copied:
         return None
 
     def _copy(self, source: str, inside: Path, depth: int) -> None:
-        """Copy the files of one chart, and put its dependencies beside them."""
+        """Copy the files of one chart, and its dependencies into charts/."""
         self._placed[str(inside)] = source
         target = self.folder / inside
         for file, at in self._files_of(source):
@@ -105,11 +105,11 @@ class Copied:
             shutil.copyfile(file, place)
         text = read_below(target / CHART, self.folder)
         content = text if isinstance(text, Unreadable) else parse_map(text, CHART)
-        if not isinstance(content, Unreadable):  # or else helm says what is wrong with it
+        if not isinstance(content, Unreadable):  # else helm reports the error
             self._depend(content, source, inside, depth)
 
     def _files_of(self, source: str) -> Iterator[tuple[str, Path]]:
-        """Give the files of a folder and the places of their copies; links are followed."""
+        """Yield the files of a folder with the paths of their copies. Follows links."""
         waiting = [(source, Path(), frozenset({source}))]
         while waiting:
             folder, at, above = waiting.pop()
@@ -135,7 +135,7 @@ class Copied:
             raise CopyError(f"the chart is larger than {limit}")
 
     def _depend(self, content: Mapping[str, Any], source: str, inside: Path, depth: int) -> None:
-        """Put dependencies into charts/ that lie in the checkout, and strike out the others."""
+        """Copy dependencies in the checkout into charts/, and delete the others in Chart.yaml."""
         stated = sequence(content.get("dependencies"))
         kept: list[Any] = []
         for item in stated:
@@ -164,7 +164,7 @@ class Copied:
         )
 
     def _local(self, where: object, source: str) -> str | None:
-        """Give the folder of a dependency that lies in the checkout."""
+        """Return the folder of a dependency in the checkout, or else None."""
         if not isinstance(where, str) or not where.startswith(_LOCAL) or _NULL in where:
             return None
         real = os.path.realpath(Path(source, where.removeprefix(_LOCAL)))

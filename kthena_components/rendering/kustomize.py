@@ -1,8 +1,8 @@
-"""Kustomizations, built by kustomize or by kubectl, which has it built in.
+"""Builds kustomizations with kustomize, or with kubectl, which contains it.
 
-Kustomize takes files from below the folder of a kustomization alone, starts no plugins and inflates
-no charts unless it is told to, and it is not told to. Each one is built through a kustomization of
-ours, outside of the checkout, that has the file of each object written into it.
+By default, Kustomize reads only files below the folder of a kustomization, starts no plugins and
+renders no charts. Each kustomization is built through another one, outside the checkout, which asks
+for annotations with the file of each object.
 Source: sigs.k8s.io/kustomize/api v0.20, types/kustomization.go (BuildMetadata), resource/origin.go.
 """
 
@@ -23,7 +23,7 @@ ORIGIN = "config.kubernetes.io/origin"
 _COMMANDS = {"kustomize": "build", "kubectl": "kustomize"}
 _FILE = "kustomization.yaml"
 _AROUND = re.compile(r".*recursed accumulation of path '[^']*': ")
-"""What Kustomize says of each folder on the way to the one that is wrong."""
+"""The part of an error that repeats for each base."""
 
 
 def build(program: str, folder: str, cage: Cage, output: Path) -> str:
@@ -32,11 +32,11 @@ def build(program: str, folder: str, cage: Cage, output: Path) -> str:
     Args:
         program: Path of kustomize or kubectl.
         folder: Real path of the kustomization's folder.
-        cage: Where it runs.
-        output: Where the objects go. A folder of the same name is made beside it.
+        cage: The cage for the program.
+        output: The file for the objects. A folder is created beside it.
 
     Returns:
-        Why it could not be built; nothing if it was.
+        The error; empty if the program succeeded.
     """
     around = _around(output)
     around.mkdir()
@@ -48,7 +48,7 @@ def build(program: str, folder: str, cage: Cage, output: Path) -> str:
 
 
 def origin_of(body: Mapping[str, Any], output: Path) -> str | None:
-    """Give the real path of the file that an object was built from; None where none is named."""
+    """Return the real path of the file that an object was built from; None if unknown."""
     stated = mapping(mapping(body.get("metadata")).get("annotations")).get(ORIGIN)
     origin = parse_map(stated, ORIGIN) if isinstance(stated, str) else {}
     if isinstance(origin, Unreadable) or "repo" in origin:

@@ -1,4 +1,4 @@
-"""Every chart and every kustomization of some folders is rendered, each by itself."""
+"""Renders each chart and each kustomization of some folders by itself."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,24 +15,24 @@ from kthena_components.rendering.cage import Cage, find_program
 from kthena_components.rendering.servings import may_serve
 
 Origin = Callable[[Mapping[str, Any], str], str | None]
-"""Gives the real path of the file that an object comes from, by the object and the comment above it
-in the text; None where nothing says so."""
+"""Returns the real path of an object's file, from the object and the comment above it; None if
+unknown."""
 _AT_ONCE = 4
 _SHOWN = 300
-"""Characters of a program's complaint that are shown."""
+"""Maximum characters of an error message."""
 _ASKED_NOT_TO = "--no-render was given"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """What renders. None: it is not there, and the reason is `missing`."""
+    """Paths of the programs. None: not available, for the reason `missing`."""
 
     kustomize: str | None
     helm: str | None
     missing: str = ""
 
     def missing_for(self, names: Iterable[str]) -> str:
-        """Say why something is not rendered."""
+        """Explain why a program is not available."""
         return self.missing or f"there is no {' or '.join(names)} on PATH"
 
 
@@ -40,7 +40,7 @@ NOTHING = Programs(kustomize=None, helm=None, missing=_ASKED_NOT_TO)
 
 
 def find_programs(folders: Iterable[str]) -> Programs:
-    """Find what renders on PATH, outside of the folders that are checked."""
+    """Find the programs on PATH, outside the checked folders."""
     strangers = [boundary_of(folder) for folder in folders]
     return Programs(
         kustomize=find_program(kustomize.PROGRAMS, strangers),
@@ -50,40 +50,40 @@ def find_programs(folders: Iterable[str]) -> Programs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendering:
-    """What a program rendered."""
+    """The output of a program."""
 
     name: str
-    """From what, for people: `overlays/prod`, `charts/chat with values-prod.yaml`."""
+    """Its name in messages: `overlays/prod`, `charts/chat with values-prod.yaml`."""
     output: Path
-    """A file with the objects, which is there as long as the cage is."""
+    """A file with the objects. It exists as long as the cage."""
     origin: Origin
     boundary: str
-    """The real path of the folder that no origin may lie outside of."""
+    """The real path of the folder that must contain each origin."""
     fallback: str
-    """What to point to where no origin is known, as a path below the folder that was named."""
+    """The file to point to if the origin is unknown, below the folder that the user named."""
 
 
 @dataclass(slots=True)
 class Rendered:
-    """What came of some folders."""
+    """The renderings of some folders."""
 
     renderings: list[Rendering] = field(default_factory=list)
     notes: list[Unreadable] = field(default_factory=list)
-    """What is not rendered, or not as a whole."""
+    """What is not rendered, or not completely."""
     covered: set[str] = field(default_factory=set)
-    """Kustomizations that were built, and those that they build on."""
+    """Keys of the kustomizations that were built, and of their bases."""
     failed: int = 0
-    """How many are not rendered."""
+    """The number of charts and kustomizations that are not rendered."""
 
     def fail(self, where: str, why: str, boundary: str = "") -> None:
-        """Note something that is not rendered."""
+        """Add a note about something that is not rendered."""
         self.failed += 1
         told = why.replace(f"{boundary}/", "") if boundary else why
         shown = told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
         self._note(where, f"not rendered: {shown}")
 
     def leave_out(self, where: str, names: Iterable[str]) -> None:
-        """Note what is rendered without some of its dependencies."""
+        """Add a note about a chart that is rendered without some dependencies."""
         self._note(where, f"rendered without {', '.join(sorted(names))}: not in its charts/")
 
     def _note(self, where: str, because: str) -> None:
@@ -91,7 +91,7 @@ class Rendered:
 
 
 def render(layout: Layout, programs: Programs, cage: Cage) -> Rendered:
-    """Render what there is. What cannot be rendered is noted, and the rest is rendered."""
+    """Render all charts and kustomizations. There is a note for each one that fails."""
     made = Rendered()
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
         _Kustomizations(layout, programs, cage, made).build(pool)
@@ -110,10 +110,10 @@ class _Kustomizations:
     made: Rendered
     _tried: set[str] = field(default_factory=set)
     _serving: dict[str, bool] = field(default_factory=dict)
-    """Whether a file may hold a serving, as far as that was looked up."""
+    """Whether a file may contain a serving, for each file that was read."""
 
     def build(self, pool: ThreadPoolExecutor) -> None:
-        """Build those that no other one builds on, and what others fail to build on by itself."""
+        """Build the kustomizations that are no bases, and the bases of those that fail."""
         known = self.layout.entries()
         reached = {each for key in known for each in self.layout.built_of(key)}
         alone = [key for key in self.layout.walked if key not in reached]
@@ -133,7 +133,7 @@ class _Kustomizations:
             self.made.fail(self._name(key), "no kustomization that can be built builds on it")
 
     def _build(self, keys: list[str], pool: ThreadPoolExecutor) -> Iterator[str]:
-        """Build some; give those that were not."""
+        """Build some kustomizations. Yields those that failed."""
         outputs = [self.cage.folder / f"kustomize-{len(self._tried)}-{i}" for i in range(len(keys))]
         for key, output, why in zip(keys, outputs, pool.map(self._one, keys, outputs), strict=True):
             if why:
@@ -169,7 +169,7 @@ def _by_annotation(output: Path) -> Origin:
 
 
 def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
-    """Render a chart with its own values, and with each of its other files of values."""
+    """Render a chart with its default values, and with each of its other values files."""
     made, own = Rendered(), CHART if chart.folder == "." else chart.folder
     if programs.helm is None:
         made.fail(own, programs.missing_for(helm.PROGRAMS))

@@ -1,7 +1,7 @@
-"""Whether a kustomization may build something that serves a model, by what its files say.
+"""Finds out from the files of a kustomization whether it may build a serving.
 
-Kustomize takes seconds for each megabyte of definitions that it patches, as in the repository of
-a controller. Where nothing serves a model, its objects are judged as their files hold them.
+Kustomize needs seconds for each megabyte of definitions that it patches, as in the repository of a
+controller. If nothing serves a model, its objects are checked as they are in the files.
 """
 
 import re
@@ -14,19 +14,19 @@ from kthena_components.reading.kustomization import Kustomization
 from kthena_components.systems import find_kind
 
 _HINTS = ("gpu", "neuron", "gaudi", "vllm", "sglang", "trtllm", "tensorrt", "huggingface")
-"""An engine, or what it runs on, in a workload of Kubernetes' own or in a patch of one."""
+"""Signs of an engine or its devices, in a Kubernetes workload or a patch of one."""
 _SHORT_HINT = re.compile(r"[^a-z](?:[tn]pu|ray\s+start)")
 _OF_DEFINITIONS = ("CustomResourceDefinition", "openAPIV3Schema")
-"""What a patch of a definition says, which names whatever it defines."""
+"""Words in a patch of a definition, which names everything that it defines."""
 _OWN_GROUPS = frozenset({"", "apps", "batch"})
 
 
 def may_serve(made: Iterable[Kustomization], known: dict[str, bool]) -> bool:
-    """Tell whether one of some kustomizations may build a serving, or takes in what is not here.
+    """Return whether one of some kustomizations may build a serving, or must not be built.
 
     Args:
         made: The kustomizations.
-        known: What was found of files before, which is added to: overlays share them.
+        known: The results for files, which overlays share. New results are added.
     """
     return any(each.problem or _files_may_serve(each, known) for each in made)
 

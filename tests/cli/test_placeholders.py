@@ -109,6 +109,6 @@ def test_a_text_template_that_is_no_yaml_yet_is_named_as_one(run: Command, write
     write("web.yaml", DEPLOYMENT)
     done = run("web.yaml")
     assert done.status == 2
-    told = "is a template, with {{ or {% in it, and no YAML yet: check what it renders"
+    told = "is a template with {{ or {%, and not valid YAML: check its output"
     assert done.err.startswith("web.yaml:5:")
     assert told in done.err

@@ -138,7 +138,7 @@ def test_what_is_not_here_is_not_built(write: Write, text: str, told: str) -> No
 def test_a_folder_with_two_kustomizations_is_not_built(write: Write) -> None:
     write("m/kustomization.yaml", "resources: []")
     Path("m/Kustomization").symlink_to("/nowhere")
-    assert read().problem == "its folder has kustomization.yaml and Kustomization"
+    assert read().problem == "its folder has both kustomization.yaml and Kustomization"
 
 
 def test_paths_start_at_the_real_folder_as_those_of_kustomize_do(write: Write) -> None:

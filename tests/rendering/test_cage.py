@@ -121,10 +121,11 @@ def test_it_takes_no_more_memory_than_it_may(
             r"the \x1b[31mreason of it",
         ),
         ("sys.exit('first\\nlast')", "last"),
+        ("sys.exit('panic: too large\\n\\ngoroutine 1\\nx.go:3 +0x7f9')", "panic: too large"),
         ("sys.exit(3)", "it ended with 3"),
         ("sys.stderr.buffer.write(b'Error: \\xff'); sys.exit(1)", "�"),
     ],
-    ids=["error", "last", "nothing", "no-text"],
+    ids=["error", "last", "crash", "nothing", "no-text"],
 )
 def test_why_it_failed_is_one_line(inside: Cage, program: Program, text: str, told: str) -> None:
     assert run(inside, program(text))[0] == told

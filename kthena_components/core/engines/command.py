@@ -43,7 +43,7 @@ MAX_ITEM = 1 << 21
 """Maximum bytes of one argument on any Linux: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
 _STAGES = Unknown(
-    "vLLM-Omni runs a model in stages, and a file of its own says which GPUs each stage gets"
+    "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
 )
 _MAX_LEVEL = 8
 _LONGEST_LINE = 256

@@ -36,8 +36,8 @@ _LATE_IMAGE = Unknown("the image is known only after the deployment")
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
 
 _STAND_IN = re.compile(r"[A-Z][A-Z0-9_]*|<.*>|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)")
-"""What stands where a reader puts a token: `<your token>`, `HF_TOKEN`, `hf_xxx`. A token has lower
-case letters and digits, and says nothing."""
+"""Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`. A real token has
+random letters and digits."""
 _REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 
 

@@ -80,7 +80,7 @@ class Stack:
             self.unsure = self.unsure or NOT_YET_KNOWN
 
     def source_of(self, found: Object) -> str:
-        """Give what an object was read from, if another source may be there in its place."""
+        """Return the file of an object; empty if the files cannot be alternatives."""
         return "" if self.complete or not self.sources else self.sources[found.index]
 
     def of(self, kind: GroupKind) -> list[Object]:

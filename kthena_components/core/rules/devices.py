@@ -16,7 +16,7 @@ _NO_ENGINE = Unknown("no command line of a known engine was found")
 def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
     """Entry and workers of one engine have equally many GPUs: ranks are distributed evenly.
 
-    So do vLLM, SGLang and TensorRT-LLM. A leader of JetStream or Pathways runs on CPUs.
+    This is true for the engines that are known here. Leaders of JetStream and Pathways run on CPUs.
 
     Pass: 8 GPUs in the entry pod, 8 in each worker.
     Fail: 4 GPUs in the entry pod, 8 in each worker.
@@ -28,7 +28,7 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
             continue
         entry, worker = engine.entry.gpus, engine.worker.gpus
         if not _is_known(engine.entry) and not _is_known(engine.worker):
-            # Where the entry has GPUs, world-size-equals-gpus says that its engine is not known.
+            # If the entry has GPUs, world-size-equals-gpus reports that the engine is unknown.
             if entry == 0 and worker != 0:
                 gap = engine.entry.gap or _NO_ENGINE
                 yield from unjudged(engine, gap, _SAME_GPUS, engine.worker.gpus_path)
@@ -45,7 +45,7 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _is_known(pod: PodFacts) -> bool:
-    """Tell whether a pod starts an engine that is known here."""
+    """Return whether a pod starts a known engine."""
     return pod.command is not None and pod.command.engine is not None
 
 

@@ -1,8 +1,8 @@
-"""Placeholders: what somebody, or some program, puts values in for before a file is applied.
+"""Finds placeholders: texts that a person or a program replaces before a file is applied.
 
-`${MODEL}` is what envsubst, Terraform and Flux replace, `{{ model }}` what Jinja and Helm do, and
-`<your token>` and `REPLACE_ME` what readers do. Only files have them: in an object that is about to
-be applied, the same text is its value.
+envsubst, Terraform and Flux replace `${MODEL}`, Jinja and Helm replace `{{ model }}`, and readers
+replace `<your token>` and `REPLACE_ME`. Only files have placeholders: in an object that Pulumi is
+about to apply, the same text is the value.
 """
 
 import re
@@ -39,7 +39,7 @@ _HINT_PATTERNS = (
         for end in ("ort", "size", "licas", "gpu", "cpu", "memory")
     ),
 )
-"""One after the other: a pattern that begins with a letter is looked for much faster than any."""
+"""Several patterns, because one that begins with a letter is much faster to search."""
 _COUNTS = frozenset(
     [
         "containerPort",
@@ -57,21 +57,21 @@ _COUNTS = frozenset(
 _AMOUNTS = frozenset({"limits", "requests"})
 """Maps whose values are."""
 _TEXTS = frozenset({"binaryData", "data", "stringData"})
-"""What ConfigMaps and Secrets hold: files, in which the same marks mean something else."""
+"""The files in ConfigMaps and Secrets, in which the same texts have other meanings."""
 _LINES = ("command", "args")
 
 
 def may_have_blanks(text: str) -> bool:
-    """Tell quickly whether a file may have placeholders."""
+    """Return whether a file may have placeholders. This is a quick test."""
     return any(hint in text for hint in _HINTS) or any(p.search(text) for p in _HINT_PATTERNS)
 
 
 def is_blank(text: str, *, is_count: bool = False) -> bool:
-    """Tell whether a text is a placeholder, or has one in it.
+    """Return whether a text is or contains a placeholder.
 
     Args:
-        text: What stands in a field.
-        is_count: Whether a number belongs there.
+        text: The value of a field.
+        is_count: Whether the field is a number.
     """
     if "\n" in text:  # a file or a script of its own
         return False
@@ -81,15 +81,15 @@ def is_blank(text: str, *, is_count: bool = False) -> bool:
 
 
 def mark_blanks(body: Any, variables: Collection[str] = ()) -> Any:
-    """Give an object whose placeholders are known as such; itself where it has none.
+    """Return an object with its placeholders marked; the same object if it has none.
 
-    A text that is one, or has one in it, becomes a `Blank`. In a word of a command line only the
-    placeholder itself is not known, so that the option before it still is. `$NAME` is left to the
-    shell and the kubelet in any script, and where the container has such a variable.
+    A text with a placeholder becomes a `Blank`. In a word of a command line only the placeholder
+    is unknown, so the option before it is still known. `$NAME` is no placeholder in a script, and
+    not if the container has such a variable.
 
     Args:
-        body: What was read of a file.
-        variables: Those that controllers add to containers.
+        body: An object of a file.
+        variables: Variables that controllers add to containers.
     """
     return _Marking(frozenset(variables)).part(body, is_count=False)
 
@@ -128,14 +128,14 @@ class _Marking:
 
 
 def _variables(container: Mapping[Any, Any]) -> frozenset[str]:
-    """Name the variables of a container."""
+    """List the variables of a container."""
     listed = container.get("env")
     items = listed if isinstance(listed, list) else ()
     return frozenset(str(item.get("name")) for item in items if isinstance(item, Mapping))
 
 
 def _words(words: Any, variables: Collection[str]) -> Any:
-    """Mark what is not known in a command line, whatever stands in its place."""
+    """Mark the placeholders in a command line."""
     if isinstance(words, str):
         return _word(words, variables)
     if not isinstance(words, list):

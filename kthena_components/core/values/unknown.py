@@ -25,9 +25,9 @@ class Unknown:
 
 
 class Blank(str):
-    """A text of a file that somebody fills in before the apply: `${MODEL}`, `<your name>`.
+    """A text in a file that is replaced before the apply: `${MODEL}`, `<your name>`.
 
-    Messages show it as the text that it is. Its value is unknown.
+    Messages show the text. The value is unknown.
     """
 
     __slots__ = ()
@@ -69,7 +69,7 @@ def is_unresolved(value: object) -> bool:
 
 
 def show_tokens(text: str) -> str:
-    """Write a text without the characters that stand for what is not known."""
+    """Replace the characters that stand for unknown values, for a message."""
     return OUTPUT_TOKEN.sub("<output>", text.replace(BLANK_WORD, "<placeholder>"))
 
 

@@ -168,7 +168,7 @@ def test_the_stages_of_vllm_omni_are_not_read(command: str) -> None:
     assert facts is not None
     assert (facts.engine, facts.problems) == (None, ())
     assert facts.hidden == Unknown(
-        "vLLM-Omni runs a model in stages, and a file of its own says which GPUs each stage gets"
+        "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
     )
 
 
