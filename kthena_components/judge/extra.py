@@ -13,6 +13,10 @@ Pass: nodes gpu-1 and gpu-2.
 Fail: nodes and children; no members.
 Level: mandatory for the component HyperNodeTopology, advisory for a manifest.
 Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate.""",
+}
+"""Findings while manifests are read."""
+
+FOLDER_DOCS: Mapping[str, str] = {
     "partial-object": """An object in a folder is complete, and not a patch or a part of a template.
 
 Patches that a kustomization names are not read as objects. Other objects in a folder are not
@@ -25,7 +29,7 @@ Level: not checked.
 Source: kubernetes pkg/apis/apps/validation/validation.go and pkg/apis/core/validation/validation.go
 (required fields).""",
 }
-"""Findings while manifests are read."""
+"""Findings about objects that the user did not name, but only their folder."""
 
 INPUT_DOCS: Mapping[str, str] = {
     "unknown-field": """Every field exists, at its place.

@@ -210,6 +210,8 @@ def test_a_whole_object_with_a_mistake_is_no_part(run: Command, write: Write) ->
     selector = "selector: {matchLabels: {a: b}}, template"
     write("m/a.yaml", PARTS["a patch of a container"].replace("template", selector))
     assert "[partial-object]" not in run("m").out
+    write("m/a.yaml", PATCH.replace("nodeSelector: {gpu: h100}", 'containers: "${CONTAINERS}"'))
+    assert "[partial-object]" not in run("m").out
 
 
 def test_a_folder_that_is_one_is_named_by_its_file(run: Command, write: Write) -> None:

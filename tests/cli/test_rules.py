@@ -23,7 +23,10 @@ def test_a_rule_is_explained(run: Command) -> None:
     assert done.lines == [
         f"leader-worker-same-gpus: {find_rule('leader-worker-same-gpus').summary}",
         "",
-        "So do vLLM, SGLang and TensorRT-LLM. A leader of JetStream or Pathways runs on CPUs.",
+        (
+            "This is true for the engines that are known here. "
+            "Leaders of JetStream and Pathways run on CPUs."
+        ),
         "",
         "level: mandatory",
         "checks: any serving",
