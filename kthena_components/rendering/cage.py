@@ -29,6 +29,10 @@ SECONDS, SECONDS_OF_ALL = 60, 600
 """The time limits of one rendering, and of all renderings together."""
 MOST_MEMORY = 4 * 2**30
 """Maximum bytes of memory for one program, on Linux only."""
+MOST_OUTPUT = 2**30
+"""Maximum bytes of all outputs together."""
+_MOST_PROCESSOR = 10 * SECONDS
+"""Seconds of processor time for one program, in case this process is killed. On Linux only."""
 _PAUSE = 0.02
 _ERROR = "Error:"
 _CRASHES = ("panic:", "fatal error:")
@@ -41,17 +45,27 @@ _FOLDERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cage:
     """An empty folder outside the checked folders, and the limits of the programs in it."""
 
     folder: Path
     ends: float = math.inf
-    """The monotonic time after which no program is started."""
+    """The monotonic time at which all programs are stopped."""
+    printed: int = 0
+    """Bytes of all outputs."""
 
     def new_folder(self) -> Path:
         """Create a folder in it."""
         return Path(mkdtemp(dir=self.folder))
+
+    def exhausted(self) -> str:
+        """Explain which limit of all renderings is reached; empty if none."""
+        if time.monotonic() > self.ends:
+            return f"all renderings together took longer than {SECONDS_OF_ALL} s"
+        if self.printed > MOST_OUTPUT:
+            return f"all renderings together are larger than {MOST_OUTPUT // 2**20} MiB"
+        return ""
 
     def run(self, command: Sequence[str], output: Path) -> str:
         """Run a program, and write its output to a file.
@@ -60,8 +74,8 @@ class Cage:
             The error in one line; empty if the program succeeded.
         """
         errors = output.with_name(f"{output.name}.err")
-        if time.monotonic() > self.ends:
-            return f"all renderings together took longer than {SECONDS_OF_ALL} s"
+        if why := self.exhausted():
+            return why
         try:
             with output.open("wb") as out, errors.open("wb") as err:
                 process = subprocess.Popen(
@@ -74,6 +88,7 @@ class Cage:
                     start_new_session=True,
                 )
                 stopped = self._wait(process, (output, errors))
+            self.printed += output.stat().st_size + errors.stat().st_size
         except OSError as error:
             return f"{Path(command[0]).name} cannot be run: {error.strerror}"
         if stopped or process.returncode:
@@ -91,6 +106,8 @@ class Cage:
                     return ""
                 if time.monotonic() > ends:
                     return f"it took longer than {SECONDS} s"
+                if why := self.exhausted():
+                    return why
                 if any(file.stat().st_size > MOST_BYTES for file in files):
                     return f"it is larger than the limit of {MOST_BYTES // 2**20} MiB"
         finally:
@@ -145,6 +162,7 @@ def _limit(pid: int) -> None:
         with suppress(OSError):
             resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (MOST_BYTES + 1, MOST_BYTES + 1))
+            resource.prlimit(pid, resource.RLIMIT_CPU, (_MOST_PROCESSOR, _MOST_PROCESSOR))
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
 
 

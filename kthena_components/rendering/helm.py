@@ -56,7 +56,7 @@ class Copied:
     _files: int = 0
     _bytes: int = 0
 
-    def make(self) -> "Copied":
+    def make(self) -> None:
         """Copy the chart and its dependencies.
 
         Raises:
@@ -66,7 +66,6 @@ class Copied:
             self._copy(os.path.realpath(self.chart.folder), Path(), 0)
         except OSError as error:
             raise CopyError(f"it cannot be copied: {error.strerror}") from error
-        return self
 
     def render(self, program: str, values: str, cage: Cage, output: Path) -> str:
         """Render the copy. Returns the error; empty if helm succeeded.

@@ -1,6 +1,7 @@
 """Renders each chart and each kustomization of some folders by itself."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -94,11 +95,15 @@ def render(layout: Layout, programs: Programs, cage: Cage) -> Rendered:
     """Render all charts and kustomizations. There is a note for each one that fails."""
     made = Rendered()
     with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
-        _Kustomizations(layout, programs, cage, made).build(pool)
-        for rendered in pool.map(lambda chart: _chart(chart, programs, cage), layout.charts):
-            made.renderings += rendered.renderings
-            made.notes += rendered.notes
-            made.failed += rendered.failed
+        try:
+            _Kustomizations(layout, programs, cage, made).build(pool)
+            for rendered in pool.map(lambda chart: _chart(chart, programs, cage), layout.charts):
+                made.renderings += rendered.renderings
+                made.notes += rendered.notes
+                made.failed += rendered.failed
+        except BaseException:
+            cage.ends = 0  # stops the programs, for which the pool would wait
+            raise
     return made
 
 
@@ -171,22 +176,33 @@ def _by_annotation(output: Path) -> Origin:
 def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
     """Render a chart with its default values, and with each of its other values files."""
     made, own = Rendered(), CHART if chart.folder == "." else chart.folder
-    if programs.helm is None:
-        made.fail(own, programs.missing_for(helm.PROGRAMS))
+    missing = "" if programs.helm else programs.missing_for(helm.PROGRAMS)
+    if why := missing or cage.exhausted():
+        made.fail(own, why)
         return made
     folder = cage.new_folder()
+    copied = helm.Copied(chart, folder / "chart")
     try:
-        copied = helm.Copied(chart, folder / "chart").make()
+        copied.make()
+        _with_all_values(copied, own, str(programs.helm), cage, made)
     except helm.CopyError as error:
         made.fail(own, str(error))
-        return made
+    finally:
+        shutil.rmtree(copied.folder, ignore_errors=True)
+    return made
+
+
+def _with_all_values(
+    copied: helm.Copied, own: str, program: str, cage: Cage, made: Rendered
+) -> None:
+    chart, folder = copied.chart, copied.folder.parent
     if copied.left_out:
         made.leave_out(own, copied.left_out)
     for number, values in enumerate(("", *chart.values)):
         inside = os.path.relpath(values, chart.folder) if values else ""
         name = f"{own} with {inside}" if values else own
         output = folder / str(number)
-        if why := copied.render(programs.helm, values, cage, output):
+        if why := copied.render(program, values, cage, output):
             made.fail(name, why, str(copied.folder))
             continue
         made.renderings.append(
@@ -198,4 +214,3 @@ def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
                 fallback=str(Path(chart.folder, CHART)),
             )
         )
-    return made

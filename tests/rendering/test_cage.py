@@ -179,3 +179,12 @@ def test_all_together_have_a_limit(inside: Cage, program: Program) -> None:
     assert run(inside, program("print(1)")) == ("", "1\n")
     told = over.run([program("print(1)")], inside.folder / "out")
     assert told == "all renderings together took longer than 600 s"
+    assert inside.printed == 2
+    inside.printed = 2**31
+    assert run(inside, program("print(1)"))[0] == "all renderings together are larger than 1024 MiB"
+
+
+def test_a_program_that_runs_is_stopped_at_the_end_of_all(inside: Cage, program: Program) -> None:
+    inside.ends = time.monotonic() + 1
+    why, _ = run(inside, program("time.sleep(600)"))
+    assert why == "all renderings together took longer than 600 s"
