@@ -45,11 +45,11 @@ sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 ##@ Check
 
 .PHONY: test
-test: venv toolchain ## Run all tests, including those with the real Pulumi engine; needs no cluster
+test: venv toolchain rendering ## Run all tests, including those with the real Pulumi, helm and kustomize; needs no cluster
 	@$(WITH_PULUMI); $(RUN) -m pytest $(ARGS)
 
 .PHONY: test-fast
-test-fast: venv ## Run the tests that do not need the Pulumi engine
+test-fast: venv ## Run the tests that do not need Pulumi, helm or kustomize
 	@$(RUN) -m pytest -m "not engine" $(ARGS)
 
 .PHONY: lint
@@ -116,6 +116,10 @@ $(READY): requirements.lock pyproject.toml
 .PHONY: toolchain
 toolchain: ## Find Pulumi and its Kubernetes provider, or build them (about 11 minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure
+
+.PHONY: rendering
+rendering: ## Find helm and kustomize, which tests use, or build them (3 minutes, once per machine)
+	@$(PYTHON) -m toolchain ensure-rendering
 
 .PHONY: env
 env: venv toolchain ## Print the variables for your shell: eval "$(make -s env)"

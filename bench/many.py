@@ -9,9 +9,10 @@ from typing import Any, Final
 import yaml
 
 from bench.shapes import Body, Shape, Work, config_map, container, custom, workload
-from kthena_components.cli.check import CheckOptions, Summary, check
+from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.preview import parse_preview
+from kthena_components.cli.results import Summary
 from kthena_components.cli.reviewed import reviewed
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.topology.domains import read_domains

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError, Waiver
 from kthena_components.core.plan.report import render_table
@@ -17,6 +18,7 @@ from kthena_components.judge.levels import LevelOverride, parse_settings
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.waivers import annotated, read_waiver
 from sandbox.cluster import Size
+from tests.support.programs import path_with
 from tests.support.specs import GUIDE
 
 ROOT = Path(__file__).parent.parent
@@ -85,3 +87,15 @@ def test_the_table_of_the_sandbox_is_the_one_of_its_stack() -> None:
     servings = copy.deepcopy(config["kthena-components:servings"])
     assert render_table([compile_serving(serving).plan for serving in servings]) in SANDBOX
     assert f"starting a cluster of {Size()}, about" in SANDBOX
+
+
+@pytest.mark.engine
+def test_the_example_with_kustomize_and_helm_prints_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", path_with(tmp_path / "programs", "helm", "kustomize"))
+    monkeypatch.chdir(ROOT / "examples" / "kustomize-and-helm")
+    assert main(["check", "."]) == 1
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert f"$ kthena-components check .\n{told.out}```" in README

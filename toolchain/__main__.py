@@ -7,7 +7,7 @@ import signal
 import sys
 
 from toolchain import local_stack
-from toolchain.locate import ensure, ensure_sandbox, exports
+from toolchain.locate import ensure, ensure_rendering, ensure_sandbox, exports
 from toolchain.programs import ROOT, ToolchainError
 
 
@@ -21,6 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
                 ensure(os.environ, _say)
             case "ensure-sandbox":
                 ensure_sandbox(os.environ, _say)
+            case "ensure-rendering":
+                ensure_rendering(os.environ, _say)
             case "env":
                 _print_exports()
             case action:
@@ -38,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("ensure", help="find Pulumi and its Kubernetes provider, or build them")
     commands.add_parser("ensure-sandbox", help="build the programs of the sandbox")
+    commands.add_parser("ensure-rendering", help="find helm and kustomize, or build them")
     commands.add_parser("env", help="print the shell variables that put them on PATH")
     for action in local_stack.ACTIONS:
         command = commands.add_parser(

@@ -45,6 +45,28 @@ def ensure_sandbox(environ: Mapping[str, str], report: Report) -> dict[str, Prog
     return programs
 
 
+def ensure_rendering(environ: Mapping[str, str], report: Report) -> dict[str, Path]:
+    """Find the programs that render manifests, or build them, and give them by name."""
+    for program in known_programs("rendering").values():
+        if rendering_program(program, environ) is None:
+            ensure_built(program, cache_root(environ), report)
+    return rendering_programs(environ)
+
+
+def rendering_programs(environ: Mapping[str, str]) -> dict[str, Path]:
+    """Give the programs that render manifests, as far as they are installed or built, by name."""
+    known = known_programs("rendering")
+    found = {name: rendering_program(program, environ) for name, program in known.items()}
+    return {name: path for name, path in found.items() if path is not None}
+
+
+def rendering_program(program: Program, environ: Mapping[str, str]) -> Path | None:
+    """Find one on PATH, or else in the cache."""
+    installed = shutil.which(program.name, path=environ.get("PATH", os.defpath))
+    built = program.binary(cache_root(environ))
+    return Path(installed) if installed else built if built.exists() else None
+
+
 def needed(environ: Mapping[str, str], report: Report) -> list[Program]:
     """Return the programs that must come from the cache."""
     programs = known_programs()

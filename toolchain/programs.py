@@ -29,7 +29,7 @@ class Program:
     folder: Path
     package: str
     purpose: str
-    """The purpose: `pulumi` or `sandbox`."""
+    """The purpose: `pulumi`, `sandbox` or `rendering`."""
     stamps: tuple[str, ...] = ()
     """Linker settings for the program's version. Without them it reports a dev build."""
     minutes: int

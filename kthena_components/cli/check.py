@@ -1,43 +1,30 @@
 """Checks the objects in some paths: first file by file, then all objects together."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
 from kthena_components.cli.context import LateConfigMaps, Texts
-from kthena_components.cli.objects import is_judged, is_wanted, objects_of
-from kthena_components.cli.stack import LocatedFinding, StackOptions, Together
+from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
+from kthena_components.cli.results import Result, Summary, merge
+from kthena_components.cli.sources import Place, RenderedSource, Source
+from kthena_components.cli.stack import StackOptions, Together
 from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.totals import GpuDemand
-from kthena_components.core.findings import READING, RULE_FAULT, Finding, count_of, fault
+from kthena_components.core.findings import READING, Finding, fault
 from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import mapping
 from kthena_components.judge.levels import Settings
 from kthena_components.judge.manifest import judge_and_count
+from kthena_components.judge.partial import partial_object
 from kthena_components.reading.documents import read_documents
-from kthena_components.reading.files import Unreadable, shown_name
+from kthena_components.reading.files import Unreadable
 from kthena_components.reading.folders import Found, find_files
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One finding with its object, file and line."""
-
-    file: str
-    line: int
-    kind: str
-    namespace: str
-    name: str
-    finding: Finding
-
-    @property
-    def subject(self) -> str:
-        """Name the object: `ModelServing serving/llama`."""
-        if not self.kind:
-            return "all objects"
-        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {name}".rstrip()
+from kthena_components.reading.layout import Layout, arrange
+from kthena_components.rendering.cage import cage
+from kthena_components.rendering.render import NOTHING, Rendered, find_programs, render
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,66 +39,19 @@ class CheckOptions:
     """The options for checking all objects together."""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     """Shapes of models by lower-case name."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Summary:
-    """Counts of files, objects and findings."""
-
-    files: int = 0
-    objects: int = 0
-    others: int = 0
-    mandatory: int = 0
-    advisory: int = 0
-    unknown: int = 0
-    waived: int = 0
-    unreadable: int = 0
-    faults: int = 0
-    """Rules that failed. Each one is also counted as not checked."""
-    hidden: int = 0
-    linked: int = 0
-    again: int = 0
-    """Folders and links that were skipped, as in `Found`."""
-
-    def count(self, finding: Finding) -> None:
-        """Count one finding."""
-        self.faults += finding.rule == RULE_FAULT
-        setattr(self, finding.level.value, getattr(self, finding.level.value) + 1)
-
-    def pass_over(self, found: Found) -> None:
-        """Copy the counts of skipped folders and links."""
-        self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
-
-    @property
-    def passed_over(self) -> str:
-        """List what was skipped without a finding. The text is empty if nothing was skipped."""
-        kinds = ((self.hidden, "hidden"), (self.linked, "linked"))
-        told: list[str] = []
-        if self.hidden or self.linked:
-            each = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
-            told.append(f"{count_of(self.hidden + self.linked, 'folder')} not read ({each})")
-        if self.again:
-            told.append(f"{count_of(self.again, 'link')} not read twice")
-        return ", ".join(told)
-
-    def __str__(self) -> str:
-        """Return the summary line."""
-        others = f" ({self.others} more without rules)" if self.others else ""
-        waived = f", {self.waived} waived" if self.waived else ""
-        unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
-        faults = f", {count_of(self.faults, 'rule fault')}" if self.faults else ""
-        passed = f", {self.passed_over}" if self.passed_over else ""
-        return (
-            f"{count_of(self.objects, 'object')} checked in {count_of(self.files, 'file')}{others}:"
-            f" {self.mandatory} mandatory, {self.advisory} advisory, {self.unknown} not checked"
-            f"{waived}{unreadable}{faults}{passed}"
-        )
+    render: bool | None = None
+    """Whether to render charts and kustomizations. None: as far as possible."""
+    strict_read: bool = False
+    """Whether the run fails for files that the user did not name and that cannot be read."""
 
 
 def check(
     paths: Iterable[str], given: CheckOptions, summary: Summary
 ) -> Iterator[Result | Unreadable]:
     """Check every object in some paths, and update the summary.
+
+    All files are checked together. Each chart and each overlay is checked as a cluster of its own,
+    unless `--whole` says that everything is one cluster.
 
     Args:
         paths: Files, folders, or `-` for standard input. Every object can use every ConfigMap.
@@ -120,22 +60,89 @@ def check(
     """
     found = find_files(paths)
     summary.pass_over(found)
-    texts = Texts(found.named)
+    layout = arrange(found)
+    unread: set[Unreadable] = set()
+    with _rendered(layout, found, given) as rendered:
+        for result in _told_once(found, layout, rendered, given, summary):
+            if isinstance(result, Result):
+                summary.count(result.finding)
+                yield result
+            elif result not in unread:
+                unread.add(result)
+                yield _weighed(result, found, rendered, given, summary)
+
+
+@contextmanager
+def _rendered(layout: Layout, found: Found, given: CheckOptions) -> Iterator[Rendered]:
+    """Render the charts and kustomizations. The output is deleted when the context ends."""
+    if not (layout.charts or layout.kustomizations):
+        yield Rendered()
+        return
+    programs = NOTHING if given.render is False else find_programs(found.folders)
+    with cage() as made:
+        yield render(layout, programs, made)
+
+
+def _told_once(
+    found: Found, layout: Layout, rendered: Rendered, given: CheckOptions, summary: Summary
+) -> Iterator[Result | Unreadable]:
+    yield from rendered.notes
+    yield from layout.unreadable
+    yield from (each for each in found.files if isinstance(each, Unreadable))
+    files = [each for each in found.files if isinstance(each, str)]
+    walked = layout.objects((each for each in files if each not in found.named), rendered.covered)
+    kept = found.named.union(walked)
+    plain = [Source(each, is_walked=each not in found.named) for each in files if each in kept]
+    built = [
+        RenderedSource(str(each.output), (each.name,), rendering=each, folders=found.folders)
+        for each in rendered.renderings
+    ]
+    summary.renderings = len(built)
+    clusters: list[Sequence[Source]] = [plain, *([each] for each in built)]
+    if given.asked.whole:
+        clusters = [[*plain, *built]]
+    results: list[Result] = []
+    for sources in clusters:
+        for each in judge_together(sources, found.named, given, summary):
+            if isinstance(each, Result) and each.rendered_by:
+                results.append(each)
+            else:
+                yield each
+    yield from merge(results)
+
+
+def _weighed(
+    told: Unreadable, found: Found, rendered: Rendered, given: CheckOptions, summary: Summary
+) -> Unreadable:
+    """Count something that was not read, and decide whether the run fails."""
+    is_rendering = told in rendered.notes
+    strict = given.strict_read or (is_rendering and given.render is True)
+    is_named = told.file in found.named or told.file in found.folders
+    if strict or (is_named and not is_rendering):
+        summary.unreadable += 1
+        return replace(told, is_note=False)
+    if is_rendering:
+        summary.not_rendered = rendered.failed
+    else:
+        summary.not_read += 1
+    return replace(told, is_note=True)
+
+
+def judge_together(
+    sources: Sequence[Source], named: Container[str], given: CheckOptions, summary: Summary
+) -> Iterator[Result | Unreadable]:
+    """Check the objects of some files one by one, and then all of them together."""
+    texts = Texts(named)
     together = Together(given.asked, given.today, read=texts.read)
-    maps = LateConfigMaps([path for path in found.files if isinstance(path, str)], texts.read)
+    maps = LateConfigMaps([source.path for source in sources], texts.read)
     context = Context(config_maps=maps, shapes=given.shapes)
     beside = _Beside(given, summary, texts, context, together)
-    for path in found.files:
-        for result in [path] if isinstance(path, Unreadable) else _file(path, beside):
-            if isinstance(result, Unreadable):
-                summary.unreadable += 1
-            else:
-                summary.count(result.finding)
-            yield result
+    for source in sources:
+        yield from _file(source, beside)
     for told in together.judge():
         for finding in given.settings.levels.apply([told.finding]):
-            summary.count(finding)
-            yield _told(told, finding)
+            body = {} if told.of_all else told.kept.body
+            yield _result(told.kept.source, (told.file, told.line), body, finding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,28 +156,37 @@ class _Beside:
     together: Together
 
 
-def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
-    text, name, summary = beside.texts.read(path), shown_name(path), beside.summary
+def _file(source: Source, beside: _Beside) -> Iterator[Result | Unreadable]:
+    text, summary = beside.texts.read(source.path), beside.summary
     if isinstance(text, Unreadable):
         yield text
         return
-    summary.files += 1
-    for document in read_documents(text, name, is_wanted):
+    summary.files += not source.rendered_by
+    for document in read_documents(text, source.name, is_wanted):
         if isinstance(document, Unreadable):
             yield document
             continue
         for item in objects_of(document):
             if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
                 summary.others += 1
-                beside.together.pass_over(path, document.shift, item)
+                beside.together.pass_over(source, document.shift, item)
                 findings, _ = judge_safely(item.body, beside.given)
             else:
                 summary.objects += 1
-                findings, held = judge_safely(item.body, beside.given, beside.context)
-                kept = beside.together.keep(path, document.shift, item, held, findings)
-                findings += [finding for finding in kept if finding not in findings]
+                findings = _judged(source, document.shift, item, beside)
             for finding in beside.given.settings.levels.apply(findings):
-                yield _result(name, item.line_of(finding.path), item.body, finding)
+                place = source.place(item, finding.path)
+                yield _result(source, place, item.body, finding)
+
+
+def _judged(source: Source, shift: int, item: KubeObject, beside: _Beside) -> list[Finding]:
+    """Check one object, and keep it for the rules over all objects."""
+    partial = partial_object(item.body) if source.is_walked else None
+    if partial is not None:
+        return [partial]
+    findings, held = judge_safely(item.body, beside.given, beside.context)
+    kept = beside.together.keep(source, shift, item, held, findings)
+    return findings + [finding for finding in kept if finding not in findings]
 
 
 def judge_safely(
@@ -185,19 +201,15 @@ def judge_safely(
         return [fault(READING, error)], None
 
 
-def _told(told: LocatedFinding, finding: Finding) -> Result:
-    body = {} if told.of_all else told.kept.body
-    return _result(shown_name(told.kept.file), told.line, body, finding)
-
-
-def _result(file: str, line: int, body: Mapping[str, Any], finding: Finding) -> Result:
+def _result(source: Source, place: Place, body: Mapping[str, Any], finding: Finding) -> Result:
     metadata = mapping(body.get("metadata"))
     namespace, name, stem = (metadata.get(key) for key in ("namespace", "name", "generateName"))
     return Result(
-        file=file,
-        line=line,
+        file=place[0],
+        line=place[1],
         kind=str(body.get("kind", "")),
         namespace=namespace if isinstance(namespace, str) else "",
         name=next((text for text in (name, stem) if isinstance(text, str)), ""),
         finding=finding,
+        rendered_by=source.rendered_by,
     )

@@ -6,7 +6,15 @@ from itertools import groupby
 from kthena_components.cli.rules import shown_level
 from kthena_components.core.findings import Level
 from kthena_components.core.rules.documentation import RuleDoc
-from kthena_components.judge.catalogue import ANY_MANIFEST, EDGES, INPUT, WAIVERS, WHOLE, all_rules
+from kthena_components.judge.catalogue import (
+    ANY_MANIFEST,
+    EDGES,
+    FOLDERS,
+    INPUT,
+    WAIVERS,
+    WHOLE,
+    all_rules,
+)
 
 _HEAD = """# Rules
 
@@ -19,6 +27,7 @@ always mandatory, whatever the level.
 """
 _TITLES = {
     ANY_MANIFEST: "Any serving",
+    FOLDERS: "Objects in folders",
     WHOLE: "All objects of a cluster",
     WAIVERS: "Waivers",
     INPUT: "Input of components",

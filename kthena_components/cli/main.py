@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from kthena_components.cli.check import CheckOptions, Summary, check
+from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.context import ModelConfigError, read_shapes
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
@@ -18,6 +18,7 @@ from kthena_components.cli.reports import (
     TextReport,
     Write,
 )
+from kthena_components.cli.results import Summary
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.stack import StackOptions
@@ -38,8 +39,8 @@ FORMATS: dict[str, Callable[[Write], Report]] = {
 _EXITS = """exit status:
   0  no mandatory findings
   1  at least one mandatory finding
-  2  wrong usage, a file that cannot be read, or a rule that failed (rule-fault); everything else
-     is still checked, and 2 takes precedence over 1"""
+  2  wrong usage, a file that you named and that cannot be read, or a rule that failed
+     (rule-fault); everything else is still checked, and 2 takes precedence over 1"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,6 +119,22 @@ def _models_and_rules(checking: argparse.ArgumentParser) -> None:
     checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation and exit")
 
 
+def _reading(checking: argparse.ArgumentParser) -> None:
+    """Add the options for files that are found."""
+    checking.add_argument(
+        "--render",
+        action=argparse.BooleanOptionalAction,
+        help="render Helm charts and kustomizations in folders, with helm, kustomize or kubectl on "
+        "PATH, and check the result; default: as far as possible; with --render, it is an error "
+        "if something is not rendered",
+    )
+    checking.add_argument(
+        "--strict-read",
+        action="store_true",
+        help="exit with 2 for everything in folders that cannot be read or rendered",
+    )
+
+
 def _add_others(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     from kthena_components.cli import doctor, review, rights, status  # noqa: PLC0415
 
@@ -126,7 +143,8 @@ def _add_others(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _together(checking: argparse.ArgumentParser) -> None:
-    """Add the options for all objects together."""
+    """Add the options for all files and for all objects together."""
+    _reading(checking)
     checking.add_argument(
         "--whole",
         action="store_true",
@@ -176,6 +194,8 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             gpu_types=types or settings.gpu_types,
         ),
         shapes=shapes,
+        render=asked.render,
+        strict_read=asked.strict_read,
     )
     return _run(asked.paths, given, FORMATS[asked.format](sys.stdout.write))
 

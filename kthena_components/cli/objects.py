@@ -8,7 +8,9 @@ from typing import Any
 
 import yaml
 
+from kthena_components.core.engines.placeholders import LATE_VARIABLES
 from kthena_components.core.objects.signs import may_hold_signs
+from kthena_components.core.values.blanks import mark_blanks
 from kthena_components.judge.manifest import has_rules, is_compared
 from kthena_components.judge.unread import is_foreign
 from kthena_components.reading.documents import Document
@@ -80,8 +82,9 @@ def _has_reader(version: str, kind: str) -> bool:
 
 def objects_of(document: Document) -> Iterator[KubeObject]:
     """Yield the objects of a document, and the items of a list one by one."""
-    body, node = document.body, document.node
-    yield from _objects(body, node, document.line, document.shift)
+    body = document.body
+    body = mark_blanks(body, LATE_VARIABLES) if document.may_have_blanks else body
+    yield from _objects(body, document.node, document.line, document.shift)
 
 
 def _objects(body: Any, node: yaml.Node | None, line: int, shift: int) -> Iterator[KubeObject]:

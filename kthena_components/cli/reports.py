@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from kthena_components.cli.check import Result, Summary
+from kthena_components.cli.results import Result, Summary
 from kthena_components.cli.shown import cell_text, visible_json
 from kthena_components.core.findings import Level
 from kthena_components.core.values.visible import visible
@@ -77,9 +77,10 @@ class GithubReport:
         self._command(_COMMANDS[finding.level], stated, f"{result.subject}: {finding}")
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Write an error with the place in the file."""
+        """Write an error with the place in the file, or a warning if nobody named it."""
         stated = {"file": unreadable.file, "line": unreadable.line, "col": unreadable.column}
-        self._command("error", {**stated, "title": "unreadable"}, str(unreadable))
+        name = "warning" if unreadable.is_note else "error"
+        self._command(name, {**stated, "title": "unreadable"}, str(unreadable))
 
     def close(self, summary: Summary) -> None:
         """Write the summary line."""
@@ -112,7 +113,7 @@ class JsonReport:
     def add(self, result: Result) -> None:
         """Write one object."""
         finding = result.finding
-        row = {
+        row: dict[str, Any] = {
             "file": result.file,
             "line": result.line,
             "kind": result.kind,
@@ -125,6 +126,8 @@ class JsonReport:
             "remedy": finding.remedy,
             "message": str(finding),
         }
+        if result.rendered_by:
+            row["rendered_by"] = list(result.rendered_by)
         if finding.waiver is not None:
             row["waiver"] = {
                 "until": finding.waiver.until.isoformat(),

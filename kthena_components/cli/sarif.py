@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from kthena_components.cli.check import Result, Summary
+from kthena_components.cli.results import Result, Summary
 from kthena_components.cli.rules import explain
 from kthena_components.cli.shown import visible_json
 from kthena_components.core.findings import Level
@@ -58,7 +58,7 @@ class SarifReport:
         line, column = unreadable.line, unreadable.column
         self.notifications.append(
             {
-                "level": "error",
+                "level": "warning" if unreadable.is_note else "error",
                 "message": {"text": str(unreadable)},
                 "locations": [_location(unreadable.file, line or 1, column)],
             }

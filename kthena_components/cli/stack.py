@@ -12,6 +12,7 @@ from datetime import date
 from typing import Any
 
 from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.cli.sources import Source
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import (
     READING,
@@ -23,12 +24,12 @@ from kthena_components.core.findings import (
     judged,
 )
 from kthena_components.core.rules.serving import run_checks
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import group_kind, mapping
 from kthena_components.judge.manifest import is_compared, reduce_object
 from kthena_components.judge.stack_rules import compare_objects
 from kthena_components.judge.waivers import Stated, annotated, waive
 from kthena_components.reading.documents import Document, read_documents
-from kthena_components.reading.files import Unreadable, read_text, shown_name
+from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.systems.native.facts import GroupMember, join_parts, read_part
 
 _OPEN, _CLOSE = "\ue002", "\ue003"
@@ -51,29 +52,25 @@ class StackOptions:
 class ReducedObject:
     """The part of an object that is kept."""
 
-    file: str
+    source: Source
     line: int
     shift: int
     number: int
     """Its index among the objects with the same file and shift."""
+    place: str
+    """Its file and line."""
     body: Mapping[str, Any]
     part: GroupMember | None
     held: GpuDemand | None
     has_lines: bool
 
-    @property
-    def place(self) -> str:
-        """Its file and line."""
-        return f"{shown_name(self.file)}:{self.line}"
-
     def identity(self) -> tuple[object, ...] | None:
         """Return the key that is unique in a cluster, or None for an object without a name."""
         metadata = mapping(self.body.get("metadata"))
-        name, kind = metadata.get("name"), self.body.get("kind")
-        space = metadata.get("namespace")
+        name, space = metadata.get("name"), metadata.get("namespace")
         if not (isinstance(name, str) and (space is None or isinstance(space, str))):
             return None
-        return self.body.get("apiVersion"), kind, space or "default", name
+        return group_kind(self.body), space or "default", name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +78,7 @@ class LocatedFinding:
     """A finding about one object, or about all objects of some files."""
 
     kept: ReducedObject
+    file: str
     line: int
     finding: Finding
     of_all: bool = False
@@ -104,14 +102,14 @@ class Together:
 
     def keep(
         self,
-        path: str,
+        source: Source,
         shift: int,
         item: KubeObject,
         held: GpuDemand | None,
         found: Iterable[Finding],
     ) -> list[Finding]:
         """Keep the fields that the rules over all objects need. Return a finding if that fails."""
-        number = self._number(path, shift)
+        number = self._number(source.path, shift)
         if not is_compared(item.body):
             return []
         try:
@@ -122,10 +120,11 @@ class Together:
         self.said.update(hash((finding.rule, finding.seen)) for finding in found)
         self.kept.append(
             ReducedObject(
-                file=path,
+                source=source,
                 line=item.line,
                 shift=shift,
                 number=number,
+                place=source.about(item),
                 body=body,
                 part=part,
                 held=held,
@@ -134,16 +133,16 @@ class Together:
         )
         return []
 
-    def pass_over(self, path: str, shift: int, item: KubeObject) -> None:
+    def pass_over(self, source: Source, shift: int, item: KubeObject) -> None:
         """Keep only the kind of an object without rules, because it may create pods."""
-        number = self._number(path, shift)
+        number = self._number(source.path, shift)
         kind = item.body.get("apiVersion"), item.body.get("kind")
         if self.asked.whole and kind not in self._foreign:
             self._foreign.add(kind)
             body = {"apiVersion": kind[0], "kind": kind[1]}
             kept = ReducedObject(
-                file=path, line=item.line, shift=shift, number=number, body=body,
-                part=None, held=None, has_lines=False,
+                source=source, line=item.line, shift=shift, number=number,
+                place=source.about(item), body=body, part=None, held=None, has_lines=False,
             )  # fmt: skip
             self.kept.append(kept)
 
@@ -159,9 +158,9 @@ class Together:
         told = [one for cluster in self._clusters() for one in self._judge(cluster)]
         by_file: dict[str, list[LocatedFinding]] = {}
         for one in sorted(told, key=lambda one: not one.of_all):
-            by_file.setdefault(one.kept.file, []).append(one)
-        for path, found in by_file.items():
-            yield from self._with_lines(path, found)
+            by_file.setdefault(one.kept.source.path, []).append(one)
+        for found in by_file.values():
+            yield from self._with_lines(found[0].kept.source, found)
 
     def _clusters(self) -> Iterator[list[int]]:
         """Yield the numbers of the objects that may be in the same cluster.
@@ -180,7 +179,7 @@ class Together:
     def _by(self, numbers: list[int], key: Any) -> Iterator[list[int]]:
         parts: dict[object, list[int]] = {}
         for number in numbers:
-            parts.setdefault(key(self.kept[number].file), []).append(number)
+            parts.setdefault(key(self.kept[number].source.path), []).append(number)
         yield from parts.values()
 
     def _clash(self, numbers: list[int]) -> bool:
@@ -188,7 +187,7 @@ class Together:
         for number in numbers:
             kept = self.kept[number]
             identity = kept.identity()
-            if identity and files.setdefault(identity, kept.file) != kept.file:
+            if identity and files.setdefault(identity, kept.source.path) != kept.source.path:
                 return True
         return False
 
@@ -209,7 +208,10 @@ class Together:
                 remedy=self._named(finding.remedy),
             )
             waived = named if match is None else self._waived(named, owner)
-            yield LocatedFinding(kept=owner, line=owner.line, finding=waived, of_all=match is None)
+            file, line = owner.source.start(owner.line)
+            yield LocatedFinding(
+                kept=owner, file=file, line=line, finding=waived, of_all=match is None
+            )
 
     def _waived(self, finding: Finding, owner: ReducedObject) -> Finding:
         """Apply the waivers of the object. Invalid waivers are reported with the single object."""
@@ -234,6 +236,7 @@ class Together:
             budget=self.asked.budget,
             gpu_types=self.asked.gpu_types,
             complete=self.asked.whole,
+            sources=[one.source.path for one in kept],
         )
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -253,19 +256,27 @@ class Together:
 
         return _OWNER.sub(place, text) if _OPEN in text else text
 
-    def _with_lines(self, path: str, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
+    def _with_lines(self, source: Source, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
         """Read a file again to find the lines of its findings."""
-        wanted = {one.kept.shift for one in found if one.kept.has_lines and one.finding.path}
-        text = self.read(path) if wanted else ""
+        wanted = {
+            one.kept.shift
+            for one in found
+            if one.kept.has_lines and (one.finding.path or source.rendered_by)
+        }
+        text = self.read(source.path) if wanted else ""
         items: dict[int, list[KubeObject]] = {}
         if wanted and not isinstance(text, Unreadable):
-            for document in read_documents(text, shown_name(path), is_wanted, wanted):
+            for document in read_documents(text, source.name, is_wanted, wanted):
                 if isinstance(document, Document):
                     items.setdefault(document.shift, []).extend(objects_of(document))
         for one in found:
             same = [] if one.of_all else items.get(one.kept.shift, [])
             item = same[one.kept.number] if one.kept.number < len(same) else None
-            yield replace(one, line=item.line_of(one.finding.path)) if item else one
+            if item is None:
+                yield one
+                continue
+            file, line = source.place(item, one.finding.path)
+            yield replace(one, file=file, line=line)
 
 
 def _grouped(kept: Iterable[ReducedObject]) -> Iterator[Finding]:

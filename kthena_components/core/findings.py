@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import FrameType
 from typing import Any, TypeVar
 
-from kthena_components.core.values.unknown import OUTPUT_TOKEN, Unknown
+from kthena_components.core.values.unknown import Unknown, show_tokens
 from kthena_components.core.values.visible import visible
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Finding:
             if part
         ]
         where = f"{self.path}: " if self.path else ""
-        text = OUTPUT_TOKEN.sub("<output>", f"{where}{'. '.join(sentences)}. [{self.rule}]")
+        text = show_tokens(f"{where}{'. '.join(sentences)}. [{self.rule}]")
         return visible(text)
 
     def under(self, prefix: str) -> "Finding":

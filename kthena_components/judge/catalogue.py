@@ -17,7 +17,7 @@ from kthena_components.core.spec.rules_role import ROLE_RULES
 from kthena_components.core.spec.rules_serving import RULES as SPEC_RULES
 from kthena_components.core.spec.rules_template import template_scheduler
 from kthena_components.core.topology.tree import TREE_RULES
-from kthena_components.judge.extra import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
+from kthena_components.judge.extra import EDGE_DOCS, FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
 from kthena_components.judge.unread import kind_read
@@ -31,7 +31,7 @@ from kthena_components.systems.volcano.stack_topology import hypernode_tree
 ANY_MANIFEST, INPUT = "any serving", "input of components"
 VOLCANO, WHOLE, WAIVERS = "Volcano objects", "all objects of a cluster", "waivers"
 CHANGES, EDGES = "an update, before and after", "stacks, topologies and policies"
-BRANCH = "a branch and its judge"
+BRANCH, FOLDERS = "a branch and its judge", "objects in folders"
 """What rules check, if not a kind of a system."""
 
 _NAMES = {
@@ -50,6 +50,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
         *_documented((*CHECKS, pod_schema, kind_read), ANY_MANIFEST),
         *chain.from_iterable(map(_of_system, systems)),
         *_written(MANIFEST_DOCS, VOLCANO),
+        *_written(FOLDER_DOCS, FOLDERS),
         *_documented(TREE_RULES, WHOLE),
         *_documented((rule for rule in alone if rule is not hypernode_tree), WHOLE),
         *_documented((*OWN_RULES, *ASKED_RULES), WHOLE),

@@ -16,6 +16,21 @@ Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate.""",
 }
 """Findings while manifests are read."""
 
+FOLDER_DOCS: Mapping[str, str] = {
+    "partial-object": """An object in a folder is complete, and not a patch or a part of a template.
+
+Patches that a kustomization names are not read as objects. Other objects in a folder are not
+checked if no pod template has containers, or if a workload has no selector and a container has no
+image.
+
+Pass: a Deployment with a selector and containers.
+Fail: a Deployment whose pod template has a nodeSelector and no containers.
+Level: not checked.
+Source: kubernetes pkg/apis/apps/validation/validation.go and pkg/apis/core/validation/validation.go
+(required fields).""",
+}
+"""Findings about objects that the user did not name, but only their folder."""
+
 INPUT_DOCS: Mapping[str, str] = {
     "unknown-field": """Every field exists, at its place.
 

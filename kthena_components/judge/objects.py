@@ -17,6 +17,7 @@ def read_objects(
     demands: Mapping[int, GpuDemand] | None = None,
     *,
     complete: bool = True,
+    sources: Sequence[str] = (),
 ) -> Stack:
     """Read the objects of one cluster, in one pass.
 
@@ -25,8 +26,9 @@ def read_objects(
         paths: Their paths; none if left out.
         demands: Accelerators of objects without pod templates, by index.
         complete: Whether the cluster has no other objects.
+        sources: The file that each was read from; one file if left out.
     """
-    stack = Stack(complete=complete)
+    stack = Stack(complete=complete, sources=sources)
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):
             continue

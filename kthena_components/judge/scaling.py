@@ -17,6 +17,7 @@ _RULE = "autoscaler-conflict"
 
 
 _Whose = tuple[GroupKind, Key]
+_Rival = tuple[GroupKind, Key, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
     engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. A
-    ModelInfer and a DisaggregatedSet have no scale subresource.
+    ModelInfer and a DisaggregatedSet have no scale subresource. Files may be alternatives, so only
+    autoscalers in the same file are compared, unless `--whole` says that all are in one cluster.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target.
@@ -48,16 +50,16 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
     matrixinfer-ai/matrixinfer config/crd (no scale subresource).
     """
-    first: dict[_Whose, Object] = {}
+    first: dict[_Rival, Object] = {}
     kept = _kept_by_controllers(stack)
     for target in _targets(stack):
         if isinstance(target, Finding):
             yield target
             continue
-        whose = (target.kind, (target.namespace, target.name))
+        whose = (target.kind, (target.namespace, target.name), stack.source_of(target.scaler))
         other = first.setdefault(whose, target.scaler)
         why = _why_not(stack, target, kept)
-        if other is not target.scaler:
+        if _identity(other) != _identity(target.scaler):
             seen = (
                 f"is {_shown(target)}, which the {other.kind} {display(other.name)} "
                 "scales too, and "
@@ -67,6 +69,11 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
         elif why:
             seen = f"is {_shown(target)}, which {why}"
             yield _conflict(target.path, seen, "remove the autoscaler, and write replicas")
+
+
+def _identity(scaler: Object) -> tuple[object, ...]:
+    """Return the identity of an object in a cluster, in which all API versions are one object."""
+    return scaler.group_kind, scaler.namespace, scaler.name
 
 
 def _shown(target: _Target) -> str:

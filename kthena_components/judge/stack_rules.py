@@ -38,6 +38,7 @@ def compare_objects(
     budget: int | None = None,
     gpu_types: Sequence[str] = (),
     complete: bool = True,
+    sources: Sequence[str] = (),
 ) -> list[Finding]:
     """Check all objects of one cluster together, in time linear in their number.
 
@@ -49,8 +50,10 @@ def compare_objects(
         gpu_types: Resources and products of accelerators that pods may request; all if empty.
         complete: Whether these are all objects of the cluster, at least all pods of each PodGroup
             and all Services. If not, missing objects are reported as not checked, or not at all.
+        sources: The file that each was read from; one file if left out. If these are not all
+            objects of the cluster, the files may be alternatives.
     """
-    stack = read_objects(manifests, paths, held, complete=complete)
+    stack = read_objects(manifests, paths, held, complete=complete, sources=sources)
     findings = judged_by(stack_rules(), stack)
     if budget is not None:
         for rule in (gpu_budget, surge_needs_spare_gpus):

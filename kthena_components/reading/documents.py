@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from kthena_components.core.values.blanks import may_have_blanks
 from kthena_components.reading.files import Unreadable
 from kthena_components.reading.heads import Wanted, read_head
 from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
@@ -21,6 +22,8 @@ from kthena_components.reading.loader import Loader
 _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
 _DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
 _BLANK = re.compile(r"\s*")
+_TEMPLATE = re.compile(r"\{\{|\{%")
+_TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class Document:
     """Its node, with the lines of its parts; None in JSON."""
     shift: int = 0
     """Lines of the file before the text that the node's line numbers refer to."""
+    may_have_blanks: bool = False
+    """Whether it may contain placeholders."""
 
 
 def read_documents(
@@ -72,7 +77,7 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
         except (RecursionError, ValueError) as error:
             yield Unreadable(file=file, because=_reason(error), line=line)
             return
-        yield Document(body=body, line=line)
+        yield Document(body=body, line=line, may_have_blanks=may_have_blanks(text[at:end]))
         blank = _BLANK.match(text, end)
         at = blank.end() if blank else end
 
@@ -80,6 +85,7 @@ def _read_json(text: str, file: str) -> Iterator[Document | Unreadable]:
 def _read_yaml(
     text: str, file: str, wanted: Wanted, only: Container[int] | None
 ) -> Iterator[Document | Unreadable]:
+    is_template = False
     for piece, before in _pieces(text):
         if only is not None and before not in only:
             continue
@@ -97,7 +103,11 @@ def _read_yaml(
             finally:
                 loader.dispose()
         except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-            yield unreadable(error, piece, before, file)
+            told = unreadable(error, piece, before, file)
+            # Once for each file.
+            if told.because != _TOLD_TEMPLATE or not is_template:
+                yield told
+            is_template = is_template or told.because == _TOLD_TEMPLATE
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
@@ -123,7 +133,9 @@ def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     if not wanted(version, kind, piece):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
     check_aliases(piece, node)
-    return Document(body=loader.build(node), line=line, node=node, shift=before)
+    blanks = may_have_blanks(piece)
+    body = loader.build(node)
+    return Document(body=body, line=line, node=node, shift=before, may_have_blanks=blanks)
 
 
 def identity(node: yaml.Node) -> tuple[object, object]:
@@ -146,7 +158,9 @@ def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadab
     else:
         skipped = len(piece) - len(piece.lstrip())
         line, column = before + piece.count("\n", 0, skipped) + 1, None
-    return Unreadable(file=file, because=_reason(error), line=line, column=column)
+    is_template = isinstance(error, yaml.MarkedYAMLError) and _TEMPLATE.search(piece) is not None
+    because = _TOLD_TEMPLATE if is_template else _reason(error)
+    return Unreadable(file=file, because=because, line=line, column=column)
 
 
 def _reason(error: Exception) -> str:

@@ -29,6 +29,8 @@ class Unreadable:
     because: str
     line: int | None = None
     column: int | None = None
+    is_note: bool = False
+    """Whether the user did not name it, so that the run does not fail."""
 
     def __str__(self) -> str:
         """Write it as compilers do: `file:line:column: why`."""

@@ -13,6 +13,9 @@ from pathlib import Path
 from kthena_components.reading.files import STDIN, Unreadable, odd_kind
 
 SUFFIXES = (".yaml", ".yml", ".json")
+CHART = "Chart.yaml"
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+"""Source: sigs.k8s.io/kustomize/api/konfig, RecognizedKustomizationFileNames."""
 
 
 @dataclass(slots=True)
@@ -28,6 +31,12 @@ class Found:
     """Number of skipped folders that are links."""
     again: int = 0
     """Number of skipped links whose target is read anyway."""
+    folders: list[str] = field(default_factory=list)
+    """Folders that the user named."""
+    charts: dict[str, str] = field(default_factory=dict)
+    """Folders with a Helm chart, each with the folder that the user named."""
+    kustomizations: dict[str, str] = field(default_factory=dict)
+    """Files that Kustomize builds from, each with the folder that the user named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,7 @@ def find_files(paths: Iterable[str]) -> Found:
             found.named.add(path)
             listed.append(path)
             continue
+        found.folders.append(path)
         roots.append(os.path.realpath(path))
         below = list(_below(path, found))
         read.update(_real(each, path, roots[-1]) for each in below if isinstance(each, str))
@@ -78,9 +88,18 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
             yield Unreadable(file=folder, because=f"cannot be listed: {error.strerror}")
             continue
         for entry in entries:
+            _note_source(entry, root, found)
             if Path(entry.name).suffix.lower() in SUFFIXES and not _leads_to_folder(entry):
                 yield _entry(entry, root)
         waiting += [entry.path for entry in reversed(folders)]
+
+
+def _note_source(entry: os.DirEntry[str], root: str, found: Found) -> None:
+    """Record a chart or a kustomization."""
+    if entry.name == CHART and entry.is_file(follow_symlinks=False):
+        found.charts[str(Path(entry).parent)] = root
+    elif entry.name in KUSTOMIZATIONS and entry.is_file(follow_symlinks=False):
+        found.kustomizations[str(Path(entry))] = root
 
 
 def _is_folder(entry: os.DirEntry[str], found: Found) -> bool:

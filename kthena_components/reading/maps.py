@@ -23,6 +23,7 @@ from kthena_components.reading.limits import (
 from kthena_components.reading.loader import Loader
 
 _SHOWN = 60
+_MERGE = "<<"
 _KEYS = frozenset({"str", "int", "float", "bool", "null", "merge"})
 """Tags that a key may have, so that its JSON text is the one that Pulumi writes."""
 
@@ -47,6 +48,25 @@ def parse_map(text: str, file: str) -> Mapping[str, Any] | Unreadable:
     if not isinstance(content, Mapping):
         return Unreadable(file=file, because="contains no map of settings")
     return content
+
+
+def plain_scalars(text: str) -> list[str] | None:
+    """List the scalars of a YAML text, keys included.
+
+    Returns:
+        None if the text is not valid YAML, or has explicit tags or merge keys: programs differ in
+        what they make of them.
+    """
+    found: list[str] = []
+    try:
+        for event in yaml.parse(text, Loader=Loader):
+            if getattr(event, "tag", None) is not None or getattr(event, "value", "") == _MERGE:
+                return None
+            if isinstance(event, yaml.ScalarEvent):
+                found.append(event.value)
+    except Exception:  # noqa: BLE001 - PyYAML raises many kinds of errors for odd scalars
+        return None
+    return found
 
 
 def _json(text: str) -> Any:

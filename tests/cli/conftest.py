@@ -1,8 +1,11 @@
 """How the tests run the command: in this process, with its words and its exit status."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,3 +97,32 @@ def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge by the rules that these manifests are about: the others have tests of their own."""
     few = tuple(check for check in checks.CHECKS if rule_name(check) in FEW)
     monkeypatch.setattr(checks, "CHECKS", few)
+
+
+class Server(HTTPServer):
+    """Counts the requests that it answers."""
+
+    asked: int = 0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fetched}\n")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Serve a manifest on the loopback interface, for which programs use no proxy."""
+    made = Server(("127.0.0.1", 0), _Handler)
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()

@@ -78,11 +78,15 @@ def test_sarif_has_the_fields_that_the_standard_requires(run: Command) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_sarif_says_what_could_not_be_read(run: Command) -> None:
-    (made,) = json.loads(run("m", "--format", "sarif").out)["runs"]
+@pytest.mark.parametrize("strict", [True, False])
+def test_sarif_says_what_could_not_be_read(run: Command, strict: bool) -> None:
+    asked = ["--strict-read"] if strict else []
+    (made,) = json.loads(run("m", "--format", "sarif", *asked).out)["runs"]
     (invocation,) = made["invocations"]
-    assert invocation["executionSuccessful"] is False
-    (told,) = invocation["toolExecutionNotifications"]
+    assert invocation["executionSuccessful"] is not strict
+    told, *counted = invocation["toolExecutionNotifications"]
+    assert told["level"] == ("error" if strict else "warning")
+    assert [each["message"]["text"] for each in counted] == ([] if strict else ["1 file not read"])
     assert told["message"]["text"].startswith("m/broken.yaml:2:1: is not valid YAML")
     (at,) = told["locations"]
     assert at["physicalLocation"]["region"] == {"startLine": 2, "startColumn": 1}
@@ -102,11 +106,10 @@ def test_sarif_names_files_by_uris(run: Command, write: Write, tmp_path: Path) -
 def test_github_gets_one_workflow_command_for_each_finding(run: Command) -> None:
     done = run("m", "--format", "github")
     starts = [line.split(" ")[0] for line in done.lines[:-1]]
-    assert starts == ["::warning", "::warning", "::error", "::notice", "::error"]
-    assert done.lines[2].startswith(
-        "::error file=m/broken.yaml,line=2,col=1,title=unreadable::m/broken.yaml:2:1: is not valid "
-        "YAML"
-    )
+    assert starts == ["::warning", "::warning", "::warning", "::notice", "::error"]
+    told = "file=m/broken.yaml,line=2,col=1,title=unreadable::m/broken.yaml:2:1: is not valid YAML"
+    assert done.lines[2].startswith(f"::warning {told}")
+    assert run("m", "--format", "github", "--strict-read").lines[2].startswith(f"::error {told}")
     assert done.lines[-2] == (
         "::error file=m/wrong.yaml,line=16,title=world-size-equals-gpus::"
         f"{SUBJECT}: {COMMAND}: {SENTENCE}"
@@ -126,7 +129,7 @@ def test_github_commands_are_escaped(run: Command, write: Write) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_markdown_is_counts_and_a_table(run: Command) -> None:
-    lines = run("m", "--format", "markdown").lines
+    lines = run("m", "--format", "markdown", "--strict-read").lines
     counts = "1 mandatory, 2 advisory, 1 not checked, 1 unreadable"
     assert lines[:4] == [
         f"**3 objects checked in 4 files: {counts}**",
@@ -160,7 +163,8 @@ def test_nothing_found_is_said_in_every_format(run: Command, write: Write, form:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_status_is_the_same_in_every_format(run: Command, form: str) -> None:
-    assert run("m", "--format", form).status == 2
+    assert run("m", "--format", form, "--strict-read").status == 2
+    assert run("m", "--format", form).status == 1
     assert run("m/wrong.yaml", "--format", form).status == 1
     assert run("m/advised.yaml", "--format", form).status == 0
 

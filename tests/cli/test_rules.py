@@ -23,6 +23,11 @@ def test_a_rule_is_explained(run: Command) -> None:
     assert done.lines == [
         f"leader-worker-same-gpus: {find_rule('leader-worker-same-gpus').summary}",
         "",
+        (
+            "This is true for the engines that are known here. "
+            "Leaders of JetStream and Pathways run on CPUs."
+        ),
+        "",
         "level: mandatory",
         "checks: any serving",
         "pass: 8 GPUs in the entry pod, 8 in each worker.",

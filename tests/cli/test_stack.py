@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kthena_components.cli.check import CheckOptions, Summary, check
+from kthena_components.cli.check import CheckOptions, check
+from kthena_components.cli.results import Summary
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.systems.volcano.stack_queues import queue_exists
 from tests.cli.conftest import Command
@@ -107,6 +108,43 @@ def test_variants_in_one_folder_are_judged_file_by_file(run: Command, write: Wri
         write(f"m/variant-{i}.yaml", text(rack, racks[i]))
     assert found(run, "m") == []
     assert "hypernode-two-parents" in {rule for *_, rule in found(run, "--whole", "m")}
+
+
+def scaler(name: str, version: str = "v2") -> Args:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    return {
+        "apiVersion": f"autoscaling/{version}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name, "namespace": "serving"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 3},
+    }
+
+
+def test_one_autoscaler_in_several_api_versions_is_one_object(run: Command, write: Write) -> None:
+    for version in ("v1", "v2beta2", "v2"):
+        write(f"m/hpa-{version}.yaml", text(scaler("cpu", version), scaler("memory", version)))
+    told = rows_of(run, "m")
+    assert {(row["rule"], row["name"]) for row in told} == {("autoscaler-conflict", "memory")}
+    # In each file of its own: the copies of one scaler do not get in each other's way.
+    write("one/v1.yaml", text(scaler("cpu", "v1")))
+    write("one/v2.yaml", text(scaler("cpu", "v2")))
+    assert found(run, "one") == []
+    assert {rule for *_, rule in found(run, "--whole", "one")} == {"object-twice"}
+
+
+def test_alternatives_in_one_folder_are_no_conflict(run: Command, write: Write) -> None:
+    write("m/hpa.yaml", text(scaler("hpa")))
+    write("m/other.yaml", text(scaler("other")))
+    assert found(run, "m") == []
+    assert line_with(run, "autoscaler-conflict", "--whole", "m") == (
+        "m/other.yaml:7: mandatory: HorizontalPodAutoscaler serving/other: spec.scaleTargetRef: is "
+        "the Deployment 'web', which the HorizontalPodAutoscaler 'hpa' scales too, and "
+        "each would undo what the other does. Keep one of the two. [autoscaler-conflict]"
+    )
+    write("m/both.yaml", text(scaler("a"), scaler("b")))
+    assert [(file, rule) for file, _, rule in found(run, "m")] == [
+        ("m/both.yaml", "autoscaler-conflict")
+    ]
 
 
 def test_what_is_missing_is_told_where_all_is_there(run: Command, write: Write) -> None:

@@ -5,10 +5,11 @@ from itertools import chain
 import pytest
 
 from kthena_components.core.values.read import group_kind
-from kthena_components.judge.catalogue import BRANCH, EDGES, all_rules
+from kthena_components.judge.catalogue import BRANCH, EDGES, FOLDERS, all_rules
 from tests.rules.cases import KINDS, bases, case_files, documents, read_cases
 
-RULES = sorted(rule.name for rule in all_rules() if rule.judges not in {EDGES, BRANCH})
+OTHERS = {EDGES, BRANCH, FOLDERS}
+RULES = sorted(rule.name for rule in all_rules() if rule.judges not in OTHERS)
 """Those that judge manifests or the input of a component: the others have tests of their own."""
 CASES = list(chain.from_iterable(read_cases(rule) for rule in RULES))
 

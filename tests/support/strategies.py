@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kthena_components.core.naming import STATEFUL_SET_NAME
-from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
 from tests.support.specs import Args, gpu_template, template
 
 law = settings(max_examples=15, deadline=None)
@@ -222,6 +222,8 @@ PREVIEW_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What the engine puts for a text that is not known during a preview."""
 ODD_LEAVES = (
     LATE,
+    Blank("${NAME}"),
+    BLANK_WORD,
     PREVIEW_UNKNOWN,
     f"--tensor-parallel-size={LATE}",
     "$(GROUP_SIZE)",

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.locate import exports, installed_pulumi, needed
-from toolchain.programs import CLI, PROVIDER, ROOT, ToolchainError, known_programs
+from toolchain.locate import (
+    ensure_rendering,
+    exports,
+    installed_pulumi,
+    needed,
+    rendering_programs,
+)
+from toolchain.programs import CLI, PROVIDER, ROOT, Program, ToolchainError, known_programs
 
 Pretend = Callable[[str, str], Path]
 NO_DOWNLOADS = {"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
@@ -165,3 +171,30 @@ def test_a_shell_can_evaluate_what_env_prints(
     pulumi, path = shown.stdout.splitlines()
     assert pulumi == str(built[CLI])
     assert str(odd) in path.split(":")
+
+
+def test_what_renders_is_taken_from_path_and_else_from_the_cache(
+    environ: dict[str, str], cache: Path, pretend: Pretend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[str] = []
+
+    def build(program: Program, folder: Path, _: object) -> None:
+        built.append(program.name)
+        program.binary(folder).parent.mkdir(parents=True)
+        program.binary(folder).write_text("")
+
+    monkeypatch.setattr("toolchain.locate.ensure_built", build)
+    assert rendering_programs(environ) == {}
+    with_helm = {**environ, "PATH": f"{pretend('helm', 'echo v3')}:{environ['PATH']}"}
+    helm, kustomize = (known_programs("rendering")[name] for name in ("helm", "kustomize"))
+    wanted = {"helm": pretend("helm", "echo v3") / "helm", "kustomize": kustomize.binary(cache)}
+    assert ensure_rendering(with_helm, lambda _: None) == wanted
+    assert built == ["kustomize"]
+    assert ensure_rendering(environ, lambda _: None)["helm"] == helm.binary(cache)
+    assert built == ["kustomize", "helm"]
+
+
+def test_what_renders_is_built_from_modules_that_fit_together() -> None:
+    modules = (known_programs("rendering")["helm"].folder / "go.mod").read_text()
+    for name in ("helm", "kustomize"):
+        assert f" v{known_programs('rendering')[name].version}\n" in modules

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN
+from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
 from kthena_components.judge.manifest import has_rules
 from tests.rules.cases import bases as bases_by_name
 from tests.rules.cases import documents
@@ -18,6 +18,8 @@ from tests.rules.cases import documents
 TESTS = Path(__file__).parents[1]
 LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 ODD: tuple[Any, ...] = (
+    Blank("${NAME}"),
+    f"--tensor-parallel-size={BLANK_WORD}",
     LATE,
     None,
     True,

@@ -14,10 +14,11 @@ from typing import Any
 
 import yaml
 
-from kthena_components.cli.check import CheckOptions, Summary, check
+from kthena_components.cli.check import CheckOptions, check
 from kthena_components.cli.comment import write_comment
 from kthena_components.cli.main import FORMATS
 from kthena_components.cli.preview import parse_preview
+from kthena_components.cli.results import Summary
 from kthena_components.cli.review import judge_updates
 from kthena_components.cli.reviewed import reviewed
 from kthena_components.cli.stack import StackOptions
@@ -25,6 +26,7 @@ from kthena_components.cluster.doctor import judge_stack_file
 from kthena_components.cluster.stack_file import StackFileError, read_stack_file
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
+from kthena_components.core.values.unknown import Blank
 from kthena_components.judge.levels import Levels
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.stack import judge_stack
@@ -92,6 +94,10 @@ def _dumped(draw: random.Random, body: object) -> str:
         return yaml.dump(body, Dumper=dumper, allow_unicode=True)
     except (TypeError, ValueError):  # a key, bytes or a half character that JSON or YAML has not
         return repr(body)
+
+
+for _each in (yaml.SafeDumper, yaml.CSafeDumper):
+    _each.add_representer(Blank, yaml.representer.SafeRepresenter.represent_str)
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -20,6 +20,7 @@ from kthena_components.core.engines.placeholders import (
 )
 from kthena_components.core.engines.programs import (
     MPI,
+    OMNI,
     RAY_SCRIPT_NAME,
     Program,
     Start,
@@ -41,22 +42,18 @@ from kthena_components.core.values.unknown import MaybeText, Unknown
 MAX_ITEM = 1 << 21
 """Maximum bytes of one argument on any Linux: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
+_STAGES = Unknown(
+    "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
+)
 _MAX_LEVEL = 8
 _LONGEST_LINE = 256
 _MAX_FILES = 16
 """Maximum number of mounted scripts read for one command: a script may start itself."""
 _NOT_VALUES = frozenset(
-    {
-        "engine",
-        "hidden",
-        "missing_files",
-        "options",
-        "problems",
-        "ray_cluster_size",
-        "ray_role",
-        "release",
-    }
-    | {"ray_script", "where"}
+    [
+        *("engine", "hidden", "missing_files", "options", "problems", "ray_cluster_size"),
+        *("ray_role", "ray_script", "release", "where"),
+    ]
 )
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
 
@@ -161,6 +158,8 @@ class _Search:
                 self.level += 1
                 self.words(arguments[arguments.index("--") + 1 :])
                 self.level -= 1
+        elif start.program is Program.VLLM and OMNI in arguments:
+            self.scope.unread = _STAGES
         else:
             facts = _READERS[start.program](arguments, self.scope)
             self.engines.append(self.with_ranks(facts, words, start))

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 
 from kthena_components.core.engines.files import Absent, Files, read_file
 from kthena_components.core.values.images import Image
-from kthena_components.core.values.unknown import OUTPUT_TOKEN, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    BLANK_WORD,
+    MaybeText,
+    Unknown,
+    is_unresolved,
+    show_tokens,
+)
 
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
 _MAX_INSERTED = 1 << 21
@@ -156,6 +162,8 @@ class Scope:
         match = None if word.isascii() else _GAP.search(word)
         if match is not None:
             return Unknown(self._of(match)[1])
+        if BLANK_WORD in word:
+            return Unknown("it is a placeholder, to be filled in first")
         if is_unresolved(word):
             return Unknown("it is an output that only the deployment knows")
         return word
@@ -164,7 +172,7 @@ class Scope:
         """Write a word as the user wrote it, shortened for a message."""
         shown = word
         if not word.isascii():
-            shown = OUTPUT_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
+            shown = show_tokens(_GAP.sub(lambda match: self._of(match)[0], word))
         return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
     def _of(self, match: re.Match[str]) -> tuple[str, str]:

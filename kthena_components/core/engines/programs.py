@@ -14,6 +14,9 @@ from kthena_components.core.values.images import read_image
 SHELLS = frozenset({"ash", "bash", "dash", "ksh", "sh", "zsh"})
 MPI = frozenset({"mpiexec", "mpirun", "orterun", "srun"})
 RAY_SCRIPT_NAME = "multi-node-serving.sh"
+OMNI = "--omni"
+"""Hands a command line over to vLLM-Omni, anywhere in it (vllm/entrypoints/cli/main.py;
+vllm_omni/entrypoints/cli/main.py)."""
 _LAUNCHERS = """
     catatonit chrt command conda ddtrace-run dumb-init env exec gosu ionice micromamba nice nohup
     nsys numactl opentelemetry-instrument pixi poetry setsid stdbuf su-exec sudo taskset time
@@ -75,6 +78,7 @@ _SERVED: Mapping[tuple[str, ...], Program] = {
     ("sglang", "serve"): Program.SGLANG,
     (_TGI_LAUNCHER,): Program.TGI,
     ("vllm", "serve"): Program.VLLM,
+    ("vllm-omni", "serve"): Program.VLLM,
 }
 """The words that start a server by name."""
 _HINTS = (

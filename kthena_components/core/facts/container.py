@@ -13,7 +13,13 @@ from kthena_components.core.engines.facts import ALL_GPUS
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import first_unknown, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    Blank,
+    MaybeInt,
+    MaybeText,
+    Unknown,
+    is_unresolved,
+)
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
 
@@ -27,8 +33,11 @@ Source: huggingface_hub/constants.py and the charts of serving systems.
 
 _LATE_IMAGE = Unknown("the image is known only after the deployment")
 
-_TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{20,}")
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_(?!([A-Za-z0-9])\1{5})[A-Za-z0-9]{20,}")
 
+_STAND_IN = re.compile(r"[A-Z][A-Z0-9_]*|<.*>|(?i:.*(?:token|your|x{3}|\.\.\.|…).*)")
+"""Texts in place of a token: `<your token>`, `HF_TOKEN`, `hf_xxx`. A real token has
+random letters and digits."""
 _REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -228,7 +237,10 @@ def _kind_of_token(value: object, source: object) -> TokenKind | None:
 def _is_literal(value: object) -> bool:
     if not isinstance(value, str) or is_unresolved(value):
         return False
-    return value.strip() != "" and _REFERENCE.fullmatch(value.strip()) is None
+    text = value.strip()
+    if looks_like_token(text):
+        return True
+    return text != "" and not any(known.fullmatch(text) for known in (_REFERENCE, _STAND_IN))
 
 
 def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
@@ -251,7 +263,7 @@ def _hidden_token(container: Mapping[str, Any], name: str) -> Unknown | None:
     for item in map(mapping, sequence(env)):
         variable, sources = item.get("name"), (item.get("value"), item.get("valueFrom"))
         named = isinstance(variable, str) and variable in TOKEN_VARIABLES
-        if named and any(map(is_unresolved, sources)):
+        if named and any(is_unresolved(each) and not isinstance(each, Blank) for each in sources):
             return Unknown(f"the value of {variable} is not known yet")
         if is_unresolved(variable) and "secretKeyRef" not in mapping(item.get("valueFrom")):
             return Unknown(f"the name of a variable of container '{name}' is not known yet")

@@ -3,7 +3,7 @@
 Rules look objects up by namespace and name. Reading never raises, whatever a manifest contains.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kthena_components.core.facts.totals import GpuDemand
@@ -35,6 +35,8 @@ class Stack:
     """Kinds whose pod templates were read."""
     complete: bool = True
     """Whether the cluster has no other objects."""
+    sources: Sequence[str] = ()
+    """The file that each object was read from; one file if left out."""
     _named: dict[GroupKind, dict[Key, Object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,6 +78,10 @@ class Stack:
             self.gangs.setdefault((namespace, gang), []).append(pods)
         else:
             self.unsure = self.unsure or NOT_YET_KNOWN
+
+    def source_of(self, found: Object) -> str:
+        """Return the file of an object; empty if the files cannot be alternatives."""
+        return "" if self.complete or not self.sources else self.sources[found.index]
 
     def of(self, kind: GroupKind) -> list[Object]:
         """List the objects of a group and kind."""

@@ -7,10 +7,16 @@ from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.findings import Finding, Level
 from kthena_components.core.rules.wording import title, unjudged
 from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.unknown import Unknown
+
+_SAME_GPUS = "leader-worker-same-gpus"
+_NO_ENGINE = Unknown("no command line of a known engine was found")
 
 
 def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
     """Entry and workers of one engine have equally many GPUs: ranks are distributed evenly.
+
+    This is true for the engines that are known here. Leaders of JetStream and Pathways run on CPUs.
 
     Pass: 8 GPUs in the entry pod, 8 in each worker.
     Fail: 4 GPUs in the entry pod, 8 in each worker.
@@ -21,16 +27,26 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
         if engine.worker is None or engine.pods == 1:
             continue
         entry, worker = engine.entry.gpus, engine.worker.gpus
-        if unknown := first_unknown(entry, worker):
-            yield from unjudged(engine, unknown, "leader-worker-same-gpus", engine.worker.gpus_path)
+        if not _is_known(engine.entry) and not _is_known(engine.worker):
+            # If the entry has GPUs, world-size-equals-gpus reports that the engine is unknown.
+            if entry == 0 and worker != 0:
+                gap = engine.entry.gap or _NO_ENGINE
+                yield from unjudged(engine, gap, _SAME_GPUS, engine.worker.gpus_path)
+        elif unknown := first_unknown(entry, worker):
+            yield from unjudged(engine, unknown, _SAME_GPUS, engine.worker.gpus_path)
         elif isinstance(entry, int) and isinstance(worker, int) and entry != worker:
             yield Finding(
                 path=engine.worker.gpus_path,
                 seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
                 "and an engine distributes its ranks evenly",
                 remedy=f"write {entry} in both, or {worker} in both",
-                rule="leader-worker-same-gpus",
+                rule=_SAME_GPUS,
             )
+
+
+def _is_known(pod: PodFacts) -> bool:
+    """Return whether a pod starts a known engine."""
+    return pod.command is not None and pod.command.engine is not None
 
 
 def gpu_requests_equal_limits(facts: ServingFacts) -> Iterator[Finding]:

@@ -76,9 +76,9 @@ def hf_token_from_secret(facts: ServingFacts) -> Iterator[Finding]:
 
     Everyone who can read the manifest, the repository or the state can use the token. Variables of
     huggingface_hub are recognised by name, other tokens by their format. No message contains the
-    token.
+    token. A text in place of a token, such as `<your token>`, is allowed.
 
-    Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef.
+    Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef; HF_TOKEN with the value HF_TOKEN.
     Fail: HF_TOKEN with a value or from a ConfigMap; a command line with hf_ and 34 more letters.
     Level: mandatory.
     Source: huggingface_hub/constants.py; Kubernetes documentation, Good practices for Secrets.

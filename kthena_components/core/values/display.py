@@ -6,9 +6,9 @@ from enum import Enum
 from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.values.unknown import (
     OUTPUT_OPEN,
-    OUTPUT_TOKEN,
     UNKNOWN_WORD,
     is_unresolved,
+    show_tokens,
 )
 
 
@@ -46,7 +46,7 @@ def display(value: object, longest: int = _SHOWN) -> str:
     """Format a value for a message, in one line of limited length."""
     match value:
         case str():
-            known = OUTPUT_TOKEN.sub("<output>", value)
+            known = show_tokens(value)
             shown = repr(known if len(known) <= longest else f"{known[:longest]}…")
         case None:
             shown = "null"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from kthena_components.core.values.display import INT32, show_value
-from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import Blank, MaybeInt, MaybeText, Unknown, is_unresolved
 
 
 def inside(value: object, key: str) -> Any:
@@ -124,6 +124,8 @@ def whole(value: object) -> MaybeInt | None:
 def unknown_in(value: object) -> Unknown | None:
     """Explain why a value cannot be checked; None if it can."""
     if isinstance(value, str):
+        if type(value) is Blank:
+            return Unknown(f"{show_value(value)} is a placeholder, to be filled in first")
         return NOT_YET_KNOWN if is_unresolved(value) else None
     return value if isinstance(value, Unknown) else None
 

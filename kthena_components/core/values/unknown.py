@@ -13,6 +13,8 @@ OUTPUT_OPEN, OUTPUT_CLOSE = "\ue000", "\ue001"
 OUTPUT_TOKEN = re.compile(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
 UNKNOWN_WORD = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
 """An unknown word of a command line, as text."""
+BLANK_WORD = f"{OUTPUT_OPEN}00{OUTPUT_CLOSE}"
+"""A placeholder in a word of a command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,15 @@ class Unknown:
     """A value that is not known yet, and why."""
 
     because: str
+
+
+class Blank(str):
+    """A text in a file that is replaced before the apply: `${MODEL}`, `<your name>`.
+
+    Messages show the text. The value is unknown.
+    """
+
+    __slots__ = ()
 
 
 # Placeholders for values that are not known during a preview, one for each type. Source:
@@ -52,9 +63,14 @@ def is_unresolved(value: object) -> bool:
     """Return whether a value, or a part of a text, is not known before the apply."""
     if not isinstance(value, str):
         return isinstance(value, Unknown)
-    if value in _PREVIEW_UNKNOWNS:
+    if isinstance(value, Blank) or value in _PREVIEW_UNKNOWNS:
         return True
     return OUTPUT_OPEN in value and OUTPUT_TOKEN.search(value) is not None
+
+
+def show_tokens(text: str) -> str:
+    """Replace the characters that stand for unknown values, for a message."""
+    return OUTPUT_TOKEN.sub("<output>", text.replace(BLANK_WORD, "<placeholder>"))
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:

@@ -4,6 +4,7 @@ Its presets start `vllm serve` with the sizes of `parallelism`, so such a comman
 container with its own command is read as it is. Source: kserve config/llmisvcconfig.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -97,5 +98,13 @@ def _additional(engine: Mapping[str, Any]) -> list[str]:
         entry = mapping(item)
         value = entry.get("value")
         if entry.get("name") == _ADDED and isinstance(value, str):
-            return value.split()
+            return [UNKNOWN_WORD, UNKNOWN_WORD] if is_unresolved(value) else _as_shell(value)
     return []
+
+
+def _as_shell(text: str) -> list[str]:
+    """Split words as the preset does, whose shell reads them once more with `eval`."""
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote that stays open
+        return [UNKNOWN_WORD, UNKNOWN_WORD]

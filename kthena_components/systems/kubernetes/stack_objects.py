@@ -25,7 +25,7 @@ _MOST_COMPARED = 1_000_000
 
 
 def object_twice(stack: Stack) -> Iterator[Finding]:
-    """No two objects of a stack have the same apiVersion, kind, namespace and name.
+    """No two objects of a stack have the same API group, kind, namespace and name.
 
     Pass: a StatefulSet and a Service that are both named chat.
     Fail: two Services named chat in one namespace: the second overwrites the first.
@@ -34,12 +34,12 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
     """
     first: dict[tuple[str, str, str, str], Object] = {}
     for entry in stack.objects:
-        name, namespace, version = entry.name, entry.namespace, entry.version
+        name, namespace = entry.name, entry.namespace
         if not (isinstance(name, str) and isinstance(namespace, str) and name and entry.kind):
             continue
-        if not isinstance(version, str) or unknown_in(version) or unknown_in(entry.kind):
+        if not isinstance(entry.version, str) or first_unknown(entry.version, entry.kind):
             continue
-        other = first.setdefault((version, entry.kind, namespace, name), entry)
+        other = first.setdefault((*entry.group_kind, namespace, name), entry)
         if other is not entry:
             where = f" in namespace {display(namespace)}" if namespace else ""
             before = other.path or f"object {other.index + 1}"

@@ -1,5 +1,7 @@
 """Which program a command starts, behind whatever stands in front of it."""
 
+import shlex
+
 import pytest
 
 from kthena_components.core.engines import image_entrypoint, read_command
@@ -150,3 +152,28 @@ def test_mpi_ranks_are_those_of_an_mpi_launcher(command: str, ranks: int | None)
 
     assert facts is not None
     assert facts.mpi_ranks == ranks
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vllm serve M --omni -tp 2",
+        "vllm-omni serve M --omni",
+        "bash -c 'exec vllm serve M --omni'",
+    ],
+)
+def test_the_stages_of_vllm_omni_are_not_read(command: str) -> None:
+    facts = read_command(shlex.split(command), {})
+
+    assert facts is not None
+    assert (facts.engine, facts.problems) == (None, ())
+    assert facts.hidden == Unknown(
+        "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
+    )
+
+
+def test_without_its_switch_vllm_omni_is_vllm() -> None:
+    facts = read_command(["vllm-omni", "serve", "M", "-tp", "2"], {})
+
+    assert facts is not None
+    assert (facts.engine, facts.tensor) == ("vllm", 2)

@@ -83,10 +83,16 @@ def test_a_request_that_is_not_known_is_told() -> None:
     assert line.endswith("[gpu-requests-equal-limits]")
 
 
-def test_gpus_of_workers_that_are_not_known_are_told_where_no_rank_is_counted() -> None:
-    told = said(both(8), both(LATE), "sleep infinity")
-    assert "[leader-worker-same-gpus]" in told[0]
-    assert "was not checked" in told[0]
+def test_gpus_of_workers_are_compared_only_where_an_engine_is_known() -> None:
+    # Where the entry has GPUs, world-size-equals-gpus tells it.
+    assert said(both(8), both(LATE), "sleep infinity") == []
+    assert said(both(8), both(4), "sleep infinity") == []
+    assert said(both(0), both(4), "sleep infinity") == [
+        (
+            "worker.spec.containers[0].resources: engine 'e' was not checked, because no command "
+            "line of a known engine was found. [leader-worker-same-gpus]"
+        )
+    ]
 
 
 def test_what_world_size_equals_gpus_says_already_is_not_said_again() -> None:

@@ -16,6 +16,7 @@ from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import ENGINE_RAY, REMOVED, Args, changed, gpu_template
 from tests.support.strategies import LATE
 
+HIDDEN = f"hf_{'x' * 34}"
 TOKEN = "hf_" + "aB3" * 11
 VARIABLES = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HUGGING_FACE_TOKEN"]
 POD = "spec.containers[0]"
@@ -155,6 +156,16 @@ def test_any_text_is_a_token_where_one_belongs() -> None:
 )
 def test_what_holds_no_token_is_let_by(item: Args) -> None:
     assert judged(hf_token_from_secret, {f"{POD}.env": [item]}) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<your token>", "<>", "HF_TOKEN", "YOUR_HF_TOKEN", "your-huggingface-token", "hf_xxx", HIDDEN],
+)
+def test_what_stands_where_a_token_will_is_none(text: str) -> None:
+    env = [{"name": "HF_TOKEN", "value": text}, {"name": "OTHER", "value": text}]
+    assert judged(hf_token_from_secret, {f"{POD}.env": env}) == []
+    assert judged(hf_token_from_secret, command=f"vllm serve m -tp 8 --hf-token {text}") == []
 
 
 def test_a_token_from_a_config_map_is_refused() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.values.read import group_kind
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Blank, Unknown
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import find_kind
 from kthena_components.systems.kserve.system import SYSTEM
@@ -182,6 +182,24 @@ def test_a_command_of_its_own_wins_over_parallelism() -> None:
     added = {"name": "VLLM_ADDITIONAL_ARGS", "value": "--tensor-parallel-size 4"}
     (line,) = refused(llm(None), {"spec/template/containers/0/env": [added]})
     assert TP_4 in line
+
+
+@pytest.mark.parametrize(
+    ("value", "tensor"),
+    [
+        ("""--kv-transfer-config '{"kv_role": "kv_both"}' -tp 4""", 4),
+        ("--tensor-parallel-size='4'", 4),
+        ("-tp 4 '", Unknown("<output> may contain any flag")),
+        (Blank("-tp {{ size }}"), Unknown("<output> may contain any flag")),
+    ],
+)
+def test_additional_arguments_are_read_by_a_shell(value: str, tensor: object) -> None:
+    added = {"spec/template/containers/0/env": [{"name": "VLLM_ADDITIONAL_ARGS", "value": value}]}
+    facts = read_manifest(changed(llm(None), added))
+    assert facts is not None
+    command = facts.engines[0].entry.command
+    assert command is not None
+    assert (command.tensor, command.problems) == (tensor, ())
 
 
 def test_prefill_is_an_engine_of_its_own() -> None:

@@ -118,7 +118,12 @@ def pods(name: str, replicas: Any = 2, engine: str = "a", **more: Any) -> Args:
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": name, "namespace": "serving"},
-        "spec": {"replicas": replicas, "serviceName": "chat", "template": template},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": "chat",
+            "template": template,
+            "selector": {"matchLabels": {"app": "chat"}},
+        },
     }
 
 

@@ -1,0 +1,150 @@
+"""The texts that objects are read from: files, and what a program rendered from files.
+
+A user cannot open a rendering. So its findings point to the file that the object comes from: to the
+line of the field in the same object there, or, in a template, to the only field of that name.
+"""
+
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kthena_components.cli.objects import KubeObject, is_wanted, objects_of
+from kthena_components.core.values.read import group_kind, mapping
+from kthena_components.reading.documents import Document, read_documents
+from kthena_components.reading.files import Unreadable, read_text, shown_name
+from kthena_components.rendering.render import Rendering
+
+Place = tuple[str, int]
+"""A file as messages name it, and a line in it."""
+_COMMENT = "# Source: "
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, read as it is."""
+
+    path: str
+    rendered_by: tuple[str, ...] = ()
+    is_walked: bool = False
+    """Whether it was found below a folder, where there may be patches, too."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return shown_name(self.path)
+
+    def place(self, item: KubeObject, path: str) -> Place:
+        """Find a field of an object, or the nearest field around it."""
+        return self.name, item.line_of(path)
+
+    def about(self, item: KubeObject) -> str:
+        """Return the place of an object, for a finding about another object."""
+        return f"{self.name}:{item.line}"
+
+    def start(self, line: int) -> Place:
+        """Return the place of an object by its line."""
+        return self.name, line
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedSource(Source):
+    """The output of a program."""
+
+    rendering: Rendering = field(kw_only=True)
+    folders: Sequence[str] = field(kw_only=True)
+    """The folders that the user named."""
+    _comments: list[tuple[int, str]] = field(default_factory=list)
+    _read: dict[str, "_Origin"] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return self.rendering.name
+
+    def place(self, item: KubeObject, path: str) -> Place:
+        """Find a field in the file that the object was rendered from."""
+        real = self._origin(item)
+        if real is None:
+            return self.rendering.fallback, 1
+        if real not in self._read:
+            self._read[real] = _Origin(real)
+        return self._shown(real), self._read[real].line_of(item, path)
+
+    def about(self, item: KubeObject) -> str:
+        """Return the file that an object was rendered from."""
+        real = self._origin(item)
+        return self.rendering.fallback if real is None else self._shown(real)
+
+    def start(self, line: int) -> Place:  # noqa: ARG002 - a line of the rendering
+        """Return the place of the chart or the kustomization."""
+        return self.rendering.fallback, 1
+
+    def _origin(self, item: KubeObject) -> str | None:
+        """Return the real path of the object's file. A rendering may name files elsewhere: None."""
+        real = self.rendering.origin(item.body, self._comment(item.line))
+        if real is None or not Path(real).is_relative_to(self.rendering.boundary):
+            return None
+        try:
+            return real if Path(real).is_file() else None
+        except OSError:  # the name is too long
+            return None
+
+    def _comment(self, line: int) -> str:
+        """Return the last comment above a line that names a template."""
+        if not self._comments:
+            self._comments.append((0, ""))
+            text = read_text(self.path, named=False)
+            lines = [] if isinstance(text, Unreadable) else text.split("\n")
+            found = ((n, each) for n, each in enumerate(lines, 1) if each.startswith(_COMMENT))
+            self._comments.extend(found)
+        return self._comments[bisect_right(self._comments, (line + 1, "")) - 1][1]
+
+    def _shown(self, real: str) -> str:
+        """Write a real path below the folder that the user named, or below the current folder."""
+        for folder in self.folders:
+            root = os.path.realpath(folder)
+            if Path(real).is_relative_to(root):
+                return str(Path(folder, os.path.relpath(real, root)))
+        return os.path.relpath(real)
+
+
+class _Origin:
+    """A file that objects were rendered from."""
+
+    def __init__(self, real: str) -> None:
+        text = read_text(real, named=False)
+        self._text = "" if isinstance(text, Unreadable) else text
+        self._items = list(_items(self._text))
+
+    def line_of(self, item: KubeObject, path: str) -> int:
+        """Return the line of a field of an object that was rendered from this file."""
+        alike = [each for each in self._items if group_kind(each.body) == group_kind(item.body)]
+        name = _name(item)
+        # An overlay may add a prefix and a suffix to a name.
+        named = [each for each in alike if _name(each) and _name(each) in name]
+        same = [each for each in named if _name(each) == name] or named or alike
+        if len(same) == 1 or (same and same is not alike):
+            return same[0].line_of(path)
+        return self._only_line(path)
+
+    def _only_line(self, path: str) -> int:
+        """Return the line of the innermost field of a path whose name a template has only once."""
+        for part in reversed(path.split(".")):
+            key = re.escape(part.partition("[")[0])
+            found = list(re.finditer(rf"^[ \t-]*[\"']?{key}[\"']?:", self._text, re.MULTILINE))
+            if key and len(found) == 1:
+                return self._text.count("\n", 0, found[0].start()) + 1
+        return 1
+
+
+def _name(item: KubeObject) -> str:
+    return str(mapping(item.body.get("metadata")).get("name") or "")
+
+
+def _items(text: str) -> Iterator[KubeObject]:
+    for document in read_documents(text, "", is_wanted):
+        if isinstance(document, Document):
+            yield from objects_of(document)

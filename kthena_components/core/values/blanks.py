@@ -1,0 +1,153 @@
+"""Finds placeholders: texts that a person or a program replaces before a file is applied.
+
+envsubst, Terraform and Flux replace `${MODEL}`, Jinja and Helm replace `{{ model }}`, and readers
+replace `<your token>` and `REPLACE_ME`. Only files have placeholders: in an object that Pulumi is
+about to apply, the same text is the value.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from kthena_components.core.values.unknown import BLANK_WORD, Blank
+
+_MARKED = r"""
+    \{\{ [^\n]{0,200}? \}\}
+    | (?<!<) < (?: [A-Za-z] (?: [^<>\n]* [\w.)\]] )? )? >
+    | (?<![A-Za-z0-9_]) (?:
+        [A-Z0-9_]{0,64} PLACEHOLDER [A-Z0-9_]*
+        | (?: REPLACE | CHANGE | FILL ) [_-]? (?: ME | THIS | WITH ) [A-Z0-9_-]*
+        | YOUR [_-] [A-Z0-9_-]+
+        | TODO | FIXME
+    ) (?![A-Za-z0-9])
+"""
+_VARIABLE = r"\$ (?: \{ [A-Za-z_] [^{}\n]* \} | [A-Za-z_] [A-Za-z0-9_]* )"
+_IN_SCRIPT = re.compile(_MARKED, re.VERBOSE)
+_ANYWHERE = re.compile(rf"{_MARKED} | {_VARIABLE}", re.VERBOSE)
+_WHOLE = re.compile(r"(?:replace|change)[_-]?me|your-[a-z0-9-]+-here")
+_NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+_CAPITALS = re.compile(r"[A-Z][A-Z0-9_]*")
+_HINTS = (
+    *("{{", "PLACEHOLDER", "REPLACE", "CHANGE", "FILL", "YOUR", "TODO", "FIXME", "your-"),
+    *("replaceme", "replace_me", "replace-me", "changeme", "change_me", "change-me"),
+)
+_HINT_PATTERNS = (
+    re.compile(r"\$[A-Za-z_{]"),
+    re.compile(r"<[A-Za-z>]"),
+    *(
+        re.compile(rf"{end}[\"']?\s*:\s*[\"']?[A-Z]")
+        for end in ("ort", "size", "licas", "gpu", "cpu", "memory")
+    ),
+)
+"""Several patterns, because one that begins with a letter is much faster to search."""
+_COUNTS = frozenset(
+    [
+        "containerPort",
+        "hostPort",
+        "maxReplicas",
+        "minReplicas",
+        "nodePort",
+        "port",
+        "replicas",
+        "size",
+        "targetPort",
+    ]
+)
+"""Fields whose values are numbers, so that a word in capitals is none: `containerPort: PORT`."""
+_AMOUNTS = frozenset({"limits", "requests"})
+"""Maps whose values are."""
+_TEXTS = frozenset({"binaryData", "data", "stringData"})
+"""The files in ConfigMaps and Secrets, in which the same texts have other meanings."""
+_LINES = ("command", "args")
+
+
+def may_have_blanks(text: str) -> bool:
+    """Return whether a file may have placeholders. This is a quick test."""
+    return any(hint in text for hint in _HINTS) or any(p.search(text) for p in _HINT_PATTERNS)
+
+
+def is_blank(text: str, *, is_count: bool = False) -> bool:
+    """Return whether a text is or contains a placeholder.
+
+    Args:
+        text: The value of a field.
+        is_count: Whether the field is a number.
+    """
+    if "\n" in text:  # a file or a script of its own
+        return False
+    if is_count and _CAPITALS.fullmatch(text):
+        return True
+    return _ANYWHERE.search(text) is not None or _WHOLE.fullmatch(text) is not None
+
+
+def mark_blanks(body: Any, variables: Collection[str] = ()) -> Any:
+    """Return an object with its placeholders marked; the same object if it has none.
+
+    A text with a placeholder becomes a `Blank`. In a word of a command line only the placeholder
+    is unknown, so the option before it is still known. `$NAME` is no placeholder in a script, and
+    not if the container has such a variable.
+
+    Args:
+        body: An object of a file.
+        variables: Variables that controllers add to containers.
+    """
+    return _Marking(frozenset(variables)).part(body, is_count=False)
+
+
+class _Marking:
+    """The walk through one object."""
+
+    def __init__(self, variables: frozenset[str]) -> None:
+        self._variables = variables
+
+    def part(self, value: Any, *, is_count: bool) -> Any:
+        if isinstance(value, str):
+            return Blank(value) if is_blank(value, is_count=is_count) else value
+        if isinstance(value, Mapping):
+            return self._map(value, are_counts=is_count)
+        if isinstance(value, list):
+            made = [self.part(item, is_count=False) for item in value]
+            return (
+                made if any(new is not old for new, old in zip(made, value, strict=True)) else value
+            )
+        return value
+
+    def _map(self, value: Mapping[Any, Any], *, are_counts: bool) -> Any:
+        own = _variables(value) | self._variables if any(key in value for key in _LINES) else None
+        made: dict[Any, Any] = {}
+        for key, item in value.items():
+            if key in _TEXTS:
+                made[key] = item
+            elif own is not None and key in _LINES:
+                made[key] = _words(item, own)
+            else:
+                is_count = isinstance(item, str) and (are_counts or key in _COUNTS)
+                is_count = is_count or (isinstance(item, Mapping) and key in _AMOUNTS)
+                made[key] = self.part(item, is_count=is_count)
+        return made if any(made[key] is not item for key, item in value.items()) else value
+
+
+def _variables(container: Mapping[Any, Any]) -> frozenset[str]:
+    """List the variables of a container."""
+    listed = container.get("env")
+    items = listed if isinstance(listed, list) else ()
+    return frozenset(str(item.get("name")) for item in items if isinstance(item, Mapping))
+
+
+def _words(words: Any, variables: Collection[str]) -> Any:
+    """Mark the placeholders in a command line."""
+    if isinstance(words, str):
+        return _word(words, variables)
+    if not isinstance(words, list):
+        return words
+    made = [_word(word, variables) if isinstance(word, str) else word for word in words]
+    return words if made == words else made
+
+
+def _word(word: str, variables: Collection[str]) -> str:
+    def blank(match: re.Match[str]) -> str:
+        name = _NAME.match(match[0])
+        return match[0] if name is not None and name[1] in variables else BLANK_WORD
+
+    is_script = any(map(str.isspace, word))
+    return (_IN_SCRIPT if is_script else _ANYWHERE).sub(blank, word)

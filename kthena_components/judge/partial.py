@@ -1,0 +1,49 @@
+"""Finds objects that nobody can apply: patches, and parts of templates."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level
+from kthena_components.core.values.read import group_kind, mapping, sequence, spec_of
+from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.judge.pod_schema import places_of
+from kthena_components.systems import find_kind
+
+_SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
+"""Kinds that the API server rejects without a selector."""
+
+
+def partial_object(body: Mapping[str, Any]) -> Finding | None:
+    """Return a finding for a part of an object; None for a complete object.
+
+    In a part, no pod template has containers, or a workload has no selector and a container has no
+    image. The API server would reject both.
+    """
+    kind = find_kind(group_kind(body))
+    if kind is None or not kind.templates:
+        return None
+    places = (each for place in kind.templates for _, each in places_of(body, place))
+    found = [spec for each in places if (spec := _spec(each))]
+    if not found or any(map(is_unresolved, found)):
+        return None
+    containers = [spec.get("containers") for spec in found]
+    if not any(containers):
+        return _told("no pod template in it has containers")
+    without = body.get("kind") in _SELECTING and "selector" not in spec_of(body)
+    if without and any(_lacks_image(each) for listed in containers for each in sequence(listed)):
+        return _told("it has no selector, and a container has no image")
+    return None
+
+
+def _spec(template: object) -> Any:
+    """Return the spec of a pod template, or the template if it has none; None if it is empty."""
+    return mapping(template).get("spec") or mapping(template) or None
+
+
+def _lacks_image(container: object) -> bool:
+    return not is_unresolved(container) and mapping(container).get("image") is None
+
+
+def _told(why: str) -> Finding:
+    seen = f"not checked, because it looks like a patch or a part of a template: {why}"
+    return Finding(path="", seen=seen, remedy="", rule="partial-object", level=Level.UNKNOWN)

@@ -1,0 +1,184 @@
+"""Sorts files into objects, and sources that a program renders objects from.
+
+Templates of a chart are not YAML, and a patch is not an object. The base of an overlay may be
+incomplete, so it is checked as the overlay builds it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kthena_components.core.values.read import mapping
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.folders import CHART, Found
+from kthena_components.reading.kustomization import (
+    Kustomization,
+    find_kustomization,
+    read_kustomization,
+)
+from kthena_components.reading.maps import parse_map, read_below
+
+_TEMPLATES, _CRDS, _SUBCHARTS = "templates", "crds", "charts"
+_OTHER_VALUES = ("ci/*-values.y*ml", "values-*.y*ml", "values.*.y*ml")
+_LIBRARY = "library"
+_GIT = ".git"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A Helm chart. Paths are as the folder was named."""
+
+    folder: str
+    boundary: str
+    """The real path of the folder that nothing may lead out of."""
+    values: tuple[str, ...] = ()
+    """Files with other values. The chart is also rendered with each of them."""
+
+
+@dataclass(slots=True)
+class Layout:
+    """The content of some folders. The key of a kustomization is the real path of its folder."""
+
+    charts: list[Chart] = field(default_factory=list)
+    kustomizations: dict[str, Kustomization] = field(default_factory=dict)
+    """Kustomizations in the folders, and their bases elsewhere."""
+    walked: list[str] = field(default_factory=list)
+    """Keys of the kustomizations in the folders."""
+    unreadable: list[Unreadable] = field(default_factory=list)
+    _known: set[str] = field(default_factory=set)
+    _templates: set[str] = field(default_factory=set)
+    _parts: set[str] = field(default_factory=set)
+
+    def add_chart(self, folder: str, boundary: str) -> None:
+        """Add a chart. A chart inside another chart is rendered with that chart."""
+        real = Path(os.path.realpath(folder))
+        self._templates |= {str(real / name) for name in (_TEMPLATES, _CRDS)}
+        above = real.parent
+        inner = above.name == _SUBCHARTS and (above.parent / CHART).is_file()
+        if inner or _is_library(Path(folder), boundary):
+            return
+        files = {str(file) for glob in _OTHER_VALUES for file in Path(folder).glob(glob)}
+        self.charts.append(Chart(folder=folder, boundary=boundary, values=tuple(sorted(files))))
+
+    def add_kustomization(self, file: str, boundary: str, *, walked: bool) -> None:
+        """Add a kustomization and its bases."""
+        waiting = [(file, walked)]
+        while waiting:
+            file, walked = waiting.pop()
+            key = os.path.realpath(Path(file).parent)
+            if key not in self._known:
+                self._known.add(key)
+                read = read_kustomization(file, boundary)
+                if isinstance(read, Kustomization):
+                    self.kustomizations[key] = read
+                    self._parts.update(map(os.path.realpath, read.parts))
+                    found = (find_kustomization(base) for base in read.bases)
+                    waiting += [(each, False) for each in found if each is not None]
+                elif read is not None:
+                    self.unreadable.append(read)
+            if walked and key in self.kustomizations and key not in self.walked:
+                self.walked.append(key)
+
+    def entries(self) -> list[str]:
+        """List the kustomizations in the folders that are no base of another one there."""
+        used = {each for key in self.walked for each in self._named(key)}
+        return [
+            key
+            for key in self.walked
+            if key not in used and not self.kustomizations[key].is_component
+        ]
+
+    def _named(self, key: str) -> set[str]:
+        """List the bases of a kustomization."""
+        named = map(os.path.realpath, self.kustomizations[key].bases)
+        return {each for each in named if each in self.kustomizations}
+
+    def built_of(self, key: str) -> set[str]:
+        """List a kustomization, its bases, their bases, and so on."""
+        found, waiting = {key}, [key]
+        while waiting:
+            further = self._named(waiting.pop()) - found
+            waiting += further
+            found |= further
+        return found
+
+    def without(self, key: str) -> set[str]:
+        """List the bases to build by themselves if a kustomization cannot be built."""
+        found, passed, waiting = set[str](), set[str](), [key]
+        while waiting:
+            for each in self._named(waiting.pop()) - passed:
+                passed.add(each)
+                if self.kustomizations[each].is_component:
+                    waiting.append(each)
+                elif each in self.walked:
+                    found.add(each)
+        return found
+
+    def problem(self, key: str) -> str:
+        """Explain why a kustomization must not be built; empty if it may be built."""
+        made = [self.kustomizations[each] for each in (key, *sorted(self.built_of(key)))]
+        told = next((each.problem for each in made if each.problem), "")
+        bases = (base for each in made for base in each.bases)
+        unread = (base for base in bases if os.path.realpath(base) not in self.kustomizations)
+        return told or next((f"it builds on {each}, which cannot be read" for each in unread), "")
+
+    def objects(self, files: Iterable[str], rendered: Iterable[str]) -> Iterator[str]:
+        """Yield the files with objects, except those that are checked in a rendering.
+
+        Args:
+            files: The files in the folders.
+            rendered: Keys of the kustomizations that were built, and of their bases.
+        """
+        parts = self._parts - _objects_of(self.kustomizations.values())
+        taken = parts | _objects_of(self.kustomizations[key] for key in rendered)
+        if not taken and not self._templates:
+            yield from files
+            return
+        for file in files:
+            real = os.path.realpath(file)
+            inside = any(str(folder) in self._templates for folder in Path(real).parents)
+            if real not in taken and not inside:
+                yield file
+
+
+def arrange(found: Found) -> Layout:
+    """Sort the files of some folders."""
+    layout = Layout()
+    for folder, root in found.charts.items():
+        layout.add_chart(folder, boundary_of(root))
+    for file, root in found.kustomizations.items():
+        layout.add_kustomization(file, boundary_of(root), walked=True)
+    for root in found.folders:
+        _look_above(root, layout)
+    return layout
+
+
+def _objects_of(made: Iterable[Kustomization]) -> set[str]:
+    """List the real paths of the files with objects that some kustomizations build on."""
+    return {os.path.realpath(file) for each in made for file in each.objects}
+
+
+def _look_above(root: str, layout: Layout) -> None:
+    """Find out whether a folder belongs to a chart or a kustomization above it."""
+    boundary, real = boundary_of(root), Path(os.path.realpath(root))
+    for above in real.parents:
+        if not above.is_relative_to(boundary):
+            return
+        if (above / CHART).is_file() and real.is_relative_to(above / _TEMPLATES):
+            layout.add_chart(os.path.relpath(above), boundary)
+        elif (file := find_kustomization(str(above))) is not None:
+            layout.add_kustomization(file, boundary, walked=False)
+
+
+def boundary_of(folder: str) -> str:
+    """Return the real path of the checkout around a folder, or else of the folder."""
+    real = Path(os.path.realpath(folder))
+    return str(next((each for each in (real, *real.parents) if (each / _GIT).exists()), real))
+
+
+def _is_library(folder: Path, boundary: str) -> bool:
+    """Return whether a chart only has functions for other charts."""
+    text = read_below(folder / CHART, Path(boundary))
+    content = text if isinstance(text, Unreadable) else parse_map(text, CHART)
+    return not isinstance(content, Unreadable) and mapping(content).get("type") == _LIBRARY

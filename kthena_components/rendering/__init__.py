@@ -1,0 +1,1 @@
+"""Programs that build manifests, kustomize, kubectl and helm, run on the files of strangers."""

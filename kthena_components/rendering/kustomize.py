@@ -1,0 +1,63 @@
+"""Builds kustomizations with kustomize, or with kubectl, which contains it.
+
+By default, Kustomize reads only files below the folder of a kustomization, starts no plugins and
+renders no charts. Each kustomization is built through another one, outside the checkout, which asks
+for annotations with the file of each object.
+Source: sigs.k8s.io/kustomize/api v0.20, types/kustomization.go (BuildMetadata), resource/origin.go.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kthena_components.core.values.read import mapping
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.maps import parse_map
+from kthena_components.rendering.cage import Cage
+
+PROGRAMS = ("kustomize", "kubectl")
+ORIGIN = "config.kubernetes.io/origin"
+_COMMANDS = {"kustomize": "build", "kubectl": "kustomize"}
+_FILE = "kustomization.yaml"
+_AROUND = re.compile(r".*recursed accumulation of path '[^']*': ")
+"""The part of an error that repeats for each base."""
+
+
+def build(program: str, folder: str, cage: Cage, output: Path) -> str:
+    """Build a kustomization.
+
+    Args:
+        program: Path of kustomize or kubectl.
+        folder: Real path of the kustomization's folder.
+        cage: The cage for the program.
+        output: The file for the objects. A folder is created beside it.
+
+    Returns:
+        The error; empty if the program succeeded.
+    """
+    around = _around(output)
+    around.mkdir()
+    below = os.path.relpath(folder, around)
+    stated = {"resources": [below], "buildMetadata": ["originAnnotations"]}
+    (around / _FILE).write_text(json.dumps(stated))
+    why = cage.run([program, _COMMANDS[Path(program).name], str(around)], output)
+    return _AROUND.sub("", why)
+
+
+def origin_of(body: Mapping[str, Any], output: Path) -> str | None:
+    """Return the real path of the file that an object was built from; None if unknown."""
+    stated = mapping(mapping(body.get("metadata")).get("annotations")).get(ORIGIN)
+    origin = parse_map(stated, ORIGIN) if isinstance(stated, str) else {}
+    if isinstance(origin, Unreadable) or "repo" in origin:
+        return None
+    path = origin.get("path", origin.get("configuredIn"))
+    if not isinstance(path, str) or "\0" in path:
+        return None
+    return os.path.realpath(_around(output) / path)
+
+
+def _around(output: Path) -> Path:
+    return output.with_name(f"{output.name}.d")

@@ -1,0 +1,216 @@
+"""Renders each chart and each kustomization of some folders by itself."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kthena_components.reading.files import Unreadable
+from kthena_components.reading.folders import CHART
+from kthena_components.reading.layout import Chart, Layout, boundary_of
+from kthena_components.rendering import helm, kustomize
+from kthena_components.rendering.cage import Cage, find_program
+from kthena_components.rendering.servings import may_serve
+
+Origin = Callable[[Mapping[str, Any], str], str | None]
+"""Returns the real path of an object's file, from the object and the comment above it; None if
+unknown."""
+_AT_ONCE = 4
+_SHOWN = 300
+"""Maximum characters of an error message."""
+_ASKED_NOT_TO = "--no-render was given"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """Paths of the programs. None: not available, for the reason `missing`."""
+
+    kustomize: str | None
+    helm: str | None
+    missing: str = ""
+
+    def missing_for(self, names: Iterable[str]) -> str:
+        """Explain why a program is not available."""
+        return self.missing or f"there is no {' or '.join(names)} on PATH"
+
+
+NOTHING = Programs(kustomize=None, helm=None, missing=_ASKED_NOT_TO)
+
+
+def find_programs(folders: Iterable[str]) -> Programs:
+    """Find the programs on PATH, outside the checked folders."""
+    strangers = [boundary_of(folder) for folder in folders]
+    return Programs(
+        kustomize=find_program(kustomize.PROGRAMS, strangers),
+        helm=find_program(helm.PROGRAMS, strangers),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """The output of a program."""
+
+    name: str
+    """Its name in messages: `overlays/prod`, `charts/chat with values-prod.yaml`."""
+    output: Path
+    """A file with the objects. It exists as long as the cage."""
+    origin: Origin
+    boundary: str
+    """The real path of the folder that must contain each origin."""
+    fallback: str
+    """The file to point to if the origin is unknown, below the folder that the user named."""
+
+
+@dataclass(slots=True)
+class Rendered:
+    """The renderings of some folders."""
+
+    renderings: list[Rendering] = field(default_factory=list)
+    notes: list[Unreadable] = field(default_factory=list)
+    """What is not rendered, or not completely."""
+    covered: set[str] = field(default_factory=set)
+    """Keys of the kustomizations that were built, and of their bases."""
+    failed: int = 0
+    """The number of charts and kustomizations that are not rendered."""
+
+    def fail(self, where: str, why: str, boundary: str = "") -> None:
+        """Add a note about something that is not rendered."""
+        self.failed += 1
+        told = why.replace(f"{boundary}/", "") if boundary else why
+        shown = told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
+        self._note(where, f"not rendered: {shown}")
+
+    def leave_out(self, where: str, names: Iterable[str]) -> None:
+        """Add a note about a chart that is rendered without some dependencies."""
+        self._note(where, f"rendered without {', '.join(sorted(names))}: not in its charts/")
+
+    def _note(self, where: str, because: str) -> None:
+        self.notes.append(Unreadable(file=where, because=because, is_note=True))
+
+
+def render(layout: Layout, programs: Programs, cage: Cage) -> Rendered:
+    """Render all charts and kustomizations. There is a note for each one that fails."""
+    made = Rendered()
+    with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
+        try:
+            _Kustomizations(layout, programs, cage, made).build(pool)
+            for rendered in pool.map(lambda chart: _chart(chart, programs, cage), layout.charts):
+                made.renderings += rendered.renderings
+                made.notes += rendered.notes
+                made.failed += rendered.failed
+        except BaseException:
+            cage.ends = 0  # stops the programs, for which the pool would wait
+            raise
+    return made
+
+
+@dataclass(slots=True)
+class _Kustomizations:
+    layout: Layout
+    programs: Programs
+    cage: Cage
+    made: Rendered
+    _tried: set[str] = field(default_factory=set)
+    _serving: dict[str, bool] = field(default_factory=dict)
+    """Whether a file may contain a serving, for each file that was read."""
+
+    def build(self, pool: ThreadPoolExecutor) -> None:
+        """Build the kustomizations that are no bases, and the bases of those that fail."""
+        known = self.layout.entries()
+        reached = {each for key in known for each in self.layout.built_of(key)}
+        alone = [key for key in self.layout.walked if key not in reached]
+        entries, alone = (list(filter(self._may_serve, each)) for each in (known, alone))
+        if self.programs.kustomize is None:
+            for key in (*entries, *alone):
+                self.made.fail(self._name(key), self.programs.missing_for(kustomize.PROGRAMS))
+            return
+        waiting = entries
+        while waiting:
+            self._tried.update(waiting)
+            failed = list(self._build(waiting, pool))
+            below = (each for key in failed for each in sorted(self.layout.without(key)))
+            fresh = (each for each in below if each not in self.made.covered | self._tried)
+            waiting = list(dict.fromkeys(fresh))
+        for key in alone:  # a component, or some that build on one another in a circle
+            self.made.fail(self._name(key), "no kustomization that can be built builds on it")
+
+    def _build(self, keys: list[str], pool: ThreadPoolExecutor) -> Iterator[str]:
+        """Build some kustomizations. Yields those that failed."""
+        outputs = [self.cage.folder / f"kustomize-{len(self._tried)}-{i}" for i in range(len(keys))]
+        for key, output, why in zip(keys, outputs, pool.map(self._one, keys, outputs), strict=True):
+            if why:
+                self.made.fail(self._name(key), why, self.layout.kustomizations[key].boundary)
+                yield key
+                continue
+            self.made.covered |= self.layout.built_of(key)
+            self.made.renderings.append(
+                Rendering(
+                    name=self._name(key),
+                    output=output,
+                    origin=_by_annotation(output),
+                    boundary=self.layout.kustomizations[key].boundary,
+                    fallback=self.layout.kustomizations[key].file,
+                )
+            )
+
+    def _one(self, key: str, output: Path) -> str:
+        problem, program = self.layout.problem(key), self.programs.kustomize
+        return problem or kustomize.build(str(program), key, self.cage, output)
+
+    def _may_serve(self, key: str) -> bool:
+        built_of = (self.layout.kustomizations[each] for each in self.layout.built_of(key))
+        return may_serve(built_of, self._serving)
+
+    def _name(self, key: str) -> str:
+        made = self.layout.kustomizations[key]
+        return made.file if made.folder == "." else made.folder
+
+
+def _by_annotation(output: Path) -> Origin:
+    return lambda body, _: kustomize.origin_of(body, output)
+
+
+def _chart(chart: Chart, programs: Programs, cage: Cage) -> Rendered:
+    """Render a chart with its default values, and with each of its other values files."""
+    made, own = Rendered(), CHART if chart.folder == "." else chart.folder
+    missing = "" if programs.helm else programs.missing_for(helm.PROGRAMS)
+    if why := missing or cage.exhausted():
+        made.fail(own, why)
+        return made
+    folder = cage.new_folder()
+    copied = helm.Copied(chart, folder / "chart")
+    try:
+        copied.make()
+        _with_all_values(copied, own, str(programs.helm), cage, made)
+    except helm.CopyError as error:
+        made.fail(own, str(error))
+    finally:
+        shutil.rmtree(copied.folder, ignore_errors=True)
+    return made
+
+
+def _with_all_values(
+    copied: helm.Copied, own: str, program: str, cage: Cage, made: Rendered
+) -> None:
+    chart, folder = copied.chart, copied.folder.parent
+    if copied.left_out:
+        made.leave_out(own, copied.left_out)
+    for number, values in enumerate(("", *chart.values)):
+        inside = os.path.relpath(values, chart.folder) if values else ""
+        name = f"{own} with {inside}" if values else own
+        output = folder / str(number)
+        if why := copied.render(program, values, cage, output):
+            made.fail(name, why, str(copied.folder))
+            continue
+        made.renderings.append(
+            Rendering(
+                name=name,
+                output=output,
+                origin=lambda _, comment: copied.source_of(comment),
+                boundary=chart.boundary,
+                fallback=str(Path(chart.folder, CHART)),
+            )
+        )

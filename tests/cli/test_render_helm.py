@@ -1,0 +1,239 @@
+"""Charts are rendered by the real helm, and what they render is judged."""
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kthena_components.rendering import helm
+from tests.cli.conftest import Command, Server
+from tests.support.programs import path_with
+
+pytestmark = pytest.mark.engine
+Write = Callable[[str, str | bytes], Path]
+
+CHART = "apiVersion: v2\nname: {}\nversion: 1.0.0\n"
+TEMPLATE = """\
+{{- if .Values.enabled }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}-chat
+spec:
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata: {labels: {app: chat}}
+    spec:
+      containers:
+        - name: engine
+          image: vllm/vllm-openai:v0.11.0
+          args: [--model, m, --tensor-parallel-size, {{ .Values.tensor | quote }}]
+          resources: {limits: {nvidia.com/gpu: {{ .Values.gpus }}}}
+{{- end }}
+"""
+LINE = 14
+"""Where the arguments stand."""
+VALUES = "enabled: true\ntensor: {}\ngpus: {}\n"
+
+
+@pytest.fixture(autouse=True)
+def only_helm(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave nothing else on PATH."""
+    monkeypatch.setenv("PATH", path_with(tmp_path_factory.mktemp("programs"), "helm"))
+
+
+@pytest.fixture
+def chart(write: Write) -> None:
+    write("m/chat/Chart.yaml", CHART.format("chat"))
+    write("m/chat/values.yaml", VALUES.format(8, 8))
+    write("m/chat/templates/chat.yaml", TEMPLATE)
+
+
+def mandatory(run: Command, *arguments: str) -> list[str]:
+    return [line for line in run(*arguments).lines if ": mandatory: " in line]
+
+
+@pytest.mark.usefixtures("chart")
+def test_a_chart_is_judged_with_its_own_values(run: Command, write: Write) -> None:
+    done = run("m")
+    assert (done.status, done.err) == (0, "")
+    assert done.lines[-1].startswith("1 object checked in 2 files and 1 rendering: 0 mandatory")
+    write("m/chat/values.yaml", VALUES.format(8, 4))
+    (line,) = mandatory(run, "m")
+    assert line.startswith(
+        f"m/chat/templates/chat.yaml:{LINE}: mandatory: Deployment release-name-chat as rendered "
+        "by m/chat: spec.template.spec.containers[0].args: engine 'release-name-chat' starts "
+        "tensor 8 × pipeline 1 = 8 ranks, but its pod has 4 GPUs"
+    )
+
+
+@pytest.mark.usefixtures("chart")
+def test_other_values_are_tried_each_by_itself(run: Command, write: Write) -> None:
+    wrong = "gpus: 4\n"
+    for name in ("values-prod.yaml", "values.dev.yaml", "ci/small-values.yaml"):
+        write(f"m/chat/{name}", wrong)
+    write("m/chat/other.yaml", wrong)
+    write("m/chat/values-right.yml", "gpus: 8\n")
+    (row,) = (r for r in json.loads(run("m", "--format", "json").out) if r["level"] == "mandatory")
+    assert row["rendered_by"] == [
+        "m/chat with ci/small-values.yaml",
+        "m/chat with values-prod.yaml",
+        "m/chat with values.dev.yaml",
+    ]
+    assert "and 5 renderings" in run("m").lines[-1]
+
+
+def test_a_chart_that_needs_a_value_is_told_with_helms_reason(run: Command, write: Write) -> None:
+    write("m/chat/Chart.yaml", CHART.format("chat"))
+    write("m/chat/values-prod.yaml", VALUES.format(8, 4))
+    needs = '# {{ required "the number of GPUs is needed" .Values.gpus }}\n'
+    write("m/chat/templates/chat.yaml", needs + TEMPLATE)
+    done = run("m")
+    (told,) = done.err.splitlines()
+    assert told.startswith(
+        "m/chat: not rendered: execution error at (chat/templates/chat.yaml:1:5)"
+    )
+    assert told.endswith("the number of GPUs is needed")
+    assert str(Path.cwd()) not in told
+    assert done.lines[-1].endswith(", 1 not rendered")
+    # What can be rendered is judged all the same.
+    assert "as rendered by m/chat with values-prod.yaml: " in mandatory(run, "m")[0]
+
+
+@pytest.mark.usefixtures("chart")
+def test_dependencies_of_the_checkout_are_rendered_and_the_others_named(
+    run: Command, write: Write
+) -> None:
+    depends = (
+        "dependencies:\n"
+        "- {name: chat, version: 1.0.0, repository: 'file://../chat', alias: small}\n"
+        "- {name: redis, version: 1.0.0, repository: 'https://charts.example.com'}\n"
+        "- {name: local, version: 1.0.0}\n"
+        "- {name: packed, version: 1.0.0, repository: 'oci://example.com'}\n"
+    )
+    write("m/whole/Chart.yaml", CHART.format("whole") + depends)
+    write("m/whole/values.yaml", "small: {gpus: 2}\nlocal: {gpus: 3}\npacked: {gpus: 5}\n")
+    for name, at in (("local", "m/whole/charts/local"), ("packed", "packed")):
+        write(f"{at}/Chart.yaml", CHART.format(name))
+        write(f"{at}/values.yaml", VALUES.format(8, 8))
+        write(f"{at}/templates/x.yaml", TEMPLATE.replace("chat", name))
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        archive.add("packed", "packed")
+    write("m/whole/charts/packed-1.0.0.tgz", packed.getvalue())
+    done = run("m")
+    assert done.err == "m/whole: rendered without redis: not in its charts/\n"
+    places = [line.partition(": mandatory")[0] for line in done.lines if ": mandatory: " in line]
+    assert sorted(places) == [
+        f"m/chat/templates/chat.yaml:{LINE}",
+        "m/whole/Chart.yaml:1",
+        f"m/whole/charts/local/templates/x.yaml:{LINE}",
+    ]
+    assert "its pod has 2 GPUs" in done.out
+    assert "its pod has 5 GPUs" in done.out
+
+
+@pytest.mark.parametrize("name", ["../../../../out", "..", "a/b", "/out", ".hidden"])
+@pytest.mark.usefixtures("chart")
+def test_the_name_of_a_dependency_leads_nowhere(
+    run: Command, write: Write, tmp_path: Path, name: str
+) -> None:
+    listed = json.dumps([{"name": name, "version": "1.0.0", "repository": "file://../chat"}])
+    write("m/whole/Chart.yaml", CHART.format("whole") + f"dependencies: {listed}\n")
+    write("m/whole/templates/x.yaml", "")
+    before = sorted(tmp_path.rglob("*"))
+    assert f"m/whole: rendered without {name}" in run("m").err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_dependencies_in_a_circle_come_to_an_end(run: Command, write: Write) -> None:
+    for one, other in (("a", "b"), ("b", "a")):
+        depends = (
+            f"dependencies: [{{name: {other}, version: 1.0.0, repository: 'file://../{other}'}}]"
+        )
+        write(f"m/{one}/Chart.yaml", CHART.format(one) + depends)
+        write(f"m/{one}/templates/x.yaml", "")
+    assert run("m").err.count("rendered without") == 2
+
+
+@pytest.mark.usefixtures("chart")
+def test_no_link_leads_out_of_the_checkout(run: Command, write: Write, tmp_path: Path) -> None:
+    write("secret", "s3cret")
+    write("m/.git/HEAD", "")
+    write("m/shared/lib.tpl", '{{ define "gpus" }}4{{ end }}')
+    Path("m/chat/templates/_lib.tpl").symlink_to("../../shared/lib.tpl")
+    write("m/chat/templates/chat.yaml", TEMPLATE.replace(".Values.gpus", 'include "gpus" .'))
+    assert "its pod has 4 GPUs" in run("m").out
+    Path("m/chat/files").symlink_to(tmp_path)
+    text = TEMPLATE.replace("release", "x").replace("m, --", '{{ .Files.Get "files/secret" }}, --')
+    write("m/chat/templates/chat.yaml", text)
+    done = run("m")
+    assert done.err == "m/chat: not rendered: files is a link that leads out of the checkout\n"
+    assert "s3cret" not in done.out
+
+
+@pytest.mark.usefixtures("chart")
+def test_a_chart_has_limits(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helm, "_MOST_FILES", 20)
+    for level in range(12):
+        Path(f"m/chat/{level}").mkdir()
+        for link in "ab":
+            Path(f"m/chat/{level}/{link}").symlink_to(f"../{level + 1}")
+    assert run("m").err == "m/chat: not rendered: the chart is larger than 20 files and 64 MiB\n"
+
+
+@pytest.mark.usefixtures("chart")
+def test_nothing_is_fetched(run: Command, write: Write, server: Server) -> None:
+    url = f"http://127.0.0.1:{server.server_port}"
+    write("m/chat/values.schema.json", json.dumps({"$ref": f"{url}/schema.json"}))
+    depends = f"dependencies: [{{name: far, version: 1.0.0, repository: '{url}'}}]\n"
+    write("m/chat/Chart.yaml", CHART.format("chat") + depends)
+    asks = '# {{ lookup "v1" "Secret" "" "" }} {{ getHostByName "x.example" }}\n'
+    write("m/chat/templates/x.yaml", asks)
+    assert run("m").err == "m/chat: rendered without far: not in its charts/\n"
+    assert server.asked == 0
+
+
+@pytest.mark.usefixtures("chart")
+def test_no_plugin_is_started(
+    run: Command, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("plugins/x", "data/helm/plugins/x"):
+        script = write(f"{folder}/run.sh", f"#!/bin/sh\necho ran >> {tmp_path}/ran\n")
+        script.chmod(0o755)
+        hooks = "platformHooks: {install: []}\ndownloaders: [{command: run.sh, protocols: [x]}]\n"
+        write(f"{folder}/plugin.yaml", f"name: template\nversion: 1.0.0\ncommand: run.sh\n{hooks}")
+    monkeypatch.setenv("HELM_PLUGINS", str(tmp_path / "plugins"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert run("m").err == ""
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.usefixtures("chart")
+def test_nothing_is_written_into_the_checkout(run: Command, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert run("m").status == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.usefixtures("chart")
+def test_a_template_without_end_is_ended(
+    run: Command, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kthena_components.rendering.cage.SECONDS", 3)
+    loop = "{{ range untilStep 0 2000000000 1 }}{{ range untilStep 0 2000 1 }}{{ end }}{{ end }}"
+    write("m/chat/templates/loop.yaml", loop)
+    told = run("m").err
+    assert told.startswith("m/chat: not rendered: it took ")
+
+
+@pytest.mark.usefixtures("chart")
+def test_what_is_no_yaml_when_it_is_rendered_is_told(run: Command, write: Write) -> None:
+    write("m/chat/templates/x.yaml", "a: [\n")
+    done = run("m")
+    assert done.err.startswith("m/chat: not rendered: YAML parse error on chat/templates/x.yaml")
+    assert os.sep + "kthena-components-" not in done.err

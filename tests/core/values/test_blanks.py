@@ -1,0 +1,156 @@
+"""Placeholders of files: what is one, what is not, and what of a line stays known."""
+
+from typing import Any
+
+import pytest
+
+from kthena_components.core.engines import read_command
+from kthena_components.core.values.blanks import is_blank, mark_blanks, may_have_blanks
+from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.unknown import BLANK_WORD, Blank, Unknown, is_unresolved
+from tests.toughness.guard import no_hang
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "${REPLICAS}",
+        "${GPUS:-8}",
+        "${name}-chat",
+        "$MODEL",
+        "{{ .Values.model }}",
+        "registry/{{ image }}:v1",
+        "<your token>",
+        "<>",
+        "gs://<bucket>/models",
+        "PLACEHOLDER_GPUS",
+        "MODEL_PLACEHOLDER",
+        "REPLACE_ME",
+        "replace-me",
+        "changeme",
+        "REPLACE_WITH_IMAGE",
+        "gcr.io/YOUR_PROJECT/vllm",
+        "TODO",
+    ],
+)
+def test_what_somebody_fills_in_is_a_placeholder(text: str) -> None:
+    assert is_blank(text)
+    assert may_have_blanks(f"  field: {text}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "llama",
+        "$(POD_IP)",
+        "$$",
+        "US$5",
+        "^chat$",
+        "nvidia.com/gpu",
+        "NVIDIA-H100-80GB-HBM3",
+        "a<b",
+        ">=1.2 <2",
+        "placeholder",
+        "echo ${X}\n",
+        "{{",
+        "INFO",
+        "yourself",
+    ],
+)
+def test_nothing_else_is(text: str) -> None:
+    assert not is_blank(text)
+
+
+def test_a_word_in_capitals_is_one_where_a_number_belongs() -> None:
+    body = {
+        "spec": {
+            "replicas": "COUNT",
+            "ports": [{"containerPort": "PORT", "protocol": "TCP", "name": "PORT"}],
+            "resources": {"limits": {"nvidia.com/gpu": "GPUS", "cpu": "4"}},
+        }
+    }
+    spec = mark_blanks(body)["spec"]
+    assert isinstance(spec["replicas"], Blank)
+    assert [type(value) for value in spec["ports"][0].values()] == [Blank, str, str]
+    assert [type(value) for value in spec["resources"]["limits"].values()] == [Blank, str]
+
+
+def test_a_placeholder_is_a_text_that_is_not_known() -> None:
+    marked = mark_blanks({"metadata": "${METADATA}", "name": "chat"})
+    assert marked == {"metadata": "${METADATA}", "name": "chat"}
+    assert is_unresolved(marked["metadata"])
+    assert not is_unresolved(marked["name"])
+    because = "'${METADATA}' is a placeholder, to be filled in first"
+    assert unknown_in(marked["metadata"]) == Unknown(because)
+    assert mapping(marked["metadata"]).get("name") == Unknown(because)
+
+
+def test_an_object_without_placeholders_is_the_same_object() -> None:
+    body = {
+        "spec": {"containers": [{"command": ["vllm", "serve", "m"], "env": []}]},
+        "n": [1, None],
+    }
+    assert mark_blanks(body) is body
+
+
+@pytest.mark.parametrize("key", ["data", "stringData", "binaryData"])
+def test_files_in_a_config_map_are_left_alone(key: str) -> None:
+    body = {key: {"start.sh": "$X", "token": "<token>"}}
+    assert mark_blanks(body) is body
+
+
+def container(*words: str, **env: str) -> dict[str, Any]:
+    listed = [{"name": name, "value": value} for name, value in env.items()]
+    return {"name": "main", "command": ["vllm", "serve"], "args": list(words), "env": listed}
+
+
+def tensor_of(*words: str, **env: str) -> object:
+    marked = mark_blanks(container(*words, **env), {"LWS_GROUP_SIZE"})
+    variables = {item["name"]: item["value"] for item in marked["env"]}
+    facts = read_command([*marked["command"], *marked["args"]], variables)
+    assert facts is not None
+    assert isinstance(facts.pipeline, int)  # what is stated beside it is known
+    return facts.tensor
+
+
+BECAUSE = Unknown("it is a placeholder, to be filled in first")
+
+
+@pytest.mark.parametrize("placeholder", ["${TP}", "$TP", "{{ tp }}", "<tp>", "PLACEHOLDER_TP"])
+def test_of_a_word_only_the_placeholder_is_not_known(placeholder: str) -> None:
+    assert tensor_of("m", f"--tensor-parallel-size={placeholder}", "-pp=2") == BECAUSE
+    assert tensor_of("m", "--tensor-parallel-size", placeholder, "-pp=2") == BECAUSE
+
+
+def test_a_variable_of_the_container_is_no_placeholder() -> None:
+    # No shell expands it, and the engine refuses it: engine-option-known says so.
+    forgotten = tensor_of("m", "-tp=${TP}", TP="8")
+    assert isinstance(forgotten, Unknown)
+    assert "which no shell expands" in forgotten.because
+    controllers = tensor_of("m", "-tp=$LWS_GROUP_SIZE")
+    assert isinstance(controllers, Unknown)
+    assert "which no shell expands" in controllers.because
+
+
+def test_a_variable_in_a_script_is_the_shells() -> None:
+    line = "vllm serve m -tp $TP --model-name {{ name }} <<EOF >/dev/null"
+    marked = mark_blanks({"command": ["sh", "-c", line], "env": []})
+    expected = f"vllm serve m -tp $TP --model-name {BLANK_WORD} <<EOF >/dev/null"
+    assert marked["command"][2] == expected
+
+
+@pytest.mark.parametrize(
+    "body", [[], {"command": None}, {"args": {"a": "$X"}}, {"env": "x", "command": 3}]
+)
+def test_odd_containers_are_read_all_the_same(body: Any) -> None:
+    mark_blanks(body)
+
+
+@pytest.mark.parametrize("part", ["{{", "${a", "<a", "A_", "<", "PLACEHOLDER ", "$A", "YOUR_"])
+def test_long_texts_come_to_an_end(part: str) -> None:
+    text = part * 300_000
+    with no_hang(part):
+        is_blank(text)
+        may_have_blanks(text)
+        mark_blanks({"command": [text, f"{text} "]})
