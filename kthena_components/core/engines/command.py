@@ -3,23 +3,37 @@
 The one entry is `read_command`. It never raises: what cannot be read is Unknown, and says why.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.engines.bash import (
+    BeyondError,
+    BrokenError,
+    Run,
+    Script,
+    Session,
+    Started,
+    run_script,
+)
+from kthena_components.core.engines.bash.files import path_from
+from kthena_components.core.engines.bash.state import Exported
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, read_file
 from kthena_components.core.engines.placeholders import (
     LATE_VARIABLES,
     Hidden,
     Scope,
+    Variables,
     expand_kubernetes,
 )
 from kthena_components.core.engines.programs import (
     MPI,
     RAY_SCRIPT_NAME,
+    SHELLS,
     Program,
     Start,
     base_name,
@@ -29,7 +43,6 @@ from kthena_components.core.engines.programs import (
     shell_operand,
 )
 from kthena_components.core.engines.ray import Ray, flag_value, read_ray, read_ray_script, read_size
-from kthena_components.core.engines.script import read_script
 from kthena_components.core.engines.sglang import read_sglang
 from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
@@ -39,10 +52,7 @@ from kthena_components.core.values.unknown import MaybeText, Unknown
 MAX_ITEM = 1 << 21
 """Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
-_MAX_LEVEL = 8
 _LONGEST_LINE = 256
-_MAX_FILES = 16
-"""Mounted scripts that are read for one command: one may start itself again."""
 _NOT_VALUES = frozenset(
     {
         "engine",
@@ -94,8 +104,9 @@ def read_command(
         text = f"one item has {longest} characters, and no Linux takes more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
     of = None if image is None else read_image(image)
-    search = _Search(Scope(env, late_variables, files=files, hidden=hidden, image=of))
-    search.words([expand_kubernetes(item, search.scope) for item in argv])
+    scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
+    search = _Search(scope)
+    search.run([expand_kubernetes(item, scope) for item in argv])
     return search.result()
 
 
@@ -114,10 +125,15 @@ def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
     return Unknown(f"the script {argv[at]} is not at hand: {text.because}")
 
 
-def _is_shell_script(text: str) -> bool:
-    """Tell by its first line whether a shell runs a file: `#!/bin/bash`, or no such line."""
-    first = text[:_LONGEST_LINE].partition("\n")[0]
-    return "sh" in first if first.startswith("#!") else True
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The environment that the container itself has."""
+
+    scope: Scope
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Give a variable's value; None when nothing here says that it exists."""
+        return self.scope.declared(name)
 
 
 @dataclass(slots=True)
@@ -125,44 +141,59 @@ class _Search:
     """What has been found so far in one container's command."""
 
     scope: Scope
-    engines: list[CommandFacts] = field(default_factory=list)
-    ray: Ray = field(default_factory=Ray)
-    helpers: int = 0
-    ray_script: str | None = None
+    session: Session = field(init=False)
+    unread: Unknown | None = None
     broken: Problem | None = None
-    beside: bool = False
-    """Whether engines run side by side."""
-    background: bool = False
-    """Whether an engine was started in the background."""
-    level: int = 0
-    files: int = 0
 
-    def words(self, words: Sequence[str]) -> int:
-        """Read one command; give how many engines it starts."""
+    def __post_init__(self) -> None:
+        """Let scripts tell of the programs that they start."""
+        self.session = Session(self.scope, self.start)
+
+    def run(self, argv: Sequence[str]) -> None:
+        """Read the container's command."""
+        folder = Unknown("the folder that the image starts in is not known")
+        environment = _Declared(self.scope)
+        first = Run(words=argv, environment=environment, folder=folder, in_shell=False)
+        try:
+            self.start(first)
+        except BrokenError as error:
+            text = f"the script ends inside {error}, and the shell refuses it"
+            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=self.session.sure)
+        except BeyondError as error:
+            self.unread = Unknown(str(error))
+        except RecursionError:
+            self.unread = Unknown("its script is nested too deep")
+
+    def start(self, run: Run) -> bool:
+        """Read one program; tell whether an engine may run on when it has ended."""
+        words = run.words
         start = find_program(words)
-        before = len(self.engines)
-        if self.level > _MAX_LEVEL:
-            self.scope.unread = Unknown(f"its shells are nested more than {_MAX_LEVEL} deep")
-            return 0
         if start is None:
-            self.mounted(words[1 if words[:1] == ["exec"] else 0 :])
-            return len(self.engines) - before
+            return self.mounted(words[1 if words[:1] == ["exec"] else 0 :], run)
+        run = replace(run, environment=_given(words[: start.at], run.environment))
         arguments = words[start.arguments :]
         if start.program is Program.SHELL:
-            self.shell(arguments)
-        elif start.program is Program.RAY_SCRIPT:
-            self.helper(read_ray_script(arguments, self.scope))
-            self.ray_script = self.ray_script or self.in_image(words[start.at])
+            return self.shell(words[start.at], arguments, run)
+        self.scope.environment, self.scope.in_shell = run.environment, run.in_shell
+        if start.program is Program.RAY_SCRIPT:
+            ray = read_ray_script(arguments, self.scope)
+            self.session.note(Started(ray=ray, ray_script=self.in_image(words[start.at])))
         elif start.program is Program.RAY:
-            self.helper(read_ray(arguments, self.scope))
+            self.session.note(Started(ray=read_ray(arguments, self.scope)))
             if "--" in arguments:
-                self.level += 1
-                self.words(arguments[arguments.index("--") + 1 :])
-                self.level -= 1
+                behind = arguments[arguments.index("--") + 1 :]
+                return self.nested(replace(run, words=behind))
         else:
             facts = _READERS[start.program](arguments, self.scope)
-            self.engines.append(self.with_ranks(facts, words, start))
-        return len(self.engines) - before
+            self.session.note(Started(engine=self.with_ranks(facts, words, start)))
+        return False
+
+    def nested(self, run: Run) -> bool:
+        """Read a program that another one starts."""
+        self.session.enter()
+        running = self.start(run)
+        self.session.leave()
+        return running
 
     def in_image(self, word: str) -> str | None:
         """Give a path that a word names in the image: no volume that is known here hides it."""
@@ -170,58 +201,46 @@ class _Search:
         seen = isinstance(path, str) and read_file(self.scope.files, path) is None
         return path if isinstance(path, str) and seen else None
 
-    def helper(self, ray: Ray) -> None:
-        """Note a command that starts or joins a Ray cluster."""
-        self.helpers += 1
-        self.ray = self.ray.join(ray)
-
-    def shell(self, words: Sequence[str]) -> None:
-        """Read a shell's script, or the helper script that it runs."""
+    def shell(self, name: str, words: Sequence[str], run: Run) -> bool:
+        """Read a shell's script: behind `-c`, in a file, or on its standard input."""
         at, is_text = shell_operand(words, 0)
-        if at < len(words) and is_text:
-            self.inside(words[at], words[at + 1 :])
-        elif at < len(words) and base_name(words[at]) == RAY_SCRIPT_NAME:
-            self.words(words[at:])
+        options, rest = tuple(words[:at]), tuple(words[at:])
+        asked = any(re.fullmatch(r"-[A-Za-z]*s[A-Za-z]*", option) for option in options)
+        script = Script(text="", shell=base_name(name), options=options)
+        if rest and is_text:
+            script = replace(script, text=rest[0], words=rest[1:])
+        elif asked or not rest:
+            script = replace(script, text=run.stdin or "", words=(name, *rest))
+        elif base_name(rest[0]) == RAY_SCRIPT_NAME:
+            return self.start(replace(run, words=rest))
         else:
-            self.mounted(words[at:])
+            return self.file(rest, run, script)
+        return self.follow(script, run)
 
-    def mounted(self, words: Sequence[str]) -> None:
+    def mounted(self, words: Sequence[str], run: Run) -> bool:
         """Read a script that is mounted in the container, if the first word is one."""
-        text = self.scope.file(words[0]) if words else None
-        if not isinstance(text, str) or not _is_shell_script(text):
-            return
-        self.files += 1
-        if self.files > _MAX_FILES:
-            self.scope.unread = Unknown(f"it runs more than {_MAX_FILES} scripts")
-            return
-        self.inside(text, words)
+        return self.file(words, run, Script(text="", shell="")) if words else False
 
-    def inside(self, text: str, positional: Sequence[str]) -> None:
-        """Read a script with parameters of its own."""
-        scope = self.scope
-        outside = scope.positional, scope.in_shell
-        scope.positional, scope.in_shell = tuple(positional), True
-        self.level += 1
-        self.script(text)
-        self.level -= 1
-        scope.positional, scope.in_shell = outside
+    def file(self, words: Sequence[str], run: Run, script: Script) -> bool:
+        """Read a script in a file; the file's first line names its shell if nothing else does."""
+        path = path_from(words[0], run.folder)
+        text = self.session.file(path)
+        if not isinstance(text, str) or path is None:
+            return False
+        name, options = script.shell, script.options
+        if not name:
+            name, *given = _interpreter(text)
+            options = tuple(given)
+        if name not in SHELLS:
+            return False
+        whole = Script(text=text, shell=name, options=options, words=tuple(words), file=words[0])
+        return self.follow(whole, run)
 
-    def script(self, text: str) -> None:
-        """Read every command of a script."""
-        commands, open_end = read_script(text, self.scope)
-        for command in commands:
-            # A script inside this one may start its engine in the background: that is one engine.
-            running, self.background = self.background, False
-            started = self.words(command.words)
-            if started:
-                again = command.background and command.looped
-                self.beside = self.beside or running or again
-                self.background = self.background or command.background
-            else:
-                self.background = running
-        if open_end is not None:
-            text = f"the script ends inside {open_end}, and the shell refuses it"
-            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=open_end.sure)
+    def follow(self, script: Script, run: Run) -> bool:
+        """Follow a script, and come back to what is read around it."""
+        if not script.text:
+            return False
+        return run_script(self.session, script, run)
 
     def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
         """Add the number of processes that an MPI launcher in front of an engine starts."""
@@ -236,28 +255,76 @@ class _Search:
 
     def result(self) -> CommandFacts | None:
         """Put together what was found; None when that is nothing."""
-        unread = self.scope.unread
-        if not (self.engines or self.helpers or unread):
+        log = self.session.log
+        engines = [found for found in log if found.engine is not None]
+        if not (self.unread or any(found.starts for found in log)):
             return None
-        facts = self.engines[0] if self.engines else CommandFacts()
-        if self.broken is not None:
-            facts = _unreadable(self.broken, facts)
-        elif unread is not None:
-            facts = replace(_blank(facts, unread.because), hidden=unread)
-        elif self.beside:
-            facts = _blank(facts, "the script starts several engines side by side")
-        elif len(self.engines) > 1:
-            facts = _merge(self.engines)
-        where = {"ray_cluster_size": self.ray.where} if self.ray.where else {}
+        ray = Ray()
+        for found in log:
+            ray = ray.join(found.ray) if found.ray else ray
+        absent = (text for found in log if found.sure for text in found.absent)
+        facts = self.facts(engines)
+        where = {"ray_cluster_size": ray.where} if ray.where else {}
         return replace(
             facts,
-            ray_role=self.ray.role,
-            ray_cluster_size=self.ray.size,
-            ray_script=self.ray_script,
-            missing_files=tuple(dict.fromkeys(self.scope.absent)),
-            problems=self.ray.problems + facts.problems,
+            ray_role=ray.role,
+            ray_cluster_size=ray.size,
+            ray_script=next((found.ray_script for found in log if found.ray_script), None),
+            missing_files=tuple(dict.fromkeys(absent)),
+            problems=ray.problems + facts.problems,
             where=MappingProxyType({**where, **facts.where}),
         )
+
+    def facts(self, engines: Sequence[Started]) -> CommandFacts:
+        """Put the engines together: what is stated of one is so of all."""
+        read = [_softened(found) for found in engines]
+        facts = read[0] if read else CommandFacts()
+        if self.broken is not None:
+            return _unreadable(self.broken, facts)
+        if self.unread is not None:
+            return replace(_blank(facts, self.unread.because), hidden=self.unread)
+        if any(found.beside for found in engines):
+            return _blank(facts, "the script starts several engines side by side")
+        if engines and not any(found.sure for found in engines):
+            return _blank(facts, "the script starts it in a branch, and may not take that")
+        return _merge(read) if len(read) > 1 else facts
+
+
+def _softened(found: Started) -> CommandFacts:
+    """Give what an engine's command line says; if it may not be started, it stops nothing."""
+    facts = found.engine or CommandFacts()
+    if found.sure or not facts.problems:
+        return facts
+    return replace(facts, problems=tuple(replace(p, hard=False) for p in facts.problems))
+
+
+def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
+    """Add the variables that `env` in front of a program sets or removes."""
+    names = [base_name(word) for word in wrappers]
+    if "env" not in names:
+        return environment
+    own: dict[str, MaybeText | None] = {}
+    words = list(wrappers[names.index("env") + 1 :])
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if equals and name.isidentifier():
+            own[name] = value
+        elif word in {"-u", "--unset"} and at + 1 < len(words):
+            own[words[at + 1]] = None
+        elif word in {"-i", "-", "--ignore-environment"}:
+            environment = _Declared(Scope({}, {}))
+    return Exported(environment, own)
+
+
+def _interpreter(text: str) -> list[str]:
+    """Give the name of the shell that runs a file, and its options: `#!/bin/bash -e`."""
+    first = text[:_LONGEST_LINE].partition("\n")[0]
+    if not first.startswith("#!"):
+        return ["sh"]
+    words = first[2:].split()
+    if words and base_name(words[0]) == "env":
+        words = [word for word in words[1:] if not word.startswith("-")]
+    return [base_name(words[0]), *words[1:]] if words else ["sh"]
 
 
 _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {

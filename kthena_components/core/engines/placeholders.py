@@ -1,18 +1,23 @@
 """Words of a command, some parts of which are not known: variables, outputs, computed values.
 
 A part that cannot be read now stands in a word as a gap: two private-use characters around a
-number that leads to the text as written and the reason. Splitting a command is `shell.py`.
+number that leads to the text as written and the reason. What a shell makes of them is in `bash/`.
 """
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kthena_components.core.engines.files import Absent, Files, read_file
 from kthena_components.core.values.images import Image
-from kthena_components.core.values.unknown import OUTPUT_TOKEN, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    OUTPUT_TOKEN,
+    MaybeText,
+    Unknown,
+    Varying,
+    is_unresolved,
+)
 
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
 _MAX_INSERTED = 1 << 21
@@ -47,10 +52,17 @@ Hidden = tuple[tuple[str, str], ...]
 _REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
 _GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
-_VARIABLE = re.compile(r"\$?\b([A-Za-z_][A-Za-z0-9_]*)\b|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SUM = re.compile(r"[0-9+*/%() \t-]*")
-_MAX_ARITHMETIC = 100
+_NUMBER = re.compile(r"INDEX|RANK")
+"""Names of late variables that number the pods."""
 _MAX_DEPTH = 8
+
+
+class Variables(Protocol):
+    """What a program finds in its environment."""
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Give a variable's value; None when nothing here says that it exists."""
+        ...
 
 
 @dataclass(slots=True)
@@ -60,47 +72,48 @@ class Scope:
     env: Mapping[str, MaybeText]
     """In the order in which Kubernetes sets them."""
     late: Mapping[str, str] = field(default_factory=lambda: LATE_VARIABLES)
-    variables: dict[str, MaybeText] = field(default_factory=dict)
-    """What the script itself has set so far. Wins over env."""
+    environment: "Variables | None" = None
+    """What the program that is read finds in its environment, where a script has started it."""
     in_shell: bool = False
     """Whether a shell has split the words, so that a `$` or a blank in one is meant."""
-    positional: tuple[str, ...] = ()
-    """$0, $1 and so on of the script."""
     files: Files = ()
     """What is mounted in the container."""
     hidden: Hidden = ()
     """Where further variables may come from."""
     image: Image | None = None
     """What the container runs. None: it is not known."""
-    sourced: int = 0
-    """Files that scripts have taken in."""
-    unread: Unknown | None = None
-    """Why more may be run than was read."""
     absent: list[str] = field(default_factory=list)
     """What is said of files that are named and surely not there."""
-    _gaps: list[tuple[str, str]] = field(default_factory=list)
+    no_room: Unknown = field(
+        default=Unknown(f"variables insert more than {_MAX_INSERTED} characters"), init=False
+    )
+    _gaps: list[tuple[str, Unknown]] = field(default_factory=list)
     _expanded: dict[str, str] = field(default_factory=dict)
     _inserted: int = 0
     _depth: int = 0
     _places: dict[str, int] = field(default_factory=dict)
     _place: int | None = None
 
-    def gap(self, written: str, because: str) -> str:
+    def gap(self, written: str, because: Unknown | str) -> str:
         """Leave a gap for a text whose value is not known."""
-        self._gaps.append((self.show(written), because))
+        reason = Unknown(because) if isinstance(because, str) else because
+        self._gaps.append((self.show(written), reason))
         return f"{_GAP_OPEN}{len(self._gaps) - 1}{_GAP_CLOSE}"
 
     def look_up(self, name: str) -> MaybeText | None:
         """Give a variable's value; None when nothing here says that it exists."""
-        if name in self.variables and self._place is None:
-            return self.variables[name]
+        return self.declared(name) if self.environment is None else self.environment.look_up(name)
+
+    def declared(self, name: str) -> MaybeText | None:
+        """Give the value that the container's own fields give to a variable."""
         value = self.env.get(name)
         if value is not None and self._place is not None and self._place_of(name) >= self._place:
             return Unknown(f"{name} is set behind the variable that refers to it")
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
-            return Unknown(f"{name} is set by {self.late[name]} when the pod is made")
+            kind = Varying if _NUMBER.search(name) else Unknown
+            return kind(f"{name} is set by {self.late[name]} when the pod is made")
         if value is None:
             source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
             return Unknown(f"{name} may come from {source}") if source else None
@@ -136,14 +149,12 @@ class Scope:
 
     def insert(self, name: str, written: str) -> str:
         """Give the text that replaces a variable: its value, or a gap."""
-        value = self.look_up(name)
+        value = self.declared(name)
         if value is None:
             return self.gap(written, f"{name} has no literal value in this container's env")
         if isinstance(value, Unknown):
-            return self.gap(written, value.because)
-        if not self.fits(value):
-            return self.gap(written, f"variables insert more than {_MAX_INSERTED} characters")
-        return value
+            return self.gap(written, value)
+        return value if self.fits(value) else self.gap(written, self.no_room)
 
     def fits(self, *values: str) -> bool:
         """Count what replaces a variable, and tell whether there is room for it."""
@@ -155,7 +166,7 @@ class Scope:
         """Give a word's text, or why it is not known."""
         match = _GAP.search(word)
         if match is not None:
-            return Unknown(self._of(match)[1])
+            return self._of(match)[1]
         if is_unresolved(word):
             return Unknown("it is an output that only the deployment knows")
         return word
@@ -165,9 +176,13 @@ class Scope:
         shown = OUTPUT_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
         return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
-    def _of(self, match: re.Match[str]) -> tuple[str, str]:
+    def varies(self, word: str) -> bool:
+        """Tell whether all that is not known of a word differs from pod to pod."""
+        return all(isinstance(self._of(match)[1], Varying) for match in _GAP.finditer(word))
+
+    def _of(self, match: re.Match[str]) -> tuple[str, Unknown]:
         index = int(match[1])
-        return self._gaps[index] if index < len(self._gaps) else ("?", "it is not known")
+        return self._gaps[index] if index < len(self._gaps) else ("?", Unknown("it is not known"))
 
 
 def hide_gaps(text: str) -> str:
@@ -198,48 +213,3 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
     # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
     end = text.rfind(")") + 1
     return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")
-
-
-def arithmetic(expression: str, scope: Scope) -> str:
-    """Compute the inside of a shell's `$((…))`, or leave a gap."""
-    written = f"$(({expression}))"
-    computed = f"the shell computes {scope.show(written)} when the pod runs"
-    if len(expression) > _MAX_ARITHMETIC:
-        return scope.gap(written, computed)
-    text = _VARIABLE.sub(lambda m: scope.insert(m[1] or m[2], m[0]), expression)
-    known = scope.read(text)
-    if isinstance(known, Unknown):
-        return scope.gap(written, known.because)
-    if not _SUM.fullmatch(known):
-        return scope.gap(written, computed)
-    try:
-        return str(_evaluate(ast.parse(known.strip(), mode="eval").body))
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
-        return scope.gap(written, computed)
-
-
-def _evaluate(node: ast.expr) -> int:
-    match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            return _OPERATIONS[type(op)](_evaluate(left), _evaluate(right))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand)
-        case _:
-            raise ValueError("not shell arithmetic")
-
-
-def _divide(left: int, right: int) -> int:
-    """Divide as a shell does: towards zero."""
-    quotient = abs(left) // abs(right)
-    return quotient if (left < 0) == (right < 0) else -quotient
-
-
-_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: _divide,
-    ast.Mod: lambda left, right: left - right * _divide(left, right),
-}

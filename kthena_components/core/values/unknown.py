@@ -23,6 +23,21 @@ class Unknown:
     because: str
 
 
+class Varying(Unknown):
+    """A value that each pod of a template has for itself, such as its name or its number.
+
+    It equals an `Unknown` of the same text.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what is said."""
+        return isinstance(other, Unknown) and self.because == other.because
+
+    __hash__ = Unknown.__hash__
+
+
 # What stands for a value that is not known during a preview, one text for each type.
 # Source: sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
 _PREVIEW_UNKNOWNS = frozenset(

@@ -1,0 +1,134 @@
+"""`export`, `readonly`, `local`, `declare`, `typeset` and `unset`."""
+
+import re
+
+from kthena_components.core.engines.bash.assign import computed, is_split
+from kthena_components.core.engines.bash.call import Call
+from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.names import value_of
+from kthena_components.core.engines.bash.patterns import has_glob
+from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shell import Flow, Shell
+from kthena_components.core.engines.bash.state import UNSET, Array, Table, Value
+from kthena_components.core.engines.bash.syntax import Assignment
+from kthena_components.core.engines.placeholders import has_gap
+from kthena_components.core.values.unknown import Unknown
+
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(\+?=)(.*))?", re.DOTALL)
+_TYPES = frozenset("ilucn")
+
+
+def declare(call: Call) -> Flow:
+    """Run a declaration, whose assignments are never split by bash."""
+    made = _Declaration(call)
+    return made.run()
+
+
+class _Declaration:
+    """One declaration that runs."""
+
+    def __init__(self, call: Call) -> None:
+        self.shell: Shell = call.shell
+        self.name = call.words[0]
+        self.given = call.given
+        self.flags: set[str] = set()
+        self.off: set[str] = set()
+
+    def run(self) -> Flow:
+        """Read its options, then its names."""
+        options = True
+        for word in self.given[1:]:
+            if isinstance(word, Assignment):
+                self.declared(word.name, computed(self.shell, word), word)
+                continue
+            for field in Expander(self.shell).fields([word]):
+                if options and field[:1] in {"-", "+"} and len(field) > 1:
+                    (self.flags if field[0] == "-" else self.off).update(field[1:])
+                    continue
+                options = False
+                self.written(field)
+        return self.shell.done()
+
+    def written(self, field: str) -> None:
+        """Declare a name that is written as a word: `NAME` or `NAME=value`."""
+        match = _NAME.fullmatch(field)
+        if self.flags & {"f", "F", "p"}:
+            return
+        if match is not None:
+            name, sign, text = match.groups()
+            value: Value | None = None if sign is None else text
+            if sign == "+=" and not isinstance(value_of(self.shell, name), str | None):
+                value = Unknown(f"{name} is set by `{self.name}`")
+            elif sign == "+=":
+                value = str(value_of(self.shell, name) or "") + text
+            self.declared(name, value, None)
+        elif has_gap(field):
+            shown = self.shell.session.scope.show(field)
+            self.shell.state.forget(f"the script sets what {shown} names")
+
+    def declared(self, name: str, value: Value | None, made: Assignment | None) -> None:
+        """Declare a name, and set it where there is a value."""
+        shell, state = self.shell, self.shell.state
+        if "n" in self.flags and self.name != "export":
+            raise BeyondError(f"its script makes {name} another name of a variable")
+        inside = self.name == "local" or self.name in {"declare", "typeset"}
+        if "g" in self.flags:
+            value = Unknown(f"{name} is set outside the function")
+        elif inside and shell.make_local(name):
+            value = self._fresh(name) if value is None else value
+        if "A" in self.flags:
+            state.set(f"table {name}", True)
+            value = Table(()) if value is None or value is UNSET else value
+            value = self._table(name, made) or value
+        if self.flags & _TYPES and self.name != "export":
+            state.set(f"typed {name}", True)
+        if not shell.bash and (self.name in {"declare", "typeset"} or self._splits(made, value)):
+            value = Unknown(f"how {self.name} sets {name} depends on the shell")
+        if value is not None:
+            state.assign(name, value)
+        if self.name == "export" or "x" in self.flags | self.off:
+            off = "n" in self.flags or "x" in self.off
+            state.set(f"export {name}", not off)
+        if self.name == "readonly" or "r" in self.flags:
+            state.set(f"fixed {name}", True)
+
+    def _fresh(self, name: str) -> Value:
+        """Give what a local variable is before it is set."""
+        if not self.shell.bash:
+            return Unknown(f"what {name} is before it is set depends on the shell")
+        return Array(()) if "a" in self.flags else UNSET
+
+    def _table(self, name: str, made: Assignment | None) -> Value | None:
+        """Read the elements again, now that they are known to have names."""
+        if made is None or made.items is None:
+            return None
+        self.shell.state.set(name, Table(()))
+        return computed(self.shell, made)
+
+    def _splits(self, made: Assignment | None, value: Value | None) -> bool:
+        if made is None or not isinstance(value, str) or not is_split(made.value):
+            return False
+        return len(value.split()) != 1 or has_glob(value) or has_gap(value)
+
+
+def unset(call: Call) -> Flow:
+    """Remove variables or functions."""
+    state = call.shell.state
+    functions = "-f" in call.words
+    for field in call.words[1:]:
+        if field.startswith("-"):
+            continue
+        match = re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?", field, re.DOTALL)
+        if match is None and has_gap(field):
+            state.forget("the script removes a variable whose name is not known")
+        elif match is None:
+            continue
+        elif functions or (
+            state.get(f"{field}()") and value_of(call.shell, field) in (None, UNSET)
+        ):
+            state.set(f"{field}()", None)
+        elif match[2] or state.get(f"fixed {field}"):
+            state.set(match[1], Unknown(f"a part of {match[1]} is removed"))
+        else:
+            state.set(field, UNSET)
+    return call.shell.done()

@@ -1,0 +1,295 @@
+"""Run a script without running anything: which programs it starts, with which words.
+
+The whole of a script is followed along every path that it may take. What is stated of a program
+is so on each of them; else it is not known.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kthena_components.core.engines.bash import loops
+from kthena_components.core.engines.bash.commands import discards, simple
+from kthena_components.core.engines.bash.conditions import condition, doubt
+from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.patterns import matches
+from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
+from kthena_components.core.engines.bash.state import OUTPUT, RUNNING, STATUS, is_known
+from kthena_components.core.engines.bash.syntax import (
+    Block,
+    Case,
+    Chain,
+    Condition,
+    Counting,
+    Evaluation,
+    For,
+    Function,
+    If,
+    Pipeline,
+    Redirected,
+    Simple,
+    Statement,
+    Subshell,
+    While,
+)
+from kthena_components.core.values.unknown import Unknown
+
+
+def run(shell: Shell, node: Statement) -> Flow:
+    """Run one statement."""
+    flow = _RUNNERS[type(node)](shell, node)
+    failing = isinstance(node, _FAILING) and not (isinstance(node, Pipeline) and node.negated)
+    if flow is Flow.GOES and failing and not shell.tested:
+        return _checked(shell)
+    return flow
+
+
+def _checked(shell: Shell) -> Flow:
+    """Leave the shell where a command failed and `set -e` asks for that."""
+    if shell.state.get("-e") is not True:
+        return Flow.GOES
+    status = shell.status
+    if isinstance(status, int) and status:
+        return shell.leave(status)
+    shell.state.set(STATUS, 0)
+    return Flow.GOES
+
+
+def _block(shell: Shell, node: Block) -> Flow:
+    for statement, background in node.items:
+        flow = _background(shell, statement) if background else shell.run(shell, statement)
+        if flow is not Flow.GOES:
+            return flow
+    return Flow.GOES
+
+
+def _background(shell: Shell, node: Statement) -> Flow:
+    first = len(shell.session.log)
+    shell.subshell(lambda: shell.run(shell, node))
+    if any(found.engine for found in shell.session.log[first:]):
+        shell.state.set(RUNNING, True)
+    return shell.done()
+
+
+def _pipeline(shell: Shell, node: Pipeline) -> Flow:
+    shell.tested += node.negated
+    flow = shell.run(shell, node.parts[0]) if len(node.parts) == 1 else _piped(shell, node)
+    shell.tested -= node.negated
+    if node.negated and flow is Flow.GOES:
+        status = shell.status
+        shell.done(
+            Doubt.OPEN
+            if status is Doubt.LIKELY
+            else status
+            if isinstance(status, Doubt)
+            else int(not status)
+        )
+    return flow
+
+
+def _piped(shell: Shell, node: Pipeline) -> Flow:
+    """Run commands at the same time, each in a shell of its own."""
+    state = shell.state
+    before, wanted = state.get(RUNNING, False), state.get(OUTPUT)
+    stdin: str | None = None
+    statuses: list[Any] = []
+    for index, part in enumerate(node.parts):
+        first = len(shell.session.log)
+        state.set(OUTPUT, wanted if index == len(node.parts) - 1 else None)
+        way = _part(shell, part, stdin)
+        if index < len(node.parts) - 1:
+            written = shell.subshell(way, output="")
+            stdin = written if isinstance(written, str) else None
+        else:
+            shell.subshell(way)
+        statuses.append(shell.status)
+        if any(found.engine for found in shell.session.log[first:]):
+            state.set(RUNNING, True)
+    if before is False and state.get(RUNNING) is True and not _leaves_running(node):
+        state.set(RUNNING, False)
+    if state.get("-pipefail") and any(status != 0 for status in statuses[:-1]):
+        known = all(isinstance(status, int) for status in statuses)
+        shell.done(statuses[-1] or 1 if known else Doubt.LIKELY)
+    return Flow.GOES
+
+
+def _leaves_running(node: Pipeline) -> bool:
+    """Tell whether a part may leave something in the background."""
+    return any(not isinstance(part, Simple) for part in node.parts)
+
+
+def _part(shell: Shell, part: Statement, stdin: str | None) -> Way:
+    if isinstance(part, Simple):
+        return lambda: simple(shell, part, stdin)
+    return lambda: shell.run(shell, part)
+
+
+def _chain(shell: Shell, node: Chain) -> Flow:
+    return _links(shell, node, 0)
+
+
+def _links(shell: Shell, node: Chain, start: int) -> Flow:
+    """Run `a && b || c`: each link runs or not by the status of those before it."""
+    last = len(node.rest)
+    if not start:
+        shell.tested += 1
+        flow = shell.run(shell, node.first)
+        shell.tested -= 1
+        if flow is not Flow.GOES:
+            return flow
+    for index in range(start, last):
+        mark, statement = node.rest[index]
+        status = shell.status
+        if isinstance(status, int):
+            flow = (
+                _link(shell, statement, last=index + 1 == last)
+                if (status == 0) == (mark == "&&")
+                else Flow.GOES
+            )
+        else:
+            flow = _perhaps(shell, mark, statement, status, last=index + 1 == last)
+        if flow is not Flow.GOES:
+            return flow
+    return Flow.GOES
+
+
+def _link(shell: Shell, statement: Statement, *, last: bool) -> Flow:
+    shell.tested += not last
+    flow = shell.run(shell, statement)
+    shell.tested -= not last
+    return flow
+
+
+def _perhaps(shell: Shell, mark: str, statement: Statement, status: Doubt, *, last: bool) -> Flow:
+    """Run a link whose turn is not known: a program is expected to succeed."""
+    session = shell.session
+
+    def way() -> Flow:
+        shell.state.set(STATUS, 0 if mark == "&&" else Doubt.OPEN)
+        first = len(session.log)
+        flow = _link(shell, statement, last=last)
+        if mark == "||" and status is Doubt.LIKELY:
+            session.doubt(first)
+        return flow
+
+    def past() -> Flow:
+        # Behind `&&` it is past because something failed.
+        return shell.done(Doubt.OPEN if mark == "&&" else 0)
+
+    return shell.branch([way, past], status)
+
+
+def _subshell(shell: Shell, node: Subshell) -> Flow:
+    shell.subshell(lambda: shell.run(shell, node.body))
+    return Flow.GOES
+
+
+def _if(shell: Shell, node: If) -> Flow:
+    return _branches(shell, node, 0)
+
+
+def _branches(shell: Shell, node: If, index: int) -> Flow:
+    if index == len(node.branches):
+        shell.state.set(STATUS, 0)
+        return shell.run(shell, node.otherwise)
+    test, body = node.branches[index]
+    shell.tested += 1
+    flow = shell.run(shell, test)
+    shell.tested -= 1
+    if flow is not Flow.GOES:
+        return flow
+    status = shell.status
+    if isinstance(status, int):
+        return _branches(shell, node, index + 1) if status else shell.run(shell, body)
+    doubt = Doubt.VARIES if status is Doubt.VARIES else Doubt.OPEN
+    ways: list[Way] = [lambda: shell.run(shell, body), lambda: _branches(shell, node, index + 1)]
+    return shell.branch(ways, doubt)
+
+
+def _case(shell: Shell, node: Case) -> Flow:
+    return _items(shell, node, Expander(shell).text(node.subject), 0)
+
+
+def _items(shell: Shell, node: Case, subject: str, start: int) -> Flow:
+    for index in range(start, len(node.items)):
+        fits = _fits(shell, node.items[index][0], subject)
+        if fits is True:
+            return _item(shell, node, subject, index)
+        if fits is not False:
+            at = index
+            ways: list[Way] = [
+                lambda: _item(shell, node, subject, at),
+                lambda: _items(shell, node, subject, at + 1),
+            ]
+            return shell.branch(ways, fits)
+    return shell.done()
+
+
+def _fits(shell: Shell, patterns: tuple[Any, ...], subject: str) -> bool | Doubt:
+    """Tell whether one of some patterns fits."""
+    fits: bool | Doubt = False
+    for word in patterns:
+        pattern = Expander(shell).pattern(word)
+        if pattern == "*":
+            return True
+        if pattern is None or not is_known(subject):
+            fits = doubt(shell, subject) if pattern is not None else Doubt.OPEN
+            continue
+        found = matches(subject, pattern)
+        if found:
+            return True
+        fits = Doubt.OPEN if found is None else fits
+    return fits
+
+
+def _item(shell: Shell, node: Case, subject: str, index: int) -> Flow:
+    _, body, end = node.items[index]
+    shell.state.set(STATUS, 0)
+    flow = shell.run(shell, body)
+    if flow is not Flow.GOES or end == ";;" or index + 1 == len(node.items):
+        return flow
+    if end == ";&":
+        return _item(shell, node, subject, index + 1)
+    return _items(shell, node, subject, index + 1)
+
+
+def _function(shell: Shell, node: Function) -> Flow:
+    shell.state.set(f"{node.name}()", node)
+    return shell.done()
+
+
+def _evaluation(shell: Shell, node: Evaluation) -> Flow:
+    if not shell.bash:
+        # Another shell takes `((` for two subshells.
+        Expander(shell).computed(Expander(shell).text(node.inside) + shell.gap("", "sh"))
+        return shell.done(Doubt.OPEN)
+    value = Expander(shell).number(node.inside)
+    return shell.done(Doubt.OPEN if isinstance(value, Unknown) else int(value == 0))
+
+
+def _redirected(shell: Shell, node: Redirected) -> Flow:
+    if not discards(node.redirects):
+        return shell.run(shell, node.body)
+    wanted = shell.state.get(OUTPUT)
+    shell.state.set(OUTPUT, None)
+    flow = shell.run(shell, node.body)
+    shell.state.set(OUTPUT, wanted)
+    return flow
+
+
+_FAILING = (Simple, Pipeline, Subshell, Evaluation, Condition)
+_RUNNERS: Mapping[type[Any], Callable[[Shell, Any], Flow]] = {
+    Block: _block,
+    Case: _case,
+    Chain: _chain,
+    Condition: condition,
+    Counting: loops.counting,
+    Evaluation: _evaluation,
+    For: loops.loop_over,
+    Function: _function,
+    If: _if,
+    Pipeline: _pipeline,
+    Redirected: _redirected,
+    Simple: simple,
+    Subshell: _subshell,
+    While: loops.loop,
+}

@@ -1,0 +1,108 @@
+"""Run a shell's script: what a container starts, or what another script starts."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kthena_components.core.engines.bash.options import switch
+from kthena_components.core.engines.bash.quick import parse
+from kthena_components.core.engines.bash.run import run
+from kthena_components.core.engines.bash.session import BeyondError, Run, Session
+from kthena_components.core.engines.bash.shell import Shell
+from kthena_components.core.engines.bash.state import (
+    ARGUMENTS,
+    FILE,
+    FOLDER,
+    NAME,
+    RUNNING,
+    Many,
+    State,
+)
+from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
+
+SURELY_BASH = frozenset({"bash"})
+_CLOSED = re.compile(r"""(?:[^'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")*""", re.DOTALL)
+_UNCLEAR = re.compile(r"<<|#|`|\$[({']")
+
+
+class BrokenError(Exception):
+    """A script that ends inside a quote, so that no shell runs all of it. Says in which one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A script and how it is run."""
+
+    text: str
+    shell: str
+    """Name of the program that reads it: bash, sh, ash, dash or ksh."""
+    words: tuple[str, ...] = ()
+    """`$0`, `$1` and so on."""
+    options: tuple[str, ...] = ()
+    """Options of the shell: `-e`, `+x`, `-o pipefail`."""
+    file: str = ""
+    """Its path; empty for a text behind `-c`."""
+
+
+def run_script(session: Session, script: Script, started: Run) -> bool:
+    """Follow a script; what it starts is noted in the session.
+
+    Args:
+        session: What all shells of one container share.
+        script: The script.
+        started: The shell that runs it.
+
+    Returns:
+        Whether an engine may run on in the background when the script has ended.
+
+    Raises:
+        BeyondError: The script, or a part of it, is not read.
+    """
+    if script.shell == "zsh":
+        raise BeyondError("zsh splits and expands words by rules of its own, which are not read")
+    block, mark = parse(script.text), ""
+    if isinstance(block, Unknown):
+        mark = _open_quote(script.text)
+        block = parse(script.text + mark) if mark else block
+    if isinstance(block, Unknown):
+        raise BeyondError(block.because)
+    state = State(started.environment)
+    shell = Shell(session, state, bash=script.shell in SURELY_BASH, run=run)
+    words = tuple(Many(word) if word == UNKNOWN_WORD else word for word in script.words)
+    state.set(NAME, words[0] if words else script.shell)
+    state.set(ARGUMENTS, words[1:])
+    state.set(FOLDER, started.folder)
+    state.set(RUNNING, started.running)
+    if script.file:
+        state.set(FILE, script.file)
+    _set_options(shell, script.options)
+    session.enter()
+    shell.run(shell, block)
+    session.leave()
+    if mark:
+        raise BrokenError("a single quote (')" if mark == "'" else 'a double quote (")')
+    return state.get(RUNNING) is not False
+
+
+def _set_options(shell: Shell, options: Sequence[str]) -> None:
+    at = 0
+    while at < len(options):
+        option = options[at]
+        at += 1
+        if not re.fullmatch(r"[-+][A-Za-z]+", option):
+            continue
+        for letter in option[1:]:
+            if letter == "o" and at < len(options):
+                switch(shell, options[at], on=option[0] == "-")
+                at += 1
+            elif letter in "aefu":
+                switch(shell, letter, on=option[0] == "-")
+
+
+def _open_quote(text: str) -> str:
+    """Give the quote that a script surely leaves open at its end, if there is one."""
+    if _UNCLEAR.search(text):
+        return ""
+    closed = _CLOSED.match(text)
+    mark = text[closed.end() : closed.end() + 1] if closed else ""
+    return mark if mark in {"'", '"'} else ""

@@ -1,0 +1,204 @@
+"""What a shell knows at one point of a script, as far as it can be known here.
+
+Everything stands in one map, in layers: a branch writes to a layer of its own, and what the
+branches wrote is then compared. A value on which they differ is not known any more.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from kthena_components.core.engines.placeholders import Variables, has_gap
+from kthena_components.core.values.unknown import MaybeText, Unknown
+
+
+class Nothing(Enum):
+    """A variable that surely does not exist: the script has removed it, or never passed it on."""
+
+    UNSET = "unset"
+    MISSING = "missing"
+    """Nothing is noted, so that it is as it was when the shell began."""
+
+
+UNSET, MISSING = Nothing.UNSET, Nothing.MISSING
+
+
+class Many(str):
+    """A word of which it is not known how many words it stands for, none included."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array whose elements stand without gaps."""
+
+    words: tuple[str, ...]
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is known where each element stands."""
+        return not any(isinstance(word, Many) for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An array by names."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+Value = str | Unknown | Nothing | Array | Table
+
+ARGUMENTS, NAME, FOLDER, STATUS, OUTPUT = "@", "0", "/", "?", ">"
+RUNNING, LIBRARY, FILE, ANY = "&", ".", "$0", "*"
+"""Whether an engine runs in the background; whether a file that is not known was read, so that
+names of commands may be its functions; the file that is read; why any variable may have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The environment of a program that a script starts."""
+
+    around: Variables
+    own: Mapping[str, MaybeText | None]
+    late: Unknown | None = None
+    """Why any variable may have changed."""
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Give a variable's value; None when nothing here says that it exists."""
+        if name in self.own:
+            return self.own[name]
+        return self.late or self.around.look_up(name)
+
+
+@dataclass(slots=True)
+class State:
+    """Variables, functions, parameters, options and the folder of one shell."""
+
+    environment: Variables
+    layers: list[dict[str, Any]] = field(default_factory=lambda: [{}])
+
+    def get(self, key: str, usual: Any = None) -> Any:
+        """Give what is noted under a key that is no variable's."""
+        for layer in reversed(self.layers):
+            if key in layer:
+                return layer[key]
+        return usual
+
+    def set(self, key: str, value: Any) -> None:
+        """Note something, in the layer of the branch that runs."""
+        self.layers[-1][key] = value
+
+    def noted(self, name: str) -> Value:
+        """Give what the script has made of a variable, MISSING where it has not touched it."""
+        for layer in reversed(self.layers):
+            if name in layer or ANY in layer:
+                found: Value = layer[name] if name in layer else layer[ANY]
+                return found
+        return MISSING
+
+    def variable(self, name: str) -> Value | None:
+        """Give a variable's value; None when nothing here says that it exists."""
+        noted = self.noted(name)
+        return self.environment.look_up(name) if noted is MISSING else noted
+
+    def exported(self, name: str) -> bool | None:
+        """Tell whether programs see a variable; None where that is not known."""
+        stated = self.get(f"export {name}", MISSING)
+        if stated is MISSING:
+            return self.environment.look_up(name) is not None
+        return stated if isinstance(stated, bool) else None
+
+    def assign(self, name: str, value: Value) -> None:
+        """Set a variable."""
+        if self.get(f"fixed {name}"):
+            value = Unknown(f"{name} is set where it may not change, or changes by itself")
+        elif self.get(f"typed {name}"):
+            value = Unknown(f"the type of {name} changes what is written to it")
+        self.layers[-1][name] = value
+        if self.get("-a"):
+            self.set(f"export {name}", True if self.get("-a") is True else None)
+
+    def forget(self, because: str) -> None:
+        """Note that every variable may have been changed."""
+        layer = self.layers[-1]
+        for name in [key for key in layer if key.isidentifier()]:
+            del layer[name]
+        layer[ANY] = Unknown(because)
+
+    def passed_on(self, assigned: Mapping[str, Value]) -> Exported:
+        """Give the environment of a program.
+
+        Args:
+            assigned: What stands in front of its name.
+        """
+        own: dict[str, MaybeText | None] = {}
+        late: Unknown | None = None
+        for layer in reversed(self.layers):
+            for name in layer:
+                if name.isidentifier() and name not in own and late is None:
+                    own[name] = self._as_seen(name)
+            late = late or layer.get(ANY)
+        own.update((name, _as_text(value, name)) for name, value in assigned.items())
+        return Exported(self.environment, own, late)
+
+    def _as_seen(self, name: str) -> MaybeText | None:
+        exported = self.exported(name)
+        if exported is None:
+            return Unknown(f"{name} is exported in a branch of the script")
+        return _as_text(self.variable(name), name) if exported else None
+
+    def written(self, depth: int) -> dict[str, Any]:
+        """Put together what the layers from a depth on hold."""
+        whole: dict[str, Any] = {}
+        for layer in self.layers[depth:]:
+            if ANY in layer:
+                whole = {key: value for key, value in whole.items() if not key.isidentifier()}
+            whole.update(layer)
+        return whole
+
+    def join(self, ends: Sequence[Mapping[str, Any]], where: str) -> None:
+        """Take in how the script's paths may have ended.
+
+        Args:
+            ends: What each path has written since it left the others.
+            where: What to say of a value on which they differ: "in a branch of the script".
+        """
+        if len(ends) > 1:
+            ends = [_joined(self, ends, where)]
+        for end in ends:
+            if ANY in end:
+                self.forget("")
+            self.layers[-1].update(end)
+
+
+def _joined(state: State, ends: Sequence[Mapping[str, Any]], where: str) -> dict[str, Any]:
+    late = next((end[ANY] for end in ends if ANY in end), None)
+    whole: dict[str, Any] = {} if late is None else {ANY: late}
+    for name in dict.fromkeys(name for end in ends for name in end if name != ANY):
+        values = [_value(state, end, name) for end in ends]
+        same = all(value is values[0] or value == values[0] for value in values)
+        whole[name] = values[0] if same else Unknown(f"{name} is set {where}")
+    return whole
+
+
+def _value(state: State, end: Mapping[str, Any], name: str) -> Any:
+    if name in end:
+        return end[name]
+    if not name.isidentifier():
+        return state.get(name)
+    return end[ANY] if ANY in end else state.variable(name)
+
+
+def _as_text(value: Value | None, name: str) -> MaybeText | None:
+    if isinstance(value, str | Unknown):
+        return value
+    # No environment holds an array.
+    return Unknown(f"{name} is an array") if isinstance(value, Array | Table) else None
+
+
+def is_known(text: object) -> bool:
+    """Tell whether all of a text is known."""
+    return isinstance(text, str) and not isinstance(text, Many) and not has_gap(text)
