@@ -3,6 +3,7 @@
 The one entry is `read_command`. It never raises: what cannot be read is Unknown, and says why.
 """
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -224,6 +225,8 @@ class _Search:
     def file(self, words: Sequence[str], run: Run, script: Script) -> bool:
         """Read a script in a file; the file's first line names its shell if nothing else does."""
         path = path_from(words[0], run.folder)
+        if path is None and self.may_be_mounted(words[0]):
+            raise BeyondError(f"the folder that its script runs {words[0]} in is not known")
         text = self.session.file(path)
         if not isinstance(text, str) or path is None:
             return False
@@ -235,6 +238,12 @@ class _Search:
             return False
         whole = Script(text=text, shell=name, options=options, words=tuple(words), file=words[0])
         return self.follow(whole, run)
+
+    def may_be_mounted(self, word: str) -> bool:
+        """Tell whether a path from a folder that is not known may be that of a mounted file."""
+        end = posixpath.normpath(f"/{word}")
+        paths = (f"{m.path}/{name}" for m in self.scope.files for name, _ in m.files)
+        return "/" in word and any(path.endswith(end) for path in paths)
 
     def follow(self, script: Script, run: Run) -> bool:
         """Follow a script, and come back to what is read around it."""

@@ -30,6 +30,10 @@ class UnknownNumberError(Exception):
     """An expression whose value is not known."""
 
 
+class NoNumberError(Exception):
+    """An expression that has no value: the shell gives up the line that it stands in."""
+
+
 class Names(Protocol):
     """Variables of the shell that computes."""
 
@@ -46,6 +50,9 @@ def compute(text: str, names: Names) -> int | None:
     """Compute an expression whose text is known; None where its value is not.
 
     Variables that it sets are set; where it is not known to what, they are not known either.
+
+    Raises:
+        NoNumberError: It is no expression, or divides by zero.
     """
     try:
         if len(text) > _LONGEST:
@@ -68,7 +75,7 @@ def _tokens(text: str) -> list[str]:
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None:
-            raise UnknownNumberError
+            raise UnknownNumberError  # an element of an array, perhaps
         found.append(match[1] or match[2] or match[3])
         at = match.end()
     return found
@@ -89,7 +96,7 @@ class _Computer:
         """Give the value of all of it."""
         value = self.listed() if self.tokens else 0
         if self.at < len(self.tokens):
-            raise UnknownNumberError
+            raise NoNumberError
         return value
 
     def take(self, *wanted: str) -> str:
@@ -129,7 +136,7 @@ class _Computer:
             return test
         first = self.skipping(self.listed, skip=not test)
         if not self.take(":"):
-            raise UnknownNumberError
+            raise NoNumberError
         second = self.skipping(self.nested_choice, skip=bool(test))
         return first if test else second
 
@@ -182,7 +189,7 @@ class _Computer:
         if sign in {"++", "--"}:
             name = self.tokens[self.at] if self.at < len(self.tokens) else ""
             if not _is_name(name):
-                raise UnknownNumberError
+                raise NoNumberError
             self.at += 1
             return self.changed(name, sign)[1]
         if not sign:
@@ -195,7 +202,7 @@ class _Computer:
         if self.take("("):
             value = self.nested(self.listed)
             if not self.take(")"):
-                raise UnknownNumberError
+                raise NoNumberError
             return value
         token = self.tokens[self.at] if self.at < len(self.tokens) else ""
         self.at += 1
@@ -244,13 +251,13 @@ def _number(token: str) -> int:
     except ValueError:
         value = -1
     if not 0 <= value < 1 << 63:
-        raise UnknownNumberError
+        raise NoNumberError
     return value
 
 
 def _operate(sign: str, left: int, right: int) -> int:
-    if sign in {"/", "%"} and right == 0:
-        raise UnknownNumberError
+    if (sign in {"/", "%"} and right == 0) or (sign == "**" and right < 0):
+        raise NoNumberError
     if sign in {"<<", ">>", "**"} and not 0 <= right < 64:  # noqa: PLR2004 - bits of a number
         raise UnknownNumberError
     value = _OPERATIONS[sign](left, right)

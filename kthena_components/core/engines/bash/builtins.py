@@ -27,7 +27,7 @@ from kthena_components.core.engines.bash.shell import (
     Flow,
     Status,
 )
-from kthena_components.core.engines.bash.state import ARGUMENTS, FOLDER, RUNNING, Many
+from kthena_components.core.engines.bash.state import ARGUMENTS, FOLDER, RUNNING, Many, is_known
 from kthena_components.core.values.unknown import Unknown
 
 _COUNT = re.compile(r"[0-9]{1,6}")
@@ -111,7 +111,9 @@ def _shift(call: Call) -> Flow:
         call.shell.state.set(ARGUMENTS, Unknown("the script shifts its parameters"))
         return call.shell.done(Doubt.OPEN)
     if count is not None and count > len(found):
-        return call.shell.done(1) if call.shell.bash else call.shell.leave(Doubt.OPEN)
+        shell = call.shell
+        # Some shells end there.
+        return shell.done(1) if shell.bash else shell.branch([lambda: shell.done(1), lambda: shell.leave(2)])
     call.shell.state.set(ARGUMENTS, found[count:])
     return call.shell.done()
 
@@ -140,7 +142,9 @@ def _let(call: Call) -> Flow:
     expander = Expander(call.shell)
     value: int | Unknown = Unknown("")
     for word in call.words[1:]:
-        if call.shell.bash:
+        if not is_known(word):
+            call.shell.state.forget("the script computes what is not known")
+        elif call.shell.bash:
             value = expander.computed(word)
         else:
             forget_changed(word, Numbers(call.shell))

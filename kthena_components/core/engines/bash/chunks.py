@@ -11,10 +11,9 @@ from functools import lru_cache
 
 from kthena_components.core.engines.bash.patterns import has_glob
 from kthena_components.core.engines.bash.shell import Shell
-from kthena_components.core.engines.bash.state import Many
+from kthena_components.core.engines.bash.state import BLANKS, Many
 from kthena_components.core.engines.placeholders import has_gap
 
-_BLANKS = " \t\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,8 @@ Chunks = Chunk | Next
 @lru_cache(maxsize=32)
 def separators(written: str) -> re.Pattern[str] | None:
     """Give what separates fields, for a value of IFS; None where nothing does."""
-    blank = re.escape("".join(char for char in written if char in _BLANKS))
-    other = re.escape("".join(char for char in written if char not in _BLANKS))
+    blank = re.escape("".join(char for char in written if char in BLANKS))
+    other = re.escape("".join(char for char in written if char not in BLANKS))
     blanks = f"[{blank}]" if blank else ""
     if other:
         around = f"{blanks}*" if blank else ""
@@ -61,7 +60,7 @@ class Fields:
 
     def take(self, chunks: Iterable[Chunks]) -> list[str]:
         """Give the fields of all parts."""
-        ifs = self.shell.state.get("IFS", _BLANKS)
+        ifs = self.shell.state.separators
         for chunk in chunks:
             if chunk is NEXT:
                 self._close(force=False)
@@ -69,7 +68,7 @@ class Fields:
                 self._add(chunk.text)
             elif not chunk.splits:
                 self._open(chunk.text)
-            elif isinstance(ifs, str):
+            elif ifs is not None:
                 self._split(chunk.text, separators(ifs))
             elif chunk.text:
                 self._many = True
@@ -93,7 +92,7 @@ class Fields:
         for match in separator.finditer(text) if separator else ():
             if match.start() > at:
                 self._open(text[at : match.start()])
-            self._close(force=bool(match[0].strip(_BLANKS)))
+            self._close(force=bool(match[0].strip(BLANKS)))
             at = match.end()
         if at < len(text):
             self._open(text[at:])
@@ -104,7 +103,9 @@ class Fields:
             return
         made, many, globs = "".join(self._parts or ()), self._many, self._globs
         self._parts, self._many, self._globs = None, False, False
-        if globs and has_glob(made) and not made.startswith(("-", "{")):
+        # No file is called so.
+        other = made.startswith(("-", "{")) or "=" in made
+        if globs and has_glob(made) and not other:
             unset = self.shell.state.get("-f")
             if unset is not True:
                 made, many = self.shell.gap(made, "the shell looks for files of such names"), True

@@ -117,8 +117,8 @@ class _Command:
             # A later one sees an earlier one.
             before.setdefault(made.name, state.noted(made.name))
             before.setdefault(f"export {made.name}", state.get(f"export {made.name}", MISSING))
-            assigned[made.name] = computed(shell, made)
-            state.set(made.name, assigned[made.name])
+            state.assign(made.name, computed(shell, made))
+            assigned[made.name] = state.noted(made.name)
             state.set(f"export {made.name}", True)
         if not own or name == "exec":
             self.restore(before, ())

@@ -129,4 +129,5 @@ def function(reader: "Statements", node: Node) -> Function:
     statement: Statement = reader.statement(body)
     if found.redirects:
         statement = Redirected(statement, tuple(found.redirects))
-    return Function(reader.words.text(name.start_byte, name.end_byte), statement)
+    written = reader.words.text(name.start_byte, name.end_byte)
+    return Function(written, statement, bash=node.children[0].type == "function")

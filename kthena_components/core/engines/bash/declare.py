@@ -3,13 +3,14 @@
 import re
 
 from kthena_components.core.engines.bash.assign import computed, is_split
+from kthena_components.core.engines.bash.braces import has_braces
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import value_of
 from kthena_components.core.engines.bash.patterns import has_glob
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Flow, Shell
-from kthena_components.core.engines.bash.state import UNSET, Array, Table, Value
+from kthena_components.core.engines.bash.state import READONLY, UNSET, Array, Table, Value
 from kthena_components.core.engines.bash.syntax import Assignment
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown
@@ -39,7 +40,10 @@ class _Declaration:
         options = True
         for word in self.given[1:]:
             if isinstance(word, Assignment):
-                self.declared(word.name, computed(self.shell, word), word)
+                value = computed(self.shell, word)
+                if has_braces(word.value):
+                    value = Unknown(f"{word.name} is declared with braces")
+                self.declared(word.name, value, word)
                 continue
             for field in Expander(self.shell).fields([word]):
                 if options and field[:1] in {"-", "+"} and len(field) > 1:
@@ -90,7 +94,7 @@ class _Declaration:
             off = "n" in self.flags or "x" in self.off
             state.set(f"export {name}", not off)
         if self.name == "readonly" or "r" in self.flags:
-            state.set(f"fixed {name}", True)
+            state.set(f"fixed {name}", READONLY)
 
     def _fresh(self, name: str) -> Value:
         """Give what a local variable is before it is set."""
@@ -127,8 +131,9 @@ def unset(call: Call) -> Flow:
             state.get(f"{field}()") and value_of(call.shell, field) in (None, UNSET)
         ):
             state.set(f"{field}()", None)
-        elif match[2] or state.get(f"fixed {field}"):
+        elif match[2]:
             state.set(match[1], Unknown(f"a part of {match[1]} is removed"))
         else:
-            state.set(field, UNSET)
+            state.assign(field, UNSET)
+            state.set(f"export {field}", False)
     return call.shell.done()

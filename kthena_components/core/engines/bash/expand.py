@@ -12,6 +12,7 @@ from kthena_components.core.engines.bash.braces import expand_braces, has_braces
 from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape, has_glob
+from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Shell
 from kthena_components.core.engines.bash.state import Many, is_known
 from kthena_components.core.engines.bash.syntax import (
@@ -84,7 +85,11 @@ class Expander:
         if isinstance(reason, Unknown):
             arithmetic.forget_changed(expression, names)
             return reason
-        value = arithmetic.compute(expression, names)
+        try:
+            value = arithmetic.compute(expression, names)
+        except arithmetic.NoNumberError:
+            shown = self.shell.session.scope.show(expression)
+            raise BeyondError(f"its script computes '{shown}', which is no number") from None
         return value if value is not None else names.because or Unknown("")
 
     def late(

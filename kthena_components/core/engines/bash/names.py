@@ -48,7 +48,7 @@ def value_of(shell: Shell, name: str) -> Value | None:
         return " \t\n"
     if name == "PWD":
         return shell.state.get(FOLDER, Unknown("the folder that the image starts in is not known"))
-    found = shell.state.environment.look_up(name)
+    found = shell.state.given(name)
     if found is None and name == "HOSTNAME":
         return Varying("HOSTNAME is the name of each pod")
     if found is None and name in _GIVEN:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from kthena_components.core.engines.bash import patterns
 from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks
 from kthena_components.core.engines.bash.names import scalar, value_of, words_of
+from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.state import (
+    BLANKS,
     UNSET,
     Array,
     Many,
@@ -24,19 +26,24 @@ if TYPE_CHECKING:
     from kthena_components.core.engines.bash.expand import Expander
 
 _CASES = {"^": str.capitalize, "^^": str.upper, ",": str.lower, ",,": str.lower}
+_DEFAULTS = frozenset({"-", ":-", "=", ":=", "+", ":+", "?", ":?"})
 _TRIMS = frozenset({"#", "##", "%", "%%"})
 
 
 def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
     """Give what stands in place of a parameter."""
     name = piece.name
+    if not words.shell.bash and _is_bash_only(piece):
+        yield words.late(piece, "only bash expands it, and sh may be another shell", many=True)
+        return
     if piece.prefix == "!":
         target = scalar(value_of(words.shell, name))
-        known = isinstance(target, str) and is_known(target) and target.isidentifier()
-        if not known or piece.index is not None or piece.operator:
+        if not isinstance(target, str) or not is_known(target) or not target.isidentifier():
+            raise BeyondError(f"its script reads a variable whose name is not known ({piece.written})")
+        if piece.index is not None or piece.operator:
             yield words.late(piece)
             return
-        name = str(target)
+        name = target
     index = None if piece.index is None else words.text(piece.index)
     if name in {"@", "*"} or index in {"@", "*"}:
         yield from _several(words, piece, name, joined="*" in {name, index})
@@ -45,6 +52,12 @@ def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
         _element(words, name, index) if index is not None else scalar(value_of(words.shell, name))
     )
     yield from _one(words, piece, name, value)
+
+
+def _is_bash_only(piece: Parameter) -> bool:
+    """Tell whether other shells refuse it, in a subshell perhaps that they alone give up."""
+    changes = piece.operator[:1] in {"/", "^", ",", ":"} and piece.operator not in _DEFAULTS
+    return piece.prefix == "!" or piece.index is not None or changes
 
 
 def _element(words: "Expander", name: str, index: str) -> Value | None:
@@ -67,7 +80,7 @@ def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) ->
     """Give what one value becomes."""
     if piece.prefix == "#":
         yield _length(words, piece, value)
-    elif piece.operator in {"-", ":-", "=", ":=", "+", ":+", "?", ":?"}:
+    elif piece.operator in _DEFAULTS:
         yield from _with_default(words, piece, name, value)
     elif value is UNSET:
         yield Chunk("", piece.quoted, splits=True)
@@ -224,11 +237,14 @@ def _listed(
     words: "Expander", piece: Parameter, found: Sequence[str], *, joined: bool
 ) -> Iterator[Chunks]:
     if joined and piece.quoted:
-        ifs = words.shell.state.get("IFS", " ")
-        if not isinstance(ifs, str) or any(isinstance(word, Many) for word in found):
+        ifs = words.shell.state.separators
+        if ifs is None or any(isinstance(word, Many) for word in found):
             yield words.late(piece)
         else:
             yield Chunk(ifs[:1].join(found), quoted=True)
+        return
+    if not piece.quoted and words.shell.state.separators != BLANKS and found:
+        yield words.late(piece, many=True)  # shells differ in what becomes of empty ones
         return
     for index, word in enumerate(found):
         if index:

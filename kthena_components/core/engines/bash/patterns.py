@@ -71,8 +71,10 @@ def replaced(text: str, pattern: str, operator: str, by: str) -> str | None:
     expression = compiled(pattern)
     if expression is None or len(text) > _LONGEST:
         return None
-    if not pattern or not text:
-        return text if not pattern else None
+    if not pattern:
+        return {"/#": by + text, "/%": text + by}.get(operator, text)
+    if not text:
+        return None if expression.match("") else ""
     made, at = "", 0
     while at < len(text):
         end = _longest(expression, text, at, whole=operator == "/%")

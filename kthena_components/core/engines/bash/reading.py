@@ -5,11 +5,10 @@ import re
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.chunks import separators
 from kthena_components.core.engines.bash.shell import Doubt, Flow
-from kthena_components.core.engines.bash.state import Array, is_known
+from kthena_components.core.engines.bash.state import BLANKS, Array, is_known
 from kthena_components.core.values.unknown import Unknown
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BLANKS = " \t\n"
 
 
 def read(call: Call) -> Flow:
@@ -18,9 +17,9 @@ def read(call: Call) -> Flow:
     line = (
         call.stdin.partition("\n")[0] if call.stdin is not None and is_known(call.stdin) else None
     )
-    ifs = call.shell.state.get("IFS", _BLANKS)
+    ifs = call.shell.state.separators
     plain = flags <= {"r"} or (flags <= {"r", "a"} and call.shell.bash)
-    if line is None or not plain or not isinstance(ifs, str) or ("\\" in line and "r" not in flags):
+    if line is None or not plain or ifs is None or ("\\" in line and "r" not in flags):
         for name in (*names, *([array] if array else ())):
             call.shell.state.assign(name, Unknown(f"the script reads {name} itself"))
         if not call.known:
@@ -52,7 +51,7 @@ def _given(call: Call) -> tuple[set[str], list[str], str]:
 
 def _fields(line: str, ifs: str, most: int | None) -> list[str]:
     """Split a line; the last of so many fields takes the rest with what separates it."""
-    blanks = "".join(char for char in ifs if char in _BLANKS)
+    blanks = "".join(char for char in ifs if char in BLANKS)
     separator = separators(ifs)
     rest = line.strip(blanks) if blanks else line
     found: list[str] = []

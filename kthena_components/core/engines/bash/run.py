@@ -12,6 +12,7 @@ from kthena_components.core.engines.bash.commands import discards, simple
 from kthena_components.core.engines.bash.conditions import condition, doubt
 from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.patterns import matches
+from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.state import OUTPUT, RUNNING, STATUS, is_known
 from kthena_components.core.engines.bash.syntax import (
@@ -161,21 +162,26 @@ def _link(shell: Shell, statement: Statement, *, last: bool) -> Flow:
 
 def _perhaps(shell: Shell, mark: str, statement: Statement, status: Doubt, *, last: bool) -> Flow:
     """Run a link whose turn is not known: a program is expected to succeed."""
-    session = shell.session
+    session, sure = shell.session, shell.session.sure
 
     def way() -> Flow:
+        nonlocal sure
         shell.state.set(STATUS, 0 if mark == "&&" else Doubt.OPEN)
         first = len(session.log)
         flow = _link(shell, statement, last=last)
         if mark == "||" and status is Doubt.LIKELY:
             session.doubt(first)
+        # What follows then runs only because a program failed.
+        sure = sure and (mark == "||" or status is not Doubt.LIKELY or flow is Flow.GOES)
         return flow
 
     def past() -> Flow:
         # Behind `&&` it is past because something failed.
         return shell.done(Doubt.OPEN if mark == "&&" else 0)
 
-    return shell.branch([way, past], status)
+    flow = shell.branch([way, past], status)
+    session.sure = session.sure and sure
+    return flow
 
 
 def _subshell(shell: Shell, node: Subshell) -> Flow:
@@ -253,6 +259,8 @@ def _item(shell: Shell, node: Case, subject: str, index: int) -> Flow:
 
 
 def _function(shell: Shell, node: Function) -> Flow:
+    if node.bash and not shell.bash:
+        raise BeyondError(f"only bash takes its function {node.name}, and sh may be another shell")
     shell.state.set(f"{node.name}()", node)
     return shell.done()
 

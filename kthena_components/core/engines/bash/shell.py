@@ -105,29 +105,36 @@ class Shell:
     def branch(self, ways: Sequence[Way], doubt: Doubt = Doubt.OPEN) -> Flow:
         """Run what may run instead of each other, and join what becomes of it.
 
-        A program that one of them starts is sure if each of them starts one or leaves the script.
+        A program that one of them starts is sure if each of them starts one or fails, and so is
+        what follows.
         """
         session, state = self.session, self.state
         sure, first = session.sure, len(session.log)
         ends: list[dict[str, Any]] = []
-        leads, jumped = True, False
+        leads, jumped, gone = True, False, False
         for way in ways:
             state.layers.append({})
-            session.sure, before = True, len(session.log)
+            session.sure, before, left = True, len(session.log), len(self.exits)
             flow = way()
             end = state.layers.pop()
             if flow is Flow.GOES:
                 ends.append(end)
             jumped = jumped or flow is Flow.JUMPED
             started = any(found.sure and found.starts for found in session.log[before:])
-            leads = leads and (started or flow is Flow.ENDED)
+            failed = flow is Flow.ENDED and self._failed(left)
+            leads = leads and (started or failed)
+            gone = gone or (flow is not Flow.GOES and not failed)
         if not sure or (doubt is Doubt.OPEN and not leads):
             session.doubt(first)
-        session.sure = sure and not (jumped and doubt is Doubt.OPEN)
+        session.sure = sure and not (gone and doubt is Doubt.OPEN)
         state.join(ends, IN_BRANCH)
         if ends:
             return Flow.GOES
         return Flow.JUMPED if jumped else Flow.ENDED
+
+    def _failed(self, first: int) -> bool:
+        """Tell whether the paths that have left the shell since then all failed."""
+        return all(isinstance(status, int) and status for status, _ in self.exits[first:])
 
     def framed(self, kind: str, body: Way, where: str = IN_BRANCH) -> Flow:
         """Run something that a statement inside can leave."""
@@ -206,7 +213,8 @@ class Shell:
         running = state.get(RUNNING)
         del state.layers[depth:]
         self.frames, self.exits, self.nested, session.sure = outside
-        state.set(RUNNING, running)
+        if running != state.get(RUNNING):
+            state.set(RUNNING, running)
         same = len(ends) == 1
         state.set(STATUS, ends[0][0] if same else Doubt.OPEN)
         result = ends[0][1] if same else Unknown("it differs from path to path")
@@ -226,7 +234,8 @@ class Shell:
             state.layers.append({})
             self._lose(lost)
             flow = body()
-            changed = set(state.layers.pop())
+            end = state.layers.pop()
+            changed = {key for key, value in end.items() if value != state.present(key)}
             if changed <= lost or flow is not Flow.GOES:
                 self._lose(lost | changed)
                 return flow

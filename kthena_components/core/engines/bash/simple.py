@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kthena_components.core.engines.bash.redirects import REDIRECTS, Found
 from kthena_components.core.engines.bash.syntax import (
@@ -28,21 +28,25 @@ _EXPRESSIONS = frozenset(
         *("postfix_expression", "ternary_expression"),
     }
 )
+_IN_LINE = re.compile(rb"(?:[ \t]|\\\n)*")
 _NO_WORDS = frozenset({"subshell", "redirected_statement", "command", "list", "pipeline"})
 _MARKS = frozenset({"(", ")", "!", "&&", "||", "<", ">"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Commands:
     """Makes the simple commands of one script."""
 
     words: Words
+    before: list[Node] = field(default_factory=list)
+    """Assignments of a line of their own, which the grammar counted to the next command."""
 
     def command(self, nodes: Sequence[Node]) -> Simple:
         """Read assignments, words and redirections, which may stand in any order."""
         assignments: list[Assignment] = []
         loose: list[Node] = []
         found = Found([], [], [])
+        before, nodes = self._lines(nodes)
         for node in nodes:
             if node.type == "variable_assignment" and not loose:
                 assignments.append(self.assignment(node))
@@ -56,7 +60,21 @@ class Commands:
         loose = sorted((*loose, *found.words), key=lambda node: node.start_byte)
         words = self.joined(loose)
         _check_name(words)
+        self.before += before
         return Simple(tuple(assignments), words, tuple(found.redirects))
+
+    def _lines(self, nodes: Sequence[Node]) -> tuple[list[Node], Sequence[Node]]:
+        """Part a command from the assignments of the lines before; `statements.py` takes them."""
+        for index in range(len(nodes) - 1, 0, -1):
+            between = nodes[index - 1].end_byte, nodes[index].start_byte
+            cut = between[0] == between[1] and nodes[index - 1].type == "variable_assignment"
+            if cut:
+                raise UnreadError("an assignment was cut in two")
+            if not _IN_LINE.fullmatch(self.words.source, *between):
+                if any(node.type != "variable_assignment" for node in nodes[:index]):
+                    raise UnreadError("a command goes on in another line")
+                return list(nodes[:index]), nodes[index:]
+        return [], nodes
 
     def _check_descriptor(self, loose: Sequence[Node], redirect: Node) -> None:
         touches = loose and loose[-1].end_byte == redirect.start_byte
@@ -96,6 +114,9 @@ class Commands:
         """Read `export`, `local` and their like, and `unset`."""
         words: list[Word | Assignment] = []
         loose: list[Node] = []
+        before, nodes = self._lines(nodes)
+        if before:
+            raise UnreadError("a declaration goes on in another line")
         for node in nodes:
             if node.type == "variable_assignment":
                 words += self.joined(loose)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.placeholders import Variables, has_gap
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
@@ -51,6 +52,8 @@ class Table:
 
 Value = str | Unknown | Nothing | Array | Table
 
+READONLY = "readonly"
+BLANKS = " \t\n"
 ARGUMENTS, NAME, FOLDER, STATUS, OUTPUT = "@", "0", "/", "?", ">"
 RUNNING, LIBRARY, FILE, ANY = "&", ".", "$0", "*"
 """Whether an engine runs in the background; whether a file that is not known was read, so that
@@ -72,6 +75,11 @@ class Exported:
             return self.own[name]
         return self.late or self.around.look_up(name)
 
+    def kept(self, name: str) -> bool:
+        """Tell whether a variable surely does not exist: a script has removed or not exported it."""
+        around = self.around
+        return name in self.own or (isinstance(around, Exported) and around.kept(name))
+
 
 @dataclass(slots=True)
 class State:
@@ -91,6 +99,12 @@ class State:
         """Note something, in the layer of the branch that runs."""
         self.layers[-1][key] = value
 
+    @property
+    def separators(self) -> str | None:
+        """What splits words (IFS); None where that is not known."""
+        found = self.get("IFS", UNSET)
+        return found if isinstance(found, str) else BLANKS if found is UNSET else None
+
     def noted(self, name: str) -> Value:
         """Give what the script has made of a variable, MISSING where it has not touched it."""
         for layer in reversed(self.layers):
@@ -102,19 +116,34 @@ class State:
     def variable(self, name: str) -> Value | None:
         """Give a variable's value; None when nothing here says that it exists."""
         noted = self.noted(name)
-        return self.environment.look_up(name) if noted is MISSING else noted
+        return self.given(name) if noted is MISSING else noted
+
+    def present(self, key: str) -> Any:
+        """Give what is noted under any key."""
+        return self.noted(key) if key.isidentifier() else self.get(key)
+
+    def given(self, name: str) -> Value | None:
+        """Give what the shell was started with; UNSET for what another shell kept to itself."""
+        found = self.environment.look_up(name)
+        kept = found is None and isinstance(self.environment, Exported)
+        return UNSET if kept and self.environment.kept(name) else found
 
     def exported(self, name: str) -> bool | None:
         """Tell whether programs see a variable; None where that is not known."""
         stated = self.get(f"export {name}", MISSING)
+        if stated is MISSING and self.get(ANY) is not None:
+            return None
         if stated is MISSING:
             return self.environment.look_up(name) is not None
         return stated if isinstance(stated, bool) else None
 
     def assign(self, name: str, value: Value) -> None:
         """Set a variable."""
-        if self.get(f"fixed {name}"):
-            value = Unknown(f"{name} is set where it may not change, or changes by itself")
+        fixed = self.get(f"fixed {name}")
+        if fixed is READONLY:
+            raise BeyondError(f"its script sets {name}, which it has made readonly")
+        if fixed:
+            value = Unknown(f"{name} may be set by a trap of the script")
         elif self.get(f"typed {name}"):
             value = Unknown(f"the type of {name} changes what is written to it")
         self.layers[-1][name] = value

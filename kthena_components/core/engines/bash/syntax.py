@@ -184,6 +184,8 @@ class Function:
 
     name: str
     body: "Statement"
+    bash: bool = False
+    """Whether it is written as only bash takes it, with the word `function`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
