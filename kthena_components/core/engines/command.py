@@ -77,6 +77,7 @@ def read_command(
     files: Files = (),
     hidden: Hidden = (),
     image: str | None = None,
+    folder: str | None = None,
     late_variables: Mapping[str, str] = LATE_VARIABLES,
 ) -> CommandFacts | None:
     """Read what a container's command line asks of an engine.
@@ -90,6 +91,7 @@ def read_command(
         hidden: Where further variables may come from.
         image: What the container runs: its tag says by which release the command is read. None: it
             is not known.
+        folder: Where it starts (workingDir). None: where its image says.
         late_variables: Variables that a controller adds to the pod, and which one does.
 
     Returns:
@@ -107,7 +109,7 @@ def read_command(
     of = None if image is None else read_image(image)
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
     search = _Search(scope)
-    search.run([expand_kubernetes(item, scope) for item in argv])
+    search.run([expand_kubernetes(item, scope) for item in argv], folder)
     return search.result()
 
 
@@ -150,16 +152,16 @@ class _Search:
         """Let scripts tell of the programs that they start."""
         self.session = Session(self.scope, self.start)
 
-    def run(self, argv: Sequence[str]) -> None:
-        """Read the container's command."""
-        folder = Unknown("the folder that the image starts in is not known")
-        environment = _Declared(self.scope)
-        first = Run(words=argv, environment=environment, folder=folder, in_shell=False)
+    def run(self, argv: Sequence[str], folder: str | None = None) -> None:
+        """Read the container's command, which starts in a folder."""
+        at = folder or Unknown("the folder that the image starts in is not known")
+        first = Run(words=argv, environment=_Declared(self.scope), folder=at, in_shell=False)
         try:
             self.start(first)
         except BrokenError as error:
             text = f"the script ends inside {error}, and the shell refuses it"
-            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=self.session.sure)
+            hard = error.sure and self.session.sure
+            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=hard)
         except BeyondError as error:
             self.unread = Unknown(str(error))
         except RecursionError:
@@ -295,7 +297,7 @@ class _Search:
         if any(found.beside for found in engines):
             return _blank(facts, "the script starts several engines side by side")
         if engines and not any(found.sure for found in engines):
-            return _blank(facts, "the script starts it in a branch, and may not take that")
+            return _blank(facts, "the script starts it on some paths only, and perhaps on none")
         return _merge(read) if len(read) > 1 else facts
 
 

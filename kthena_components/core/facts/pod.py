@@ -193,7 +193,9 @@ def _container(
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image = container.get("image")
     runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
+    folder = container.get("workingDir")
+    starts = folder if isinstance(folder, str) and not is_unresolved(folder) else None
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs, starts)
     name = _name(container)
     gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_unresolved, argv)):
@@ -229,9 +231,11 @@ def _command(
     hidden: Hidden,
     files: Files,
     image: str | None,
+    folder: str | None,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all ask for its facts."""
-    return read_command(argv, dict(env), hidden=hidden, files=files, image=image)
+    given = dict(env)
+    return read_command(argv, given, hidden=hidden, files=files, image=image, folder=folder)
 
 
 def _name(container: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from kthena_components.core.engines.bash.syntax import (
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown, Varying
 
+_BASH_SIGNS = re.compile(r"\*\*|\+\+|--|,")
 _LATER_TILDE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:.*:)?~", re.DOTALL)
 
 
@@ -85,6 +86,9 @@ class Expander:
         if isinstance(reason, Unknown):
             arithmetic.forget_changed(expression, names)
             return reason
+        if not self.shell.bash and _BASH_SIGNS.search(expression):
+            arithmetic.forget_changed(expression, names)
+            return Unknown("")
         try:
             value = arithmetic.compute(expression, names)
         except arithmetic.NoNumberError:

@@ -11,7 +11,7 @@ from kthena_components.core.values.unknown import MaybeText
 _MOST_STEPS = 10_000
 _MOST_FILES = 16
 """Mounted scripts that are read for one command: one may start or take in itself."""
-_DEEPEST = 20
+_DEEPEST = 12
 
 
 class BeyondError(Exception):
@@ -93,7 +93,7 @@ class Session:
         if isinstance(text, str):
             self.files += 1
             if self.files > _MOST_FILES:
-                raise BeyondError(f"it runs more than {_MOST_FILES} scripts")
+                raise BeyondError(f"it runs or takes in more than {_MOST_FILES} files")
         return text
 
     def note(self, found: Started) -> None:

@@ -21,12 +21,26 @@ from kthena_components.core.engines.bash.state import (
 from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 SURELY_BASH = frozenset({"bash"})
-_CLOSED = re.compile(r"""(?:[^'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")*""", re.DOTALL)
-_UNCLEAR = re.compile(r"<<|#|`|\$[({']")
+_CLOSED = re.compile(
+    r"""(?:[^'"`\\$]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|\$(?!['({])|`[^`]*`)*""",
+    re.DOTALL,
+)
+_UNCLEAR = re.compile(r"<<|#|\$[({]")
+_QUOTES = {
+    "'": ("a single quote (')", "'"),
+    "$'": ("a single quote (')", "'"),
+    '"': ('a double quote (")', '"'),
+    "`": ("a back quote (`)", "`"),
+}
 
 
 class BrokenError(Exception):
-    """A script that ends inside a quote, so that no shell runs all of it. Says in which one."""
+    """A script that ends inside a quote or a bracket, which its text names."""
+
+    def __init__(self, inside: str, *, sure: bool) -> None:
+        super().__init__(inside)
+        self.sure = sure
+        """Whether no shell runs it: not for a bracket, which is found by trying to close it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +74,10 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
     """
     if script.shell == "zsh":
         raise BeyondError("zsh splits and expands words by rules of its own, which are not read")
-    block, mark = parse(script.text), ""
+    block, broken = parse(script.text), None
     if isinstance(block, Unknown):
-        mark = _open_quote(script.text)
-        block = parse(script.text + mark) if mark else block
+        broken, closing = _open_end(script.text)
+        block = parse(script.text + closing) if broken else block
     if isinstance(block, Unknown):
         raise BeyondError(block.because)
     state = State(started.environment)
@@ -79,8 +93,8 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
     session.enter()
     shell.run(shell, block)
     session.leave()
-    if mark:
-        raise BrokenError("a single quote (')" if mark == "'" else 'a double quote (")')
+    if broken:
+        raise broken
     return state.get(RUNNING) is not False
 
 
@@ -99,10 +113,15 @@ def _set_options(shell: Shell, options: Sequence[str]) -> None:
                 switch(shell, letter, on=option[0] == "-")
 
 
-def _open_quote(text: str) -> str:
-    """Give the quote that a script surely leaves open at its end, if there is one."""
-    if _UNCLEAR.search(text):
-        return ""
+def _open_end(text: str) -> tuple[BrokenError | None, str]:
+    """Say what a script leaves open at its end, if that is seen, and what closes it."""
     closed = _CLOSED.match(text)
-    mark = text[closed.end() : closed.end() + 1] if closed else ""
-    return mark if mark in {"'", '"'} else ""
+    rest = text[closed.end() :] if closed else ""
+    mark = rest[:2] if rest[:2] in _QUOTES else rest[:1]
+    if mark in _QUOTES and not _UNCLEAR.search(text):
+        inside, closing = _QUOTES[mark]
+        return BrokenError(inside, sure=True), closing
+    for bracket, closing in (("(", ")"), ("{", "}")):
+        if f"${bracket}" in text and not isinstance(parse(text + closing), Unknown):
+            return BrokenError(f"a bracket ({bracket})", sure=False), closing
+    return None, ""
