@@ -30,10 +30,11 @@ PARTS = (
     "validation",
     "sandbox",
     "fuzz",
+    "shell",
     "load",
 )
 """Modules here with a function `run(context)`, those that wait the most first."""
-ALONE = frozenset({"fuzz", "load"})
+ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that take every processor, or measure, and run when the others are done."""
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from kthena_components.core.facts.context import Context
+from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.findings import Level
-from kthena_components.core.facts.context import gather
 from kthena_components.judge.manifest import judge_manifest
 
 RIGHT, WRONG = "8", "16"

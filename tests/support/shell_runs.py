@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kthena_components.core.engines import CommandFacts, Mount, command
+from kthena_components.core.engines import CommandFacts, Mount, command, search
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.programs import Program
 from kthena_components.core.values.unknown import Unknown
-from tests.support.shell_scripts import HIDDEN, LATE, NAMES, Drawn
+from tests.support.shell_forms import HIDDEN, LATE, NAMES
+from tests.support.shell_scripts import Drawn
 
 ENGINES = ("vllm", "python3")
 _STUB = """#!/bin/sh
@@ -24,7 +25,7 @@ _STUB = """#!/bin/sh
 """
 _CHECK = '#!/bin/sh\nexit "$STUB_CHECK"\n'
 _PROBE = '#!/bin/sh\necho "$STUB_PROBE"\n'
-_SECONDS = 10
+_SECONDS = 5
 _GAVE_UP = re.compile(
     "syntax error|error token|arithmetic expression|Illegal number|ad substitution|not set|unbound"
 )
@@ -89,15 +90,16 @@ def run(drawn: Drawn, shell: Sequence[str], folder: Path, stubs: Path) -> Ran:
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
+    status: int | None = None
     try:
         _, errors = process.communicate(timeout=_SECONDS)
-        status: int | None = process.returncode
+        status = process.returncode
     except subprocess.TimeoutExpired:
-        errors, status = b"", None
+        errors = b""
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()
     received = tuple(_received(path) for path in sorted(log.iterdir()))
     return Ran(status, received, errors.decode(errors="replace"))
 
@@ -111,7 +113,7 @@ def _received(path: Path) -> Received:
 @contextmanager
 def recorded() -> Iterator[None]:
     """Let an engine's facts hold its words and its environment instead of what they mean."""
-    readers = command._READERS
+    readers = search._READERS
     noted = dict(readers)
 
     def reader(name: str, *more: str) -> object:
@@ -128,11 +130,11 @@ def recorded() -> Iterator[None]:
     noted[Program.VLLM] = reader("vllm", "serve")  # type: ignore[assignment]
     server = reader("python3", "-m", "vllm.entrypoints.openai.api_server")
     noted[Program.VLLM_API_SERVER] = server  # type: ignore[assignment]
-    command._READERS = MappingProxyType(noted)
+    search._READERS = MappingProxyType(noted)
     try:
         yield
     finally:
-        command._READERS = readers
+        search._READERS = readers
 
 
 @dataclass
@@ -150,15 +152,15 @@ def read(drawn: Drawn, shell: str, folder: str) -> Read:
     """Read a script as a container's command."""
     env: dict[str, str | Unknown] = {**drawn.env, HIDDEN: Unknown("it is hidden")}
     files = (Mount(folder, tuple(drawn.files.items()), source="ConfigMap 'x'"),)
-    search = command._Search(Scope(env, files=files))
-    search.run([shell, "-c", drawn.text, *drawn.words])
-    unread = search.unread.because if search.unread else search.broken.text if search.broken else ""
-    engines = [found for found in search.session.log if found.engine]
+    reading = search.Search(Scope(env, files=files))
+    reading.run([shell, "-c", drawn.text, *drawn.words])
+    told = reading.broken.text if reading.broken else ""
+    engines = [found for found in reading.session.log if found.engine]
     return Read(
-        unread,
-        [found.engine for found in engines if found.engine],
-        [found.sure for found in engines],
-        search.result(),
+        unread=reading.unread.because if reading.unread else told,
+        started=[found.engine for found in engines if found.engine],
+        sure=[found.sure for found in engines],
+        facts=command._result(reading),
     )
 
 

@@ -3,50 +3,29 @@
 The one entry is `read_command`. It never raises: what cannot be read is Unknown, and says why.
 """
 
-import posixpath
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.core.engines.bash import (
-    BeyondError,
-    BrokenError,
-    Run,
-    Script,
-    Session,
-    Started,
-    run_script,
-)
-from kthena_components.core.engines.bash.files import path_from
-from kthena_components.core.engines.bash.state import Exported
+from kthena_components.core.engines.bash import Started
 from kthena_components.core.engines.facts import CommandFacts, Problem
-from kthena_components.core.engines.files import Files, read_file
+from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.placeholders import (
     LATE_VARIABLES,
     Hidden,
     Scope,
-    Variables,
     expand_kubernetes,
 )
 from kthena_components.core.engines.programs import (
-    MPI,
-    RAY_SCRIPT_NAME,
-    SHELLS,
     Program,
-    Start,
-    base_name,
     files_may_start_one,
     find_program,
     may_start_one,
     shell_operand,
 )
-from kthena_components.core.engines.ray import Ray, flag_value, read_ray, read_ray_script, read_size
-from kthena_components.core.engines.sglang import read_sglang
-from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
-from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
+from kthena_components.core.engines.ray import Ray
+from kthena_components.core.engines.search import Search
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
@@ -108,9 +87,9 @@ def read_command(
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
     of = None if image is None else read_image(image)
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
-    search = _Search(scope)
+    search = Search(scope)
     search.run([expand_kubernetes(item, scope) for item in argv], folder)
-    return search.result()
+    return _result(search)
 
 
 def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
@@ -128,177 +107,42 @@ def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
     return Unknown(f"the script {argv[at]} is not at hand: {text.because}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """The environment that the container itself has."""
+def _result(search: Search) -> CommandFacts | None:
+    """Put together what was found; None when that is nothing."""
+    log = search.session.log
+    engines = [found for found in log if found.engine is not None]
+    if not (search.unread or any(found.starts for found in log)):
+        return None
+    ray = Ray()
+    for found in log:
+        ray = ray.join(found.ray) if found.ray else ray
+    absent = (text for found in log if found.sure for text in found.absent)
+    facts = _together(search, engines)
+    where = {"ray_cluster_size": ray.where} if ray.where else {}
+    return replace(
+        facts,
+        ray_role=ray.role,
+        ray_cluster_size=ray.size,
+        ray_script=next((found.ray_script for found in log if found.ray_script), None),
+        missing_files=tuple(dict.fromkeys(absent)),
+        problems=ray.problems + facts.problems,
+        where=MappingProxyType({**where, **facts.where}),
+    )
 
-    scope: Scope
 
-    def look_up(self, name: str) -> MaybeText | None:
-        """Give a variable's value; None when nothing here says that it exists."""
-        return self.scope.declared(name)
-
-
-@dataclass(slots=True)
-class _Search:
-    """What has been found so far in one container's command."""
-
-    scope: Scope
-    session: Session = field(init=False)
-    unread: Unknown | None = None
-    broken: Problem | None = None
-
-    def __post_init__(self) -> None:
-        """Let scripts tell of the programs that they start."""
-        self.session = Session(self.scope, self.start)
-
-    def run(self, argv: Sequence[str], folder: str | None = None) -> None:
-        """Read the container's command, which starts in a folder."""
-        at = folder or Unknown("the folder that the image starts in is not known")
-        first = Run(words=argv, environment=_Declared(self.scope), folder=at, in_shell=False)
-        try:
-            self.start(first)
-        except BrokenError as error:
-            text = f"the script ends inside {error}, and the shell refuses it"
-            hard = error.sure and self.session.sure
-            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=hard)
-        except BeyondError as error:
-            self.unread = Unknown(str(error))
-        except RecursionError:
-            self.unread = Unknown("its script is nested too deep")
-
-    def start(self, run: Run) -> bool:
-        """Read one program; tell whether an engine may run on when it has ended."""
-        words = run.words
-        start = find_program(words)
-        if start is None:
-            return self.mounted(words[1 if words[:1] == ["exec"] else 0 :], run)
-        run = replace(run, environment=_given(words[: start.at], run.environment))
-        arguments = words[start.arguments :]
-        if start.program is Program.SHELL:
-            return self.shell(words[start.at], arguments, run)
-        self.scope.environment, self.scope.in_shell = run.environment, run.in_shell
-        if start.program is Program.RAY_SCRIPT:
-            ray = read_ray_script(arguments, self.scope)
-            self.session.note(Started(ray=ray, ray_script=self.in_image(words[start.at])))
-        elif start.program is Program.RAY:
-            self.session.note(Started(ray=read_ray(arguments, self.scope)))
-            if "--" in arguments:
-                behind = arguments[arguments.index("--") + 1 :]
-                return self.nested(replace(run, words=behind))
-        else:
-            facts = _READERS[start.program](arguments, self.scope)
-            self.session.note(Started(engine=self.with_ranks(facts, words, start)))
-        return False
-
-    def nested(self, run: Run) -> bool:
-        """Read a program that another one starts."""
-        self.session.enter()
-        running = self.start(run)
-        self.session.leave()
-        return running
-
-    def in_image(self, word: str) -> str | None:
-        """Give a path that a word names in the image: no volume that is known here hides it."""
-        path = self.scope.read(word)
-        seen = isinstance(path, str) and read_file(self.scope.files, path) is None
-        return path if isinstance(path, str) and seen else None
-
-    def shell(self, name: str, words: Sequence[str], run: Run) -> bool:
-        """Read a shell's script: behind `-c`, in a file, or on its standard input."""
-        at, is_text = shell_operand(words, 0)
-        options, rest = tuple(words[:at]), tuple(words[at:])
-        asked = any(re.fullmatch(r"-[A-Za-z]*s[A-Za-z]*", option) for option in options)
-        script = Script(text="", shell=base_name(name), options=options)
-        if rest and is_text:
-            script = replace(script, text=rest[0], words=rest[1:])
-        elif asked or not rest:
-            script = replace(script, text=run.stdin or "", words=(name, *rest))
-        elif base_name(rest[0]) == RAY_SCRIPT_NAME:
-            return self.start(replace(run, words=rest))
-        else:
-            return self.file(rest, run, script)
-        return self.follow(script, run)
-
-    def mounted(self, words: Sequence[str], run: Run) -> bool:
-        """Read a script that is mounted in the container, if the first word is one."""
-        return self.file(words, run, Script(text="", shell="")) if words else False
-
-    def file(self, words: Sequence[str], run: Run, script: Script) -> bool:
-        """Read a script in a file; the file's first line names its shell if nothing else does."""
-        path = path_from(words[0], run.folder)
-        if path is None and self.may_be_mounted(words[0]):
-            raise BeyondError(f"the folder that its script runs {words[0]} in is not known")
-        text = self.session.file(path)
-        if not isinstance(text, str) or path is None:
-            return False
-        name, options = script.shell, script.options
-        if not name:
-            name, *given = _interpreter(text)
-            options = tuple(given)
-        if name not in SHELLS:
-            return False
-        whole = Script(text=text, shell=name, options=options, words=tuple(words), file=words[0])
-        return self.follow(whole, run)
-
-    def may_be_mounted(self, word: str) -> bool:
-        """Tell whether a path from a folder that is not known may be that of a mounted file."""
-        end = posixpath.normpath(f"/{word}")
-        paths = (f"{m.path}/{name}" for m in self.scope.files for name, _ in m.files)
-        return "/" in word and any(path.endswith(end) for path in paths)
-
-    def follow(self, script: Script, run: Run) -> bool:
-        """Follow a script, and come back to what is read around it."""
-        if not script.text:
-            return False
-        return run_script(self.session, script, run)
-
-    def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
-        """Add the number of processes that an MPI launcher in front of an engine starts."""
-        launcher = words[: start.at]
-        found = flag_value(launcher, ("-n", "-np", "--np", "--ntasks"))
-        if not found or not any(base_name(word) in MPI for word in launcher):
-            return facts
-        ranks = read_size(found[0].partition(" ")[0], *found, self.scope)
-        where = MappingProxyType({**facts.where, "mpi_ranks": ranks.where})
-        problems = facts.problems + ranks.problems
-        return replace(facts, mpi_ranks=ranks.size, where=where, problems=problems)
-
-    def result(self) -> CommandFacts | None:
-        """Put together what was found; None when that is nothing."""
-        log = self.session.log
-        engines = [found for found in log if found.engine is not None]
-        if not (self.unread or any(found.starts for found in log)):
-            return None
-        ray = Ray()
-        for found in log:
-            ray = ray.join(found.ray) if found.ray else ray
-        absent = (text for found in log if found.sure for text in found.absent)
-        facts = self.facts(engines)
-        where = {"ray_cluster_size": ray.where} if ray.where else {}
-        return replace(
-            facts,
-            ray_role=ray.role,
-            ray_cluster_size=ray.size,
-            ray_script=next((found.ray_script for found in log if found.ray_script), None),
-            missing_files=tuple(dict.fromkeys(absent)),
-            problems=ray.problems + facts.problems,
-            where=MappingProxyType({**where, **facts.where}),
-        )
-
-    def facts(self, engines: Sequence[Started]) -> CommandFacts:
-        """Put the engines together: what is stated of one is so of all."""
-        read = [_softened(found) for found in engines]
-        facts = read[0] if read else CommandFacts()
-        if self.broken is not None:
-            return _unreadable(self.broken, facts)
-        if self.unread is not None:
-            return replace(_blank(facts, self.unread.because), hidden=self.unread)
-        if any(found.beside for found in engines):
-            return _blank(facts, "the script starts several engines side by side")
-        if engines and not any(found.sure for found in engines):
-            return _blank(facts, "the script starts it on some paths only, and perhaps on none")
-        return _merge(read) if len(read) > 1 else facts
+def _together(search: Search, engines: Sequence[Started]) -> CommandFacts:
+    """Put the engines together: what is stated of one is so of all."""
+    read = [_softened(found) for found in engines]
+    facts = read[0] if read else CommandFacts()
+    if search.broken is not None:
+        return _unreadable(search.broken, facts)
+    if search.unread is not None:
+        return replace(_blank(facts, search.unread.because), hidden=search.unread)
+    if any(found.beside for found in engines):
+        return _blank(facts, "the script starts several engines side by side")
+    if engines and not any(found.sure for found in engines):
+        return _blank(facts, "the script starts it on some paths only, and perhaps on none")
+    return _merge(read) if len(read) > 1 else facts
 
 
 def _softened(found: Started) -> CommandFacts:
@@ -307,48 +151,6 @@ def _softened(found: Started) -> CommandFacts:
     if found.sure or not facts.problems:
         return facts
     return replace(facts, problems=tuple(replace(p, hard=False) for p in facts.problems))
-
-
-def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
-    """Add the variables that `env` in front of a program sets or removes."""
-    names = [base_name(word) for word in wrappers]
-    if "env" not in names:
-        return environment
-    own: dict[str, MaybeText | None] = {}
-    words = list(wrappers[names.index("env") + 1 :])
-    for at, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if equals and name.isidentifier():
-            own[name] = value
-        elif word in {"-u", "--unset"} and at + 1 < len(words):
-            own[words[at + 1]] = None
-        elif word in {"-i", "-", "--ignore-environment"}:
-            environment = _Declared(Scope({}, {}))
-    return Exported(environment, own)
-
-
-def _interpreter(text: str) -> list[str]:
-    """Give the name of the shell that runs a file, and its options: `#!/bin/bash -e`."""
-    first = text[:_LONGEST_LINE].partition("\n")[0]
-    if not first.startswith("#!"):
-        return ["sh"]
-    words = first[2:].split()
-    if words and base_name(words[0]) == "env":
-        words = [word for word in words[1:] if not word.startswith("-")]
-    return [base_name(words[0]), *words[1:]] if words else ["sh"]
-
-
-_READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
-    Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
-    Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
-    Program.SGLANG: partial(read_sglang, positional=True),
-    Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
-    Program.SGLANG_LAUNCH_SERVER: read_sglang,
-    Program.TRTLLM: read_trtllm,
-    Program.VLLM: read_vllm,
-    Program.VLLM_API_SERVER: read_api_server,
-    Program.VLLM_INSIDE: read_inside,
-}
 
 
 def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:

@@ -143,8 +143,9 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
         late = Unknown(f"the value of {name} is not in the manifest")
         given.set(name, late if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
-        late = Varying if _differs(mapping(item.get("valueFrom"))) else Unknown
-        given.set(name, late(f"the value of {name} is not in the manifest"))
+        differs = _differs(mapping(item.get("valueFrom")))
+        why = f"the value of {name} is not in the manifest"
+        given.set(name, Varying(why) if differs else Unknown(why))
     else:
         key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):

@@ -195,7 +195,7 @@ def _container(
     runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
     folder = container.get("workingDir")
     starts = folder if isinstance(folder, str) and not is_unresolved(folder) else None
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs, starts)
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs, folder=starts)
     name = _name(container)
     gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_unresolved, argv)):
@@ -231,6 +231,7 @@ def _command(
     hidden: Hidden,
     files: Files,
     image: str | None,
+    *,
     folder: str | None,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all ask for its facts."""

@@ -27,7 +27,7 @@ def decode(text: str) -> str | None:
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether every escape in a text means the same to all shells: `\\n`, `\\t`, `\\\\`."""
+    """Tell whether a text has no escapes but those for a line, a tab and a backslash."""
     return re.fullmatch(r"(?:[^\\]|\\[nt\\])*", text) is not None
 
 

@@ -15,8 +15,8 @@ _TOKEN = re.compile(
     r"|(\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&^|]=|[-+*/%&^|<>=!~?:,()]))"
 )
 _CHANGED = re.compile(
-    r"([A-Za-z_][A-Za-z0-9_]*)[ \t\n]*(?:\[[^\]]*\])?[ \t\n]*(?:(?:[-+*/%&^|]|<<|>>)?=(?!=)|\+\+|--)"
-    r"|(?:\+\+|--)[ \t\n]*([A-Za-z_][A-Za-z0-9_]*)"
+    r"([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[[^\]]*\])?\s*(?:(?:[-+*/%&^|]|<<|>>)?=(?!=)|\+\+|--)"
+    r"|(?:\+\+|--)\s*([A-Za-z_][A-Za-z0-9_]*)"
 )
 _INTEGER = re.compile(r"[ \t\n]*([-+]?)([0-9][0-9A-Za-z@_#]*)[ \t\n]*")
 _LEVELS = (
@@ -55,8 +55,6 @@ def compute(text: str, names: Names) -> int | None:
         NoNumberError: It is no expression, or divides by zero.
     """
     try:
-        if len(text) > _LONGEST:
-            raise UnknownNumberError
         return _Computer(_tokens(text), names).whole()
     except UnknownNumberError:
         forget_changed(text, names)
@@ -71,6 +69,8 @@ def forget_changed(text: str, names: Names) -> None:
 
 def _tokens(text: str) -> list[str]:
     found, at = list[str](), 0
+    if len(text) > _LONGEST:
+        raise UnknownNumberError
     end = len(text.rstrip(" \t\n"))
     while at < end:
         match = _TOKEN.match(text, at)
@@ -245,7 +245,7 @@ def _number(token: str) -> int:
         if mark:
             value = int(digits, int(base)) if digits.isalnum() else -1
         elif token[:2].lower() == "0x":
-            value = int(token[2:], 16) if token[2:].isalnum() else -1
+            value = int(token, 16) if token.isalnum() else -1
         else:
             value = int(token, 8 if token.startswith("0") else 10) if token.isdecimal() else -1
     except ValueError:

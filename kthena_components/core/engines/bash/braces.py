@@ -65,12 +65,12 @@ def _alternatives(tokens: Sequence[Token], start: int) -> tuple[int, list[list[T
     """Give where a brace closes and what it stands for; None where it stands for itself."""
     depth, cuts = 0, [start]
     for at in range(start, len(tokens)):
-        token = tokens[at]
-        if token == "{":
+        char = tokens[at]
+        if char == "{":
             depth += 1
-        elif token == "," and depth == 1:
+        elif char == "," and depth == 1:
             cuts.append(at)
-        elif token == "}":
+        elif char == "}":
             depth -= 1
             if not depth:
                 break

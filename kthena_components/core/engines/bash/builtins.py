@@ -30,6 +30,10 @@ from kthena_components.core.engines.bash.shell import (
 from kthena_components.core.engines.bash.state import ARGUMENTS, FOLDER, RUNNING, Many, is_known
 from kthena_components.core.values.unknown import Unknown
 
+_OTHERS = """
+    bg bind caller compgen complete dirs disown fc fg hash help history jobs kill logout suspend
+    times type ulimit umask unalias
+"""
 _COUNT = re.compile(r"[0-9]{1,6}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CHANGING = frozenset({"nocasematch", "lastpipe", "xpg_echo", "compat31", "localvar_inherit"})
@@ -113,7 +117,11 @@ def _shift(call: Call) -> Flow:
     if count is not None and count > len(found):
         shell = call.shell
         # Some shells end there.
-        return shell.done(1) if shell.bash else shell.branch([lambda: shell.done(1), lambda: shell.leave(2)])
+        return (
+            shell.done(1)
+            if shell.bash
+            else shell.branch([lambda: shell.done(1), lambda: shell.leave(2)])
+        )
     call.shell.state.set(ARGUMENTS, found[count:])
     return call.shell.done()
 
@@ -213,11 +221,5 @@ BUILTINS: Mapping[str, Callable[[Call], Flow]] = {
     "true": _true,
     "unset": unset,
     "wait": _wait,
-    **dict.fromkeys(
-        """
-        bg bind caller compgen complete dirs disown fc fg hash help history jobs kill logout
-        suspend times type ulimit umask unalias
-        """.split(),
-        _other,
-    ),
+    **dict.fromkeys(_OTHERS.split(), _other),
 }

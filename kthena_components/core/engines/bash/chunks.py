@@ -15,7 +15,6 @@ from kthena_components.core.engines.bash.state import BLANKS, Many
 from kthena_components.core.engines.placeholders import has_gap
 
 
-
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a word."""

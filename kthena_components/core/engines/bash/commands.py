@@ -9,7 +9,7 @@ from kthena_components.core.engines.bash.assign import assign, computed
 from kthena_components.core.engines.bash.builtins import BUILTINS
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.declare import declare
-from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.expand import Expander, plain_text
 from kthena_components.core.engines.bash.output import PROGRAMS
 from kthena_components.core.engines.bash.programs import program
 from kthena_components.core.engines.bash.session import BeyondError
@@ -85,9 +85,9 @@ class _Command:
         """Expand its words, and run what they name."""
         node = self.node
         first = node.words[0] if node.words else ()
-        name = first[0].text if not isinstance(first, Assignment) and _is_declarer(first) else ""
-        if name:
-            self.words = [name]
+        name = None if isinstance(first, Assignment) else plain_text(first)
+        if name in _DECLARERS:
+            self.words = [str(name)]
         else:
             words = [word for word in node.words if not isinstance(word, Assignment)]
             if len(words) < len(node.words):
@@ -205,11 +205,6 @@ def run_function(shell: Shell, function: Function, words: Sequence[str]) -> Flow
     session.leave()
     state.set(ARGUMENTS, outside)
     return flow
-
-
-def _is_declarer(word: Word) -> bool:
-    first = word[0] if len(word) == 1 else None
-    return getattr(first, "text", "") in _DECLARERS
 
 
 def _substitutes(made: Assignment) -> bool:

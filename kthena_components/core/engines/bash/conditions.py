@@ -9,19 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.call import Call
-from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.files import path_of, text_of
 from kthena_components.core.engines.bash.names import value_of
-from kthena_components.core.engines.bash.patterns import escape, matches
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.state import UNSET, Array, Many, is_known
-from kthena_components.core.engines.bash.syntax import Condition, Text, Word
 from kthena_components.core.engines.files import Absent
-from kthena_components.core.values.unknown import Unknown
 
 Truth = bool | Doubt
 _INTEGER = re.compile(r"[ \t]*[-+]?[0-9]{1,18}[ \t]*")
-_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
     "-ne": lambda a, b: a != b,
     "-lt": lambda a, b: a < b,
@@ -29,11 +25,12 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "-gt": lambda a, b: a > b,
     "-ge": lambda a, b: a >= b,
 }
-_UNARY = re.compile(r"-[abcdefghknoprstuvwxzGLNORS]")
+UNARY = re.compile(r"-[abcdefghknoprstuvwxzGLNORS]")
 _OTHERS = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef", "=~"})
 _FILES = frozenset({"-e", "-f", "-r", "-s"})
-_BINARY = _OTHERS.union(_COMPARISONS)
-_SIZE = {"binary": 3, "unary": 2}
+_BINARY = _OTHERS.union(COMPARISONS)
+_MOST_NEGATED = 3
+"""Words behind a `!` that stands in front of all of them, and of no part."""
 
 
 class MalformedError(Exception):
@@ -109,10 +106,10 @@ def compared(shell: Shell, left: str, operator: str, right: str) -> Truth:
     """Decide a condition over two words that are no patterns."""
     if not (is_known(left) and is_known(right)):
         return doubt(shell, left, right)
-    if operator in _COMPARISONS:
+    if operator in COMPARISONS:
         if not (_INTEGER.fullmatch(left) and _INTEGER.fullmatch(right)):
             return Doubt.OPEN
-        return _COMPARISONS[operator](int(left), int(right))
+        return COMPARISONS[operator](int(left), int(right))
     if operator in {"=", "!="}:
         return (left == right) == (operator == "=")
     if operator == "==":
@@ -137,25 +134,21 @@ class _Test:
 
     def few(self, words: Sequence[str]) -> Truth:
         """Decide up to four words."""
-        match list(words):
+        truth: Truth
+        match words:
             case []:
-                return False
+                truth = False
             case [word]:
-                return unary(self.shell, "-n", word)
-            case ["!", *rest] if len(rest) < _SIZE["binary"] + 1 and not self.binary(words):
-                return negated(self.few(rest))
-            case [operator, word] if _UNARY.fullmatch(operator):
-                return unary(self.shell, operator, word)
+                truth = unary(self.shell, "-n", word)
             case [left, operator, right] if operator in _BINARY:
-                return compared(self.shell, left, operator, right)
-            case ["(", *rest, ")"] if len(rest) <= _SIZE["unary"]:
-                return self.few(rest)
-        return self.long()
-
-    def binary(self, words: Sequence[str]) -> bool:
-        """Tell whether three words have an operator in the middle."""
-        middle = words[1] if len(words) == _SIZE["binary"] else ""
-        return middle in _BINARY or middle in {"-a", "-o"}
+                truth = compared(self.shell, left, operator, right)
+            case ["!", *rest] if len(rest) <= _MOST_NEGATED and words[1] not in {"-a", "-o"}:
+                truth = negated(self.few(rest))
+            case [operator, word] if UNARY.fullmatch(operator):
+                truth = unary(self.shell, operator, word)
+            case _:
+                truth = self.long()
+        return truth
 
     def long(self) -> Truth:
         """Decide conditions joined by -a and -o."""
@@ -189,7 +182,7 @@ class _Test:
     def one(self) -> Truth:
         """Decide one condition."""
         rest = self.words[self.at :]
-        if len(rest) >= _SIZE["binary"] and rest[1] in _BINARY:
+        if rest[2:] and rest[1] in _BINARY:
             self.at += 3
             return compared(self.shell, rest[0], rest[1], rest[2])
         if self.take("!"):
@@ -199,123 +192,10 @@ class _Test:
             if not self.take(")"):
                 raise MalformedError
             return truth
-        if len(rest) >= _SIZE["unary"] and _UNARY.fullmatch(rest[0]):
+        if rest[1:] and UNARY.fullmatch(rest[0]):
             self.at += 2
             return unary(self.shell, rest[0], rest[1])
         if not rest or rest[0] in {"-a", "-o", ")"}:
             raise MalformedError
         self.at += 1
         return unary(self.shell, "-n", rest[0])
-
-
-def condition(shell: Shell, node: Condition) -> Flow:
-    """Run `[[ … ]]`."""
-    try:
-        truth = _Double(shell, node.tokens).whole()
-    except MalformedError:
-        truth = Doubt.OPEN
-    return shell.done(status_of(truth) if shell.bash else Doubt.OPEN)
-
-
-@dataclass(slots=True)
-class _Double:
-    """The tokens of one `[[ … ]]`."""
-
-    shell: Shell
-    tokens: Sequence[str | Word]
-    at: int = 0
-
-    def whole(self) -> Truth:
-        """Decide all of it."""
-        truth = self.any_of()
-        if self.at < len(self.tokens):
-            raise MalformedError
-        return truth
-
-    def take(self, mark: str) -> bool:
-        """Take a mark if it is the next token."""
-        found = self.at < len(self.tokens) and self.tokens[self.at] == mark
-        self.at += found
-        return found
-
-    def any_of(self) -> Truth:
-        """Decide conditions between `||`."""
-        truth = self.all_of()
-        while self.take("||"):
-            truth = either(truth, self.all_of) if truth is not True else self.skipped(self.all_of)
-        return truth
-
-    def all_of(self) -> Truth:
-        """Decide conditions between `&&`."""
-        truth = self.one()
-        while self.take("&&"):
-            truth = (
-                both(truth, self.one) if truth is not False else self.skipped(self.one, truth=False)
-            )
-        return truth
-
-    def skipped(self, read: Callable[[], Truth], *, truth: bool = True) -> Truth:
-        """Pass over a condition that decides nothing."""
-        read()
-        return truth
-
-    def one(self) -> Truth:
-        """Decide one condition."""
-        if self.take("!"):
-            return negated(self.one())
-        if self.take("("):
-            truth = self.any_of()
-            if not self.take(")"):
-                raise MalformedError
-            return truth
-        operands: list[Word] = []
-        while self.at < len(self.tokens):
-            token = self.tokens[self.at]
-            if isinstance(token, str):
-                if token not in {"<", ">", "=~"}:
-                    break
-                operands.append((Text(token, quoted=False),))
-            else:
-                operands.append(token)
-            self.at += 1
-        return self.operation(operands)
-
-    def operation(self, operands: Sequence[Word]) -> Truth:
-        """Decide a condition of one to three words."""
-        expander = Expander(self.shell)
-        if len(operands) == 1:
-            return unary(self.shell, "-n", expander.text(operands[0]))
-        operator = _operator(operands[-2])
-        if len(operands) == _SIZE["unary"] and _UNARY.fullmatch(operator):
-            return unary(self.shell, operator, expander.text(operands[1]))
-        if len(operands) != _SIZE["binary"]:
-            return Doubt.OPEN
-        left = expander.text(operands[0])
-        if operator in _COMPARISONS:
-            return self.numbers(left, operator, expander.text(operands[2]))
-        if operator not in {"=", "==", "!="}:
-            return Doubt.OPEN
-        right = expander.pattern(operands[2])
-        if right is None or not is_known(left):
-            texts = (left, expander.text(operands[2]))
-            return doubt(self.shell, *texts)
-        if right == escape(left):
-            fits: bool | None = True
-        else:
-            fits = matches(left, right)
-        return Doubt.OPEN if fits is None else fits == (operator != "!=")
-
-    def numbers(self, left: str, operator: str, right: str) -> Truth:
-        """Compare two arithmetic expressions."""
-        expander = Expander(self.shell)
-        if not (is_known(left) and is_known(right)):
-            return doubt(self.shell, left, right)
-        first, second = expander.computed(left), expander.computed(right)
-        if isinstance(first, Unknown) or isinstance(second, Unknown):
-            return Doubt.OPEN
-        return _COMPARISONS[operator](first, second)
-
-
-def _operator(word: Word) -> str:
-    first = word[0] if len(word) == 1 else None
-    return first.text if isinstance(first, Text) and not first.quoted else ""

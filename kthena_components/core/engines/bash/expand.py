@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.engines.bash import arithmetic, parameters
 from kthena_components.core.engines.bash.braces import expand_braces, has_braces
-from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks, Fields
+from kthena_components.core.engines.bash.chunks import Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape, has_glob
 from kthena_components.core.engines.bash.session import BeyondError
@@ -40,8 +40,9 @@ class Expander:
         """Give the words of a command, after everything that makes more or fewer of them."""
         found: list[str] = []
         for word in words:
-            if is_plain(word):
-                found.append(word[0].text)
+            plain = plain_text(word)
+            if plain is not None:
+                found.append(plain)
             elif not has_braces(word):
                 found += self._fields(word)
             else:
@@ -186,12 +187,14 @@ class Expander:
         return self._late(piece.written, because, quoted=piece.quoted)
 
 
-def is_plain(word: Word) -> bool:
-    """Tell whether a word stands for itself alone."""
-    if len(word) != 1 or not isinstance(word[0], Text) or word[0].bash:
-        return False
-    text = word[0].text
-    return word[0].quoted or not ("~" in text or "{" in text or has_glob(text) or has_gap(text))
+def plain_text(word: Word) -> str | None:
+    """Give the text of a word that stands for itself; None for any other."""
+    piece = word[0] if len(word) == 1 else None
+    if not isinstance(piece, Text) or piece.bash:
+        return None
+    text = piece.text
+    special = "~" in text or "{" in text or has_glob(text) or has_gap(text)
+    return text if piece.quoted or not special else None
 
 
 def written(word: Word) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from kthena_components.core.engines.bash.expand import Expander
-from kthena_components.core.engines.bash.names import value_of, words_of
+from kthena_components.core.engines.bash.names import words_of
 from kthena_components.core.engines.bash.shell import (
     IN_LOOP,
     LOOP,
@@ -13,7 +13,7 @@ from kthena_components.core.engines.bash.shell import (
     Shell,
     Status,
 )
-from kthena_components.core.engines.bash.state import Many, is_known
+from kthena_components.core.engines.bash.state import Many
 from kthena_components.core.engines.bash.syntax import Counting, For, While
 from kthena_components.core.values.unknown import Unknown
 
@@ -63,17 +63,19 @@ def _while(
         return flow
 
     def rounds() -> Flow:
+        last: Status = 0
         for _ in range(_MOST_ROUNDS):
             shell.session.step()
             before = dict(shell.state.layers[-1])
             flow, status = test()
             if flow is not Flow.GOES or (status and not isinstance(status, Doubt)):
-                return shell.done() if flow is Flow.GOES else flow
+                return shell.done(last) if flow is Flow.GOES else flow
             if isinstance(status, Doubt):
                 break
             flow = once()
             if flow is not Flow.GOES:
                 return flow
+            last = shell.status
             if _same(before, shell.state.layers[-1]):
                 return Flow.ENDED  # the next round finds what this one found
         return _unclear(shell, test, once)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kthena_components.core.engines.bash.shell import Doubt, Shell
 from kthena_components.core.engines.bash.state import (
     ARGUMENTS,
+    BLANKS,
     FILE,
     FOLDER,
     MISSING,
@@ -18,14 +19,13 @@ from kthena_components.core.engines.bash.state import (
 )
 from kthena_components.core.values.unknown import Unknown, Varying
 
-_OWN = frozenset(
-    """
+_SET = """
     BASH BASHOPTS BASHPID BASH_ARGC BASH_ARGV BASH_COMMAND BASH_EXECUTION_STRING BASH_LINENO
-    BASH_REMATCH BASH_SUBSHELL BASH_VERSINFO BASH_VERSION DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID
-    FUNCNAME GROUPS HISTCMD HOSTTYPE LINENO MACHTYPE OLDPWD OPTARG OPTIND OSTYPE PIPESTATUS PPID
-    RANDOM REPLY SECONDS SHELLOPTS SHLVL SRANDOM UID _
-    """.split()
-)
+    BASH_REMATCH BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO BASH_VERSION DIRSTACK EPOCHREALTIME
+    EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD HOSTTYPE LINENO MACHTYPE OLDPWD OPTARG OPTIND OSTYPE
+    PIPESTATUS PPID RANDOM REPLY SECONDS SHELLOPTS SHLVL SRANDOM UID _
+"""
+_OWN = frozenset(_SET.split())
 """Variables that bash sets while it runs."""
 _GIVEN = frozenset({"HOME", "PATH", "TERM", "SHELL", "USER", "LOGNAME"})
 """Variables that a container's runtime or its image sets."""
@@ -38,22 +38,31 @@ def value_of(shell: Shell, name: str) -> Value | None:
     if not name.isidentifier():
         return _parameter(shell, name)
     noted = shell.state.noted(name)
-    if name == "BASH_SOURCE":
-        return shell.state.get(FILE, Unknown(f"the shell sets {name} itself"))
     if name in _DYNAMIC or (noted is MISSING and name in _OWN):
-        return Unknown(f"the shell sets {name} itself")
-    if noted is not MISSING:
-        return noted
+        return _own(shell, name)
+    return _usual(shell, name) if noted is MISSING else noted
+
+
+def _own(shell: Shell, name: str) -> Value:
+    """Give a variable that bash sets itself."""
+    late: Value = Unknown(f"the shell sets {name} itself")
+    if name == "BASH_SOURCE":
+        late = shell.state.get(FILE, late)
+    return late
+
+
+def _usual(shell: Shell, name: str) -> Value | None:
+    """Give a variable that the script has not touched."""
     if name == "IFS":
-        return " \t\n"
+        return BLANKS
     if name == "PWD":
-        return shell.state.get(FOLDER, Unknown("the folder that the image starts in is not known"))
+        late = Unknown("the folder that the image starts in is not known")
+        folder: Value = shell.state.get(FOLDER, late)
+        return folder
     found = shell.state.given(name)
     if found is None and name == "HOSTNAME":
         return Varying("HOSTNAME is the name of each pod")
-    if found is None and name in _GIVEN:
-        return Unknown(f"{name} is set by the image")
-    return found
+    return Unknown(f"{name} is set by the image") if found is None and name in _GIVEN else found
 
 
 def _parameter(shell: Shell, name: str) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kthena_components.core.engines.bash import ansi
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.files import path_of, text_of
-from kthena_components.core.engines.bash.shell import Flow
+from kthena_components.core.engines.bash.shell import Doubt, Flow
 from kthena_components.core.engines.bash.state import FOLDER, Many, is_known
 from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown
@@ -53,10 +53,10 @@ def printf(call: Call) -> Flow:
             call.shell.state.assign(target, Unknown(f"printf sets {target} to what is not known"))
         else:
             call.shell.state.assign(target, text)
-        return call.shell.done()
+        return call.shell.done(Doubt.OPEN if text is None else 0)
     text = formatted(words[1:] if words[:1] == ["--"] else words)
     call.write(_LATE if text is None else text)
-    return call.shell.done()
+    return call.shell.done(Doubt.OPEN if text is None else 0)
 
 
 def formatted(words: Sequence[str]) -> str | None:

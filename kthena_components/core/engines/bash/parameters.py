@@ -33,17 +33,18 @@ _TRIMS = frozenset({"#", "##", "%", "%%"})
 def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
     """Give what stands in place of a parameter."""
     name = piece.name
-    if not words.shell.bash and _is_bash_only(piece):
-        yield words.late(piece, "only bash expands it, and sh may be another shell", many=True)
-        return
     if piece.prefix == "!":
         target = scalar(value_of(words.shell, name))
         if not isinstance(target, str) or not is_known(target) or not target.isidentifier():
-            raise BeyondError(f"its script reads a variable whose name is not known ({piece.written})")
+            why = f"its script reads a variable whose name is not known ({piece.written})"
+            raise BeyondError(why)
         if piece.index is not None or piece.operator:
             yield words.late(piece)
             return
         name = target
+    if not words.shell.bash and _is_bash_only(piece):
+        yield words.late(piece, "only bash expands it, and sh may be another shell", many=True)
+        return
     index = None if piece.index is None else words.text(piece.index)
     if name in {"@", "*"} or index in {"@", "*"}:
         yield from _several(words, piece, name, joined="*" in {name, index})
@@ -134,10 +135,8 @@ def _with_default(
 
 def _changed(words: "Expander", piece: Parameter, value: str) -> str | None:
     """Give a value that an operator has changed; None where the result is not known."""
-    if not is_known(value):
-        return None
-    if piece.operator == ":":
-        return _part(words, piece, value)
+    if not is_known(value) or piece.operator == ":":
+        return _part(words, piece, value) if is_known(value) else None
     pattern = words.pattern(piece.operand)
     if pattern is None:
         return None
@@ -145,11 +144,14 @@ def _changed(words: "Expander", piece: Parameter, value: str) -> str | None:
         return patterns.trimmed(value, pattern, piece.operator)
     if piece.operator in _CASES:
         return _cased(value, piece.operator) if not pattern and value.isascii() else None
+    return _replaced(words, piece, value, pattern)
+
+
+def _replaced(words: "Expander", piece: Parameter, value: str, pattern: str) -> str | None:
     by = words.text(piece.second or ())
     # In a replacement, bash 5.2 takes `&` for what it replaces.
-    if not is_known(by) or "&" in by or "\\" in by:
-        return None
-    return patterns.replaced(value, pattern, piece.operator, by)
+    plain = is_known(by) and "&" not in by and "\\" not in by
+    return patterns.replaced(value, pattern, piece.operator, by) if plain else None
 
 
 def _cased(value: str, operator: str) -> str:

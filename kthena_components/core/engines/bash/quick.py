@@ -9,12 +9,11 @@ from kthena_components.core.engines.bash.syntax import Block, Chain, Simple, Sta
 from kthena_components.core.values.unknown import Unknown
 
 _PLAIN = re.compile("(?:[A-Za-z0-9_./:@%+,= \ue000-\ue003-]|&&)+")
-_NOT_PLAIN = frozenset(
-    """
+_WORDS = """
     case coproc declare do done elif else esac export fi for function if in local readonly select
     then time typeset unset until while
-    """.split()
-)
+"""
+_NOT_PLAIN = frozenset(_WORDS.split())
 LONGEST = 1 << 15
 """Characters of the longest script that is read."""
 

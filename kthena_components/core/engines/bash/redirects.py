@@ -13,7 +13,7 @@ from kthena_components.core.engines.bash.words import Node, UnreadError, Words
 
 REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
 _QUOTES = re.compile(r"['\"\\]")
-_BLANKS = b" \t\n"
+_DOCUMENT = ["heredoc_start", "heredoc_body", "heredoc_end"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Found:
         children = list(node.children)
         descriptor = None
         if children[0].type == "file_descriptor":
-            first = children.pop(0)
-            descriptor = int(words.text(first.start_byte, first.end_byte))
+            number = children.pop(0)
+            descriptor = int(words.text(number.start_byte, number.end_byte))
         mark, *targets = children
         first, more = _first_word(targets)
         self.words += more
@@ -56,30 +56,22 @@ class Found:
 
     def _heredoc(self, words: Words, node: Node) -> None:
         mark, start, *rest = (child for child in node.children if child.type != "file_descriptor")
-        if start.type != "heredoc_start" or len(rest) < 2 or rest[-1].type != "heredoc_end":
+        if [node.type for node in (start, *rest[-2:])] != _DOCUMENT:
             raise UnreadError("a here-document has no end")
-        *behind, body, end = rest
+        *behind, _, end = rest
         written = words.text(start.start_byte, start.end_byte)
-        delimiter = _QUOTES.sub("", written)
+        delimiter, tabs = _QUOTES.sub("", written), mark.type == "<<-"
         line = words.source.find(b"\n", start.end_byte) + 1
         last = words.source.rfind(b"\n", 0, end.start_byte) + 1
-        shown = words.source[last : end.end_byte]
-        shown = shown.lstrip(b"\t") if mark.type == "<<-" else shown
-        following = words.source[end.end_byte : end.end_byte + 1]
-        if (
-            not 0 < line <= last
-            or shown.decode() != delimiter
-            or following not in (b"", b"\n", b")", b"`")
-        ):
+        shown = words.text(last, end.end_byte)
+        closes = words.source[end.end_byte : end.end_byte + 1] in {b"", b"\n", b")", b"`"}
+        if not closes or not 0 < line <= last or shown.lstrip("\t" * tabs) != delimiter:
             raise UnreadError("a here-document's end is not clear")
-        if any(child.end_byte > line for child in behind) or f"\n{delimiter}\n" in words.text(
-            line - 1, last
-        ):
+        late = any(child.end_byte > line for child in behind)
+        if late or f"\n{delimiter}\n" in words.text(line - 1, last):
             raise UnreadError("a here-document begins in another line")
         self._behind(words, behind)
-        self.redirects.append(
-            _document(words, line, last, quoted=written != delimiter, tabs=mark.type == "<<-")
-        )
+        self.redirects.append(_document(words, line, last, quoted=written != delimiter, tabs=tabs))
 
     def _behind(self, words: Words, nodes: Sequence[Node]) -> None:
         waiting = list(nodes)

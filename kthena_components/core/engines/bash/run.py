@@ -7,14 +7,13 @@ is so on each of them; else it is not known.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.engines.bash import loops
+from kthena_components.core.engines.bash import branches, loops
 from kthena_components.core.engines.bash.commands import discards, simple
-from kthena_components.core.engines.bash.conditions import condition, doubt
+from kthena_components.core.engines.bash.double import condition
 from kthena_components.core.engines.bash.expand import Expander
-from kthena_components.core.engines.bash.patterns import matches
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
-from kthena_components.core.engines.bash.state import OUTPUT, RUNNING, STATUS, is_known
+from kthena_components.core.engines.bash.state import OUTPUT, RUNNING, STATUS
 from kthena_components.core.engines.bash.syntax import (
     Block,
     Case,
@@ -162,17 +161,17 @@ def _link(shell: Shell, statement: Statement, *, last: bool) -> Flow:
 
 def _perhaps(shell: Shell, mark: str, statement: Statement, status: Doubt, *, last: bool) -> Flow:
     """Run a link whose turn is not known: a program is expected to succeed."""
-    session, sure = shell.session, shell.session.sure
+    session, expected = shell.session, True
 
     def way() -> Flow:
-        nonlocal sure
+        nonlocal expected
         shell.state.set(STATUS, 0 if mark == "&&" else Doubt.OPEN)
         first = len(session.log)
         flow = _link(shell, statement, last=last)
         if mark == "||" and status is Doubt.LIKELY:
             session.doubt(first)
         # What follows then runs only because a program failed.
-        sure = sure and (mark == "||" or status is not Doubt.LIKELY or flow is Flow.GOES)
+        expected = mark == "||" or status is not Doubt.LIKELY or flow is Flow.GOES
         return flow
 
     def past() -> Flow:
@@ -180,82 +179,13 @@ def _perhaps(shell: Shell, mark: str, statement: Statement, status: Doubt, *, la
         return shell.done(Doubt.OPEN if mark == "&&" else 0)
 
     flow = shell.branch([way, past], status)
-    session.sure = session.sure and sure
+    session.stays = session.stays and expected
     return flow
 
 
 def _subshell(shell: Shell, node: Subshell) -> Flow:
     shell.subshell(lambda: shell.run(shell, node.body))
     return Flow.GOES
-
-
-def _if(shell: Shell, node: If) -> Flow:
-    return _branches(shell, node, 0)
-
-
-def _branches(shell: Shell, node: If, index: int) -> Flow:
-    if index == len(node.branches):
-        shell.state.set(STATUS, 0)
-        return shell.run(shell, node.otherwise)
-    test, body = node.branches[index]
-    shell.tested += 1
-    flow = shell.run(shell, test)
-    shell.tested -= 1
-    if flow is not Flow.GOES:
-        return flow
-    status = shell.status
-    if isinstance(status, int):
-        return _branches(shell, node, index + 1) if status else shell.run(shell, body)
-    doubt = Doubt.VARIES if status is Doubt.VARIES else Doubt.OPEN
-    ways: list[Way] = [lambda: shell.run(shell, body), lambda: _branches(shell, node, index + 1)]
-    return shell.branch(ways, doubt)
-
-
-def _case(shell: Shell, node: Case) -> Flow:
-    return _items(shell, node, Expander(shell).text(node.subject), 0)
-
-
-def _items(shell: Shell, node: Case, subject: str, start: int) -> Flow:
-    for index in range(start, len(node.items)):
-        fits = _fits(shell, node.items[index][0], subject)
-        if fits is True:
-            return _item(shell, node, subject, index)
-        if fits is not False:
-            at = index
-            ways: list[Way] = [
-                lambda: _item(shell, node, subject, at),
-                lambda: _items(shell, node, subject, at + 1),
-            ]
-            return shell.branch(ways, fits)
-    return shell.done()
-
-
-def _fits(shell: Shell, patterns: tuple[Any, ...], subject: str) -> bool | Doubt:
-    """Tell whether one of some patterns fits."""
-    fits: bool | Doubt = False
-    for word in patterns:
-        pattern = Expander(shell).pattern(word)
-        if pattern == "*":
-            return True
-        if pattern is None or not is_known(subject):
-            fits = doubt(shell, subject) if pattern is not None else Doubt.OPEN
-            continue
-        found = matches(subject, pattern)
-        if found:
-            return True
-        fits = Doubt.OPEN if found is None else fits
-    return fits
-
-
-def _item(shell: Shell, node: Case, subject: str, index: int) -> Flow:
-    _, body, end = node.items[index]
-    shell.state.set(STATUS, 0)
-    flow = shell.run(shell, body)
-    if flow is not Flow.GOES or end == ";;" or index + 1 == len(node.items):
-        return flow
-    if end == ";&":
-        return _item(shell, node, subject, index + 1)
-    return _items(shell, node, subject, index + 1)
 
 
 def _function(shell: Shell, node: Function) -> Flow:
@@ -287,14 +217,14 @@ def _redirected(shell: Shell, node: Redirected) -> Flow:
 _FAILING = (Simple, Pipeline, Subshell, Evaluation, Condition)
 _RUNNERS: Mapping[type[Any], Callable[[Shell, Any], Flow]] = {
     Block: _block,
-    Case: _case,
+    Case: branches.case,
     Chain: _chain,
     Condition: condition,
     Counting: loops.counting,
     Evaluation: _evaluation,
     For: loops.loop_over,
     Function: _function,
-    If: _if,
+    If: branches.condition,
     Pipeline: _pipeline,
     Redirected: _redirected,
     Simple: simple,

@@ -104,14 +104,16 @@ def trap(call: Call) -> Flow:
 def _changed(shell: Shell, block: Block) -> list[str]:
     """Give what a trap changes; it must start nothing that is read here."""
     session, state = shell.session, shell.state
-    first, outside = len(session.log), (shell.frames, shell.exits, shell.nested, session.sure)
+    first, outside = len(session.log), (shell.frames, shell.exits, shell.nested)
+    seen = session.sure, session.stays
     shell.frames, shell.exits, shell.nested = [], [], True
     state.layers.append({})
     session.enter()
     shell.run(shell, block)
     session.leave()
     changed = state.layers.pop()
-    shell.frames, shell.exits, shell.nested, session.sure = outside
+    shell.frames, shell.exits, shell.nested = outside
+    session.sure, session.stays = seen
     if len(session.log) > first:
         raise BeyondError("a trap of its script starts an engine")
     return list(changed)

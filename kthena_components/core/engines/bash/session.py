@@ -64,7 +64,9 @@ class Session:
     """Reads a program; tells whether an engine may run on when it has ended."""
     log: list[Started] = field(default_factory=list)
     sure: bool = True
-    """Whether what is read now runs, unless something fails before."""
+    """Whether what is read now runs: no path has left the loop or the function around it."""
+    stays: bool = True
+    """Whether no path has left the shell, unless something failed."""
     steps: int = 0
     depth: int = 0
     files: int = 0
@@ -98,7 +100,7 @@ class Session:
 
     def note(self, found: Started) -> None:
         """Note a program that is started, or a file that is named."""
-        found.sure = self.sure
+        found.sure = self.sure and self.stays
         found.absent = tuple(self.scope.absent)
         self.scope.absent.clear()
         self.log.append(found)

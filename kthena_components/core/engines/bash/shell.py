@@ -8,10 +8,10 @@ from typing import Any
 from kthena_components.core.engines.bash.session import Session
 from kthena_components.core.engines.bash.state import (
     ANY,
+    MISSING,
     OUTPUT,
     RUNNING,
     STATUS,
-    MISSING,
     State,
     Value,
 )
@@ -109,24 +109,26 @@ class Shell:
         what follows.
         """
         session, state = self.session, self.state
-        sure, first = session.sure, len(session.log)
+        outside, first = (session.sure, session.stays), len(session.log)
         ends: list[dict[str, Any]] = []
-        leads, jumped, gone = True, False, False
+        leads, jumped, sure, stays = True, False, *outside
         for way in ways:
             state.layers.append({})
-            session.sure, before, left = True, len(session.log), len(self.exits)
+            session.sure = session.stays = True
+            before, left = len(session.log), len(self.exits)
             flow = way()
             end = state.layers.pop()
             if flow is Flow.GOES:
                 ends.append(end)
+                sure, stays = sure and session.sure, stays and session.stays
             jumped = jumped or flow is Flow.JUMPED
             started = any(found.sure and found.starts for found in session.log[before:])
             failed = flow is Flow.ENDED and self._failed(left)
             leads = leads and (started or failed)
-            gone = gone or (flow is not Flow.GOES and not failed)
-        if not sure or (doubt is Doubt.OPEN and not leads):
+            stays = stays and (failed or flow is not Flow.ENDED or doubt is not Doubt.OPEN)
+        if not all(outside) or (doubt is Doubt.OPEN and not leads):
             session.doubt(first)
-        session.sure = sure and not (gone and doubt is Doubt.OPEN)
+        session.sure, session.stays = sure and not (jumped and doubt is Doubt.OPEN), stays
         state.join(ends, IN_BRANCH)
         if ends:
             return Flow.GOES
@@ -201,7 +203,8 @@ class Shell:
             output: "" where its output is wanted.
         """
         state, session = self.state, self.session
-        outside = self.frames, self.exits, self.nested, session.sure
+        outside = self.frames, self.exits, self.nested
+        seen = session.sure, session.stays
         written = state.get(OUTPUT)
         depth = len(state.layers)
         state.layers.append({} if output is None else {OUTPUT: output})
@@ -212,7 +215,8 @@ class Shell:
             ends.append((self.status, state.get(OUTPUT)))
         running = state.get(RUNNING)
         del state.layers[depth:]
-        self.frames, self.exits, self.nested, session.sure = outside
+        self.frames, self.exits, self.nested = outside
+        session.sure, session.stays = seen
         if running != state.get(RUNNING):
             state.set(RUNNING, running)
         same = len(ends) == 1

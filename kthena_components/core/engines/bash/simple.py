@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 
 from kthena_components.core.engines.bash.redirects import REDIRECTS, Found
 from kthena_components.core.engines.bash.syntax import (
@@ -13,13 +14,12 @@ from kthena_components.core.engines.bash.syntax import (
     Text,
     Word,
 )
-from kthena_components.core.engines.bash.words import Node, UnreadError, Words
+from kthena_components.core.engines.bash.words import JoinedError, Node, UnreadError, Words
 
-_KEYWORDS = frozenset(
-    """
+_RESERVED = """
     ! [[ ]] { } case coproc do done elif else esac fi for function if in select then until while
-    """.split()
-)
+"""
+_KEYWORDS = frozenset(_RESERVED.split())
 _ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[.*\])?\+?=", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXPRESSIONS = frozenset(
@@ -33,20 +33,18 @@ _NO_WORDS = frozenset({"subshell", "redirected_statement", "command", "list", "p
 _MARKS = frozenset({"(", ")", "!", "&&", "||", "<", ">"})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Commands:
     """Makes the simple commands of one script."""
 
     words: Words
-    before: list[Node] = field(default_factory=list)
-    """Assignments of a line of their own, which the grammar counted to the next command."""
 
     def command(self, nodes: Sequence[Node]) -> Simple:
         """Read assignments, words and redirections, which may stand in any order."""
         assignments: list[Assignment] = []
         loose: list[Node] = []
         found = Found([], [], [])
-        before, nodes = self._lines(nodes)
+        self._check_lines(nodes)
         for node in nodes:
             if node.type == "variable_assignment" and not loose:
                 assignments.append(self.assignment(node))
@@ -60,21 +58,18 @@ class Commands:
         loose = sorted((*loose, *found.words), key=lambda node: node.start_byte)
         words = self.joined(loose)
         _check_name(words)
-        self.before += before
         return Simple(tuple(assignments), words, tuple(found.redirects))
 
-    def _lines(self, nodes: Sequence[Node]) -> tuple[list[Node], Sequence[Node]]:
-        """Part a command from the assignments of the lines before; `statements.py` takes them."""
-        for index in range(len(nodes) - 1, 0, -1):
-            between = nodes[index - 1].end_byte, nodes[index].start_byte
-            cut = between[0] == between[1] and nodes[index - 1].type == "variable_assignment"
-            if cut:
+    def _check_lines(self, nodes: Sequence[Node]) -> None:
+        """Check that a command stands in one line."""
+        for before, node in pairwise(nodes):
+            if before.end_byte == node.start_byte and before.type == "variable_assignment":
                 raise UnreadError("an assignment was cut in two")
-            if not _IN_LINE.fullmatch(self.words.source, *between):
-                if any(node.type != "variable_assignment" for node in nodes[:index]):
-                    raise UnreadError("a command goes on in another line")
-                return list(nodes[:index]), nodes[index:]
-        return [], nodes
+            if _IN_LINE.fullmatch(self.words.source, before.end_byte, node.start_byte):
+                continue
+            if before.type == "variable_assignment":
+                raise JoinedError(before.end_byte)
+            raise UnreadError("a command goes on in another line")
 
     def _check_descriptor(self, loose: Sequence[Node], redirect: Node) -> None:
         touches = loose and loose[-1].end_byte == redirect.start_byte
@@ -114,9 +109,7 @@ class Commands:
         """Read `export`, `local` and their like, and `unset`."""
         words: list[Word | Assignment] = []
         loose: list[Node] = []
-        before, nodes = self._lines(nodes)
-        if before:
-            raise UnreadError("a declaration goes on in another line")
+        self._check_lines(nodes)
         for node in nodes:
             if node.type == "variable_assignment":
                 words += self.joined(loose)

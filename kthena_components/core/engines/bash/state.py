@@ -76,7 +76,7 @@ class Exported:
         return self.late or self.around.look_up(name)
 
     def kept(self, name: str) -> bool:
-        """Tell whether a variable surely does not exist: a script has removed or not exported it."""
+        """Tell whether a script keeps a variable to itself, so that surely there is none."""
         around = self.around
         return name in self.own or (isinstance(around, Exported) and around.kept(name))
 
@@ -124,9 +124,10 @@ class State:
 
     def given(self, name: str) -> Value | None:
         """Give what the shell was started with; UNSET for what another shell kept to itself."""
-        found = self.environment.look_up(name)
-        kept = found is None and isinstance(self.environment, Exported)
-        return UNSET if kept and self.environment.kept(name) else found
+        around = self.environment
+        found = around.look_up(name)
+        kept = found is None and isinstance(around, Exported) and around.kept(name)
+        return UNSET if kept else found
 
     def exported(self, name: str) -> bool | None:
         """Tell whether programs see a variable; None where that is not known."""
@@ -151,9 +152,9 @@ class State:
             self.set(f"export {name}", True if self.get("-a") is True else None)
 
     def forget(self, because: str) -> None:
-        """Note that every variable may have been changed."""
+        """Note that every variable may have been changed, but what splits words."""
         layer = self.layers[-1]
-        for name in [key for key in layer if key.isidentifier()]:
+        for name in [key for key in layer if key.isidentifier() and key != "IFS"]:
             del layer[name]
         layer[ANY] = Unknown(because)
 

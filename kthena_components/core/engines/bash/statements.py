@@ -1,6 +1,6 @@
 """Statements of a script, made from the grammar's tree once `tree.py` has checked it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kthena_components.core.engines.bash import compound
@@ -50,19 +50,9 @@ class Statements:
             elif node.type != "comment":
                 if open_since >= 0 and b"\n" not in self.source[open_since : node.start_byte]:
                     raise UnreadError("two commands stand in one line")
-                made = self.statement(node)
-                found += [(one, False) for one in self._before(node)]
-                found.append((made, False))
+                found.append((self.statement(node), False))
                 open_since = node.end_byte
         return Block(tuple(found))
-
-    def _before(self, node: Node) -> Iterator[Statement]:
-        """Give the assignments of the line before a statement, which it took with it."""
-        taken, self.commands.before = self.commands.before, []
-        if taken and taken[0].start_byte != node.start_byte:
-            raise UnreadError("a command goes on in another line")
-        if taken:
-            yield Simple(tuple(map(self.commands.assignment, taken)), ())
 
     def substituted(self, node: Node) -> Block:
         """Give the statements of a command substitution; `$(< file)` is `cat file`."""

@@ -14,11 +14,12 @@ import tree_sitter_bash
 
 from kthena_components.core.engines.bash.statements import Statements
 from kthena_components.core.engines.bash.syntax import Block
-from kthena_components.core.engines.bash.words import ANCHORS, Node, UnreadError
+from kthena_components.core.engines.bash.words import ANCHORS, JoinedError, Node, UnreadError
 from kthena_components.core.values.unknown import Unknown
 
 _MOST_MARKS = 1000
 """Bars and arrays in a script: the parser's work grows with the square of nested ones."""
+_MOST_TRIES = 50
 _DEEPEST = 100
 _REMEMBERED = 4096
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
@@ -50,16 +51,23 @@ def _parse(text: str) -> Block | Unknown:
     if max(text.count("=("), text.count("|")) > _MOST_MARKS:
         return Unknown(f"its script has more than {_MOST_MARKS} pipes or arrays")
     source = text.encode("utf-8", "replace")
+    for _ in range(_MOST_TRIES):
+        try:
+            return _read(source)
+        except JoinedError as error:
+            source = b"%b;%b" % (source[: error.end], source[error.end + 1 :])
+        except (UnreadError, UnicodeDecodeError) as error:
+            return Unknown(f"its script is not read: {error}")
+    return Unknown(f"its script has more than {_MOST_TRIES} lines that the grammar joins")
+
+
+def _read(source: bytes) -> Block:
     root = _parser().parse(source).root_node
     if root.has_error:
-        return Unknown("its script does not follow the grammar that is read here")
-    try:
-        if not _BLANK.fullmatch(source, root.end_byte):
-            raise UnreadError("the grammar skipped a part of it")
-        anchors = dict(_checked(root, source))
-        return Statements(source, anchors).block(root.children)
-    except (UnreadError, UnicodeDecodeError) as error:
-        return Unknown(f"its script is not read: {error}")
+        raise UnreadError("it does not follow the grammar that is known here")
+    _check_blanks((), source, root.end_byte, len(source))
+    anchors = dict(_checked(root, source))
+    return Statements(source, anchors).block(root.children)
 
 
 def _checked(root: Node, source: bytes) -> Iterator[tuple[int, Node]]:
@@ -73,7 +81,7 @@ def _checked(root: Node, source: bytes) -> Iterator[tuple[int, Node]]:
             yield _begin(node, source), node
         children = node.children
         if children and node.type not in _INSIDE:
-            _check_blanks(node, children, source)
+            _check_blanks(children, source, node.start_byte, node.end_byte)
         # A list leans left, so that its depth is its length.
         waiting += [(child, depth + (child.type != "list")) for child in children]
 
@@ -84,9 +92,11 @@ def _begin(node: Node, source: bytes) -> int:
     return blank.end() if blank else node.start_byte
 
 
-def _check_blanks(node: Node, children: Sequence[Node], source: bytes) -> None:
-    at = node.start_byte
+def _check_blanks(children: Sequence[Node], source: bytes, start: int, end: int) -> None:
+    at = start
     for child in children:
         if not _BLANK.fullmatch(source, at, child.start_byte):
             raise UnreadError("the grammar skipped a part of it")
         at = child.end_byte
+    if not _BLANK.fullmatch(source, at, end):
+        raise UnreadError("the grammar skipped a part of it")

@@ -45,6 +45,15 @@ class UnreadError(Exception):
     """A script, or a part of one, that is not read."""
 
 
+class JoinedError(UnreadError):
+    """A line of assignments that the grammar joined with the command in the next line."""
+
+    def __init__(self, end: int) -> None:
+        super().__init__("a command goes on in another line")
+        self.end = end
+        """Where the line should have ended."""
+
+
 @dataclass(slots=True)
 class Words:
     """Reads the words of one script."""
@@ -103,7 +112,7 @@ class _Scan:
             elif char == b"\\":
                 found += self._escape(None)
             elif char in b"$`":
-                found += self._dollar(quoted=False)
+                found += self._dollar(quoted=False, inside=plain is _PLAIN_OPERAND)
             else:
                 found.append(self._process())
         return tuple(found)
@@ -168,7 +177,8 @@ class _Scan:
             return [Text(f"\\{char}", quoted=True)]
         return [] if char == "\n" else [Text(char, quoted=True)]
 
-    def _dollar(self, *, quoted: bool) -> list[Piece]:
+    def _dollar(self, *, quoted: bool, inside: bool = False) -> list[Piece]:
+        """Read an expansion; inside another one bash 5.2 reads some quotes twice."""
         source = self.words.source
         anchor = self.words.anchors.get(self.at)
         if anchor is not None and anchor.end_byte <= self.end:
@@ -177,8 +187,8 @@ class _Scan:
         if not quoted and (ansi := _ANSI.match(source, self.at, self.end)):
             self.at = ansi.end()
             text = decode(ansi[1].decode())
-            if text is None:
-                return [Opaque(quoted=True, written=ansi[0].decode())]
+            if text is None or inside:
+                return [Opaque(quoted=not inside, written=ansi[0].decode())]
             return [Text(text, quoted=True, bash=True)]
         name = _NAME.match(source, self.at, self.end)
         if name is not None:
