@@ -60,7 +60,8 @@ def judge(seed: str, first: int, count: int) -> Told:
                 told.starts += len(ran.received)
                 wrong = faults(drawn, found, ran)
                 if wrong:
-                    told.faults.append(_shown(seed, number, drawn, found, ran, wrong))
+                    what = f"script {number} of seed {seed}: {'; '.join(wrong)}"
+                    told.faults.append(f"{what}\n{_shown(drawn, found, ran)}")
     return told
 
 
@@ -72,19 +73,15 @@ def _mount(drawn: Drawn, folder: Path) -> None:
         (folder / name).chmod(0o755)
 
 
-def _shown(
-    seed: str, number: int, drawn: Drawn, found: Read, ran: Ran, wrong: Sequence[str]
-) -> str:
-    lines = [
-        f"script {number} of seed {seed}, for {drawn.shell}: {'; '.join(wrong)}",
-        f"with {drawn.words}, {drawn.env}, U={drawn.hidden!r}, WORKER_INDEX={drawn.late}, "
-        f"check fails: {drawn.fails}",
-        drawn.text,
-        *(f"-- {name}\n{text}" for name, text in drawn.files.items()),
-        f"read: {[facts.options['words'] for facts in found.started]}, sure: {found.sure}",
-        f"ended with {ran.status}: {ran.errors[:300]}",
-    ]
-    return "\n".join(lines)
+def _shown(drawn: Drawn, found: Read, ran: Ran) -> str:
+    files = (f"-- {name}\n{text}" for name, text in drawn.files.items())
+    hidden = f"U={drawn.hidden!r}, WORKER_INDEX={drawn.late}, check fails: {drawn.fails}"
+    given = f"{drawn.shell}, {drawn.words}, {drawn.env}, {hidden}"
+    words = [facts.options["words"] for facts in found.started]
+    read_so = f"read: {words}, sure: {found.sure}"
+    return "\n".join(
+        [given, drawn.text, *files, read_so, f"status {ran.status}: {ran.errors[:300]}"]
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -56,9 +56,10 @@ class Writer:
 
     def write(self, name: str) -> str:
         """Draw what stands for a name."""
-        own = {"body": self.body, "literal": self.literal, "statement": self.statement}
-        if name in own:
-            return own[name]()
+        if name == "body":
+            return self.body()
+        if name in {"literal", "statement"}:
+            return self.literal() if name == "literal" else self.statement()
         if name == "folder":
             return self.folder
         self.words += name == "word"
@@ -73,7 +74,8 @@ class Writer:
         return _HOLE.sub(self._hole, chosen)
 
     def _choose(self, match: re.Match[str]) -> str:
-        return self.draw.choice(match[1].split("¦"))
+        choices: list[str] = match[1].split("¦")
+        return self.draw.choice(choices)
 
     def _hole(self, match: re.Match[str]) -> str:
         made, how = self.write(match[2]), (match[1] or "").strip()

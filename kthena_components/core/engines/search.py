@@ -17,7 +17,7 @@ from kthena_components.core.engines.bash import (
     run_script,
 )
 from kthena_components.core.engines.bash.files import path_from
-from kthena_components.core.engines.bash.state import Exported
+from kthena_components.core.engines.bash.state import Given
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.placeholders import Scope, Variables
@@ -192,7 +192,7 @@ def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
             own[words[at + 1]] = None
         elif word in {"-i", "-", "--ignore-environment"}:
             environment = _Declared(Scope({}, {}))
-    return Exported(environment, own)
+    return Given(environment, own)
 
 
 def _interpreter(text: str) -> list[str]:

@@ -45,6 +45,10 @@ class Names(Protocol):
         """Set a variable; None where its value is not known."""
         ...
 
+    def forget(self) -> None:
+        """Note that any variable may have been set."""
+        ...
+
 
 def compute(text: str, names: Names) -> int | None:
     """Compute an expression whose text is known; None where its value is not.
@@ -63,6 +67,9 @@ def compute(text: str, names: Names) -> int | None:
 
 def forget_changed(text: str, names: Names) -> None:
     """Note that an expression may have set the variables that it names so."""
+    if len(text) > _LONGEST:
+        names.forget()
+        return
     for match in _CHANGED.finditer(text):
         names.set_number(match[1] or match[2], None)
 

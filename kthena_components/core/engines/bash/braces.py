@@ -10,6 +10,7 @@ from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.syntax import Piece, Text, Word
 
 _MOST_WORDS = 1000
+_MOST_BRACES = 100
 _RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
 _PADDED = re.compile(r"-?0[0-9]")
@@ -26,6 +27,8 @@ def has_braces(word: Word) -> bool:
 def expand_braces(word: Word) -> list[Word]:
     """Give the words that one becomes."""
     tokens: list[Token] = []
+    if sum(piece.text.count("{") for piece in word if isinstance(piece, Text)) > _MOST_BRACES:
+        raise BeyondError(f"a word of its script has more than {_MOST_BRACES} braces")
     for piece in word:
         plain = isinstance(piece, Text) and not piece.quoted
         tokens += piece.text if plain and isinstance(piece, Text) else [piece]

@@ -41,7 +41,6 @@ _STAY = frozenset({"break", "continue", "exit", "return"})
 
 def simple(shell: Shell, node: Simple, stdin: str | None = None) -> Flow:
     """Run a simple command."""
-    shell.session.step()
     given = redirected_input(shell, node.redirects)
     body = _Command(shell, node, stdin if given is None else given)
     if not discards(node.redirects):

@@ -115,6 +115,7 @@ class Expander:
 
     def inserted(self, piece: Parameter, text: str) -> Chunk:
         """Give a value in place of a parameter, while there is room."""
+        self.shell.session.insert()
         if self.shell.session.scope.fits(text):
             return Chunk(text, piece.quoted, splits=True)
         return self.late(piece, self.shell.session.scope.no_room)
@@ -174,7 +175,6 @@ class Expander:
     def _substituted(self, piece: Substitution) -> Chunk:
         """Run a command for its output."""
         shell, session = self.shell, self.shell.session
-        session.step()
         session.enter()
         output = shell.subshell(lambda: shell.run(shell, piece.body), output="")
         session.leave()

@@ -137,6 +137,10 @@ class Numbers:
         # Other shells take no expression for a number.
         return value if self.shell.bash or value.strip().lstrip("+-").isalnum() else None
 
+    def forget(self) -> None:
+        """Note that any variable may have been set."""
+        self.shell.state.forget("the script computes what is not read")
+
     def set_number(self, name: str, text: str | None) -> None:
         """Set a variable; None where its value is not known."""
         changed = Unknown(f"{name} is computed by the script")

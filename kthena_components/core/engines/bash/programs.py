@@ -3,7 +3,7 @@
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.session import Run
 from kthena_components.core.engines.bash.shell import Doubt, Flow
-from kthena_components.core.engines.bash.state import FOLDER, LIBRARY, OUTPUT, RUNNING, Many
+from kthena_components.core.engines.bash.state import FOLDER, LIBRARY, OUTPUT, RUNNING, Many, Passed
 from kthena_components.core.values.unknown import Unknown
 
 _NEVER_END = (("sleep", "infinity"), ("sleep", "inf"), ("tail", "-f", "/dev/null"))
@@ -22,7 +22,7 @@ def program(call: Call) -> Flow:
         running = shell.state.get(RUNNING, False) is not False
         run = Run(
             words=words,
-            environment=shell.state.passed_on(call.assigned),
+            environment=Passed(shell.state, call.assigned),
             folder=shell.state.get(FOLDER),
             stdin=call.stdin,
             running=running,

@@ -34,6 +34,8 @@ class Found:
 
     def read(self, words: Words, node: Node) -> None:
         """Take in one redirection."""
+        if words.source[node.start_byte - 1 : node.start_byte] == b"}":
+            raise UnreadError("a redirection names its descriptor by a variable")
         if node.type == "heredoc_redirect":
             self._heredoc(words, node)
             return

@@ -36,6 +36,7 @@ from kthena_components.core.values.unknown import Unknown
 
 def run(shell: Shell, node: Statement) -> Flow:
     """Run one statement."""
+    shell.session.step()
     flow = _RUNNERS[type(node)](shell, node)
     failing = isinstance(node, _FAILING) and not (isinstance(node, Pipeline) and node.negated)
     if flow is Flow.GOES and failing and not shell.tested:
@@ -124,31 +125,31 @@ def _part(shell: Shell, part: Statement, stdin: str | None) -> Way:
 
 
 def _chain(shell: Shell, node: Chain) -> Flow:
-    return _links(shell, node, 0)
+    shell.tested += 1
+    flow = shell.run(shell, node.first)
+    shell.tested -= 1
+    return _links(shell, node, 0) if flow is Flow.GOES else flow
 
 
-def _links(shell: Shell, node: Chain, start: int) -> Flow:
-    """Run `a && b || c`: each link runs or not by the status of those before it."""
-    last = len(node.rest)
-    if not start:
-        shell.tested += 1
-        flow = shell.run(shell, node.first)
-        shell.tested -= 1
-        if flow is not Flow.GOES:
-            return flow
-    for index in range(start, last):
+def _links(shell: Shell, node: Chain, start: int, *, holds: bool | None = None) -> Flow:
+    """Run `&& b || c`, each link by the status of those before it.
+
+    Args:
+        shell: The shell.
+        node: The whole chain.
+        start: The first link that may run.
+        holds: Whether what is in front of it succeeded; None: as the status says.
+    """
+    for index in range(start, len(node.rest)):
         mark, statement = node.rest[index]
         status = shell.status
-        if isinstance(status, int):
-            flow = (
-                _link(shell, statement, last=index + 1 == last)
-                if (status == 0) == (mark == "&&")
-                else Flow.GOES
-            )
-        else:
-            flow = _perhaps(shell, mark, statement, status, last=index + 1 == last)
-        if flow is not Flow.GOES:
-            return flow
+        if holds is None and isinstance(status, Doubt):
+            return _parted(shell, node, index, status)
+        if (status == 0 if holds is None else holds) == (mark == "&&"):
+            holds = None
+            flow = _link(shell, statement, last=index + 1 == len(node.rest))
+            if flow is not Flow.GOES:
+                return flow
     return Flow.GOES
 
 
@@ -159,26 +160,33 @@ def _link(shell: Shell, statement: Statement, *, last: bool) -> Flow:
     return flow
 
 
-def _perhaps(shell: Shell, mark: str, statement: Statement, status: Doubt, *, last: bool) -> Flow:
-    """Run a link whose turn is not known: a program is expected to succeed."""
+def _parted(shell: Shell, node: Chain, index: int, status: Doubt) -> Flow:
+    """Run the rest of a chain with a link and without it: a program is expected to succeed."""
     session, expected = shell.session, True
+    mark, statement = node.rest[index]
+    failing = status is Doubt.LIKELY
 
-    def way() -> Flow:
+    def taken() -> Flow:
         nonlocal expected
-        shell.state.set(STATUS, 0 if mark == "&&" else Doubt.OPEN)
+        shell.done(0 if mark == "&&" else Doubt.OPEN)
         first = len(session.log)
-        flow = _link(shell, statement, last=last)
-        if mark == "||" and status is Doubt.LIKELY:
+        flow = _link(shell, statement, last=index + 1 == len(node.rest))
+        if mark == "||" and failing:
             session.doubt(first)
+        flow = _links(shell, node, index + 1) if flow is Flow.GOES else flow
         # What follows then runs only because a program failed.
-        expected = mark == "||" or status is not Doubt.LIKELY or flow is Flow.GOES
+        expected = mark == "||" or not failing or flow is Flow.GOES
         return flow
 
     def past() -> Flow:
-        # Behind `&&` it is past because something failed.
-        return shell.done(Doubt.OPEN if mark == "&&" else 0)
+        shell.done(Doubt.OPEN if mark == "&&" else 0)
+        first = len(session.log)
+        flow = _links(shell, node, index + 1, holds=mark == "||")
+        if mark == "&&" and failing:
+            session.doubt(first)
+        return flow
 
-    flow = shell.branch([way, past], status)
+    flow = shell.branch([taken, past], status)
     session.stays = session.stays and expected
     return flow
 

@@ -8,7 +8,8 @@ from kthena_components.core.engines.placeholders import Scope, Variables
 from kthena_components.core.engines.ray import Ray
 from kthena_components.core.values.unknown import MaybeText
 
-_MOST_STEPS = 10_000
+_MOST_STEPS = 20_000
+_MOST_INSERTED = 100_000
 _MOST_FILES = 16
 """Mounted scripts that are read for one command: one may start or take in itself."""
 _DEEPEST = 12
@@ -68,14 +69,21 @@ class Session:
     stays: bool = True
     """Whether no path has left the shell, unless something failed."""
     steps: int = 0
+    inserted: int = 0
     depth: int = 0
     files: int = 0
 
     def step(self) -> None:
-        """Count a command."""
+        """Count a statement, or a round of a loop."""
         self.steps += 1
         if self.steps > _MOST_STEPS:
-            raise BeyondError(f"its script runs more than {_MOST_STEPS} commands")
+            raise BeyondError(f"its script runs more than {_MOST_STEPS} statements")
+
+    def insert(self) -> None:
+        """Count a parameter that is replaced by its value."""
+        self.inserted += 1
+        if self.inserted > _MOST_INSERTED:
+            raise BeyondError(f"its script replaces more than {_MOST_INSERTED} parameters")
 
     def enter(self) -> None:
         """Count a function, a file or a shell inside another one."""

@@ -49,7 +49,6 @@ class Commands:
             if node.type == "variable_assignment" and not loose:
                 assignments.append(self.assignment(node))
             elif node.type in REDIRECTS:
-                self._check_descriptor(loose, node)
                 found.read(self.words, node)
             elif node.type != "comment":
                 loose.append(node)
@@ -70,11 +69,6 @@ class Commands:
             if before.type == "variable_assignment":
                 raise JoinedError(before.end_byte)
             raise UnreadError("a command goes on in another line")
-
-    def _check_descriptor(self, loose: Sequence[Node], redirect: Node) -> None:
-        touches = loose and loose[-1].end_byte == redirect.start_byte
-        if touches and self.words.source[redirect.start_byte - 1 : redirect.start_byte] == b"}":
-            raise UnreadError("a redirection names its descriptor by a variable")
 
     def joined(self, nodes: Sequence[Node]) -> tuple[Word, ...]:
         """Read words; nodes that touch are one word, which the grammar cut."""

@@ -53,6 +53,7 @@ class Table:
 Value = str | Unknown | Nothing | Array | Table
 
 READONLY = "readonly"
+_SOMEWHERE = "in a branch of the script"
 BLANKS = " \t\n"
 ARGUMENTS, NAME, FOLDER, STATUS, OUTPUT = "@", "0", "/", "?", ">"
 RUNNING, LIBRARY, FILE, ANY = "&", ".", "$0", "*"
@@ -61,24 +62,50 @@ names of commands may be its functions; the file that is read; why any variable 
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    """The environment of a program that a script starts."""
+class Given:
+    """An environment with some variables set or removed, as `env` starts a program."""
 
     around: Variables
     own: Mapping[str, MaybeText | None]
-    late: Unknown | None = None
-    """Why any variable may have changed."""
 
     def look_up(self, name: str) -> MaybeText | None:
         """Give a variable's value; None when nothing here says that it exists."""
-        if name in self.own:
-            return self.own[name]
-        return self.late or self.around.look_up(name)
+        return self.own[name] if name in self.own else self.around.look_up(name)
 
     def kept(self, name: str) -> bool:
-        """Tell whether a script keeps a variable to itself, so that surely there is none."""
-        around = self.around
-        return name in self.own or (isinstance(around, Exported) and around.kept(name))
+        """Tell whether there is surely no such variable."""
+        if name in self.own:
+            return self.own[name] is None
+        return isinstance(self.around, Given | Passed) and self.around.kept(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a shell passes on to a program: its environment and what it has exported."""
+
+    state: "State"
+    assigned: Mapping[str, Value]
+    """What stands in front of the program's name."""
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Give a variable's value; None when nothing here says that it exists."""
+        value = self.assigned.get(name, MISSING)
+        value = self.state.noted(name) if value is MISSING else value
+        if value is MISSING:
+            return self.state.environment.look_up(name)
+        exported = True if name in self.assigned else self.state.exported(name)
+        if isinstance(value, Array | Table):
+            # No environment holds an array.
+            value = Unknown(f"{name} is an array of the script")
+        if exported is None:
+            return Unknown(f"{name} is exported {_SOMEWHERE}")
+        return value if exported and isinstance(value, str | Unknown) else None
+
+    def kept(self, name: str) -> bool:
+        """Tell whether there is surely no such variable: the shell keeps or has removed it."""
+        around = self.state.environment
+        known = name in self.assigned or self.state.noted(name) is not MISSING
+        return known or (isinstance(around, Given | Passed) and around.kept(name))
 
 
 @dataclass(slots=True)
@@ -126,7 +153,7 @@ class State:
         """Give what the shell was started with; UNSET for what another shell kept to itself."""
         around = self.environment
         found = around.look_up(name)
-        kept = found is None and isinstance(around, Exported) and around.kept(name)
+        kept = found is None and isinstance(around, Given | Passed) and around.kept(name)
         return UNSET if kept else found
 
     def exported(self, name: str) -> bool | None:
@@ -157,28 +184,6 @@ class State:
         for name in [key for key in layer if key.isidentifier() and key != "IFS"]:
             del layer[name]
         layer[ANY] = Unknown(because)
-
-    def passed_on(self, assigned: Mapping[str, Value]) -> Exported:
-        """Give the environment of a program.
-
-        Args:
-            assigned: What stands in front of its name.
-        """
-        own: dict[str, MaybeText | None] = {}
-        late: Unknown | None = None
-        for layer in reversed(self.layers):
-            for name in layer:
-                if name.isidentifier() and name not in own and late is None:
-                    own[name] = self._as_seen(name)
-            late = late or layer.get(ANY)
-        own.update((name, _as_text(value, name)) for name, value in assigned.items())
-        return Exported(self.environment, own, late)
-
-    def _as_seen(self, name: str) -> MaybeText | None:
-        exported = self.exported(name)
-        if exported is None:
-            return Unknown(f"{name} is exported in a branch of the script")
-        return _as_text(self.variable(name), name) if exported else None
 
     def written(self, depth: int) -> dict[str, Any]:
         """Put together what the layers from a depth on hold."""
@@ -220,13 +225,6 @@ def _value(state: State, end: Mapping[str, Any], name: str) -> Any:
     if not name.isidentifier():
         return state.get(name)
     return end[ANY] if ANY in end else state.variable(name)
-
-
-def _as_text(value: Value | None, name: str) -> MaybeText | None:
-    if isinstance(value, str | Unknown):
-        return value
-    # No environment holds an array.
-    return Unknown(f"{name} is an array") if isinstance(value, Array | Table) else None
 
 
 def is_known(text: object) -> bool:
