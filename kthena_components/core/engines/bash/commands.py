@@ -18,7 +18,6 @@ from kthena_components.core.engines.bash.state import (
     ARGUMENTS,
     MISSING,
     OUTPUT,
-    STATUS,
     Many,
     Value,
     is_known,
@@ -101,9 +100,8 @@ class _Command:
         for made in self.node.assignments:
             assign(self.shell, made)
         words = [word for word in self.node.words if not isinstance(word, Assignment)]
-        if not any(map(_substitutes, self.node.assignments)) and not any(map(_runs, words)):
-            self.shell.state.set(STATUS, 0)
-        return Flow.GOES
+        runs = any(map(_substitutes, self.node.assignments)) or any(map(_runs, words))
+        return self.shell.done(self.shell.substituted if runs else 0)
 
     def prefixed(self) -> Flow:
         """Run a command with variables of its own."""

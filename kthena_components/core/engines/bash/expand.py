@@ -13,7 +13,7 @@ from kthena_components.core.engines.bash.chunks import Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape, has_glob
 from kthena_components.core.engines.bash.session import BeyondError
-from kthena_components.core.engines.bash.shell import Shell
+from kthena_components.core.engines.bash.shell import Doubt, Shell
 from kthena_components.core.engines.bash.state import Many, is_known
 from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
@@ -178,6 +178,9 @@ class Expander:
         session.enter()
         output = shell.subshell(lambda: shell.run(shell, piece.body), output="")
         session.leave()
+        shell.substituted = shell.status
+        if not shell.bash:
+            shell.done(Doubt.OPEN)  # shells differ in what $? then is for the rest of a command
         if isinstance(output, str) and session.scope.fits(output):
             return Chunk(output.rstrip("\n"), piece.quoted, splits=True)
         because: Unknown | str = ""

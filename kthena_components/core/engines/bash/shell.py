@@ -79,6 +79,8 @@ class Shell:
     """Status and output of paths that have left the shell."""
     nested: bool = False
     """Whether it is a subshell."""
+    substituted: "Status" = 0
+    """The exit status of the last command substitution."""
     tested: int = 0
     """Conditions around the statement that runs: in them a failure ends nothing."""
 

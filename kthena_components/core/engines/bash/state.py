@@ -147,7 +147,7 @@ class State:
 
     def present(self, key: str) -> Any:
         """Give what is noted under any key."""
-        return self.noted(key) if key.isidentifier() else self.get(key)
+        return self.noted(key) if key.isidentifier() else self.get(key, MISSING)
 
     def given(self, name: str) -> Value | None:
         """Give what the shell was started with; UNSET for what another shell kept to itself."""
