@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from kthena_components.core.engines.bash import Started
+from kthena_components.core.engines.bash.session import Started
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.placeholders import (

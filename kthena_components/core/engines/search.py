@@ -7,17 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from kthena_components.core.engines.bash import (
+from kthena_components.core.engines.bash.session import (
     BeyondError,
     BrokenError,
     Run,
     Script,
     Session,
     Started,
-    run_script,
 )
-from kthena_components.core.engines.bash.files import path_from
-from kthena_components.core.engines.bash.state import Given
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import read_file
 from kthena_components.core.engines.placeholders import Scope, Variables
@@ -38,6 +35,7 @@ from kthena_components.core.engines.vllm import read_api_server, read_inside, re
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _LONGEST_LINE = 256
+_LETTERS = re.compile(r"-[A-Za-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,8 @@ class Search:
         start = find_program(words)
         if start is None:
             return self.mounted(words[1 if words[:1] == ["exec"] else 0 :], run)
-        run = replace(run, environment=_given(words[: start.at], run.environment))
+        if start.at and "env" in map(base_name, words[: start.at]):
+            run = replace(run, environment=_given(words[: start.at], run.environment))
         arguments = words[start.arguments :]
         if start.program is Program.SHELL:
             return self.shell(words[start.at], arguments, run)
@@ -120,37 +119,39 @@ class Search:
         """Read a shell's script: behind `-c`, in a file, or on its standard input."""
         at, is_text = shell_operand(words, 0)
         options, rest = tuple(words[:at]), tuple(words[at:])
-        asked = any(re.fullmatch(r"-[A-Za-z]*s[A-Za-z]*", option) for option in options)
-        script = Script(text="", shell=base_name(name), options=options)
+        asked = any("s" in option and _LETTERS.fullmatch(option) for option in options)
         if rest and is_text:
-            script = replace(script, text=rest[0], words=rest[1:])
+            text, given = rest[0], rest[1:]
         elif asked or not rest:
-            script = replace(script, text=run.stdin or "", words=(name, *rest))
+            text, given = run.stdin or "", (name, *rest)
         elif base_name(rest[0]) == RAY_SCRIPT_NAME:
             return self.start(replace(run, words=rest))
         else:
-            return self.file(rest, run, script)
+            return self.file(rest, run, [base_name(name), *options])
+        script = Script(text=text, shell=base_name(name), words=given, options=options)
         return self.follow(script, run)
 
     def mounted(self, words: Sequence[str], run: Run) -> bool:
         """Read a script that is mounted in the container, if the first word is one."""
-        return self.file(words, run, Script(text="", shell="")) if words else False
+        if not words or not self.scope.files:
+            return False
+        return self.file(words, run, ())
 
-    def file(self, words: Sequence[str], run: Run, script: Script) -> bool:
-        """Read a script in a file; the file's first line names its shell if nothing else does."""
+    def file(self, words: Sequence[str], run: Run, shell: Sequence[str]) -> bool:
+        """Read a script in a file; without a shell and its options its first line names them."""
+        from kthena_components.core.engines.bash.files import path_from  # noqa: PLC0415 - see follow
+
         path = path_from(words[0], run.folder)
         if path is None and self.may_be_mounted(words[0]):
             raise BeyondError(f"the folder that its script runs {words[0]} in is not known")
         text = self.session.file(path)
         if not isinstance(text, str) or path is None:
             return False
-        name, options = script.shell, script.options
-        if not name:
-            name, *given = _interpreter(text)
-            options = tuple(given)
+        name, *options = shell or _interpreter(text)
         if name not in SHELLS:
             return False
-        whole = Script(text=text, shell=name, options=options, words=tuple(words), file=words[0])
+        given = tuple(words)
+        whole = Script(text=text, shell=name, options=tuple(options), words=given, file=words[0])
         return self.follow(whole, run)
 
     def may_be_mounted(self, word: str) -> bool:
@@ -163,6 +164,9 @@ class Search:
         """Follow a script, and come back to what is read around it."""
         if not script.text:
             return False
+        # It takes as long to load as all else here, and many command lines have no script.
+        from kthena_components.core.engines.bash.shells import run_script  # noqa: PLC0415
+
         return run_script(self.session, script, run)
 
     def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
@@ -179,9 +183,9 @@ class Search:
 
 def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
     """Add the variables that `env` in front of a program sets or removes."""
+    from kthena_components.core.engines.bash.state import Given  # noqa: PLC0415 - see follow
+
     names = [base_name(word) for word in wrappers]
-    if "env" not in names:
-        return environment
     own: dict[str, MaybeText | None] = {}
     words = list(wrappers[names.index("env") + 1 :])
     for at, word in enumerate(words):

@@ -20,7 +20,8 @@ PLAIN = st.sampled_from(
         *("\ue0020\ue003", "x\ue0001\ue001y", "8=", "a=b=c", "1", "eval", "exec", "case"),
     ]
 )
-LINES = st.lists(st.lists(PLAIN, max_size=4).map(" ".join), min_size=1, max_size=3)
+MARKS = st.sampled_from([" && ", "; ", ";", "\n", " ;\n", "&&\n", "\n\n", " "])
+SCRIPTS = st.lists(st.one_of(PLAIN, PLAIN, MARKS), min_size=1, max_size=9).map(" ".join)
 
 
 def shown(part: object) -> object:
@@ -32,7 +33,7 @@ def shown(part: object) -> object:
 
 
 @pytest.mark.property
-@given(LINES.map(" && ".join))
+@given(SCRIPTS)
 def test_plain_words_are_read_as_the_grammar_reads_them(text: str) -> None:
     plain = parse_plain(text)
 

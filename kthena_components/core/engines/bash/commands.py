@@ -9,8 +9,9 @@ from kthena_components.core.engines.bash.assign import assign, computed
 from kthena_components.core.engines.bash.builtins import BUILTINS
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.declare import declare
-from kthena_components.core.engines.bash.expand import Expander, plain_text
+from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.output import PROGRAMS
+from kthena_components.core.engines.bash.plain import plain_text
 from kthena_components.core.engines.bash.programs import program
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell
@@ -82,6 +83,9 @@ class _Command:
     def run(self) -> Flow:
         """Expand its words, and run what they name."""
         node = self.node
+        if node.plain and node.plain[0] not in _DECLARERS:
+            self.words = list(node.plain)
+            return self.prefixed() if node.assignments else self.call({})
         first = node.words[0] if node.words else ()
         name = None if isinstance(first, Assignment) else plain_text(first)
         if name in _DECLARERS:

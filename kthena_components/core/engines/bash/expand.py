@@ -11,7 +11,8 @@ from kthena_components.core.engines.bash import arithmetic, parameters
 from kthena_components.core.engines.bash.braces import expand_braces, has_braces
 from kthena_components.core.engines.bash.chunks import Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
-from kthena_components.core.engines.bash.patterns import escape, has_glob
+from kthena_components.core.engines.bash.patterns import escape
+from kthena_components.core.engines.bash.plain import plain_text
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Shell
 from kthena_components.core.engines.bash.state import Many, is_known
@@ -23,7 +24,6 @@ from kthena_components.core.engines.bash.syntax import (
     Text,
     Word,
 )
-from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown, Varying
 
 _BASH_SIGNS = re.compile(r"\*\*|\+\+|--|,")
@@ -188,16 +188,6 @@ class Expander:
             shown = session.scope.show(piece.written)
             because = Varying(f"the shell computes {shown} when the pod runs")
         return self._late(piece.written, because, quoted=piece.quoted)
-
-
-def plain_text(word: Word) -> str | None:
-    """Give the text of a word that stands for itself; None for any other."""
-    piece = word[0] if len(word) == 1 else None
-    if not isinstance(piece, Text) or piece.bash:
-        return None
-    text = piece.text
-    special = "~" in text or "{" in text or has_glob(text) or has_gap(text)
-    return text if piece.quoted or not special else None
 
 
 def written(word: Word) -> str:

@@ -8,7 +8,8 @@ import re
 from kthena_components.core.engines.bash.syntax import Block, Chain, Simple, Statement, Text
 from kthena_components.core.values.unknown import Unknown
 
-_PLAIN = re.compile("(?:[A-Za-z0-9_./:@%+,= \ue000-\ue003-]|&&)+")
+_PLAIN = re.compile("(?:[A-Za-z0-9_./:@%+,= \ue000-\ue003;\n-]|&&)+")
+_LATE = re.compile("[\ue000-\ue003]")
 _WORDS = """
     case coproc declare do done elif else esac export fi for function if in local readonly select
     then time typeset unset until while
@@ -31,16 +32,29 @@ def parse(text: str) -> Block | Unknown:
 
 
 def parse_plain(text: str) -> Block | None:
-    """Parse commands of plain words joined by `&&`; None for anything else."""
+    """Parse commands of plain words with `&&`, `;` and new lines between them; else None."""
     if not _PLAIN.fullmatch(text):
         return None
-    commands = [part.split(" ") for part in text.split("&&")]
-    found: list[Statement] = []
-    for command in commands:
-        words = [word for word in command if word]
+    found: list[tuple[Statement, bool]] = []
+    for line in text.split("\n"):
+        parts = line.split(";")
+        if not parts[-1].strip(" "):
+            parts.pop()  # an empty line, or a separator at the end of one
+        for part in parts:
+            chain = _chain(part)
+            if chain is None:
+                return None
+            found.append((chain, False))
+    return Block(tuple(found)) if found else None
+
+
+def _chain(text: str) -> Statement | None:
+    commands: list[Statement] = []
+    for part in text.split("&&"):
+        words = part.split()
         if not words or "=" in words[0] or words[0] in _NOT_PLAIN:
             return None
-        found.append(Simple((), tuple((Text(word, quoted=False),) for word in words)))
-    first, *rest = found
-    whole = Chain(first, tuple(("&&", one) for one in rest)) if rest else first
-    return Block(((whole, False),))
+        plain = () if _LATE.search(part) else tuple(words)
+        commands.append(Simple((), tuple((Text(w, quoted=False),) for w in words), (), plain))
+    first, *rest = commands
+    return Chain(first, tuple(("&&", one) for one in rest)) if rest else first

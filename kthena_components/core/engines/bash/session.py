@@ -19,6 +19,30 @@ class BeyondError(Exception):
     """A script that is not read to its end. Its text says why, as a clause."""
 
 
+class BrokenError(Exception):
+    """A script that ends inside a quote or a bracket, which its text names."""
+
+    def __init__(self, inside: str, *, sure: bool) -> None:
+        super().__init__(inside)
+        self.sure = sure
+        """Whether no shell runs it: not for a bracket, which is found by trying to close it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A script and how it is run."""
+
+    text: str
+    shell: str
+    """Name of the program that reads it: bash, sh, ash, dash or ksh."""
+    words: tuple[str, ...] = ()
+    """`$0`, `$1` and so on."""
+    options: tuple[str, ...] = ()
+    """Options of the shell: `-e`, `+x`, `-o pipefail`."""
+    file: str = ""
+    """Its path; empty for a text behind `-c`."""
+
+
 @dataclass(slots=True)
 class Started:
     """A program that a command starts and that is known here."""

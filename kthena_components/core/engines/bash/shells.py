@@ -2,12 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.options import switch
 from kthena_components.core.engines.bash.quick import parse
 from kthena_components.core.engines.bash.run import run
-from kthena_components.core.engines.bash.session import BeyondError, Run, Session
+from kthena_components.core.engines.bash.session import (
+    BeyondError,
+    BrokenError,
+    Run,
+    Script,
+    Session,
+)
 from kthena_components.core.engines.bash.shell import Shell
 from kthena_components.core.engines.bash.state import (
     ARGUMENTS,
@@ -32,30 +37,6 @@ _QUOTES = {
     '"': ('a double quote (")', '"'),
     "`": ("a back quote (`)", "`"),
 }
-
-
-class BrokenError(Exception):
-    """A script that ends inside a quote or a bracket, which its text names."""
-
-    def __init__(self, inside: str, *, sure: bool) -> None:
-        super().__init__(inside)
-        self.sure = sure
-        """Whether no shell runs it: not for a bracket, which is found by trying to close it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
-    """A script and how it is run."""
-
-    text: str
-    shell: str
-    """Name of the program that reads it: bash, sh, ash, dash or ksh."""
-    words: tuple[str, ...] = ()
-    """`$0`, `$1` and so on."""
-    options: tuple[str, ...] = ()
-    """Options of the shell: `-e`, `+x`, `-o pipefail`."""
-    file: str = ""
-    """Its path; empty for a text behind `-c`."""
 
 
 def run_script(session: Session, script: Script, started: Run) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from kthena_components.core.engines.bash.plain import plain_text
 from kthena_components.core.engines.bash.redirects import REDIRECTS, Found
 from kthena_components.core.engines.bash.syntax import (
     Assignment,
@@ -57,7 +58,7 @@ class Commands:
         loose = sorted((*loose, *found.words), key=lambda node: node.start_byte)
         words = self.joined(loose)
         _check_name(words)
-        return Simple(tuple(assignments), words, tuple(found.redirects))
+        return Simple(tuple(assignments), words, tuple(found.redirects), _plain(words))
 
     def _check_lines(self, nodes: Sequence[Node]) -> None:
         """Check that a command stands in one line."""
@@ -146,6 +147,12 @@ def _atoms(nodes: Sequence[Node]) -> Iterator[Node]:
             waiting += reversed(node.children)
         else:
             yield node
+
+
+def _plain(words: Sequence[Word]) -> tuple[str, ...]:
+    """Give words that stand for themselves; nothing where one does not."""
+    texts = [text for text in map(plain_text, words) if text is not None]
+    return tuple(texts) if len(texts) == len(words) else ()
 
 
 def _check_name(words: Sequence[Word]) -> None:

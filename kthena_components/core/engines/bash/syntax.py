@@ -92,6 +92,8 @@ class Simple:
     assignments: tuple[Assignment, ...]
     words: tuple[Word | Assignment, ...]
     redirects: tuple[Redirect, ...] = ()
+    plain: tuple[str, ...] = ()
+    """The words, where all of them stand for themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
