@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from kthena_components.core.engines.bash import arithmetic, parameters
 from kthena_components.core.engines.bash.braces import expand_braces, has_braces
-from kthena_components.core.engines.bash.chunks import Chunk, Chunks, Fields
+from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks, Fields
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.patterns import escape
 from kthena_components.core.engines.bash.plain import plain_text
 from kthena_components.core.engines.bash.session import BeyondError
 from kthena_components.core.engines.bash.shell import Doubt, Shell
-from kthena_components.core.engines.bash.state import Many, is_known
+from kthena_components.core.engines.bash.state import BLANKS, Many, is_known
 from kthena_components.core.engines.bash.syntax import (
     Arithmetic,
     Opaque,
@@ -61,11 +61,11 @@ class Expander:
 
     def text(self, word: Word, *, assigns: bool = False) -> str:
         """Give one text, as in an assignment: nothing splits it."""
-        parts = [
-            chunk.text if isinstance(chunk, Chunk) else " "
-            for chunk in self.chunks(word, assigns=assigns)
-        ]
-        return "".join(parts)
+        chunks = list(self.chunks(word, assigns=assigns))
+        between = " " if self.shell.bash or self.shell.state.separators == BLANKS else ""
+        if not between and NEXT in chunks:
+            return self.shell.gap(written(word), "shells differ in how they join parameters")
+        return "".join(chunk.text if isinstance(chunk, Chunk) else between for chunk in chunks)
 
     def pattern(self, word: Word) -> str | None:
         """Give a pattern with a backslash before what is quoted; None where it is not known."""

@@ -112,7 +112,7 @@ class _Scan:
             elif char == b"\\":
                 found += self._escape(None)
             elif char in b"$`":
-                found += self._dollar(quoted=False, inside=plain is _PLAIN_OPERAND)
+                found += self._dollar(quoted=False)
             else:
                 found.append(self._process())
         return tuple(found)
@@ -177,8 +177,7 @@ class _Scan:
             return [Text(f"\\{char}", quoted=True)]
         return [] if char == "\n" else [Text(char, quoted=True)]
 
-    def _dollar(self, *, quoted: bool, inside: bool = False) -> list[Piece]:
-        """Read an expansion; inside another one bash 5.2 reads some quotes twice."""
+    def _dollar(self, *, quoted: bool) -> list[Piece]:
         source = self.words.source
         anchor = self.words.anchors.get(self.at)
         if anchor is not None and anchor.end_byte <= self.end:
@@ -187,8 +186,8 @@ class _Scan:
         if not quoted and (ansi := _ANSI.match(source, self.at, self.end)):
             self.at = ansi.end()
             text = decode(ansi[1].decode())
-            if text is None or inside:
-                return [Opaque(quoted=not inside, written=ansi[0].decode())]
+            if text is None:
+                return [Opaque(quoted=True, written=ansi[0].decode())]
             return [Text(text, quoted=True, bash=True)]
         name = _NAME.match(source, self.at, self.end)
         if name is not None:
@@ -232,7 +231,8 @@ def _parameter(words: Words, start: int, end: int, *, quoted: bool) -> Piece:
     if inside in (b"#", b"!", b"?", b"-", b"$", b"@", b"*"):
         return Parameter(inside.decode(), quoted, written)
     head = _HEAD.match(words.source, start + 2, end - 1)
-    if head is None:
+    # In a substitution, bash 5.2 reads $'…' inside of it twice.
+    if head is None or b"$'" in inside:
         return Opaque(quoted, written)
     prefix, name, operator = head[1].decode(), head[2].decode(), (head[4] or b"").decode()
     index = None if head[3] is None else words.expression(*head.span(3))
