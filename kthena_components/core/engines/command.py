@@ -1,6 +1,6 @@
-"""Read a container's command: which engine it starts, and how it is split over GPUs.
+"""Reads a container's command: the engine that it starts, and its parallelism.
 
-The one entry is `read_command`. It never raises: what cannot be read is Unknown, and says why.
+The only entry is `read_command`. It never raises: what cannot be read is Unknown, with the reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
-"""Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
+"""Maximum bytes of one argument on any Linux: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
 _LONGEST_LINE = 256
 _NOT_VALUES = frozenset(
@@ -59,22 +59,22 @@ def read_command(
     folder: str | None = None,
     late_variables: Mapping[str, str] = LATE_VARIABLES,
 ) -> CommandFacts | None:
-    """Read what a container's command line asks of an engine.
+    """Read a container's command line.
 
     Args:
-        argv: The container's command and args, in one list. An item may hold an output that only
-            the deployment knows (`known.is_late`): the value that it stands in is Unknown.
-        env: The container's variables, in the order in which Kubernetes sets them. A literal value
-            is expanded, an Unknown one is not.
-        files: What is mounted in the container, as far as it is known: config files and scripts.
-        hidden: Where further variables may come from.
-        image: What the container runs: its tag says by which release the command is read. None: it
-            is not known.
-        folder: Where it starts (workingDir). None: where its image says.
-        late_variables: Variables that a controller adds to the pod, and which one does.
+        argv: The container's command and args in one list. Items may contain outputs that only the
+            deployment knows (`known.is_late`): their values are Unknown.
+        env: The container's variables, in the order in which Kubernetes sets them. Literal values
+            are expanded, Unknown ones are not.
+        files: Known files mounted in the container: config files and scripts.
+        hidden: Other sources of variables.
+        image: The container's image; its tag names the release. None: unknown.
+        folder: The folder that it starts in (workingDir). None: the image's.
+        late_variables: Variables that a controller adds to the pod, each with the controller's
+            name.
 
     Returns:
-        None when neither an engine nor a Ray helper is started, for all that can be seen.
+        None if, as far as can be read, neither an engine nor a Ray helper is started.
     """
     texts = [text for text in (*argv, *env.values()) if isinstance(text, str)]
     if not (
@@ -83,7 +83,7 @@ def read_command(
         return None
     longest = max(map(len, texts), default=0)
     if longest > MAX_ITEM:
-        text = f"one item has {longest} characters, and no Linux takes more than {MAX_ITEM}"
+        text = f"one item has {longest} characters, and no Linux accepts more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
     of = None if image is None else read_image(image)
     scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
@@ -93,7 +93,7 @@ def read_command(
 
 
 def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
-    """Say why the script that a command runs cannot be read, when it is one that is mounted."""
+    """Explain why the mounted script that a command runs cannot be read; else None."""
     start = find_program(argv)
     at = 0
     if start is not None and start.program is Program.SHELL:
@@ -104,11 +104,11 @@ def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
     text = Scope({}, files=files).file(argv[at]) if at < len(argv) else None
     if not isinstance(text, Unknown):
         return None
-    return Unknown(f"the script {argv[at]} is not at hand: {text.because}")
+    return Unknown(f"the script {argv[at]} is not available: {text.because}")
 
 
 def _result(search: Search) -> CommandFacts | None:
-    """Put together what was found; None when that is nothing."""
+    """Combine the results; None if there are none."""
     log = search.session.log
     engines = [found for found in log if found.engine is not None]
     if not (search.unread or any(found.starts for found in log)):
@@ -154,7 +154,7 @@ def _softened(found: Started) -> CommandFacts:
 
 
 def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:
-    """Join the engines of one script's branches: where they differ, nothing is known."""
+    """Combine the engines of a script's branches: fields in which they differ are unknown."""
     unlike: dict[str, Any] = {}
     for name in _VALUES:
         values = [getattr(facts, name) for facts in engines]
@@ -170,5 +170,5 @@ def _blank(facts: CommandFacts, because: str) -> CommandFacts:
 
 
 def _unreadable(problem: Problem, facts: CommandFacts | None = None) -> CommandFacts:
-    """Give facts of which nothing is known, and the problem that is why."""
+    """Return facts in which everything is unknown, and the problem that is the reason."""
     return replace(_blank(facts or CommandFacts(), problem.text), problems=(problem,))

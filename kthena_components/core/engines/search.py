@@ -17,6 +17,7 @@ from kthena_components.core.engines.bash.session import (
 )
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import read_file
+from kthena_components.core.engines.lmdeploy import read_lmdeploy
 from kthena_components.core.engines.placeholders import Scope, Variables
 from kthena_components.core.engines.programs import (
     MPI,
@@ -30,6 +31,7 @@ from kthena_components.core.engines.programs import (
 )
 from kthena_components.core.engines.ray import flag_value, read_ray, read_ray_script, read_size
 from kthena_components.core.engines.sglang import read_sglang
+from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
 from kthena_components.core.values.unknown import MaybeText, Unknown
@@ -69,7 +71,7 @@ class Search:
         try:
             self.start(first)
         except BrokenError as error:
-            text = f"the script ends inside {error}, and the shell refuses it"
+            text = f"the script ends inside {error}, and the shell rejects it"
             hard = error.sure and self.session.sure
             self.broken = Problem(flag="-c", text=text, remedy="close it", hard=hard)
         except BeyondError as error:
@@ -213,9 +215,11 @@ def _interpreter(text: str) -> list[str]:
 _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
     Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
     Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
+    Program.LMDEPLOY: read_lmdeploy,
     Program.SGLANG: partial(read_sglang, positional=True),
     Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
     Program.SGLANG_LAUNCH_SERVER: read_sglang,
+    Program.TGI: read_tgi,
     Program.TRTLLM: read_trtllm,
     Program.VLLM: read_vllm,
     Program.VLLM_API_SERVER: read_api_server,

@@ -1,12 +1,12 @@
-"""A small language for the shape of Kthena's objects, and the walk that judges a value by it.
+"""A small schema language for Kthena's objects, and the walk that checks a value by it.
 
-A shape says which fields there are, of which kind, and since which version. The shape itself is
-in kthena_schema.py. Nothing that a manifest can contain makes the walk raise, and it never
-descends further than the shape does.
+A shape states the fields, their types, and the version that introduced them. The shapes are in
+systems/*/schema.py and pod.py. The walk never raises, whatever a manifest contains, and never
+descends below the shape.
 
-Source: what the API server does with a CRD's schema, k8s.io/apiextensions-apiserver
-pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is an
-absent field, a field without a shape is dropped, and JSON's 8.0 is a whole number.
+Source: how the API server applies a CRD's schema, k8s.io/apiextensions-apiserver
+pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is a
+missing field, a field without a shape is dropped, and JSON's 8.0 is a whole number.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, join_path, not_checked, suggest
 from kthena_components.core.schema.versions import age
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, unknown_in, whole
+from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
 
 SCHEMA, VERSION = "kthena-schema", "kthena-version"
 _QUANTITY = re.compile(
@@ -29,17 +29,17 @@ _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Anything at all."""
+    """Any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruled:
-    """A field that is never suggested and not judged here: a rule speaks of it."""
+    """A field that is never suggested and not checked here: a rule covers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text, perhaps one of a few, perhaps no longer than so many characters."""
+    """A text, optionally one of a few, or with a maximum length."""
 
     one_of: tuple[str, ...] = ()
     longest: int | None = None
@@ -47,7 +47,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A whole number of so many bits."""
+    """An integer of so many bits."""
 
     bits: int = 32
     least: int | None = None
@@ -60,12 +60,12 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A whole number or a text. Which texts are percentages, a rule says."""
+    """An integer or a text. A rule checks which texts are percentages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A quantity of a resource: a whole number or a text, and a fraction where a CRD has no say."""
+    """A quantity of a resource: an integer or a text; a fraction, too, outside CRDs."""
 
     fractions: bool = False
 
@@ -79,16 +79,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """A list. Where it has keys, no two of its members share them; a set has no two alike."""
+    """A list. Its keys must be unique among its members; a set has no duplicates."""
 
     of: "Schema"
     keys: tuple[str, ...] = ()
     is_set: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fields:
-    """A map with known fields. A partial one may have others, which are not judged."""
+    """A map with known fields. A partial one may have others, which are not checked."""
 
     fields: "Mapping[str, Schema | Since]"
     required: tuple[str, ...] = ()
@@ -99,19 +99,19 @@ Schema = Free | Ruled | Text | Switch | Whole | Budget | Amount | Table | Items 
 
 
 class Since:
-    """A field that changed: its shape since each version; None where there is no such field."""
+    """A field that changed: its shape since each version; None if it does not exist there."""
 
     def __init__(self, *forms: tuple[str, Schema | None]) -> None:
         """Keep the shapes, oldest first."""
         self.forms = forms
 
     def at(self, version: str) -> Schema | None:
-        """Give the shape that a version reads."""
+        """Return the shape in a version."""
         return next((s for v, s in reversed(self.forms) if age(v) <= age(version)), None)
 
 
 def judge_shape(value: object, schema: Schema, version: str, path: str = "") -> Iterator[Finding]:
-    """Say where a value does not have a shape."""
+    """Report where a value violates a shape."""
     gap = unknown_in(value)
     match schema:
         case Free() | Ruled() | Text(one_of=(), longest=None) if gap:
@@ -157,9 +157,9 @@ def _words(schema: Fields, version: str) -> Iterator[str]:
 
 
 def _dated(value: object, field: Since, version: str, path: str) -> Iterator[Finding]:
-    """Judge by the version's own shape, and say so where another version would take the value."""
+    """Check by the version's own shape, and report if another version would accept the value."""
     found = list(_form(value, field.at(version), version, path))
-    # An older Kthena is worth a hint only where the newer one loses the value without a word.
+    # An older Kthena is only mentioned if the newer one drops the value silently.
     lost = not any(finding.level is Level.MANDATORY for finding in found)
     for since, form in field.forms if any(map(_weighs, found)) else ():
         fits = form is not None and not any(map(_weighs, _form(value, form, since, path)))
@@ -177,7 +177,7 @@ def _form(value: object, form: Schema | None, version: str, path: str) -> Iterat
 
 
 def _elsewhere(finding: Finding, version: str, other: str) -> Finding:
-    seen = f"{finding.seen} in Kthena {version}; {other} takes it"
+    seen = f"{finding.seen} in Kthena {version}; {other} accepts it"
     newer = f", or use Kthena {other}" if age(other) > age(version) else ""
     remedy = f"{finding.remedy}{newer}"
     return replace(finding, seen=seen, remedy=remedy, rule=VERSION)
@@ -254,10 +254,9 @@ def _doubles(
 ) -> Iterator[Finding]:
     first: dict[tuple[object, ...], int] = {}
     for index, item in enumerate(items if keys else ()):
-        if not isinstance(item, Mapping):
+        values = key_values(item, keys)
+        if values is None:
             continue
-        named = {key: item.get(key) for key in keys}
-        values = tuple(_KEY_DEFAULTS.get(k) if v is None else v for k, v in named.items())
         if gap := first_unknown(*values):
             yield not_checked(f"{path}[{index}]", gap, SCHEMA)
         elif all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in values):
@@ -265,12 +264,20 @@ def _doubles(
             if before != index:
                 what = " and ".join(f"{k} {display(v)}" for k, v in zip(keys, values, strict=True))
                 where = f"{path.rpartition('.')[2]}[{before}]"
-                seen = f"has {what}, as {where} has, and the API server refuses doubles here"
+                seen = f"has {what}, like {where}, and the API server rejects duplicates here"
                 yield _mistake(f"{path}[{index}]", seen, "rename it or remove it")
 
 
+def key_values(item: object, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """Give what a member of a list is told apart by; None for one that is no map."""
+    if not is_map(item):
+        return None
+    named = [(key, item.get(key)) for key in keys]
+    return tuple([_KEY_DEFAULTS.get(key) if value is None else value for key, value in named])
+
+
 def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:
-    seen = "is in the list already, and the API server refuses doubles here"
+    seen = "is already in the list, and the API server rejects duplicates here"
     plain = [item if isinstance(item, str | int | float) else None for item in items]
     for index, item in enumerate(plain):
         if item is not None and not unknown_in(item) and item in plain[:index]:

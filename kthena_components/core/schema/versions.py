@@ -9,11 +9,11 @@ _RELEASE = re.compile(r"v?([0-9]+\.[0-9]+)(?:\.[0-9].*)?")
 
 
 def known_version(asked: str) -> str | None:
-    """Find the release that a version belongs to: `v1.0.3` is of 1.0."""
+    """Find the release of a version: `v1.0.3` belongs to 1.0."""
     found = _RELEASE.fullmatch(asked)
     return found[1] if found and found[1] in KTHENA_VERSIONS else None
 
 
 def age(version: str) -> int:
-    """Order versions: an older one has a lower age."""
+    """Sort key of versions: older versions come first."""
     return KTHENA_VERSIONS.index(version)

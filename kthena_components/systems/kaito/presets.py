@@ -1,4 +1,4 @@
-"""KAITO's names of models: Hugging Face ids, and the short names that it once gave some of them.
+"""KAITO's names of models: Hugging Face ids, and short names from earlier versions.
 
 Source: kaito-project/kaito pkg/utils/plugin/plugin.go IsValidPreset.
 """
@@ -34,15 +34,15 @@ SHORT_NAMES = {
     "mistral-7b-instruct": "mistralai/Mistral-7B-Instruct-v0.3",
     "mistral-large-3-675b-instruct": "mistralai/Mistral-Large-3-675B-Instruct-2512",
 }  # fmt: skip
-"""Short names of KAITO v0.12, which takes no further ones."""
+"""Short names of KAITO v0.12, which accepts no others."""
 
 
 def is_preset(name: str) -> bool:
-    """Tell whether KAITO takes a name: a short one that it knows, or `organisation/name`."""
+    """Return whether KAITO accepts a name: a known short one, or `organisation/name`."""
     organisation, _, rest = name.partition("/")
     return name.casefold() in SHORT_NAMES or (organisation != "" and rest != "")
 
 
 def find_preset(name: str) -> ModelShape | Unknown:
-    """Find the shape of the model that a name stands for."""
+    """Find the shape of the model with a preset's name."""
     return find_model(SHORT_NAMES.get(name.casefold(), name))

@@ -1,4 +1,4 @@
-"""What a model of KAITO takes beside its nodes: the token that opens it, and adapters."""
+"""Checks access tokens and adapters of KAITO's models."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -23,10 +23,10 @@ _MOST_ADAPTERS = 10
 
 
 def kaito_access_secret(view: View) -> Iterator[Finding]:
-    """A model that Hugging Face gives to few has a secret with the token that opens it.
+    """A gated model has a secret with the token for it.
 
-    The secret is named by modelAccessSecret, and its key is HF_TOKEN. Weights that are on the
-    nodes already need none.
+    modelAccessSecret names the secret, and its key is HF_TOKEN. Weights that are already on the
+    nodes need none.
 
     Pass: llama-3.1-8b-instruct with modelAccessSecret hf-token.
     Fail: llama-3.1-8b-instruct without one.
@@ -45,15 +45,15 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
         if gap := first_unknown(model.secret, local):
             yield not_checked(at, gap, _SECRET)
         elif not model.secret and local != "true":
-            seen = f"is not stated, but {display(model.preset)} is given to a token only"
+            seen = f"is not stated, but {display(model.preset)} is gated and needs a token"
             remedy = "write the name of a Secret with the key HF_TOKEN"
             yield refused(at, seen, remedy, _SECRET)
 
 
 def kaito_adapters(view: View) -> Iterator[Finding]:
-    """There are at most 10 adapters of different names, each with a strength from 0 to 1.
+    """There are at most 10 adapters with unique names, each with a strength from 0 to 1.
 
-    vLLM knows no strength: it belongs to the transformers runtime.
+    vLLM does not support strengths: they belong to the transformers runtime.
 
     Pass: 2 adapters named a and b.
     Fail: 11 adapters; a strength of "1.5"; two adapters of one name.
@@ -67,7 +67,7 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
             yield not_checked(at, gap, _ADAPTERS)
         adapters = listed if isinstance(listed, list | tuple) else ()
         if len(adapters) > _MOST_ADAPTERS:
-            seen = f"are {len(adapters)}, and KAITO takes at most {_MOST_ADAPTERS}"
+            seen = f"are {len(adapters)}, and KAITO accepts at most {_MOST_ADAPTERS}"
             yield refused(at, seen, f"remove {len(adapters) - _MOST_ADAPTERS}", _ADAPTERS)
         names: set[str] = set()
         for index, adapter in enumerate(adapters[: _MOST_ADAPTERS + 1]):
@@ -101,7 +101,7 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
     elif isinstance(runtime, str) and runtime != TRANSFORMERS:
         yield Finding(
             path=path,
-            seen=f"is {display(value)}, but vLLM knows no strength of adapters",
+            seen=f"is {display(value)}, but vLLM does not support strengths of adapters",
             remedy="leave it out, or choose the transformers runtime",
             rule=_ADAPTERS,
             level=Level.ADVISORY,

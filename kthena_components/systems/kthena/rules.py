@@ -1,15 +1,16 @@
-"""Whether a Kthena ModelServing, ours or anybody's, would be let into the cluster.
+"""Checks Kthena's ModelServing.
 
-Each function of RULES is one rule, and its docstring is the rule in words. Mandatory is what the
-API server or Kthena's webhook refuses; advisory is what they let pass and then lose. The fields'
-shapes are in schema.py, the rules between them in rules_roles.py and rules_rollout.py.
+Each function of RULES is one rule, and its docstring is its documentation. Mandatory rules cover
+what the API server or Kthena's webhook rejects; advisory ones what they accept and then ignore.
+schema.py defines the fields, rules_roles.py and rules_rollout.py check rules between them.
 """
 
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.schema.language import SCHEMA, VERSION, judge_shape
+from kthena_components.core.schema.language import SCHEMA, VERSION
 from kthena_components.core.schema.metadata import judge_metadata
+from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
@@ -36,10 +37,10 @@ from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
 
 
 def kthena_schema(view: Serving) -> Iterator[Finding]:
-    """Each field has the kind, the words and the range that the CRD of that version gives it.
+    """Each field has the type, the values and the range that the version's CRD defines.
 
-    Lists with keys hold no doubles, and labels and annotations have keys and values that Kubernetes
-    takes. A field that the CRD does not know is dropped silently.
+    Lists with keys contain no duplicates, and labels and annotations have valid keys and values. A
+    field that the CRD does not define is dropped silently.
 
     Pass: replicas 1; recoveryPolicy RoleRecreate.
     Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1.
@@ -47,25 +48,28 @@ def kthena_schema(view: Serving) -> Iterator[Finding]:
     Source: Kthena v0.1.0 to v1.0.0
     charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
     """
-    yield from judge_shape(view.body, MODEL_SERVING, view.version)
+    yield from judge_quickly(view.body, MODEL_SERVING, view.version)
     yield from judge_metadata(view.body.get("metadata"), SCHEMA)
 
 
 def kthena_version(view: Serving) -> Iterator[Finding]:
-    """The manifest suits the version of Kthena that is to read it.
+    """The manifest fits the version of Kthena that will read it.
 
-    0.1 takes the scheduler volcano alone, and crashes on a topology without a gang; before 0.4 the
-    controller crashes on annotations in a pod template. What changed its shape, the schema says.
+    0.1 only accepts the scheduler volcano, and crashes on a topology without a gang; before 0.4 the
+    controller crashes on annotations in a pod template. kthena-schema reports fields whose schema
+    changed.
 
     Pass: networkTopology.groupPolicy with Kthena 0.2 or later.
     Fail: networkTopology.mode, as 0.1 had it, with Kthena 1.0; 50% as partition with Kthena 0.3.
-    Level: mandatory; advisory for what is dropped, and for what crashes the controller.
+    Level: mandatory; advisory for dropped fields, and for what crashes the controller.
     Source: Kthena v0.1.0 pkg/model-serving-controller/webhook/validator.go validateScheduler;
     Kthena v0.3.0 pkg/model-serving-controller/utils/utils.go addPodLabelAndAnnotation.
     """
     if known_version(view.asked) is None:
         known = ", ".join(KTHENA_VERSIONS)
-        seen = f"Kthena {display(view.asked)} is not known here, so it was judged as {view.version}"
+        seen = (
+            f"Kthena {display(view.asked)} is not known here, so it was checked as {view.version}"
+        )
         yield _lost("", seen, f"known: {known}")
     if not view.since("0.2"):
         yield from _version_0_1(view)
@@ -81,7 +85,7 @@ def _version_0_1(view: Serving) -> Iterator[Finding]:
         yield not_checked(path, gap, VERSION)
     elif scheduler is None or (isinstance(scheduler, str) and scheduler != "volcano"):
         is_what = "is missing" if scheduler is None else f"is {display(scheduler)}"
-        seen = f"{is_what}, but Kthena 0.1 takes no scheduler but volcano"
+        seen = f"{is_what}, but Kthena 0.1 only accepts the scheduler volcano"
         yield Finding(path=path, seen=seen, remedy="write volcano, or use Kthena 0.2", rule=VERSION)
     topology, gang = view.template.get("networkTopology"), view.template.get("gangPolicy")
     if topology is not None and gang is None:

@@ -1,10 +1,10 @@
-"""The shape of a ModelServing, in every version of Kthena.
+"""The schema of a ModelServing, in every version of Kthena.
 
-The embedded pods have the shape that Kubernetes gives them (core/schema/pod.py). What holds between
-fields is in rules.py.
+Embedded pods have Kubernetes' own schema (core/schema/pod.py). rules.py checks rules between
+fields.
 
-Source: Kthena charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml
-at v0.1.0, v0.2.0, v0.3.0, v0.4.0 and v1.0.0.
+Source: Kthena charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml at
+v0.1.0, v0.2.0, v0.3.0, v0.4.0 and v1.0.0.
 """
 
 from dataclasses import replace
@@ -27,11 +27,11 @@ from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE
 
 GROUP_RECREATE = "ServingGroupRecreate"
 SURGE = "maxSurge"
-"""Kthena's users look for it in many places, and only before 0.3 was it a field in one."""
+"""Users write it in many places; it was a field in one of them, before 0.3."""
 
 
 def _part(*required: str, **fields: Schema | Since) -> Fields:
-    """Write some fields of a larger map. A required one is a text unless it says otherwise."""
+    """Describe some fields of a larger map. A required field is a text by default."""
     named = {name: fields.get(name, Text()) for name in (*required, *fields)}
     return Fields(fields=named, required=required, partial=True)
 

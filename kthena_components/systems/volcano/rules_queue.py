@@ -1,4 +1,4 @@
-"""Queues: what each one may take, owns and never lends. A rule's docstring documents it."""
+"""Checks Queues: weights, limits, guarantees and parents. Each rule's docstring documents it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ def queue_weight(found: Object) -> Iterator[Finding]:
 
     Pass: weight 1.
     Fail: weight 0.
-    Level: mandatory. The API server refuses it.
+    Level: mandatory. The API server rejects it.
     Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_queues.yaml.
     """
     stated = found.spec.get("weight")
@@ -52,16 +52,16 @@ def queue_weight(found: Object) -> Iterator[Finding]:
 
 
 def queue_quantities(found: Object) -> Iterator[Finding]:
-    """Of each resource a queue is guaranteed at most what it deserves, and that is within its cap.
+    """For each resource of a queue, guarantee is at most deserved, and deserved at most capability.
 
-    Where the larger list does not name a resource, the webhook takes that for 0; and in 1.14 also
-    where a guarantee is given and deserved is not. No amount is negative, and of pods and of what
-    devices count there is no fraction.
+    If the larger list does not name a resource, the webhook counts that as 0; in 1.14 also if a
+    guarantee is given without deserved. No amount is negative, and pods and devices have no
+    fractions.
 
     Pass: guarantee 8, deserved 16, capability 16.
-    Fail: guarantee 8, capability 4; deserved cpu 100, where capability names nvidia.com/gpu alone;
+    Fail: guarantee 8, capability 4; deserved cpu 100, if capability only names nvidia.com/gpu;
     nvidia.com/gpu 500m.
-    Level: mandatory, since Volcano's webhook refuses it.
+    Level: mandatory, because Volcano's webhook rejects it.
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateResourceOfQueue.
     """
@@ -82,7 +82,7 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
         if gap := first_unknown(less, more):
             yield not_checked(f"spec.{low}", gap, _QUANTITIES)
             continue
-        # A list that names nothing is like none.
+        # An empty list equals a missing one.
         for resource in mapping(less) if mapping(more) else ():
             path = join_path(f"spec.{low}", key_text(resource))
             amount = mapping(less)[resource]
@@ -93,7 +93,7 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
 
 
 def _given(listed: object) -> object:
-    """Leave out what is null: the API server does so too."""
+    """Drop null values, as the API server does."""
     if not isinstance(listed, dict):
         return listed
     return {resource: amount for resource, amount in listed.items() if amount is not None}
@@ -122,7 +122,7 @@ def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
     elif any(_exceeds(*stated, None) for stated in mapping(guaranteed).items()):
         yield Finding(
             path="spec.guarantee.resource",
-            seen="is given without deserved, which Volcano's webhook takes for 0 and refuses in "
+            seen="is given without deserved, which Volcano's webhook counts as 0 and rejects in "
             "1.14",
             remedy="add deserved, with as much of each resource",
             rule=_QUANTITIES,
@@ -135,14 +135,14 @@ def _exceeds(resource: object, amount: object, limit: object) -> bool:
 
 
 def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
-    """Judge an amount of which the larger list says nothing; counts of objects are no resources."""
+    """Check an amount that the larger list does not name; counts of objects are not resources."""
     if gap := unknown_in(amount):
         yield not_checked(path, gap, _QUANTITIES)
     elif _exceeds(resource, amount, None):
         yield Finding(
             path=path,
-            seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook takes "
-            "that for 0 and refuses more",
+            seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook counts "
+            "that as 0 and rejects more",
             remedy=f"add it to {high}, with at least {amount}",
             rule=_QUANTITIES,
         )
@@ -159,21 +159,20 @@ def _ordered(
         yield Finding(
             path=path,
             seen=f"is {display(less)}, but {high} has {display(more)}, and Volcano's webhook "
-            "refuses "
-            "more than that",
+            "rejects more than that",
             remedy=f"write at most {more}",
             rule=_QUANTITIES,
         )
 
 
 def queue_parent(found: Object) -> Iterator[Finding]:
-    """The parent of a queue is another queue, and has a name that a queue can have.
+    """The parent of a queue is another queue, with a valid name.
 
     A hierarchy in annotations has as many weights as parts, and each weight is above 0.
 
     Pass: parent research for the queue research-night.
     Fail: parent research for the queue research.
-    Level: mandatory. Volcano's webhook refuses it.
+    Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateHierarchicalQueue and validateHierarchicalAttributes.
     """
@@ -186,7 +185,7 @@ def queue_parent(found: Object) -> Iterator[Finding]:
     elif isinstance(parent, str) and parent == name and not unknown_in(parent):
         yield Finding(
             path="spec.parent",
-            seen=f"is {display(parent)}, the queue itself, and Volcano's webhook refuses that",
+            seen=f"is {display(parent)}, the queue itself, and Volcano's webhook rejects that",
             remedy="name another queue, or remove it",
             rule="queue-parent",
         )

@@ -1,6 +1,6 @@
-"""The shapes of Volcano's objects: which fields there are, of which kind and in which range.
+"""The schemas of Volcano's objects: their fields, types and ranges.
 
-Source: Volcano v1.14 config/crd/volcano/bases. A field that the CRD does not know is dropped.
+Source: Volcano v1.14 config/crd/volcano/bases. A field that the CRD does not define is dropped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,9 +19,9 @@ from kthena_components.core.schema.language import (
     Table,
     Text,
     Whole,
-    judge_shape,
 )
 from kthena_components.core.schema.metadata import METADATA, judge_metadata
+from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.read import mapping, sequence
 
@@ -101,11 +101,11 @@ _SPECS: Mapping[GroupKind, Schema] = {
 
 
 def volcano_schema(found: Object) -> Iterator[Finding]:
-    """Each field has the kind, the words and the range that its CRD gives it.
+    """Each field has the type, the values and the range that its CRD defines.
 
     Pass: subGroupSize 2.
-    Fail: subGroupSize 0; mode Hard; matchPolicy, which older documents show.
-    Level: mandatory for what the API server refuses, advisory for what it drops.
+    Fail: subGroupSize 0; mode Hard; matchPolicy, which older documentation shows.
+    Level: mandatory for what the API server rejects, advisory for what it drops.
     Source: Volcano v1.14 config/crd/volcano/bases (podgroups, queues, hypernodes, jobs).
     """
     spec, shape = found.body.get("spec"), _SPECS.get(found.group_kind)
@@ -121,5 +121,5 @@ def volcano_schema(found: Object) -> Iterator[Finding]:
 
 
 def _judged(value: object, shape: Schema, path: str) -> Iterator[Finding]:
-    found = judge_shape(value, shape, KTHENA_VERSIONS[-1], path)
+    found = judge_quickly(value, shape, KTHENA_VERSIONS[-1], path)
     return (replace(finding, rule=_RULE) for finding in found)

@@ -1,4 +1,4 @@
-"""How the queues of a stack refer to one another, and what each one leaves for those below it."""
+"""Checks the queues of a stack: references, and what each leaves for those below it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -16,18 +16,18 @@ from kthena_components.core.values.unknown import MaybeText, Unknown
 from kthena_components.systems.volcano.amounts import exceeds, together
 
 _ALWAYS = frozenset({"default", "root"})
-"""Queues that Volcano's scheduler makes for itself."""
+"""Queues that Volcano's scheduler creates itself."""
 _MANY = 20
 _WITHIN = "queue-within-parent"
 _SHARED = {"guarantee.resource": "are guaranteed", "deserved": "deserve"}
-"""Lists that the queues below one share, with a word for what they do."""
+"""Lists that a parent's queues share, with a verb for messages."""
 
 
 def queue_exists(stack: Stack) -> Iterator[Finding]:
-    """The queue that pods wait in is in the stack and is open; a parent is as well.
+    """The queue of pods is in the stack and open, and so is its parent.
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
-    Fail: a queue whose status is Closed: Volcano's webhook refuses the PodGroup.
+    Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup.
     Level: mandatory for a closed queue; not checked for one that is not in the stack.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
     checkQueueState.
@@ -47,9 +47,8 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
         elif state in ("Closed", "Closing"):
             yield Finding(
                 path=entry.at(path),
-                seen=f"is {display(name)}, a queue whose state is {state}, and Volcano takes "
-                "nothing "
-                "new into it",
+                seen=f"is {display(name)}, a queue whose state is {state}, and Volcano accepts "
+                "nothing new in it",
                 remedy="open the queue, or name another one",
                 rule="queue-exists",
             )
@@ -68,7 +67,7 @@ def _queues_named(stack: Stack) -> Iterator[tuple[Object, str, MaybeText | None]
 
 
 def queue_cycle(stack: Stack) -> Iterator[Finding]:
-    """No queue is above itself.
+    """No queue is its own ancestor.
 
     Pass: night below research.
     Fail: night below research and research below night.
@@ -98,15 +97,15 @@ def queue_cycle(stack: Stack) -> Iterator[Finding]:
 
 
 def queue_within_parent(stack: Stack) -> Iterator[Finding]:
-    """A queue may take what its parent may, and with its siblings owns what its parent owns.
+    """A queue's capability is within its parent's, and siblings share what their parent has.
 
-    The capability of each queue is within that of its parent; one that the parent does not name is
-    0 there. What the queues below a parent deserve, or are guaranteed, is together within the
-    parent's own list, or within its capability where it has no such list.
+    A resource that the parent's capability does not name counts as 0 there. What the queues below a
+    parent deserve, or are guaranteed, is in sum within the parent's own list, or within its
+    capability if it has no such list.
 
     Pass: night and day with 16 GPUs each below research with 16, which deserve 8 each of its 16.
     Fail: night with capability 16 below research without a capability.
-    Level: mandatory, since Volcano's webhook refuses it.
+    Level: mandatory, because Volcano's webhook rejects it.
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateHierarchicalQueueResources; pkg/scheduler/api/resource_info.go LessPartly.
     """
@@ -137,10 +136,10 @@ def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
         if gap := first_unknown(amount, limit):
             yield not_checked(at, gap, _WITHIN)
         elif number is not None and _exceeds(resource, [number], limit):
-            has = "does not name it, which Volcano's webhook takes for 0"
+            has = "does not name it, which Volcano's webhook counts as 0"
             remedy = f"add it to the capability of {display(name)}, with at least {amount}"
             if limit is not None:
-                has = f"has {display(limit)}, and Volcano's webhook refuses more than that"
+                has = f"has {display(limit)}, and Volcano's webhook rejects more than that"
                 remedy = f"write at most {limit}"
             seen = f"is {display(amount)}, but the capability of {display(name)}, its parent, {has}"
             yield Finding(path=at, seen=seen, remedy=remedy, rule=_WITHIN)
@@ -176,17 +175,17 @@ def _too_small(path: str, limit: object, needed: str, resource: str, total: Deci
     least = render_quantity(total)
     if limit is None:
         seen = (
-            f"does not name {display(resource)}, which Volcano's webhook takes for 0, but {needed}"
+            f"does not name {display(resource)}, which Volcano's webhook counts as 0, but {needed}"
         )
         remedy = f"add it, with at least {least}"
         return Finding(path=path, seen=seen, remedy=remedy, rule=_WITHIN)
-    seen = f"is {display(limit)}, but {needed}, and Volcano's webhook refuses more than that"
+    seen = f"is {display(limit)}, but {needed}, and Volcano's webhook rejects more than that"
     remedy = f"write at least {least}"
     return Finding(path=join_path(path, resource), seen=seen, remedy=remedy, rule=_WITHIN)
 
 
 def _amounts(queue: Object, where: str) -> object:
-    """Give a list of a queue, without what is null: the API server leaves that out too."""
+    """Return a list of a queue without null values, which the API server also drops."""
     found: object = queue.spec
     for key in where.split("."):
         found = found if unknown_in(found) else mapping(found).get(key)

@@ -29,7 +29,7 @@ def test_a_newer_field_is_dropped_by_an_older_version(
     path: str, value: Any, old: str, new: str
 ) -> None:
     (finding,) = judge_serving(chat({path: value}), old)
-    assert finding.seen == f"{DROPPED} in Kthena {old}; {new} takes it"
+    assert finding.seen == f"{DROPPED} in Kthena {old}; {new} accepts it"
     assert finding.remedy.endswith(f", or use Kthena {new}")
     assert (finding.rule, finding.level) == ("kthena-version", Level.ADVISORY)
 
@@ -37,7 +37,7 @@ def test_a_newer_field_is_dropped_by_an_older_version(
 def test_the_flat_topology_of_0_1_is_dropped_since_0_2() -> None:
     assert told(chat({TOPOLOGY: TIER_1}), "0.1") == []
     for version in KTHENA_VERSIONS[1:]:
-        known = f"{version}; 0.1 takes it. Known: groupPolicy, rolePolicy. [kthena-version]"
+        known = f"{version}; 0.1 accepts it. Known: groupPolicy, rolePolicy. [kthena-version]"
         assert told(chat({TOPOLOGY: TIER_1}), version) == [
             f"{TOPOLOGY}.mode: {DROPPED} in Kthena {known}",
             f"{TOPOLOGY}.highestTierAllowed: {DROPPED} in Kthena {known}",
@@ -49,7 +49,7 @@ def test_spread_constraints_were_a_field_of_0_1_alone() -> None:
     assert told(chat(changes), "0.1") == []
     assert told(chat(changes)) == [
         (
-            f"spec.topologySpreadConstraints: {DROPPED} in Kthena 1.0; 0.1 takes it. Remove it. "
+            f"spec.topologySpreadConstraints: {DROPPED} in Kthena 1.0; 0.1 accepts it. Remove it. "
             "[kthena-version]"
         )
     ]
@@ -60,9 +60,9 @@ def test_since_0_3_host_aliases_may_have_doubles(version: str) -> None:
     aliases = [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]
     found = told(chat({f"{POD}.hostAliases": aliases}), version)
     refused = (
-        f"{POD_AT}.hostAliases[1]: has ip '10.0.0.1', as hostAliases[0] has, and the API server "
-        f"refuses doubles here in Kthena {version}; 0.3 takes it. Rename it or remove it, or use "
-        "Kthena 0.3. [kthena-version]"
+        f"{POD_AT}.hostAliases[1]: has ip '10.0.0.1', like hostAliases[0], and the API server "
+        f"rejects duplicates here in Kthena {version}; 0.3 accepts it. Rename it or remove it, or "
+        "use Kthena 0.3. [kthena-version]"
     )
     assert found == ([refused] if version in {"0.1", "0.2"} else [])
 
@@ -86,7 +86,7 @@ def test_a_version_may_be_written_in_full(version: str) -> None:
 def test_a_version_that_is_not_known_is_judged_as_the_newest(version: str) -> None:
     (finding,) = judge_serving(chat({ROLE + ".maxUnavailable": None}), version)
     assert str(finding) == (
-        f"Kthena '{version}' is not known here, so it was judged as 1.0. "
+        f"Kthena '{version}' is not known here, so it was checked as 1.0. "
         "Known: 0.1, 0.2, 0.3, 0.4, 1.0. [kthena-version]"
     )
     assert finding.level is Level.ADVISORY
@@ -100,7 +100,7 @@ def test_0_1_takes_the_scheduler_volcano_alone(scheduler: Any, said: str) -> Non
     assert told(chat(changes), "0.2") == []
     assert told(chat(changes), "0.1") == [
         (
-            f"spec.schedulerName: {said}, but Kthena 0.1 takes no scheduler but volcano. "
+            f"spec.schedulerName: {said}, but Kthena 0.1 only accepts the scheduler volcano. "
             "Write volcano, or use Kthena 0.2. [kthena-version]"
         )
     ]

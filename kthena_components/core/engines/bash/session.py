@@ -127,7 +127,7 @@ class Session:
         if isinstance(text, str):
             self.files += 1
             if self.files > _MOST_FILES:
-                raise BeyondError(f"it runs or takes in more than {_MOST_FILES} files")
+                raise BeyondError(f"it runs or sources more than {_MOST_FILES} files")
         return text
 
     def note(self, found: Started) -> None:
