@@ -93,11 +93,12 @@ DOUBTS = {
 """Scripts of which the size is not known, though one stands in them."""
 
 
-def judged(script: str, shell: str = "bash") -> list[tuple[str, Level]]:
+def judged(script: str, *env: dict[str, Any]) -> list[tuple[str, Level]]:
     container: dict[str, Any] = {
         "name": "engine",
         "image": "vllm/vllm-openai:v0.11.0",
-        "command": [shell, "-c", script],
+        "command": ["bash", "-c", script],
+        "env": list(env),
         "resources": {"limits": {"nvidia.com/gpu": 8}},
         "volumeMounts": [{"name": "c", "mountPath": "/c"}],
     }
@@ -122,3 +123,16 @@ def test_a_size_is_read_through_the_script(script: str) -> None:
 @pytest.mark.parametrize("script", DOUBTS.values(), ids=DOUBTS)
 def test_a_size_that_is_not_known_refuses_nothing(script: str) -> None:
     assert judged(script) == [("world-size-equals-gpus", Level.UNKNOWN)]
+
+
+@pytest.mark.parametrize("first", ["fieldRef", "secretKeyRef"])
+def test_a_number_of_each_pod_differs_from_an_unknown_value(first: str) -> None:
+    name = f"NUMBER_{first}"
+    script = f'if [ "${name}" = 0 ]; then exec vllm serve M -tp 16; fi; exec python3 app.py'
+    path = "metadata.labels['apps.kubernetes.io/pod-index']"
+    sources = {"fieldRef": {"fieldPath": path}, "secretKeyRef": {"name": "s", "key": "k"}}
+    levels = {"fieldRef": Level.MANDATORY, "secretKeyRef": Level.UNKNOWN}
+
+    for source in sorted(sources, key=first.__ne__):
+        found = judged(script, {"name": name, "valueFrom": {source: sources[source]}})
+        assert found == [("world-size-equals-gpus", levels[source])]

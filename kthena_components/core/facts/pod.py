@@ -202,18 +202,15 @@ def _container(
     """Read one container as if it were the only one of its pod."""
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
-    image = container.get("image")
-    runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
-    folder = container.get("workingDir")
-    starts = folder if isinstance(folder, str) and not is_unresolved(folder) else None
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs, folder=starts)
+    image, folder = _text(container.get("image")), _text(container.get("workingDir"))
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder)
     name = _name(container)
     if command is not None and command.tensor == ALL_GPUS:
         command = replace(command, tensor=visible_gpus(container))
     gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_unresolved, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
-    elif command is None and argv and is_unresolved(image):
+    elif command is None and argv and is_unresolved(container.get("image")):
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
@@ -244,17 +241,18 @@ def _command(
     hidden: Hidden,
     files: Files,
     image: str | None,
-    *,
     folder: str | None,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all need its facts."""
-    given = dict(env)
-    return read_command(argv, given, hidden=hidden, files=files, image=image, folder=folder)
+    return read_command(argv, dict(env), hidden=hidden, files=files, image=image, folder=folder)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value and not is_unresolved(value) else None
 
 
 def _name(container: Mapping[str, Any]) -> str:
-    name = container.get("name")
-    return name if isinstance(name, str) and not is_unresolved(name) else "?"
+    return _text(container.get("name")) or "?"
 
 
 def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:

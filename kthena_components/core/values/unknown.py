@@ -23,18 +23,9 @@ class Unknown:
 
 
 class Varying(Unknown):
-    """A value that differs between the pods of a template, such as a pod's name or number.
-
-    It equals an `Unknown` with the same reason.
-    """
+    """A value that differs between the pods of a template, such as a pod's name or number."""
 
     __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        """Compare the reasons."""
-        return isinstance(other, Unknown) and self.because == other.because
-
-    __hash__ = Unknown.__hash__
 
 
 # Placeholders for values that are not known during a preview, one for each type. Source:

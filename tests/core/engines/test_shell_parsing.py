@@ -73,6 +73,7 @@ def test_no_text_makes_the_parser_raise(text: str) -> None:
         "vllm serve M -tp 8 {fd}>x",
         "vllm serve M -tp 8\0",
         "x\n" * LONGEST + "vllm serve M -tp 8",
+        "\n- A=8; vllm serve M -tp $A",
         "A=(" * 2000 + "vllm serve M -tp 8",
         "( " * 200 + "vllm serve M -tp 8" + " )" * 200,
     ],

@@ -11,7 +11,7 @@ from kthena_components.core.values.unknown import Unknown
 _PLAIN = re.compile("(?:[A-Za-z0-9_./:@%+,= \ue000-\ue003;\n-]|&&)+")
 _LATE = re.compile("[\ue000-\ue003]")
 _WORDS = """
-    case coproc declare do done elif else esac export fi for function if in local readonly select
+    - case coproc declare do done elif else esac export fi for function if in local readonly select
     then time typeset unset until while
 """
 _NOT_PLAIN = frozenset(_WORDS.split())

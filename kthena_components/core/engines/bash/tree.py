@@ -65,7 +65,7 @@ def _read(source: bytes) -> Block:
     root = _parser().parse(source).root_node
     if root.has_error:
         raise UnreadError("it does not follow the grammar that is known here")
-    _check_blanks((), source, root.end_byte, len(source))
+    _check_blanks((root,), source, 0, len(source))
     anchors = dict(_checked(root, source))
     return Statements(source, anchors).block(root.children)
 
