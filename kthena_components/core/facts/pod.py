@@ -203,7 +203,7 @@ def _container(
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image, folder = _text(container.get("image")), _text(container.get("workingDir"))
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder)
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder=folder)
     name = _name(container)
     if command is not None and command.tensor == ALL_GPUS:
         command = replace(command, tensor=visible_gpus(container))
@@ -241,6 +241,7 @@ def _command(
     hidden: Hidden,
     files: Files,
     image: str | None,
+    *,
     folder: str | None,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all need its facts."""
@@ -261,12 +262,9 @@ def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
     keys = (str(key) for key in (*mapping(limits), *mapping(requests)))
     named = sorted({key for key in keys if is_accelerator(key)})
     for resource in named:
+        limit, request = (_devices_in(amounts, resource) for amounts in (limits, requests))
         yield DeviceFacts(
-            path=path,
-            container=name,
-            resource=resource,
-            limit=_devices_in(limits, resource),
-            request=_devices_in(requests, resource),
+            path=path, container=name, resource=resource, limit=limit, request=request
         )
     unnamed = None
     if any(map(is_unresolved, (container.get("resources"), limits, requests))):
