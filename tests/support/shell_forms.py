@@ -33,7 +33,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("$((<digit> «+¦*¦-¦<¦==¦&&» <one>))", "$(( (<digit> + 3) «/¦%¦*» <one> ))"),
         *("$(printf '%s' <word>)", "${#<name>}", "${<name>«%¦%%¦#¦##»«*¦a¦*/¦.*¦[0-9]¦x*»}"),
         *("$1", '"$1"', '"$@"', "$@", '"$*"', "$#", '"${2:-z}"', "$0", "$?"),
-        *("$(basename /a/b.c)", '$(dirname "/a/b c/d")', "$(seq 2 3)"),
+        *("<plain>\\\n<plain>", "$(basename /a/b.c)", '$(dirname "/a/b c/d")', "$(seq 2 3)"),
     ),
     "word bash": (
         *('"${ARGS[@]}"', "${ARGS[@]}", '"${ARGS[*]}"', '"${L[@]}"', "${#ARGS[@]}", '"${ARGS[0]}"'),
@@ -86,11 +86,13 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *(": ${<name>:=<literal>}", "<called> <words>", ". <file assigned>", "(<assigned>)"),
         "IFS=«,¦:¦' '» read -r A B <<END\n«1,2¦x:y:z¦ 4  8 ¦q»\nEND",
         *("<assigned> | cat", "cd /tmp", "unset IFS", "wait", "trap 'B=1' EXIT"),
-        "# don't <word>\n",
+        *("# don't <word>\n", 'trap "kill $<name>" TERM'),
     ),
     "simple bash": (
         *("<array>«=¦+=»(<words>)",) * 2,
         *("ARGS[«0¦1¦$A¦7»]=<word>", "<name>+=<word>", "source <file assigned>"),
+        *('«read¦read -r» "ARGS[«0¦1»]" <<< <word>', 'declare "ARGS[«0¦1»]=<plain>"'),
+        *("printf -v<name> %s <word>", 'N=<name>; read "$N" <<< <word>', "time <assigned>"),
         "printf -v <name> «%s¦%d¦'<%s>'¦%s-%s» <words>",
         *('let «A=TP+1¦"B = 3"¦A++¦TP*=2»', "(( «A=PP*2¦TP+=1¦A++¦B = TP > 2 ? 1 : 0» ))"),
         *("declare «¦-x ¦-r »<assigned>", "read -r A B <<< <word>", "read -ra ARGS <<< <word>"),

@@ -305,3 +305,14 @@ def test_no_config_file_makes_the_reader_raise(config: dict[Any, Any], vector: s
     facts = read(VECTORS[vector][0], mount(yaml.safe_dump(config)))
 
     assert facts.engine is not None
+
+
+def test_a_mounted_file_is_no_folder() -> None:
+    script = "TP=4; [ -d /s ] && TP=8; vllm serve M -tp $TP"
+
+    def tensor(mounted: Mount) -> object:
+        facts = read_command(["sh", "-c", script], {}, files=(mounted,))
+        return None if facts is None else facts.tensor
+
+    assert tensor(mount("", "/s/a")) == 8
+    assert tensor(Mount("/s", (("", ""),))) == Unknown("TP is set in a branch of the script")

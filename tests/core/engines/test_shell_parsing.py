@@ -59,6 +59,7 @@ def test_no_text_makes_the_parser_raise(text: str) -> None:
 @pytest.mark.parametrize(
     "script",
     [
+        "A=8\\\n9; vllm serve M -tp $A",
         "A=x{$B,c} vllm serve M -tp 8",
         "vllm serve `a` `b` -tp 8",
         "vllm serve M -tp 8 a\r\n",
@@ -100,6 +101,7 @@ def test_what_the_grammar_gets_wrong_is_not_read(script: str) -> None:
         ("cat <<E && vllm serve -tp 8\nx\nE", "-tp 8"),
         ("vllm serve \\\n  -tp 8 \\\n  # -pp 2\n", "-tp 8"),
         ("! vllm serve -tp 8 | cat", "-tp 8"),
+        ("vllm serve -tp 8\\\n9 -pp\\\n  2", "-tp 89 -pp 2"),
         ("vllm serve $(TP) -pp 2 && true", "<late> -pp 2"),
     ],
 )

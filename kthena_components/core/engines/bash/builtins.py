@@ -11,7 +11,7 @@ from kthena_components.core.engines.bash.arithmetic import forget_changed
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.declare import unset
 from kthena_components.core.engines.bash.expand import Expander
-from kthena_components.core.engines.bash.files import path_of
+from kthena_components.core.engines.bash.files import is_folder, path_of
 from kthena_components.core.engines.bash.names import Numbers
 from kthena_components.core.engines.bash.options import set_options
 from kthena_components.core.engines.bash.programs import program
@@ -136,7 +136,7 @@ def _cd(call: Call) -> Flow:
     late = Unknown("the folder that the script changes to is not known")
     state.set(FOLDER, late if path is None or len(words) > 1 else path)
     state.set("PWD", late if path is None else path)
-    return call.shell.done(Doubt.LIKELY)
+    return call.shell.done(0 if is_folder(call.shell, path) else Doubt.LIKELY)
 
 
 def _leave_folder(call: Call) -> Flow:

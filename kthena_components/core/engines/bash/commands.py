@@ -179,13 +179,14 @@ def _behind(call: Call) -> Flow:
         del rest[0]
     if not rest:
         return call.shell.done()
+    if call.words[0] == "time" and "=" in rest[0]:
+        raise BeyondError("its script measures the time of an assignment")
     if rest[0] in {"-v", "-V"}:
         call.write(Unknown("where a program lies is not known"))
         return call.shell.done(Doubt.OPEN)
     inner = Call(call.shell, rest, (), call.assigned, call.stdin)
     if rest[0] in _DECLARERS:
-        words: Sequence[Word] = ()
-        raise BeyondError("its script declares what is not read" if not words else "")
+        raise BeyondError("its script declares what is not read")
     function = call.shell.state.get(f"{rest[0]}()")
     if call.words[0] == "time" and isinstance(function, Function):
         return run_function(call.shell, function, rest)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kthena_components.core.engines.bash.call import Call
-from kthena_components.core.engines.bash.files import path_of, text_of
+from kthena_components.core.engines.bash.files import is_folder, path_of, text_of
 from kthena_components.core.engines.bash.names import value_of
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.state import UNSET, Array, Many, is_known
@@ -92,9 +92,7 @@ def unary(shell: Shell, operator: str, word: str) -> Truth:
         found = value_of(shell, word)
         return False if found is UNSET else isinstance(found, str | Array) or Doubt.OPEN
     if operator == "-d":
-        path = path_of(shell, word)
-        mounts = (mount.path for mount in shell.session.scope.files)
-        return True if path and any(path == mount for mount in mounts) else Doubt.OPEN
+        return is_folder(shell, path_of(shell, word)) or Doubt.OPEN
     text = text_of(shell, path_of(shell, word)) if operator in _FILES else None
     if isinstance(text, Absent):
         return False

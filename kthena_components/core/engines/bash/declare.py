@@ -16,6 +16,7 @@ from kthena_components.core.engines.placeholders import has_gap
 from kthena_components.core.values.unknown import Unknown
 
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(\+?=)(.*))?", re.DOTALL)
+_ELEMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[")
 _TYPES = frozenset("ilucn")
 
 
@@ -66,6 +67,9 @@ class _Declaration:
             elif sign == "+=":
                 value = str(value_of(self.shell, name) or "") + text
             self.declared(name, value, None)
+        elif element := _ELEMENT.match(field):
+            late = Unknown(f"a part of {element[1]} is set by `{self.name}`")
+            self.declared(element[1], late, None)
         elif has_gap(field):
             shown = self.shell.session.scope.show(field)
             self.shell.state.forget(f"the script sets what {shown} names")
@@ -75,11 +79,7 @@ class _Declaration:
         shell, state = self.shell, self.shell.state
         if "n" in self.flags and self.name != "export":
             raise BeyondError(f"its script makes {name} another name of a variable")
-        inside = self.name == "local" or self.name in {"declare", "typeset"}
-        if "g" in self.flags:
-            value = Unknown(f"{name} is set outside the function")
-        elif inside and shell.make_local(name):
-            value = self._fresh(name) if value is None else value
+        value = self._scoped(name, value)
         if "A" in self.flags:
             state.set(f"table {name}", True)
             value = Table(()) if value is None or value is UNSET else value
@@ -95,6 +95,16 @@ class _Declaration:
             state.set(f"export {name}", not off)
         if self.name == "readonly" or "r" in self.flags:
             state.set(f"fixed {name}", READONLY)
+
+    def _scoped(self, name: str, value: Value | None) -> Value | None:
+        """Make a name local where a declaration does so; return what it is then."""
+        if "g" in self.flags:
+            return Unknown(f"{name} is set outside the function")
+        if self.name in {"declare", "local", "typeset"} and self.shell.make_local(name):
+            return self._fresh(name) if value is None else value
+        if self.name == "local":
+            return Unknown(f"the script declares {name} local outside a function")
+        return value
 
     def _fresh(self, name: str) -> Value:
         """Give what a local variable is before it is set."""

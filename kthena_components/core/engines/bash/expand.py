@@ -141,6 +141,8 @@ class Expander:
                     yield self._substituted(piece)
                 case Arithmetic():
                     value = self.number(piece.inside)
+                    if piece.written.startswith("$[") and not self.shell.bash:
+                        value = Unknown("only bash computes $[…], and sh may be another shell")
                     if isinstance(value, Unknown):
                         yield self.late(piece, value)
                     else:

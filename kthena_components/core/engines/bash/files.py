@@ -25,3 +25,9 @@ def path_from(word: str, folder: object) -> str | None:
 def text_of(shell: Shell, path: str | None) -> MaybeText | Absent | None:
     """Give the text of a mounted file; None where it is not known what is mounted there."""
     return None if path is None else read_file(shell.session.scope.files, path)
+
+
+def is_folder(shell: Shell, path: str | None) -> bool:
+    """Return whether a path is definitely a mounted folder. A subPath may mount a single file."""
+    at = (mount for mount in shell.session.scope.files if mount.path == path)
+    return any(mount.files and all(name for name, _ in mount.files) for mount in at)

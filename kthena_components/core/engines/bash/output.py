@@ -44,6 +44,8 @@ def echo(call: Call) -> Flow:
 def printf(call: Call) -> Flow:
     """Write words in a format, or set a variable (`-v`)."""
     words = list(call.words[1:])
+    if len(words) > 1 and re.fullmatch("-v.+", words[0], re.DOTALL):
+        words[:1] = ["-v", words[0][2:]]
     if words[:1] == ["-v"] and len(words) > 1:
         target, words = words[1], words[2:]
         text = formatted(words[1:] if words[:1] == ["--"] else words)

@@ -9,21 +9,22 @@ from kthena_components.core.engines.bash.state import BLANKS, Array, is_known
 from kthena_components.core.values.unknown import Unknown
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TARGET = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?", re.DOTALL)
 
 
 def read(call: Call) -> Flow:
     """Set variables to the fields of a line."""
     flags, names, array = _given(call)
+    if not call.known:
+        call.shell.state.forget("the script reads a variable whose name is not known")
     line = (
         call.stdin.partition("\n")[0] if call.stdin is not None and is_known(call.stdin) else None
     )
     ifs = call.shell.state.separators
-    plain = flags <= {"r"} or (flags <= {"r", "a"} and call.shell.bash)
+    plain = call.known and (flags <= {"r"} or (flags <= {"r", "a"} and call.shell.bash))
     if line is None or not plain or ifs is None or ("\\" in line and "r" not in flags):
         for name in (*names, *([array] if array else ())):
             call.shell.state.assign(name, Unknown(f"the script reads {name} itself"))
-        if not call.known:
-            call.shell.state.forget("the script reads a variable whose name is not known")
         return call.shell.done(Doubt.OPEN)
     if array:
         call.shell.state.assign(array, Array(tuple(_fields(line, ifs, None))))
@@ -44,8 +45,9 @@ def _given(call: Call) -> tuple[set[str], list[str], str]:
             if word[-1] in "adinNptu" and words:
                 value = words.pop(0)
                 array = value if word[-1] == "a" else array
-        elif _NAME.fullmatch(word):
-            names.append(word)
+        elif match := _TARGET.fullmatch(word):
+            names.append(match[1])
+            flags.update("[" if match[2] else "")
     return flags, names, array if _NAME.fullmatch(array) else ""
 
 

@@ -1,6 +1,7 @@
 """`eval`, `source` and `trap`: texts that a shell reads as a script."""
 
 import posixpath
+from collections.abc import Sequence
 
 from kthena_components.core.engines.bash.call import Call
 from kthena_components.core.engines.bash.files import path_of
@@ -26,11 +27,17 @@ def block_of(text: str) -> Block:
     return block
 
 
+def _runs_unknown(words: Sequence[str]) -> bool:
+    """Return whether it is unknown which command a text begins with."""
+    first = words[0] if words else ""
+    return isinstance(first, Many) or has_gap(first.split(" ")[0])
+
+
 def evaluate(call: Call) -> Flow:
     """Run words as a script."""
     shell = call.shell
     text = " ".join(call.words[1:])
-    if any(isinstance(word, Many) for word in call.words[1:2]) or has_gap(text.split(" ")[0]):
+    if _runs_unknown(call.words[1:]):
         shown = shell.session.scope.show(text)
         shell.state.forget(f"the script runs {shown}, which is not known here")
         return shell.done(Doubt.LIKELY)
@@ -89,7 +96,8 @@ def trap(call: Call) -> Flow:
     words = list(call.words[1:])
     if words[:1] == ["--"]:
         del words[0]
-    if not call.known or _AT_ANY_TIME.intersection(words[1:]):
+    late = any(isinstance(word, Many) for word in words) or not all(map(is_known, words[1:]))
+    if late or _runs_unknown(words[:1]) or _AT_ANY_TIME.intersection(words[1:]):
         raise BeyondError("its script sets a trap that is not known")
     if len(words) < 2 or words[0] in {"-", "", "-p", "-l"}:  # noqa: PLR2004 - what and when
         return call.shell.done()

@@ -30,6 +30,7 @@ _EXPRESSIONS = frozenset(
     }
 )
 _IN_LINE = re.compile(rb"(?:[ \t]|\\\n)*")
+_CONTINUED = re.compile(rb"(?:\\\n)*")
 _NO_WORDS = frozenset({"subshell", "redirected_statement", "command", "list", "pipeline"})
 _MARKS = frozenset({"(", ")", "!", "&&", "||", "<", ">"})
 
@@ -63,7 +64,7 @@ class Commands:
     def _check_lines(self, nodes: Sequence[Node]) -> None:
         """Check that a command stands in one line."""
         for before, node in pairwise(nodes):
-            if before.end_byte == node.start_byte and before.type == "variable_assignment":
+            if self._touch(before.end_byte, node) and before.type == "variable_assignment":
                 raise UnreadError("an assignment was cut in two")
             if _IN_LINE.fullmatch(self.words.source, before.end_byte, node.start_byte):
                 continue
@@ -71,13 +72,17 @@ class Commands:
                 raise JoinedError(before.end_byte)
             raise UnreadError("a command goes on in another line")
 
+    def _touch(self, end: int, node: Node) -> bool:
+        """Return whether nothing, or only a continued line, is between an end and a node."""
+        return _CONTINUED.fullmatch(self.words.source, end, node.start_byte) is not None
+
     def joined(self, nodes: Sequence[Node]) -> tuple[Word, ...]:
         """Read words; nodes that touch are one word, which the grammar cut."""
         spans: list[tuple[int, int]] = []
         for node in nodes:
             if node.type in _NO_WORDS:
                 raise UnreadError("a command stands where a word should be")
-            if spans and spans[-1][1] == node.start_byte:
+            if spans and self._touch(spans[-1][1], node):
                 spans[-1] = spans[-1][0], node.end_byte
             else:
                 spans.append((node.start_byte, node.end_byte))
