@@ -33,7 +33,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
         *("$((<digit> «+¦*¦-¦<¦==¦&&» <one>))", "$(( (<digit> + 3) «/¦%¦*» <one> ))"),
         *("$(printf '%s' <word>)", "${#<name>}", "${<name>«%¦%%¦#¦##»«*¦a¦*/¦.*¦[0-9]¦x*»}"),
         *("$1", '"$1"', '"$@"', "$@", '"$*"', "$#", '"${2:-z}"', "$0", "$?"),
-        *("<plain>\\\n<plain>", "$(basename /a/b.c)", '$(dirname "/a/b c/d")', "$(seq 2 3)"),
+        *("$(basename /a/b.c)", '$(dirname "/a/b c/d")', "$(seq 2 3)"),
     ),
     "word bash": (
         *('"${ARGS[@]}"', "${ARGS[@]}", '"${ARGS[*]}"', '"${L[@]}"', "${#ARGS[@]}", '"${ARGS[0]}"'),
@@ -50,6 +50,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "start": (
         "vllm serve <words> -tp <word> <words>",
         "vllm serve <words> -tp <word>",
+        "vllm serve <words> -tp <plain>\\\n<plain> \\\n  <word>",
         "python3 -m vllm.entrypoints.openai.api_server -tp <word>",
     ),
     "engine": (
@@ -91,8 +92,7 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "simple bash": (
         *("<array>«=¦+=»(<words>)",) * 2,
         *("ARGS[«0¦1¦$A¦7»]=<word>", "<name>+=<word>", "source <file assigned>"),
-        *('«read¦read -r» "ARGS[«0¦1»]" <<< <word>', 'declare "ARGS[«0¦1»]=<plain>"'),
-        *("printf -v<name> %s <word>", 'N=<name>; read "$N" <<< <word>', "time <assigned>"),
+        *("printf -v<name> %s <word>", 'N=<name>; read "$N" <<< <word>'),
         "printf -v <name> «%s¦%d¦'<%s>'¦%s-%s» <words>",
         *('let «A=TP+1¦"B = 3"¦A++¦TP*=2»', "(( «A=PP*2¦TP+=1¦A++¦B = TP > 2 ? 1 : 0» ))"),
         *("declare «¦-x ¦-r »<assigned>", "read -r A B <<< <word>", "read -ra ARGS <<< <word>"),
@@ -100,6 +100,8 @@ FORMS: Mapping[str, tuple[str, ...]] = {
     "simple hidden": (
         *("check «&&¦||» <assigned>", "check «&&¦||» «exit 7¦true»", "<engine>", "<engine>"),
         *("check «&&¦||» <start>", "trap 'A=9' TERM", "check", ". /no/such", "N=<name>"),
+        *('«read¦read -r» "ARGS[«0¦1»]" <<< <word>', 'declare "ARGS[«0¦1»]=<plain>"'),
+        "time <assigned>",
     ),
     "elif": ("elif <condition>; then\n<body>",),
     "else": ("", "", "else\n<body>", "<elif>", "<elif>else\n<body>"),

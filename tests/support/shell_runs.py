@@ -204,7 +204,8 @@ def faults(drawn: Drawn, found: Read, ran: Ran) -> list[str]:
         if not any(_same(facts, one) for facts in found.started):
             told.append(f"nothing that was read fits {one.words} with {dict(one.env)}")
     sure = any(found.sure) and LATE not in drawn.text + "".join(drawn.files.values())
-    if sure and not ran.received and ran.status == 0 and not drawn.fails:
+    failed = drawn.fails or "/no/such" in ran.errors
+    if sure and not ran.received and ran.status == 0 and not failed:
         told.append(f"an engine is surely started, and none was (status {ran.status})")
     return told
 

@@ -179,8 +179,6 @@ def _behind(call: Call) -> Flow:
         del rest[0]
     if not rest:
         return call.shell.done()
-    if call.words[0] == "time" and "=" in rest[0]:
-        raise BeyondError("its script measures the time of an assignment")
     if rest[0] in {"-v", "-V"}:
         call.write(Unknown("where a program lies is not known"))
         return call.shell.done(Doubt.OPEN)

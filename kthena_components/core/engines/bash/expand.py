@@ -26,6 +26,7 @@ from kthena_components.core.engines.bash.syntax import (
 )
 from kthena_components.core.values.unknown import Unknown, Varying
 
+_SETS = re.compile(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
 _BASH_SIGNS = re.compile(r"\*\*|\+\+|--|,")
 _LATER_TILDE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:.*:)?~", re.DOTALL)
 
@@ -148,7 +149,15 @@ class Expander:
                     else:
                         yield Chunk(str(value), piece.quoted, splits=True)
                 case Opaque():
+                    self._forget_set(piece.written)
                     yield self.late(piece)
+
+    def _forget_set(self, written: str) -> None:
+        """Forget the variables that an expansion may set that is not read."""
+        if "$((" in written or "$[" in written:
+            self.shell.state.forget("the script computes what is not read")
+        for name in _SETS.findall(written):
+            self.shell.state.assign(name, Unknown(f"the script sets {name} in {written}"))
 
     def _text(
         self, piece: Text, operand: bool, assigns: bool, first: bool, whole: bool

@@ -45,7 +45,7 @@ class Found:
             number = children.pop(0)
             descriptor = int(words.text(number.start_byte, number.end_byte))
         mark, *targets = children
-        first, more = _first_word(targets)
+        first, more = _first_word(words, targets)
         self.words += more
         if first is None and not mark.type.endswith("-"):
             raise UnreadError("a redirection names nothing")
@@ -94,13 +94,13 @@ class Found:
                 raise UnreadError("something follows a here-document in its line")
 
 
-def _first_word(nodes: Sequence[Node]) -> tuple[tuple[int, int] | None, list[Node]]:
+def _first_word(words: Words, nodes: Sequence[Node]) -> tuple[tuple[int, int] | None, list[Node]]:
     """Give where the first word stands, of whichever nodes it is made, and the other nodes."""
     if not nodes:
         return None, []
     start, end = nodes[0].start_byte, nodes[0].end_byte
     count = 1
-    while count < len(nodes) and nodes[count].start_byte == end:
+    while count < len(nodes) and words.touch(end, nodes[count].start_byte):
         end = nodes[count].end_byte
         count += 1
     return (start, end), list(nodes[count:])

@@ -30,7 +30,6 @@ _EXPRESSIONS = frozenset(
     }
 )
 _IN_LINE = re.compile(rb"(?:[ \t]|\\\n)*")
-_CONTINUED = re.compile(rb"(?:\\\n)*")
 _NO_WORDS = frozenset({"subshell", "redirected_statement", "command", "list", "pipeline"})
 _MARKS = frozenset({"(", ")", "!", "&&", "||", "<", ">"})
 
@@ -64,17 +63,16 @@ class Commands:
     def _check_lines(self, nodes: Sequence[Node]) -> None:
         """Check that a command stands in one line."""
         for before, node in pairwise(nodes):
-            if self._touch(before.end_byte, node) and before.type == "variable_assignment":
-                raise UnreadError("an assignment was cut in two")
+            if self.words.touch(before.end_byte, node.start_byte):
+                if before.type == "variable_assignment":
+                    raise UnreadError("an assignment was cut in two")
+                if before.type in REDIRECTS and node.type not in REDIRECTS:
+                    raise UnreadError("a redirection was cut in two")
             if _IN_LINE.fullmatch(self.words.source, before.end_byte, node.start_byte):
                 continue
             if before.type == "variable_assignment":
                 raise JoinedError(before.end_byte)
             raise UnreadError("a command goes on in another line")
-
-    def _touch(self, end: int, node: Node) -> bool:
-        """Return whether nothing, or only a continued line, is between an end and a node."""
-        return _CONTINUED.fullmatch(self.words.source, end, node.start_byte) is not None
 
     def joined(self, nodes: Sequence[Node]) -> tuple[Word, ...]:
         """Read words; nodes that touch are one word, which the grammar cut."""
@@ -82,7 +80,7 @@ class Commands:
         for node in nodes:
             if node.type in _NO_WORDS:
                 raise UnreadError("a command stands where a word should be")
-            if spans and self._touch(spans[-1][1], node):
+            if spans and self.words.touch(spans[-1][1], node.start_byte):
                 spans[-1] = spans[-1][0], node.end_byte
             else:
                 spans.append((node.start_byte, node.end_byte))
@@ -165,5 +163,7 @@ def _check_name(words: Sequence[Word]) -> None:
     first = words[0][0] if words and words[0] else None
     if not isinstance(first, Text) or first.quoted:
         return
+    if first.text == "time" and len(words[0]) == 1:
+        _check_name(words[2 if plain_text(words[1] if words[1:] else ()) == "-p" else 1 :])
     if (first.text in _KEYWORDS and len(words[0]) == 1) or _ASSIGNS.match(first.text):
         raise UnreadError(f"'{first.text[:40]}' stands where a command should be")

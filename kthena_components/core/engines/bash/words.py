@@ -32,6 +32,7 @@ _PLAIN = re.compile(rb"[^\\'\"$`<>;&|() \t\n]+")
 _PLAIN_OPERAND = re.compile(rb"[^\\'\"$`]+")
 _PLAIN_DOUBLE = re.compile(rb"[^\\\"$`]+")
 _PLAIN_BODY = re.compile(rb"[^\\$`]+")
+_CONTINUED = re.compile(rb"(?:\\\n)*")
 _CHARACTER = re.compile(rb"\\(\n|[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*)")
 _HEAD = re.compile(
     rb"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])(?:\[([^\[\]\"'\\`(){}]*)\])?"
@@ -66,6 +67,10 @@ class Words:
     def text(self, start: int, end: int) -> str:
         """Give a part of the script as it is written."""
         return self.source[start:end].decode()
+
+    def touch(self, end: int, start: int) -> bool:
+        """Return whether nothing, or only a continued line, is between two places."""
+        return _CONTINUED.fullmatch(self.source, end, start) is not None
 
     def word(self, start: int, end: int) -> Word:
         """Read a word that stands in the open."""
