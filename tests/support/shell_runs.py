@@ -165,7 +165,7 @@ def read(drawn: Drawn, shell: str, folder: str) -> Read:
 
 
 def stated(found: Read) -> tuple[str, ...] | None:
-    """Give the one command line that is stated, if one is."""
+    """Return the one command line that is stated, if one is."""
     model = found.facts.model if found.facts else None
     return tuple(model.split("\0")) if isinstance(model, str) and not found.unread else None
 
@@ -174,7 +174,7 @@ _GAP = re.compile("\ue002[0-9]+\ue003|\ue000[0-9]+\ue001")
 
 
 def fits(written: Sequence[str], received: Sequence[str]) -> bool:
-    """Tell whether words with gaps can be what an engine was given.
+    """Return whether words with gaps can be what an engine was given.
 
     A gap in quotes is a part of one word; outside them it may be many words or none.
     """

@@ -49,7 +49,7 @@ class Writer:
     statements: int = 0
 
     def forms(self, name: str) -> Sequence[str]:
-        """Give the forms of a name."""
+        """Return the forms of a name."""
         found = FORMS.get(name, ())
         found += FORMS.get(f"{name} bash", ()) if self.bash else ()
         return found if self.known else found + FORMS.get(f"{name} hidden", ())

@@ -146,7 +146,7 @@ def _together(search: Search, engines: Sequence[Started]) -> CommandFacts:
 
 
 def _softened(found: Started) -> CommandFacts:
-    """Give what an engine's command line says; if it may not be started, it stops nothing."""
+    """Return what an engine's command line says; if it may not be started, it stops nothing."""
     facts = found.engine or CommandFacts()
     if found.sure or not facts.problems:
         return facts

@@ -47,7 +47,7 @@ class _Declared:
     scope: Scope
 
     def look_up(self, name: str) -> MaybeText | None:
-        """Give a variable's value; None when nothing here says that it exists."""
+        """Return a variable's value; None if nothing sets it."""
         return self.scope.declared(name)
 
 
@@ -66,7 +66,7 @@ class Search:
 
     def run(self, argv: Sequence[str], folder: str | None = None) -> None:
         """Read the container's command, which starts in a folder."""
-        at = folder or Unknown("the folder that the image starts in is not known")
+        at = folder or Unknown("the image's working directory is unknown")
         first = Run(words=argv, environment=_Declared(self.scope), folder=at, in_shell=False)
         try:
             self.start(first)
@@ -77,10 +77,10 @@ class Search:
         except BeyondError as error:
             self.unread = Unknown(str(error))
         except RecursionError:
-            self.unread = Unknown("its script is nested too deep")
+            self.unread = Unknown("its script is nested too deeply")
 
     def start(self, run: Run) -> bool:
-        """Read one program; tell whether an engine may run on when it has ended."""
+        """Read one program; return whether an engine may run on when it has ended."""
         words = run.words
         start = find_program(words)
         if start is None:
@@ -112,7 +112,7 @@ class Search:
         return running
 
     def in_image(self, word: str) -> str | None:
-        """Give a path that a word names in the image: no volume that is known here hides it."""
+        """Return a path that a word names in the image: no volume that is known here hides it."""
         path = self.scope.read(word)
         seen = isinstance(path, str) and read_file(self.scope.files, path) is None
         return path if isinstance(path, str) and seen else None
@@ -145,7 +145,7 @@ class Search:
 
         path = path_from(words[0], run.folder)
         if path is None and self.may_be_mounted(words[0]):
-            raise BeyondError(f"the folder that its script runs {words[0]} in is not known")
+            raise BeyondError(f"the directory in which its script runs {words[0]} is unknown")
         text = self.session.file(path)
         if not isinstance(text, str) or path is None:
             return False
@@ -157,7 +157,7 @@ class Search:
         return self.follow(whole, run)
 
     def may_be_mounted(self, word: str) -> bool:
-        """Tell whether a path from a folder that is not known may be that of a mounted file."""
+        """Return whether a path from a folder that is not known may be that of a mounted file."""
         end = posixpath.normpath(f"/{word}")
         paths = (f"{m.path}/{name}" for m in self.scope.files for name, _ in m.files)
         return "/" in word and any(path.endswith(end) for path in paths)
@@ -202,7 +202,7 @@ def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
 
 
 def _interpreter(text: str) -> list[str]:
-    """Give the name of the shell that runs a file, and its options: `#!/bin/bash -e`."""
+    """Return the name of the shell that runs a file, and its options: `#!/bin/bash -e`."""
     first = text[:_LONGEST_LINE].partition("\n")[0]
     if not first.startswith("#!"):
         return ["sh"]

@@ -21,13 +21,13 @@ _FIRST_BEYOND_ASCII = 0x80
 
 
 def decode(text: str) -> str | None:
-    """Replace the escapes of `$'…'`; None where one stands for a byte that is no character."""
+    """Replace the escapes of `$'…'`; None if one stands for a byte that is no character."""
     made = _ESCAPE.sub(_character, text)
     return None if _NO_CHARACTER in made else made
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether a text has no escapes but those for a line, a tab and a backslash."""
+    """Return whether a text has no escapes but those for a line, a tab and a backslash."""
     return re.fullmatch(r"(?:[^\\]|\\[nt\\])*", text) is not None
 
 

@@ -38,20 +38,20 @@ class Names(Protocol):
     """Variables of the shell that computes."""
 
     def number_of(self, name: str) -> str | None:
-        """Give a variable's text, empty where it is not set; None where it is not known."""
+        """Return a variable's text, empty where it is not set; None if it is unknown."""
         ...
 
     def set_number(self, name: str, text: str | None) -> None:
-        """Set a variable; None where its value is not known."""
+        """Set a variable; None if its value is unknown."""
         ...
 
     def forget(self) -> None:
-        """Note that any variable may have been set."""
+        """Record that any variable may have been set."""
         ...
 
 
 def compute(text: str, names: Names) -> int | None:
-    """Compute an expression whose text is known; None where its value is not.
+    """Compute an expression whose text is known; None if its value is not.
 
     Variables that it sets are set; where it is not known to what, they are not known either.
 
@@ -66,7 +66,7 @@ def compute(text: str, names: Names) -> int | None:
 
 
 def forget_changed(text: str, names: Names) -> None:
-    """Note that an expression may have set the variables that it names so."""
+    """Record that an expression may have set the variables that it names so."""
     if len(text) > _LONGEST:
         names.forget()
         return
@@ -100,7 +100,7 @@ class _Computer:
     """Whether what is read counts: not behind `0 &&`."""
 
     def whole(self) -> int:
-        """Give the value of all of it."""
+        """Return the value of all of it."""
         value = self.listed() if self.tokens else 0
         if self.at < len(self.tokens):
             raise NoNumberError
@@ -219,7 +219,7 @@ class _Computer:
         return self.changed(token, sign)[0] if sign else self.value_of(token)
 
     def changed(self, name: str, sign: str) -> tuple[int, int]:
-        """Count a variable up or down; give what it was and what it is."""
+        """Count a variable up or down; return what it was and what it is."""
         before = self.value_of(name)
         after = _operate(sign[0], before, 1)
         if self.live:
@@ -227,7 +227,7 @@ class _Computer:
         return before, after
 
     def value_of(self, name: str) -> int:
-        """Give a variable's value, whose text may be an expression itself."""
+        """Return a variable's value, whose text may be an expression itself."""
         if not self.live:
             return 0
         text = self.names.number_of(name)

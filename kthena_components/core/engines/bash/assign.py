@@ -33,7 +33,7 @@ def assign(shell: Shell, made: Assignment) -> None:
 
 
 def computed(shell: Shell, made: Assignment) -> Value:
-    """Give the value that an assignment gives to its variable."""
+    """Return the value that an assignment gives to its variable."""
     if made.items is not None:
         return _array(shell, made)
     text = Expander(shell).text(made.value, assigns=True)
@@ -41,7 +41,7 @@ def computed(shell: Shell, made: Assignment) -> Value:
         return _with_element(shell, made, text)
     if made.appends:
         if not shell.bash:
-            return Unknown(f"only bash adds to {made.name} so, and sh may be another shell")
+            return Unknown(f"only bash supports {made.name}+=, and sh may be another shell")
         return _added(shell, made.name, text)
     found = value_of(shell, made.name)
     if isinstance(found, Array | Table):
@@ -75,7 +75,7 @@ def _array(shell: Shell, made: Assignment) -> Value:
     if isinstance(found, Table) or shell.state.get(f"table {made.name}"):
         return _table(shell, made.name, items, found)
     if any(map(_has_index, items)):
-        return Unknown(f"{made.name} is an array with numbers of its own")
+        return Unknown(f"{made.name} is an array with explicit indices")
     words = tuple(Expander(shell).fields(items))
     if not shell.session.scope.fits(*words):
         return shell.session.scope.no_room
@@ -98,18 +98,18 @@ def _table(shell: Shell, name: str, items: Sequence[Word], found: Value | None) 
     for item in items:
         first = item[0] if item else None
         if not isinstance(first, Text) or "]=" not in first.text or not _has_index(item):
-            return Unknown(f"{name} is an array whose names are not known")
+            return Unknown(f"{name} is an array with unknown keys")
         key, _, rest = first.text[1:].partition("]=")
         held[key] = expander.text((Text(rest, quoted=False), *item[1:]))
     return Table(tuple(held.items()))
 
 
 def _with_element(shell: Shell, made: Assignment, text: str) -> Value:
-    """Give an array of which one element is set."""
+    """Return an array of which one element is set."""
     expander = Expander(shell)
     name, index = made.name, expander.text(made.index or ())
     found = value_of(shell, name)
-    unknown = Unknown(f"which element of {name} is set is not known")
+    unknown = Unknown(f"which element of {name} is set is unknown")
     if isinstance(found, Table):
         held = dict(found.items)
         if not is_known(index) or made.appends:
@@ -133,5 +133,5 @@ def _with_element(shell: Shell, made: Assignment, text: str) -> Value:
 
 
 def is_split(word: Word) -> bool:
-    """Tell whether another shell may split what is assigned by a declaration."""
+    """Return whether another shell may split what is assigned by a declaration."""
     return any(isinstance(piece, Parameter | Substitution) and not piece.quoted for piece in word)

@@ -20,12 +20,12 @@ Token = str | Piece
 
 
 def has_braces(word: Word) -> bool:
-    """Tell quickly whether a word may have a brace expansion."""
+    """Return quickly whether a word may have a brace expansion."""
     return any(isinstance(piece, Text) and not piece.quoted and "{" in piece.text for piece in word)
 
 
 def expand_braces(word: Word) -> list[Word]:
-    """Give the words that one becomes."""
+    """Return the words that one becomes."""
     tokens: list[Token] = []
     if sum(piece.text.count("{") for piece in word if isinstance(piece, Text)) > _MOST_BRACES:
         raise BeyondError(f"a word of its script has more than {_MOST_BRACES} braces")
@@ -58,14 +58,14 @@ def _expand(tokens: Sequence[Token]) -> list[list[Token]]:
             heads = [[*tokens[:start], *one] for one in alternatives]
             tails = _expand(tokens[close + 1 :])
             if len(heads) * len(tails) > _MOST_WORDS:
-                raise BeyondError(f"its braces stand for more than {_MOST_WORDS} words")
+                raise BeyondError(f"its braces expand to more than {_MOST_WORDS} words")
             return [[*head, *tail] for head in heads for tail in tails]
         start += 1
     return [list(tokens)]
 
 
 def _alternatives(tokens: Sequence[Token], start: int) -> tuple[int, list[list[Token]]] | None:
-    """Give where a brace closes and what it stands for; None where it stands for itself."""
+    """Return where a brace closes and what it stands for; None if it stands for itself."""
     depth, cuts = 0, [start]
     for at in range(start, len(tokens)):
         char = tokens[at]
@@ -90,7 +90,7 @@ def _alternatives(tokens: Sequence[Token], start: int) -> tuple[int, list[list[T
 
 
 def _sequence(inside: str) -> Iterator[str]:
-    """Give the members of `a..b` or `a..b..step`; none where it is no sequence."""
+    """Return the members of `a..b` or `a..b..step`; none where it is no sequence."""
     numbers, letters = _RANGE.fullmatch(inside), _LETTERS.fullmatch(inside)
     match = numbers or letters
     if match is None:
@@ -101,7 +101,7 @@ def _sequence(inside: str) -> Iterator[str]:
         first, last = ord(match[1]), ord(match[2])
     step = abs(int(match[3] or 1)) or 1
     if abs(last - first) // step >= _MOST_WORDS:
-        raise BeyondError(f"its braces stand for more than {_MOST_WORDS} words")
+        raise BeyondError(f"its braces expand to more than {_MOST_WORDS} words")
     padded = numbers and any(_PADDED.match(end) for end in match.groups()[:2])
     width = max(len(match[1]), len(match[2])) if padded else 0
     for value in range(first, last + 1, step) if first <= last else range(first, last - 1, -step):

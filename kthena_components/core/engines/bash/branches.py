@@ -53,7 +53,7 @@ def _items(shell: Shell, node: Case, subject: str, start: int) -> Flow:
 
 
 def _fits(shell: Shell, patterns: tuple[Word, ...], subject: str) -> bool | Doubt:
-    """Tell whether one of some patterns fits."""
+    """Return whether one of some patterns fits."""
     fits: bool | Doubt = False
     for word in patterns:
         pattern = Expander(shell).pattern(word)

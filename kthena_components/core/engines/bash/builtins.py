@@ -49,12 +49,12 @@ def _false(call: Call) -> Flow:
 
 def _other(call: Call) -> Flow:
     """Run a command that changes nothing which is followed here."""
-    call.write(Unknown(f"{call.words[0]} writes what is not known"))
+    call.write(Unknown(f"the output of {call.words[0]} is unknown"))
     return call.shell.done(Doubt.LIKELY)
 
 
 def _status(call: Call) -> Status:
-    """Give the status that `exit` or `return` names: that of the last command otherwise."""
+    """Return the status that `exit` or `return` names: that of the last command otherwise."""
     if len(call.words) == 1:
         return call.shell.status
     return int(call.words[1]) & 0xFF if _COUNT.fullmatch(call.words[1]) else Doubt.OPEN
@@ -75,9 +75,7 @@ def _return(call: Call) -> Flow:
 def _jump(call: Call, kind: str) -> Flow:
     given = call.words[1] if len(call.words) > 1 else "1"
     if not _COUNT.fullmatch(given) or not int(given):
-        raise BeyondError(
-            f"its script leaves a number of loops that is not known ({call.words[0]})"
-        )
+        raise BeyondError(f"its script leaves a number of loops that is unknown ({call.words[0]})")
     call.shell.done()
     loops = sum(frame.kind == LOOP for frame in call.shell.frames)
     flow = call.shell.jump((kind,), min(int(given), max(loops, 1)))
@@ -133,14 +131,14 @@ def _cd(call: Call) -> Flow:
     home = state.variable("HOME")
     word = words[0] if words else home if isinstance(home, str) else ""
     path = None if word in {"-", ""} else path_of(call.shell, word)
-    late = Unknown("the folder that the script changes to is not known")
+    late = Unknown("the directory that the script changes to is unknown")
     state.set(FOLDER, late if path is None or len(words) > 1 else path)
     state.set("PWD", late if path is None else path)
     return call.shell.done(0 if is_folder(call.shell, path) else Doubt.LIKELY)
 
 
 def _leave_folder(call: Call) -> Flow:
-    late = Unknown("the folder that the script changes to is not known")
+    late = Unknown("the directory that the script changes to is unknown")
     call.shell.state.set(FOLDER, late)
     call.shell.state.set("PWD", late)
     return _other(call)
@@ -151,7 +149,7 @@ def _let(call: Call) -> Flow:
     value: int | Unknown = Unknown("")
     for word in call.words[1:]:
         if not is_known(word):
-            call.shell.state.forget("the script computes what is not known")
+            call.shell.state.forget("the script computes an unknown expression")
         elif call.shell.bash:
             value = expander.computed(word)
         else:
@@ -174,18 +172,18 @@ def _getopts(call: Call) -> Flow:
 
 def _alias(call: Call) -> Flow:
     if any("=" in word for word in call.words[1:]) or not call.known:
-        raise BeyondError("its script gives commands other names (alias)")
+        raise BeyondError("its script defines an alias")
     return _other(call)
 
 
 def _shopt(call: Call) -> Flow:
     if not call.known or _CHANGING.intersection(call.words):
-        raise BeyondError("its script changes how bash reads it (shopt)")
+        raise BeyondError("its script changes how bash parses it (shopt)")
     return _other(call)
 
 
 def _enable(call: Call) -> Flow:
-    raise BeyondError(f"its script changes what its commands are ({call.words[0]})")
+    raise BeyondError(f"its script enables or disables builtins ({call.words[0]})")
 
 
 BUILTINS: Mapping[str, Callable[[Call], Flow]] = {

@@ -20,7 +20,7 @@ class Call:
     assigned: Mapping[str, Value] = field(default_factory=dict)
     """What stands in front of its name."""
     stdin: str | None = None
-    """What its standard input holds; None where that is not known."""
+    """What its standard input holds; None if that is not known."""
 
     @property
     def known(self) -> bool:
@@ -36,4 +36,4 @@ class Call:
         if isinstance(before, str) and isinstance(text, str):
             state.set(OUTPUT, before + text)
         else:
-            state.set(OUTPUT, Unknown("a command writes what is not known"))
+            state.set(OUTPUT, Unknown("the output of a command is unknown"))

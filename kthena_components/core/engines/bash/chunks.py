@@ -37,7 +37,7 @@ Chunks = Chunk | Next
 
 @lru_cache(maxsize=32)
 def separators(written: str) -> re.Pattern[str] | None:
-    """Give what separates fields, for a value of IFS; None where nothing does."""
+    """Return what separates fields, for a value of IFS; None if nothing does."""
     blank = re.escape("".join(char for char in written if char in BLANKS))
     other = re.escape("".join(char for char in written if char not in BLANKS))
     blanks = f"[{blank}]" if blank else ""
@@ -58,7 +58,7 @@ class Fields:
     _globs: bool = False
 
     def take(self, chunks: Iterable[Chunks]) -> list[str]:
-        """Give the fields of all parts."""
+        """Return the fields of all parts."""
         ifs = self.shell.state.separators
         for chunk in chunks:
             if chunk is NEXT:

@@ -55,7 +55,7 @@ def simple(shell: Shell, node: Simple, stdin: str | None = None) -> Flow:
 
 
 def redirected_input(shell: Shell, redirects: Iterable[Redirect]) -> str | None:
-    """Give what a command's standard input holds, where its redirections say it."""
+    """Return what a command's standard input holds, where its redirections say it."""
     found: str | None = None
     for redirect in redirects:
         if redirect.descriptor or not redirect.mark.startswith("<"):
@@ -69,7 +69,7 @@ def redirected_input(shell: Shell, redirects: Iterable[Redirect]) -> str | None:
 
 
 def discards(redirects: Iterable[Redirect]) -> bool:
-    """Tell whether a command's output goes elsewhere."""
+    """Return whether a command's output goes elsewhere."""
     return any(r.descriptor in {1, -1} and r.mark != "<" for r in redirects)
 
 
@@ -93,7 +93,7 @@ class _Command:
         else:
             words = [word for word in node.words if not isinstance(word, Assignment)]
             if len(words) < len(node.words):
-                raise BeyondError("its script declares what is not read")
+                raise BeyondError("its script has a declaration that is not read")
             self.words = Expander(self.shell).fields(words)
         if not self.words:
             return self.assign()
@@ -180,11 +180,11 @@ def _behind(call: Call) -> Flow:
     if not rest:
         return call.shell.done()
     if rest[0] in {"-v", "-V"}:
-        call.write(Unknown("where a program lies is not known"))
+        call.write(Unknown("the path of a program is unknown"))
         return call.shell.done(Doubt.OPEN)
     inner = Call(call.shell, rest, (), call.assigned, call.stdin)
     if rest[0] in _DECLARERS:
-        raise BeyondError("its script declares what is not read")
+        raise BeyondError("its script has a declaration that is not read")
     function = call.shell.state.get(f"{rest[0]}()")
     if call.words[0] == "time" and isinstance(function, Function):
         return run_function(call.shell, function, rest)
@@ -212,7 +212,7 @@ def _substitutes(made: Assignment) -> bool:
 
 
 def _runs(word: Word) -> bool:
-    """Tell whether a command runs for a part of a word."""
+    """Return whether a command runs for a part of a word."""
     return any(
         isinstance(piece, Substitution)
         or (isinstance(piece, Arithmetic) and _runs(piece.inside))

@@ -72,7 +72,7 @@ def counting(reader: "Statements", node: Node) -> Counting:
     closed = next(child for child in node.children if child.type == "))")
     marks = [n for n in node.children if n.type == ";" and n.end_byte <= closed.start_byte]
     if len(marks) != 2:  # noqa: PLR2004 - between three expressions
-        raise UnreadError("a loop that counts has three expressions")
+        raise UnreadError("a for loop needs three expressions")
     ends = [opened.end_byte, *(end for m in marks for end in (m.start_byte, m.end_byte))]
     spans = zip(ends[::2], [*ends[1::2], closed.start_byte], strict=True)
     first, test, step = (reader.words.expression(start, end) for start, end in spans)
@@ -124,7 +124,7 @@ def function(reader: "Statements", node: Node) -> Function:
     found = Found([], [], [])
     for redirect in redirects:
         if redirect.type not in REDIRECTS:
-            raise UnreadError("a function has something behind its body")
+            raise UnreadError("a function has something after its body")
         found.read(reader.words, redirect)
     statement: Statement = reader.statement(body)
     if found.redirects:

@@ -52,12 +52,12 @@ def test(call: Call) -> Flow:
 
 
 def status_of(truth: Truth) -> Status:
-    """Give the exit status of a condition."""
+    """Return the exit status of a condition."""
     return truth if isinstance(truth, Doubt) else int(not truth)
 
 
 def negated(truth: Truth) -> Truth:
-    """Give the opposite."""
+    """Return the opposite."""
     return truth if isinstance(truth, Doubt) else not truth
 
 

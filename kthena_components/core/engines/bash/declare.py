@@ -72,13 +72,13 @@ class _Declaration:
             self.declared(element[1], late, None)
         elif has_gap(field):
             shown = self.shell.session.scope.show(field)
-            self.shell.state.forget(f"the script sets what {shown} names")
+            self.shell.state.forget(f"the script sets the variables that {shown} names")
 
     def declared(self, name: str, value: Value | None, made: Assignment | None) -> None:
         """Declare a name, and set it where there is a value."""
         shell, state = self.shell, self.shell.state
         if "n" in self.flags and self.name != "export":
-            raise BeyondError(f"its script makes {name} another name of a variable")
+            raise BeyondError(f"its script makes {name} a reference to another variable")
         value = self._scoped(name, value)
         if "A" in self.flags:
             state.set(f"table {name}", True)
@@ -107,7 +107,7 @@ class _Declaration:
         return value
 
     def _fresh(self, name: str) -> Value:
-        """Give what a local variable is before it is set."""
+        """Return what a local variable is before it is set."""
         if not self.shell.bash:
             return Unknown(f"what {name} is before it is set depends on the shell")
         return Array(()) if "a" in self.flags else UNSET
@@ -134,7 +134,7 @@ def unset(call: Call) -> Flow:
             continue
         match = re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?", field, re.DOTALL)
         if match is None and has_gap(field):
-            state.forget("the script removes a variable whose name is not known")
+            state.forget("the script unsets a variable with an unknown name")
         elif match is None:
             continue
         elif functions or (

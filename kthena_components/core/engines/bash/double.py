@@ -114,7 +114,7 @@ class _Double:
         return Doubt.OPEN
 
     def fits(self, text: str, word: Word) -> Truth:
-        """Tell whether a text fits a pattern."""
+        """Return whether a text fits a pattern."""
         expander = Expander(self.shell)
         pattern = expander.pattern(word)
         if pattern is None or not is_known(text):

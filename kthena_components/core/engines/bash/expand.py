@@ -38,7 +38,7 @@ class Expander:
     shell: Shell
 
     def fields(self, words: Iterable[Word]) -> list[str]:
-        """Give the words of a command, after everything that makes more or fewer of them."""
+        """Return the words of a command, after everything that makes more or fewer of them."""
         found: list[str] = []
         for word in words:
             plain = plain_text(word)
@@ -61,7 +61,7 @@ class Expander:
         return Fields(self.shell).take(self.chunks(word))
 
     def text(self, word: Word, *, assigns: bool = False) -> str:
-        """Give one text, as in an assignment: nothing splits it."""
+        """Return one text, as in an assignment: nothing splits it."""
         chunks = list(self.chunks(word, assigns=assigns))
         between = " " if self.shell.bash or self.shell.state.separators == BLANKS else ""
         if not between and NEXT in chunks:
@@ -69,7 +69,7 @@ class Expander:
         return "".join(chunk.text if isinstance(chunk, Chunk) else between for chunk in chunks)
 
     def pattern(self, word: Word) -> str | None:
-        """Give a pattern with a backslash before what is quoted; None where it is not known."""
+        """Return a pattern with a backslash before what is quoted; None if it is unknown."""
         parts: list[str] = []
         for chunk in self.chunks(word):
             if not isinstance(chunk, Chunk) or not is_known(chunk.text):
@@ -95,7 +95,7 @@ class Expander:
             value = arithmetic.compute(expression, names)
         except arithmetic.NoNumberError:
             shown = self.shell.session.scope.show(expression)
-            raise BeyondError(f"its script computes '{shown}', which is no number") from None
+            raise BeyondError(f"its script computes '{shown}', which is not a number") from None
         return value if value is not None else names.because or Unknown("")
 
     def late(
@@ -105,7 +105,7 @@ class Expander:
         *,
         many: bool = False,
     ) -> Chunk:
-        """Give a gap in place of what is not known."""
+        """Return a gap in place of what is not known."""
         return self._late(piece.written, because, quoted=piece.quoted and not many)
 
     def _late(self, text: str, because: Unknown | str, *, quoted: bool) -> Chunk:
@@ -115,7 +115,7 @@ class Expander:
         return Chunk(self.shell.gap(text, because), quoted, splits=True)
 
     def inserted(self, piece: Parameter, text: str) -> Chunk:
-        """Give a value in place of a parameter, while there is room."""
+        """Return a value in place of a parameter, while there is room."""
         self.shell.session.insert()
         if self.shell.session.scope.fits(text):
             return Chunk(text, piece.quoted, splits=True)
@@ -124,7 +124,7 @@ class Expander:
     def chunks(
         self, word: Word, *, operand: bool = False, assigns: bool = False
     ) -> Iterator[Chunks]:
-        """Give the parts of a word.
+        """Return the parts of a word.
 
         Args:
             word: The word.
@@ -155,7 +155,7 @@ class Expander:
     def _forget_set(self, written: str) -> None:
         """Forget the variables that an expansion may set that is not read."""
         if "$((" in written or "$[" in written:
-            self.shell.state.forget("the script computes what is not read")
+            self.shell.state.forget("the script computes an expression that is not read")
         for name in _SETS.findall(written):
             self.shell.state.assign(name, Unknown(f"the script sets {name} in {written}"))
 
@@ -174,7 +174,7 @@ class Expander:
         yield Chunk(text, piece.quoted, splits=operand)
 
     def _home(self, text: str, *, whole: bool) -> tuple[str, str]:
-        """Give the folder that a `~` in front stands for, and the rest."""
+        """Return the folder that a `~` in front stands for, and the rest."""
         user, slash, rest = text.partition("/")
         if not slash and not whole:
             return "", text  # the rest of the name is an expansion, so that it is no name

@@ -9,12 +9,12 @@ from kthena_components.core.values.unknown import MaybeText
 
 
 def path_of(shell: Shell, word: str) -> str | None:
-    """Give a path from the root; None where it is not known."""
+    """Return a path from the root; None if it is unknown."""
     return path_from(word, shell.state.get(FOLDER))
 
 
 def path_from(word: str, folder: object) -> str | None:
-    """Give a path from the root, as it is found in a folder; None where it is not known."""
+    """Return a path from the root, as it is found in a folder; None if it is unknown."""
     if not is_known(word):
         return None
     if word.startswith("/"):
@@ -23,7 +23,7 @@ def path_from(word: str, folder: object) -> str | None:
 
 
 def text_of(shell: Shell, path: str | None) -> MaybeText | Absent | None:
-    """Give the text of a mounted file; None where it is not known what is mounted there."""
+    """Return the text of a mounted file; None if it is unknown what is mounted there."""
     return None if path is None else read_file(shell.session.scope.files, path)
 
 

@@ -125,7 +125,7 @@ def loop_over(shell: Shell, node: For) -> Flow:
 
 
 def _listed(shell: Shell, node: For) -> Sequence[str] | None:
-    """Give what a loop runs over; None where it is not known how much that is."""
+    """Return what a loop runs over; None if it is unknown how much that is."""
     if node.words is None:
         found = words_of(shell, "@")
         listed: Sequence[str] = found if isinstance(found, tuple) else [Many("")]

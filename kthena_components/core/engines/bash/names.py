@@ -34,7 +34,7 @@ _DYNAMIC = _OWN - {"OPTARG", "OPTIND", "REPLY", "OLDPWD"}
 
 
 def value_of(shell: Shell, name: str) -> Value | None:
-    """Give the value of a variable or a parameter; None when nothing says that it exists."""
+    """Return the value of a variable or a parameter; None if nothing sets it."""
     if not name.isidentifier():
         return _parameter(shell, name)
     noted = shell.state.noted(name)
@@ -44,7 +44,7 @@ def value_of(shell: Shell, name: str) -> Value | None:
 
 
 def _own(shell: Shell, name: str) -> Value:
-    """Give a variable that bash sets itself."""
+    """Return a variable that bash sets itself."""
     late: Value = Unknown(f"the shell sets {name} itself")
     if name == "BASH_SOURCE":
         late = shell.state.get(FILE, late)
@@ -52,11 +52,11 @@ def _own(shell: Shell, name: str) -> Value:
 
 
 def _usual(shell: Shell, name: str) -> Value | None:
-    """Give a variable that the script has not touched."""
+    """Return a variable that the script has not touched."""
     if name == "IFS":
         return BLANKS
     if name == "PWD":
-        late = Unknown("the folder that the image starts in is not known")
+        late = Unknown("the image's working directory is unknown")
         folder: Value = shell.state.get(FOLDER, late)
         return folder
     found = shell.state.given(name)
@@ -66,7 +66,7 @@ def _usual(shell: Shell, name: str) -> Value | None:
 
 
 def _parameter(shell: Shell, name: str) -> Value:
-    """Give `$0`, `$1`, `$#` or `$?`."""
+    """Return `$0`, `$1`, `$#` or `$?`."""
     arguments = shell.state.get(ARGUMENTS, ())
     unknown = Unknown(f"the shell computes ${name} when the pod runs")
     if name == "?":
@@ -85,7 +85,7 @@ def _parameter(shell: Shell, name: str) -> Value:
 
 
 def words_of(shell: Shell, name: str) -> tuple[str, ...] | Unknown | None:
-    """Give all parameters, or all elements of an array; None when nothing says that it exists."""
+    """Return all parameters, or all elements of an array; None if nothing sets it."""
     if name in {"@", "*"}:
         found = shell.state.get(ARGUMENTS, ())
         if isinstance(found, tuple):
@@ -106,10 +106,10 @@ def _unordered(name: str) -> Unknown:
 
 
 def scalar(value: Value | None) -> Value | None:
-    """Give what an array stands for where one value is wanted: its first element."""
+    """Return what an array stands for where one value is wanted: its first element."""
     if isinstance(value, Array):
         if value.words and isinstance(value.words[0], Many):
-            return Unknown("its first element is not known")
+            return Unknown("its first element is unknown")
         return value.words[0] if value.words else UNSET
     if isinstance(value, Table):
         return next((text for key, text in value.items if key == "0"), UNSET)
@@ -125,7 +125,7 @@ class Numbers:
     """Why one of them is not known."""
 
     def number_of(self, name: str) -> str | None:
-        """Give a variable's text, empty where it is not set; None where it is not known."""
+        """Return a variable's text, empty where it is not set; None if it is unknown."""
         value = scalar(value_of(self.shell, name))
         if value is UNSET:
             return ""
@@ -138,11 +138,11 @@ class Numbers:
         return value if self.shell.bash or value.strip().lstrip("+-").isalnum() else None
 
     def forget(self) -> None:
-        """Note that any variable may have been set."""
-        self.shell.state.forget("the script computes what is not read")
+        """Record that any variable may have been set."""
+        self.shell.state.forget("the script computes an expression that is not read")
 
     def set_number(self, name: str, text: str | None) -> None:
-        """Set a variable; None where its value is not known."""
+        """Set a variable; None if its value is unknown."""
         changed = Unknown(f"{name} is computed by the script")
         found = value_of(self.shell, name)
         whole = isinstance(found, Array | Table)

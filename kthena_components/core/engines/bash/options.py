@@ -38,7 +38,7 @@ def set_options(call: Call) -> Flow:
 def switch(shell: Shell, name: str, *, on: bool) -> None:
     """Turn an option on or off, by its letter or its name."""
     if name in _CHANGING or not is_known(name):
-        raise BeyondError("its script changes how the shell reads it (set)")
+        raise BeyondError("its script changes how the shell parses it (set)")
     letter = LETTERS.get(name, name)
     if letter in _FOLLOWED or letter == "pipefail":
         shell.state.set(f"-{letter}", on)

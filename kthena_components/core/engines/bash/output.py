@@ -15,7 +15,7 @@ from kthena_components.core.values.unknown import Unknown
 _SPEC = re.compile(r"%(?:%|(-?0?[0-9]{0,3})([sdi]))")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LATE = Unknown("a command writes what is not known")
+_LATE = Unknown("the output of a command is unknown")
 _MOST_NUMBERS = 1000
 
 
@@ -50,9 +50,9 @@ def printf(call: Call) -> Flow:
         target, words = words[1], words[2:]
         text = formatted(words[1:] if words[:1] == ["--"] else words)
         if not _NAME.fullmatch(target):
-            call.shell.state.forget("printf sets a variable whose name is not known")
+            call.shell.state.forget("printf sets a variable with an unknown name")
         elif text is None or not call.shell.bash:
-            call.shell.state.assign(target, Unknown(f"printf sets {target} to what is not known"))
+            call.shell.state.assign(target, Unknown(f"printf sets {target} to an unknown value"))
         else:
             call.shell.state.assign(target, text)
         return call.shell.done(Doubt.OPEN if text is None else 0)
@@ -62,7 +62,7 @@ def printf(call: Call) -> Flow:
 
 
 def formatted(words: Sequence[str]) -> str | None:
-    """Write words in the format that is the first; None where the result is not known."""
+    """Write words in the format that is the first; None if the result is not known."""
     if not words or not is_known(words[0]) or any(isinstance(word, Many) for word in words):
         return None
     pattern, rest = words[0], list(words[1:])

@@ -31,7 +31,7 @@ _TRIMS = frozenset({"#", "##", "%", "%%"})
 
 
 def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
-    """Give what stands in place of a parameter."""
+    """Return what stands in place of a parameter."""
     name = piece.name
     if piece.prefix == "!":
         target = scalar(value_of(words.shell, name))
@@ -56,29 +56,29 @@ def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
 
 
 def _is_bash_only(piece: Parameter) -> bool:
-    """Tell whether other shells refuse it, in a subshell perhaps that they alone give up."""
+    """Return whether other shells refuse it, in a subshell perhaps that they alone give up."""
     changes = piece.operator[:1] in {"/", "^", ",", ":"} and piece.operator not in _DEFAULTS
     return piece.prefix == "!" or piece.index is not None or changes
 
 
 def _element(words: "Expander", name: str, index: str) -> Value | None:
-    """Give one element of an array."""
+    """Return one element of an array."""
     value = value_of(words.shell, name)
     if isinstance(value, Unknown) or value in (None, UNSET):
         return value
     if isinstance(value, Table):
         if not is_known(index):
-            return Unknown(f"which element of {name} is meant is not known")
+            return Unknown(f"which element of {name} is meant is unknown")
         return next((text for key, text in value.items if key == index), UNSET)
     place = words.computed(index)
     elements = value.words if isinstance(value, Array) else (value,)
     if isinstance(place, Unknown) or any(isinstance(word, Many) for word in elements):
-        return Unknown(f"which element of {name} is meant is not known")
+        return Unknown(f"which element of {name} is meant is unknown")
     return elements[place] if -len(elements) <= place < len(elements) else UNSET
 
 
 def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) -> Iterator[Chunks]:
-    """Give what one value becomes."""
+    """Return what one value becomes."""
     if piece.prefix == "#":
         yield _length(words, piece, value)
     elif piece.operator in _DEFAULTS:
@@ -134,7 +134,7 @@ def _with_default(
 
 
 def _changed(words: "Expander", piece: Parameter, value: str) -> str | None:
-    """Give a value that an operator has changed; None where the result is not known."""
+    """Return a value that an operator has changed; None if the result is not known."""
     if not is_known(value) or piece.operator == ":":
         return _part(words, piece, value) if is_known(value) else None
     pattern = words.pattern(piece.operand)
@@ -167,7 +167,7 @@ def _part(words: "Expander", piece: Parameter, value: str) -> str | None:
 
 
 def _span(words: "Expander", piece: Parameter, length: int) -> slice | None:
-    """Give the part that `:offset:length` takes."""
+    """Return the part that `:offset:length` takes."""
     start = words.number(piece.operand)
     size = length if piece.second is None else words.number(piece.second)
     if isinstance(start, Unknown) or isinstance(size, Unknown) or start < -length:

@@ -18,13 +18,13 @@ def escape(text: str) -> str:
 
 
 def has_glob(text: str) -> bool:
-    """Tell whether a text may stand for names of files."""
+    """Return whether a text may stand for names of files."""
     return "*" in text or "?" in text or ("[" in text and "]" in text)
 
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> re.Pattern[str] | None:
-    """Give the expression of a pattern; None where it has a form that is not read."""
+    """Return the expression of a pattern; None if it has a form that is not read."""
     if len(pattern) > _LONGEST or not pattern.isascii():
         return None
     written, at = "", 0
@@ -48,13 +48,13 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def matches(text: str, pattern: str) -> bool | None:
-    """Tell whether a whole text fits a pattern; None where that is not known."""
+    """Return whether a whole text fits a pattern; None if that is not known."""
     expression = compiled(pattern)
     return None if expression is None else expression.match(text) is not None
 
 
 def trimmed(text: str, pattern: str, operator: str) -> str | None:
-    """Give a text without the part that `#`, `##`, `%` or `%%` takes off."""
+    """Return a text without the part that `#`, `##`, `%` or `%%` takes off."""
     expression = compiled(pattern)
     if expression is None or len(text) > _LONGEST:
         return None
@@ -67,7 +67,7 @@ def trimmed(text: str, pattern: str, operator: str) -> str | None:
 
 
 def replaced(text: str, pattern: str, operator: str, by: str) -> str | None:
-    """Give a text in which `/`, `//`, `/#` or `/%` has replaced what fits."""
+    """Return a text in which `/`, `//`, `/#` or `/%` has replaced what fits."""
     expression = compiled(pattern)
     if expression is None or len(text) > _LONGEST:
         return None
@@ -88,6 +88,6 @@ def replaced(text: str, pattern: str, operator: str, by: str) -> str | None:
 
 
 def _longest(expression: re.Pattern[str], text: str, at: int, *, whole: bool) -> int | None:
-    """Give the end of the longest part from a place on that fits."""
+    """Return the end of the longest part from a place on that fits."""
     ends = [len(text)] if whole else range(len(text), at, -1)
     return next((end for end in ends if expression.match(text[at:end])), None)

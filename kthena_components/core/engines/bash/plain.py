@@ -6,7 +6,7 @@ from kthena_components.core.engines.placeholders import has_gap
 
 
 def plain_text(word: Word) -> str | None:
-    """Give the text of a word that stands for itself; None for any other."""
+    """Return the text of a word that stands for itself; None for any other."""
     piece = word[0] if len(word) == 1 else None
     if not isinstance(piece, Text) or piece.bash:
         return None

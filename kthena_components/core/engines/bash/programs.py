@@ -34,8 +34,8 @@ def program(call: Call) -> Flow:
             shell.state.set(RUNNING, True)
     session.sure = sure
     if shell.state.get(OUTPUT) is not None:
-        shell.state.set(OUTPUT, Unknown("a program writes what is not known"))
+        shell.state.set(OUTPUT, Unknown("the output of a program is unknown"))
     named = len(session.log) == first and words and "/" not in words[0]
     if named and shell.state.get(LIBRARY):
-        shell.state.forget(f"{words[0]} may be a function of a file that is not known")
+        shell.state.forget(f"{words[0]} may be a function of an unknown file")
     return shell.done(Doubt.LIKELY)

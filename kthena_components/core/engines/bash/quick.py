@@ -20,7 +20,7 @@ LONGEST = 1 << 15
 
 
 def parse(text: str) -> Block | Unknown:
-    """Give a script's statements, or why they are not read."""
+    """Return a script's statements, or why they are not read."""
     if len(text) > LONGEST:
         return Unknown(f"its script has {len(text)} characters, of which {LONGEST} are read")
     plain = parse_plain(text)

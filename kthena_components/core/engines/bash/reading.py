@@ -16,7 +16,7 @@ def read(call: Call) -> Flow:
     """Set variables to the fields of a line."""
     flags, names, array = _given(call)
     if not call.known:
-        call.shell.state.forget("the script reads a variable whose name is not known")
+        call.shell.state.forget("the script reads a variable with an unknown name")
     line = (
         call.stdin.partition("\n")[0] if call.stdin is not None and is_known(call.stdin) else None
     )
@@ -78,5 +78,5 @@ def mapfile(call: Call) -> Flow:
     name = words[-1] if words else "MAPFILE"
     call.shell.state.assign(name, Unknown(f"the script reads {name} itself"))
     if not call.known:
-        call.shell.state.forget("the script reads a variable whose name is not known")
+        call.shell.state.forget("the script reads a variable with an unknown name")
     return call.shell.done(Doubt.LIKELY)

@@ -33,9 +33,9 @@ class Found:
     behind: list[Behind]
 
     def read(self, words: Words, node: Node) -> None:
-        """Take in one redirection."""
+        """Read one redirection."""
         if words.source[node.start_byte - 1 : node.start_byte] == b"}":
-            raise UnreadError("a redirection names its descriptor by a variable")
+            raise UnreadError("a redirection has its descriptor in a variable")
         if node.type == "heredoc_redirect":
             self._heredoc(words, node)
             return
@@ -48,7 +48,7 @@ class Found:
         first, more = _first_word(words, targets)
         self.words += more
         if first is None and not mark.type.endswith("-"):
-            raise UnreadError("a redirection names nothing")
+            raise UnreadError("a redirection has no target")
         usual = 0 if mark.type.startswith("<") else 1
         usual = -1 if mark.type.startswith("&") else usual
         target = words.word(*first) if first else ()
@@ -95,7 +95,7 @@ class Found:
 
 
 def _first_word(words: Words, nodes: Sequence[Node]) -> tuple[tuple[int, int] | None, list[Node]]:
-    """Give where the first word stands, of whichever nodes it is made, and the other nodes."""
+    """Return where the first word stands, of whichever nodes it is made, and the other nodes."""
     if not nodes:
         return None, []
     start, end = nodes[0].start_byte, nodes[0].end_byte
@@ -107,7 +107,7 @@ def _first_word(words: Words, nodes: Sequence[Node]) -> tuple[tuple[int, int] | 
 
 
 def _document(words: Words, start: int, end: int, *, quoted: bool, tabs: bool) -> Redirect:
-    """Give the text of a here-document, which belongs to the standard input."""
+    """Return the text of a here-document, which belongs to the standard input."""
     if not quoted and tabs:
         raise UnreadError("a here-document without its tabs has expansions")
     if not quoted:

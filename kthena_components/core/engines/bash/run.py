@@ -114,7 +114,7 @@ def _piped(shell: Shell, node: Pipeline) -> Flow:
 
 
 def _leaves_running(node: Pipeline) -> bool:
-    """Tell whether a part may leave something in the background."""
+    """Return whether a part may leave something in the background."""
     return any(not isinstance(part, Simple) for part in node.parts)
 
 
@@ -198,7 +198,9 @@ def _subshell(shell: Shell, node: Subshell) -> Flow:
 
 def _function(shell: Shell, node: Function) -> Flow:
     if node.bash and not shell.bash:
-        raise BeyondError(f"only bash takes its function {node.name}, and sh may be another shell")
+        raise BeyondError(
+            f"only bash accepts its function {node.name}, and sh may be another shell"
+        )
     shell.state.set(f"{node.name}()", node)
     return shell.done()
 

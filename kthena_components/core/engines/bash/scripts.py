@@ -39,7 +39,7 @@ def evaluate(call: Call) -> Flow:
     text = " ".join(call.words[1:])
     if _runs_unknown(call.words[1:]):
         shown = shell.session.scope.show(text)
-        shell.state.forget(f"the script runs {shown}, which is not known here")
+        shell.state.forget(f"the script runs {shown}, which is unknown")
         return shell.done(Doubt.LIKELY)
     shell.session.enter()
     flow = shell.run(shell, block_of(text)) if text.strip() else shell.done()
@@ -87,18 +87,18 @@ def _unknown_file(shell: Shell, named: str) -> None:
         for name in _ACTIVATED:
             shell.state.assign(name, Unknown(f"{name} may be set by {shown}"))
         return
-    shell.state.forget(f"a variable may be set by {shown}, which is not known here")
+    shell.state.forget(f"a variable may be set by {shown}, which is unknown")
     shell.state.set(LIBRARY, True)
 
 
 def trap(call: Call) -> Flow:
-    """Note what signals run: variables that it sets are not known from then on."""
+    """Record what signals run: variables that it sets are not known from then on."""
     words = list(call.words[1:])
     if words[:1] == ["--"]:
         del words[0]
     late = any(isinstance(word, Many) for word in words) or not all(map(is_known, words[1:]))
     if late or _runs_unknown(words[:1]) or _AT_ANY_TIME.intersection(words[1:]):
-        raise BeyondError("its script sets a trap that is not known")
+        raise BeyondError("its script sets an unknown trap")
     if len(words) < 2 or words[0] in {"-", "", "-p", "-l"}:  # noqa: PLR2004 - what and when
         return call.shell.done()
     at_end = {word.removeprefix("SIG") for word in words[1:]} <= {"EXIT", "0"}
@@ -110,7 +110,7 @@ def trap(call: Call) -> Flow:
 
 
 def _changed(shell: Shell, block: Block) -> list[str]:
-    """Give what a trap changes; it must start nothing that is read here."""
+    """Return what a trap changes; it must start nothing that is read here."""
     session, state = shell.session, shell.state
     first, outside = len(session.log), (shell.frames, shell.exits, shell.nested)
     seen = session.sure, session.stays

@@ -73,7 +73,7 @@ class Run:
     folder: MaybeText
     """Where it starts."""
     stdin: str | None = None
-    """What its standard input holds; None where that is not known."""
+    """What its standard input holds; None if that is not known."""
     running: bool = False
     """Whether an engine may run beside it."""
     in_shell: bool = True
@@ -120,7 +120,7 @@ class Session:
         self.depth -= 1
 
     def file(self, path: str | None) -> MaybeText | None:
-        """Give the text of a mounted script; None where nothing is known of it."""
+        """Return the text of a mounted script; None if nothing is known of it."""
         text = None if path is None else self.scope.file(path)
         if self.scope.absent:
             self.note(Started())
@@ -131,13 +131,13 @@ class Session:
         return text
 
     def note(self, found: Started) -> None:
-        """Note a program that is started, or a file that is named."""
+        """Record a program that is started, or a file that is named."""
         found.sure = self.sure and self.stays
         found.absent = tuple(self.scope.absent)
         self.scope.absent.clear()
         self.log.append(found)
 
     def doubt(self, first: int) -> None:
-        """Note that what was started since then may not be started."""
+        """Record that what was started since then may not be started."""
         for found in self.log[first:]:
             found.sure = False

@@ -91,7 +91,7 @@ class Shell:
         return found if isinstance(found, Status) else Doubt.OPEN
 
     def done(self, status: Status = 0) -> Flow:
-        """Note the status of a command that the next one follows."""
+        """Record the status of a command that the next one follows."""
         self.state.set(STATUS, status)
         return Flow.GOES
 
@@ -137,7 +137,7 @@ class Shell:
         return Flow.JUMPED if jumped else Flow.ENDED
 
     def _failed(self, first: int) -> bool:
-        """Tell whether the paths that have left the shell since then all failed."""
+        """Return whether the paths that have left the shell since then all failed."""
         return all(isinstance(status, int) and status for status, _ in self.exits[first:])
 
     def framed(self, kind: str, body: Way, where: str = IN_BRANCH) -> Flow:
@@ -171,7 +171,7 @@ class Shell:
                 self.state.set(name, Unknown(f"{name} is local {IN_BRANCH}"))
 
     def jump(self, kinds: Sequence[str], count: int = 1) -> Flow | None:
-        """Leave the count-th frame of some kinds; None where there is none."""
+        """Leave the count-th frame of some kinds; None if there is none."""
         inside: list[Frame] = []
         for frame in reversed(self.frames):
             if frame.kind == FUNCTION and FUNCTION not in kinds:
@@ -198,7 +198,7 @@ class Shell:
         return True
 
     def subshell(self, body: Way, output: str | None = None) -> Any:
-        """Run something whose effects on the state are lost; give what it writes.
+        """Run something whose effects on the state are lost; return what it writes.
 
         Args:
             body: What runs.
@@ -261,5 +261,5 @@ class Shell:
 
 
 def unknown(value: Value | None) -> Unknown | None:
-    """Give why a value is not known, if it is not."""
+    """Return why a value is not known, if it is not."""
     return value if isinstance(value, Unknown) else None

@@ -54,7 +54,7 @@ def run_script(session: Session, script: Script, started: Run) -> bool:
         BeyondError: The script, or a part of it, is not read.
     """
     if script.shell == "zsh":
-        raise BeyondError("zsh splits and expands words by rules of its own, which are not read")
+        raise BeyondError("zsh has its own rules for splitting words, which are not read")
     block, broken = parse(script.text), None
     if isinstance(block, Unknown):
         broken, closing = _open_end(script.text)

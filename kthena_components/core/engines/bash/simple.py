@@ -65,21 +65,21 @@ class Commands:
         for before, node in pairwise(nodes):
             if self.words.touch(before.end_byte, node.start_byte):
                 if before.type == "variable_assignment":
-                    raise UnreadError("an assignment was cut in two")
+                    raise UnreadError("the grammar splits an assignment")
                 if before.type in REDIRECTS and node.type not in REDIRECTS:
-                    raise UnreadError("a redirection was cut in two")
+                    raise UnreadError("the grammar splits a redirection")
             if _IN_LINE.fullmatch(self.words.source, before.end_byte, node.start_byte):
                 continue
             if before.type == "variable_assignment":
                 raise JoinedError(before.end_byte)
-            raise UnreadError("a command goes on in another line")
+            raise UnreadError("the grammar continues a command in another line")
 
     def joined(self, nodes: Sequence[Node]) -> tuple[Word, ...]:
         """Read words; nodes that touch are one word, which the grammar cut."""
         spans: list[tuple[int, int]] = []
         for node in nodes:
             if node.type in _NO_WORDS:
-                raise UnreadError("a command stands where a word should be")
+                raise UnreadError("a command is in the place of a word")
             if spans and self.words.touch(spans[-1][1], node.start_byte):
                 spans[-1] = spans[-1][0], node.end_byte
             else:
@@ -153,7 +153,7 @@ def _atoms(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def _plain(words: Sequence[Word]) -> tuple[str, ...]:
-    """Give words that stand for themselves; nothing where one does not."""
+    """Return words that stand for themselves; nothing where one does not."""
     texts = [text for text in map(plain_text, words) if text is not None]
     return tuple(texts) if len(texts) == len(words) else ()
 
@@ -166,4 +166,4 @@ def _check_name(words: Sequence[Word]) -> None:
     if first.text == "time" and len(words[0]) == 1:
         _check_name(words[2 if plain_text(words[1] if words[1:] else ()) == "-p" else 1 :])
     if (first.text in _KEYWORDS and len(words[0]) == 1) or _ASSIGNS.match(first.text):
-        raise UnreadError(f"'{first.text[:40]}' stands where a command should be")
+        raise UnreadError(f"'{first.text[:40]}' is in the place of a command")

@@ -69,11 +69,11 @@ class Given:
     own: Mapping[str, MaybeText | None]
 
     def look_up(self, name: str) -> MaybeText | None:
-        """Give a variable's value; None when nothing here says that it exists."""
+        """Return a variable's value; None if nothing sets it."""
         return self.own[name] if name in self.own else self.around.look_up(name)
 
     def kept(self, name: str) -> bool:
-        """Tell whether there is surely no such variable."""
+        """Return whether there is surely no such variable."""
         if name in self.own:
             return self.own[name] is None
         return isinstance(self.around, Given | Passed) and self.around.kept(name)
@@ -88,7 +88,7 @@ class Passed:
     """What stands in front of the program's name."""
 
     def look_up(self, name: str) -> MaybeText | None:
-        """Give a variable's value; None when nothing here says that it exists."""
+        """Return a variable's value; None if nothing sets it."""
         value = self.assigned.get(name, MISSING)
         value = self.state.noted(name) if value is MISSING else value
         if value is MISSING:
@@ -102,7 +102,7 @@ class Passed:
         return value if exported and isinstance(value, str | Unknown) else None
 
     def kept(self, name: str) -> bool:
-        """Tell whether there is surely no such variable: the shell keeps or has removed it."""
+        """Return whether there is surely no such variable: the shell keeps or has removed it."""
         around = self.state.environment
         known = name in self.assigned or self.state.noted(name) is not MISSING
         return known or (isinstance(around, Given | Passed) and around.kept(name))
@@ -116,24 +116,24 @@ class State:
     layers: list[dict[str, Any]] = field(default_factory=lambda: [{}])
 
     def get(self, key: str, usual: Any = None) -> Any:
-        """Give what is noted under a key that is no variable's."""
+        """Return what is noted under a key that is no variable's."""
         for layer in reversed(self.layers):
             if key in layer:
                 return layer[key]
         return usual
 
     def set(self, key: str, value: Any) -> None:
-        """Note something, in the layer of the branch that runs."""
+        """Record something, in the layer of the branch that runs."""
         self.layers[-1][key] = value
 
     @property
     def separators(self) -> str | None:
-        """What splits words (IFS); None where that is not known."""
+        """What splits words (IFS); None if that is not known."""
         found = self.get("IFS", UNSET)
         return found if isinstance(found, str) else BLANKS if found is UNSET else None
 
     def noted(self, name: str) -> Value:
-        """Give what the script has made of a variable, MISSING where it has not touched it."""
+        """Return what the script has made of a variable, MISSING where it has not touched it."""
         for layer in reversed(self.layers):
             if name in layer or ANY in layer:
                 found: Value = layer[name] if name in layer else layer[ANY]
@@ -141,23 +141,23 @@ class State:
         return MISSING
 
     def variable(self, name: str) -> Value | None:
-        """Give a variable's value; None when nothing here says that it exists."""
+        """Return a variable's value; None if nothing sets it."""
         noted = self.noted(name)
         return self.given(name) if noted is MISSING else noted
 
     def present(self, key: str) -> Any:
-        """Give what is noted under any key."""
+        """Return what is noted under any key."""
         return self.noted(key) if key.isidentifier() else self.get(key, MISSING)
 
     def given(self, name: str) -> Value | None:
-        """Give what the shell was started with; UNSET for what another shell kept to itself."""
+        """Return what the shell was started with; UNSET for what another shell kept to itself."""
         around = self.environment
         found = around.look_up(name)
         kept = found is None and isinstance(around, Given | Passed) and around.kept(name)
         return UNSET if kept else found
 
     def exported(self, name: str) -> bool | None:
-        """Tell whether programs see a variable; None where that is not known."""
+        """Return whether programs see a variable; None if that is not known."""
         stated = self.get(f"export {name}", MISSING)
         if stated is MISSING and self.get(ANY) is not None:
             return None
@@ -179,7 +179,7 @@ class State:
             self.set(f"export {name}", True if self.get("-a") is True else None)
 
     def forget(self, because: str) -> None:
-        """Note that every variable may have been changed, but what splits words."""
+        """Record that every variable may have been changed, but what splits words."""
         layer = self.layers[-1]
         for name in [key for key in layer if key.isidentifier() and key != "IFS"]:
             del layer[name]
@@ -195,7 +195,7 @@ class State:
         return whole
 
     def join(self, ends: Sequence[Mapping[str, Any]], where: str) -> None:
-        """Take in how the script's paths may have ended.
+        """Read how the script's paths may have ended.
 
         Args:
             ends: What each path has written since it left the others.
@@ -228,5 +228,5 @@ def _value(state: State, end: Mapping[str, Any], name: str) -> Any:
 
 
 def is_known(text: object) -> bool:
-    """Tell whether all of a text is known."""
+    """Return whether all of a text is known."""
     return isinstance(text, str) and not isinstance(text, Many) and not has_gap(text)

@@ -36,17 +36,17 @@ class Statements:
         self.commands = Commands(self.words)
 
     def block(self, nodes: Iterable[Node]) -> Block:
-        """Give the statements among some nodes, with the separators that follow them."""
+        """Return the statements among some nodes, with the separators that follow them."""
         found: list[tuple[Statement, bool]] = []
         open_since = -1
         for node in nodes:
             if node.type in {";", "&"}:
                 if open_since < 0:
-                    raise UnreadError("a separator has no command in front of it")
+                    raise UnreadError("a separator has no command before it")
                 found[-1] = found[-1][0], node.type == "&"
                 open_since = -1
             elif not node.is_named:
-                raise UnreadError(f"'{node.type}' stands where a command should be")
+                raise UnreadError(f"'{node.type}' is in the place of a command")
             elif node.type != "comment":
                 if open_since >= 0 and b"\n" not in self.source[open_since : node.start_byte]:
                     raise UnreadError("two commands stand in one line")
@@ -55,7 +55,7 @@ class Statements:
         return Block(tuple(found))
 
     def substituted(self, node: Node) -> Block:
-        """Give the statements of a command substitution; `$(< file)` is `cat file`."""
+        """Return the statements of a command substitution; `$(< file)` is `cat file`."""
         inside = node.children[1:-1]
         if len(inside) != 1 or inside[0].type != "file_redirect":
             return self.block(inside)
@@ -67,7 +67,7 @@ class Statements:
         return Block(((Simple((), ((Text("cat", quoted=True),), redirect.target)), False),))
 
     def statement(self, node: Node) -> Statement:
-        """Give one statement."""
+        """Return one statement."""
         reader = _READERS.get(node.type)
         if reader is None:
             raise UnreadError(f"it has a part of the form {node.type}")
@@ -101,7 +101,7 @@ class Statements:
         """Read `a | b`; a `!` in front of it is the grammar's first part."""
         parts = [part for part in written(node) if part.is_named]
         if any(part.type == "list" for part in parts):
-            raise UnreadError("a list stands in a pipeline")
+            raise UnreadError("a list is part of a pipeline")
         read = [self.statement(part) for part in parts]
         first = read[0]
         if parts[0].type == "negated_command" and isinstance(first, Pipeline):
@@ -153,7 +153,7 @@ class Statements:
         """Add what follows a here-document in its line."""
         if mark == "|":
             if isinstance(made, Chain) or node.type == "list":
-                raise UnreadError("a list stands in a pipeline")
+                raise UnreadError("a list is part of a pipeline")
             whole = made if isinstance(made, Pipeline) else Pipeline((made,))
             return Pipeline((*whole.parts, self.statement(node)), whole.negated)
         more = self.chain(node)
@@ -173,14 +173,14 @@ class Statements:
 
 
 def written(node: Node) -> list[Node]:
-    """Give the parts of a node without its comments."""
+    """Return the parts of a node without its comments."""
     return [child for child in node.children if child.type != "comment"]
 
 
 def _sides(node: Node) -> Sequence[Node]:
     sides = written(node)
     if len(sides) != 3 or sides[2].type == "list":  # noqa: PLR2004 - left, mark and right
-        raise UnreadError("a list stands in a list")
+        raise UnreadError("a list is part of a list")
     return sides
 
 

@@ -40,14 +40,14 @@ def _parser() -> tree_sitter.Parser:
 
 
 def parse_all(text: str) -> Block | Unknown:
-    """Give the statements of a script, or why they are not read."""
+    """Return the statements of a script, or why they are not read."""
     return _parse(text) if len(text) <= _REMEMBERED else _parse.__wrapped__(text)
 
 
 @lru_cache(maxsize=128)
 def _parse(text: str) -> Block | Unknown:
     if "\0" in text or "\r" in text:
-        return Unknown("its script has characters that end no line and no word")
+        return Unknown("its script has null or carriage return characters")
     if max(text.count("=("), text.count("|")) > _MOST_MARKS:
         return Unknown(f"its script has more than {_MOST_MARKS} pipes or arrays")
     source = text.encode("utf-8", "replace")
@@ -64,14 +64,14 @@ def _parse(text: str) -> Block | Unknown:
 def _read(source: bytes) -> Block:
     root = _parser().parse(source).root_node
     if root.has_error:
-        raise UnreadError("it does not follow the grammar that is known here")
+        raise UnreadError("it does not follow the grammar")
     _check_blanks((root,), source, 0, len(source))
     anchors = dict(_checked(root, source))
     return Statements(source, anchors).block(root.children)
 
 
 def _checked(root: Node, source: bytes) -> Iterator[tuple[int, Node]]:
-    """Check that nothing was skipped, and give the expansions by where they begin."""
+    """Check that nothing was skipped, and return the expansions by where they begin."""
     waiting: list[tuple[Node, int]] = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -87,7 +87,7 @@ def _checked(root: Node, source: bytes) -> Iterator[tuple[int, Node]]:
 
 
 def _begin(node: Node, source: bytes) -> int:
-    """Give where a node begins: the grammar counts blanks in front of it to some."""
+    """Return where a node begins: the grammar counts blanks in front of it to some."""
     blank = _BLANK.match(source, node.start_byte)
     return blank.end() if blank else node.start_byte
 

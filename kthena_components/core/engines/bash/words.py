@@ -50,7 +50,7 @@ class JoinedError(UnreadError):
     """A line of assignments that the grammar joined with the command in the next line."""
 
     def __init__(self, end: int) -> None:
-        super().__init__("a command goes on in another line")
+        super().__init__("the grammar continues a command in another line")
         self.end = end
         """Where the line should have ended."""
 
@@ -65,7 +65,7 @@ class Words:
     """Reads what stands in a command substitution."""
 
     def text(self, start: int, end: int) -> str:
-        """Give a part of the script as it is written."""
+        """Return a part of the script as it is written."""
         return self.source[start:end].decode()
 
     def touch(self, end: int, start: int) -> bool:
@@ -137,7 +137,7 @@ class _Scan:
             elif char in b"$`":
                 found += self._dollar(quoted=True)
             else:
-                raise UnreadError("a quote stands where none was expected")
+                raise UnreadError("a quote is in an unexpected place")
         return tuple(found)
 
     def _take(self, pattern: re.Pattern[bytes]) -> str:
@@ -207,7 +207,7 @@ class _Scan:
     def _process(self) -> Piece:
         anchor = self.words.anchors.get(self.at)
         if anchor is None or anchor.type != "process_substitution":
-            raise UnreadError("a word holds what should end it")
+            raise UnreadError("a word contains an operator")
         self.at = anchor.end_byte
         return Opaque(quoted=True, written=self.words.text(anchor.start_byte, anchor.end_byte))
 
