@@ -85,6 +85,7 @@ DOUBTS = {
     "an element that is read": "A=(16); read 'A[0]' <<< 8; vllm serve M -tp $A",
     "an element that is declared": "A=(16); declare 'A[0]=8'; vllm serve M -tp $A",
     "a name that is read": 'TP=16; read "$N" <<< 8; vllm serve M -tp $TP',
+    "a default that sets a variable": ": ${TP:=$'8'}; vllm serve M -tp ${TP:-16}",
     "local outside a function": "TP=8; local TP=16; vllm serve M -tp $TP",
     "time of an assignment": "TP=16; time TP=8; vllm serve M -tp $TP",
     "a parameter that is shifted": 'set -- $(ls /x) 16; shift; vllm serve M -tp "$1"',

@@ -253,7 +253,8 @@ def _text(value: object) -> str | None:
 
 
 def _name(container: Mapping[str, Any]) -> str:
-    return _text(container.get("name")) or "?"
+    name = container.get("name")
+    return name if isinstance(name, str) and not is_unresolved(name) else "?"
 
 
 def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:

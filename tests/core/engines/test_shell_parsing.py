@@ -60,6 +60,7 @@ def test_no_text_makes_the_parser_raise(text: str) -> None:
     "script",
     [
         "A=8\\\n9; vllm serve M -tp $A",
+        "read A <<< 8\\\n9; vllm serve M -tp $A",
         "A=x{$B,c} vllm serve M -tp 8",
         "vllm serve `a` `b` -tp 8",
         "vllm serve M -tp 8 a\r\n",

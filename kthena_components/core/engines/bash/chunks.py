@@ -71,7 +71,7 @@ class Fields:
                 self._split(chunk.text, separators(ifs))
             elif chunk.text:
                 self._many = True
-                self._add(self.shell.gap(chunk.text, "what splits words is not known"))
+                self._add(self.shell.gap(chunk.text, "the value of IFS is unknown"))
         self._close(force=False)
         return self.found
 

@@ -1,6 +1,6 @@
 """Parse a script: at once where it is plain words, with the grammar otherwise.
 
-The grammar takes 30 ms to load, and most containers run one command without any syntax.
+The grammar takes 25 ms to load, and most containers run one command without any syntax.
 """
 
 import re
