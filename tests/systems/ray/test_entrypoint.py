@@ -12,7 +12,8 @@ from tests.support.peers import LATE
 from tests.support.specs import REMOVED, changed
 
 RAY = "--distributed-executor-backend ray"
-HEAD = "spec.rayClusterSpec.headGroupSpec.template.spec.containers[0]"
+TEMPLATE = "spec.rayClusterSpec.headGroupSpec.template"
+HEAD = f"{TEMPLATE}.spec.containers[0]"
 IDLE = {f"{HEAD}.command": REMOVED, f"{HEAD}.args": REMOVED}
 """The head of the RayJob starts no engine by itself."""
 
@@ -46,6 +47,12 @@ def test_a_program_of_ones_own_is_not_checked() -> None:
     for entrypoint in ("python serve.py", LATE, None, 7):
         (finding,) = judge_manifest(ray_job(entrypoint))
         assert (finding.rule, finding.level) == ("kind-read", Level.UNKNOWN)
+
+
+@pytest.mark.parametrize("place", ["spec.rayClusterSpec", f"{TEMPLATE}.spec.containers"])
+def test_the_entrypoint_on_an_unknown_cluster_is_not_checked(place: str) -> None:
+    body = changed(ray_job(f"vllm serve m -tp 8 -pp 4 {RAY}"), {place: LATE})
+    assert {finding.level for finding in judge_manifest(body)} == {Level.UNKNOWN}
 
 
 def test_the_head_wins_over_the_entrypoint() -> None:
