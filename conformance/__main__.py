@@ -30,10 +30,11 @@ PARTS = (
     "validation",
     "sandbox",
     "fuzz",
+    "shell",
     "load",
 )
 """Modules with a function `run(context)`. Those that wait most come first."""
-ALONE = frozenset({"fuzz", "load"})
+ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DECLARED = {"pulumi", "pulumi_kubernetes", "pydantic", "pydantic_core", "tabulate", "yaml"}
+DECLARED |= {"tree_sitter", "tree_sitter_bash"}
 
 
 @pytest.fixture(scope="module")

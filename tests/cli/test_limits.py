@@ -68,10 +68,10 @@ LIMITS: dict[str, tuple[Callable[[int], str], int, str]] = {
     "files that are taken in": (
         partial(script, how=". "),
         16,
-        "its script sources more than 16 files",
+        "it runs or sources more than 16 files",
     ),
-    "scripts": (script, 16, "it runs more than 16 scripts"),
-    "shells": (nested, 8, "its shells are nested more than 8 deep"),
+    "scripts": (script, 16, "it runs or sources more than 16 files"),
+    "shells": (nested, 12, "its scripts and functions are nested more than 12 deep"),
     "mounts": (mounted, 100, "more than 100 ConfigMaps are mounted in its container"),
 }
 
@@ -98,7 +98,7 @@ def test_another_engine_does_not_hide_one_behind_a_limit(run: Command, write: Wr
     }
     pod["spec"]["containers"].append(small)
     write("a.yaml", yaml.safe_dump_all([pod, *maps]))
-    assert "it runs more than 16 scripts" in run("a.yaml").out
+    assert "it runs or sources more than 16 files" in run("a.yaml").out
 
 
 def test_arguments_of_a_variable_are_read_to_their_end() -> None:

@@ -3,15 +3,14 @@
 The only entry is `read_command`. It never raises: what cannot be read is Unknown, with the reason.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.engines.bash.session import Started
 from kthena_components.core.engines.facts import CommandFacts, Problem
-from kthena_components.core.engines.files import Files, read_file
-from kthena_components.core.engines.lmdeploy import read_lmdeploy
+from kthena_components.core.engines.files import Files
 from kthena_components.core.engines.placeholders import (
     LATE_VARIABLES,
     Hidden,
@@ -19,36 +18,21 @@ from kthena_components.core.engines.placeholders import (
     expand_kubernetes,
 )
 from kthena_components.core.engines.programs import (
-    MPI,
-    OMNI,
-    RAY_SCRIPT_NAME,
     Program,
-    Start,
-    base_name,
     files_may_start_one,
     find_program,
     may_start_one,
     shell_operand,
 )
-from kthena_components.core.engines.ray import Ray, flag_value, read_ray, read_ray_script, read_size
-from kthena_components.core.engines.script import read_script
-from kthena_components.core.engines.sglang import read_sglang
-from kthena_components.core.engines.tgi import read_tgi
-from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
-from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
+from kthena_components.core.engines.ray import Ray
+from kthena_components.core.engines.search import Search
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
 """Maximum bytes of one argument on any Linux: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
-_STAGES = Unknown(
-    "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
-)
-_MAX_LEVEL = 8
 _LONGEST_LINE = 256
-_MAX_FILES = 16
-"""Maximum number of mounted scripts read for one command: a script may start itself."""
 _NOT_VALUES = frozenset(
     [
         *("engine", "hidden", "missing_files", "options", "problems", "ray_cluster_size"),
@@ -65,6 +49,7 @@ def read_command(
     files: Files = (),
     hidden: Hidden = (),
     image: str | None = None,
+    folder: str | None = None,
     late_variables: Mapping[str, str] = LATE_VARIABLES,
 ) -> CommandFacts | None:
     """Read a container's command line.
@@ -77,6 +62,7 @@ def read_command(
         files: Known files mounted in the container: config files and scripts.
         hidden: Other sources of variables.
         image: The container's image; its tag names the release. None: unknown.
+        folder: The folder that it starts in (workingDir). None: the image's.
         late_variables: Variables that a controller adds to the pod, each with the controller's
             name.
 
@@ -93,9 +79,10 @@ def read_command(
         text = f"one item has {longest} characters, and no Linux accepts more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
     of = None if image is None else read_image(image)
-    search = _Search(Scope(env, late_variables, files=files, hidden=hidden, image=of))
-    search.words([expand_kubernetes(item, search.scope) for item in argv])
-    return search.result()
+    scope = Scope(env, late_variables, files=files, hidden=hidden, image=of)
+    search = Search(scope)
+    search.run([expand_kubernetes(item, scope) for item in argv], folder)
+    return _result(search)
 
 
 def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
@@ -113,167 +100,50 @@ def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
     return Unknown(f"the script {argv[at]} is not available: {text.because}")
 
 
-def _is_shell_script(text: str) -> bool:
-    """Return whether a shell runs a file: its first line is `#!/bin/bash` or no `#!` line."""
-    first = text[:_LONGEST_LINE].partition("\n")[0]
-    return "sh" in first if first.startswith("#!") else True
+def _result(search: Search) -> CommandFacts | None:
+    """Combine the results; None if there are none."""
+    log = search.session.log
+    engines = [found for found in log if found.engine is not None]
+    if not (search.unread or any(found.starts for found in log)):
+        return None
+    ray = Ray()
+    for found in log:
+        ray = ray.join(found.ray) if found.ray else ray
+    absent = (text for found in log if found.sure for text in found.absent)
+    facts = _together(search, engines)
+    where = {"ray_cluster_size": ray.where} if ray.where else {}
+    return replace(
+        facts,
+        ray_role=ray.role,
+        ray_cluster_size=ray.size,
+        ray_script=next((found.ray_script for found in log if found.ray_script), None),
+        missing_files=tuple(dict.fromkeys(absent)),
+        problems=ray.problems + facts.problems,
+        where=MappingProxyType({**where, **facts.where}),
+    )
 
 
-@dataclass(slots=True)
-class _Search:
-    """The findings so far in one container's command."""
-
-    scope: Scope
-    engines: list[CommandFacts] = field(default_factory=list)
-    ray: Ray = field(default_factory=Ray)
-    helpers: int = 0
-    ray_script: str | None = None
-    broken: Problem | None = None
-    beside: bool = False
-    """Whether several engines run in parallel."""
-    background: bool = False
-    """Whether an engine was started in the background."""
-    level: int = 0
-    files: int = 0
-
-    def words(self, words: Sequence[str]) -> int:
-        """Read one command; return the number of engines that it starts."""
-        start = find_program(words)
-        before = len(self.engines)
-        if self.level > _MAX_LEVEL:
-            self.scope.unread = Unknown(f"its shells are nested more than {_MAX_LEVEL} deep")
-            return 0
-        if start is None:
-            self.mounted(words[1 if words[:1] == ["exec"] else 0 :])
-            return len(self.engines) - before
-        arguments = words[start.arguments :]
-        if start.program is Program.SHELL:
-            self.shell(arguments)
-        elif start.program is Program.RAY_SCRIPT:
-            self.helper(read_ray_script(arguments, self.scope))
-            self.ray_script = self.ray_script or self.in_image(words[start.at])
-        elif start.program is Program.RAY:
-            self.helper(read_ray(arguments, self.scope))
-            if "--" in arguments:
-                self.level += 1
-                self.words(arguments[arguments.index("--") + 1 :])
-                self.level -= 1
-        elif start.program is Program.VLLM and OMNI in arguments:
-            self.scope.unread = _STAGES
-        else:
-            facts = _READERS[start.program](arguments, self.scope)
-            self.engines.append(self.with_ranks(facts, words, start))
-        return len(self.engines) - before
-
-    def in_image(self, word: str) -> str | None:
-        """Return a path if it is in the image: no known volume hides it."""
-        path = self.scope.read(word)
-        seen = isinstance(path, str) and read_file(self.scope.files, path) is None
-        return path if isinstance(path, str) and seen else None
-
-    def helper(self, ray: Ray) -> None:
-        """Record a command that starts or joins a Ray cluster."""
-        self.helpers += 1
-        self.ray = self.ray.join(ray)
-
-    def shell(self, words: Sequence[str]) -> None:
-        """Read a shell's script, or the helper script that it runs."""
-        at, is_text = shell_operand(words, 0)
-        if at < len(words) and is_text:
-            self.inside(words[at], words[at + 1 :])
-        elif at < len(words) and base_name(words[at]) == RAY_SCRIPT_NAME:
-            self.words(words[at:])
-        else:
-            self.mounted(words[at:])
-
-    def mounted(self, words: Sequence[str]) -> None:
-        """Read a mounted script, if the first word is one."""
-        text = self.scope.file(words[0]) if words else None
-        if not isinstance(text, str) or not _is_shell_script(text):
-            return
-        self.files += 1
-        if self.files > _MAX_FILES:
-            self.scope.unread = Unknown(f"it runs more than {_MAX_FILES} scripts")
-            return
-        self.inside(text, words)
-
-    def inside(self, text: str, positional: Sequence[str]) -> None:
-        """Read a script with its own parameters."""
-        scope = self.scope
-        outside = scope.positional, scope.in_shell
-        scope.positional, scope.in_shell = tuple(positional), True
-        self.level += 1
-        self.script(text)
-        self.level -= 1
-        scope.positional, scope.in_shell = outside
-
-    def script(self, text: str) -> None:
-        """Read every command of a script."""
-        commands, open_end = read_script(text, self.scope)
-        for command in commands:
-            # A nested script may start its engine in the background: that counts as one engine.
-            running, self.background = self.background, False
-            started = self.words(command.words)
-            if started:
-                again = command.background and command.looped
-                self.beside = self.beside or running or again
-                self.background = self.background or command.background
-            else:
-                self.background = running
-        if open_end is not None:
-            text = f"the script ends inside {open_end}, and the shell rejects it"
-            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=open_end.sure)
-
-    def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
-        """Add the number of processes that an MPI launcher starts before an engine."""
-        launcher = words[: start.at]
-        found = flag_value(launcher, ("-n", "-np", "--np", "--ntasks"))
-        if not found or not any(base_name(word) in MPI for word in launcher):
-            return facts
-        ranks = read_size(found[0].partition(" ")[0], *found, self.scope)
-        where = MappingProxyType({**facts.where, "mpi_ranks": ranks.where})
-        problems = facts.problems + ranks.problems
-        return replace(facts, mpi_ranks=ranks.size, where=where, problems=problems)
-
-    def result(self) -> CommandFacts | None:
-        """Combine the results; None if there are none."""
-        unread = self.scope.unread
-        if not (self.engines or self.helpers or unread):
-            return None
-        facts = self.engines[0] if self.engines else CommandFacts()
-        if self.broken is not None:
-            facts = _unreadable(self.broken, facts)
-        elif unread is not None:
-            facts = replace(_blank(facts, unread.because), hidden=unread)
-        elif self.beside:
-            facts = _blank(facts, "the script starts several engines side by side")
-        elif len(self.engines) > 1:
-            facts = _merge(self.engines)
-        where = {"ray_cluster_size": self.ray.where} if self.ray.where else {}
-        return replace(
-            facts,
-            ray_role=self.ray.role,
-            ray_cluster_size=self.ray.size,
-            ray_script=self.ray_script,
-            missing_files=tuple(dict.fromkeys(self.scope.absent)),
-            problems=self.ray.problems + facts.problems,
-            where=MappingProxyType({**where, **facts.where}),
-        )
+def _together(search: Search, engines: Sequence[Started]) -> CommandFacts:
+    """Put the engines together: what is stated of one is so of all."""
+    read = [_softened(found) for found in engines]
+    facts = read[0] if read else CommandFacts()
+    if search.broken is not None:
+        return _unreadable(search.broken, facts)
+    if search.unread is not None:
+        return replace(_blank(facts, search.unread.because), hidden=search.unread)
+    if any(found.beside for found in engines):
+        return _blank(facts, "the script starts several engines side by side")
+    if engines and not any(found.sure for found in engines):
+        return _blank(facts, "the script starts it on some paths only, and perhaps on none")
+    return _merge(read) if len(read) > 1 else facts
 
 
-_READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
-    Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
-    Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
-    Program.LMDEPLOY: read_lmdeploy,
-    Program.SGLANG: partial(read_sglang, positional=True),
-    Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
-    Program.SGLANG_LAUNCH_SERVER: read_sglang,
-    Program.TGI: read_tgi,
-    Program.TRTLLM: read_trtllm,
-    Program.VLLM: read_vllm,
-    Program.VLLM_API_SERVER: read_api_server,
-    Program.VLLM_INSIDE: read_inside,
-}
+def _softened(found: Started) -> CommandFacts:
+    """Return what an engine's command line says; if it may not be started, it stops nothing."""
+    facts = found.engine or CommandFacts()
+    if found.sure or not facts.problems:
+        return facts
+    return replace(facts, problems=tuple(replace(p, hard=False) for p in facts.problems))
 
 
 def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:

@@ -1,14 +1,13 @@
 """Words of a command with unknown parts: variables, outputs, computed values.
 
 An unknown part is a gap in a word: two private-use characters around a number, which leads to the
-text as written and the reason. `shell.py` splits commands.
+text as written and the reason. `bash/` follows scripts.
 """
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kthena_components.core.engines.files import Absent, Files, read_file
 from kthena_components.core.values.images import Image
@@ -16,6 +15,7 @@ from kthena_components.core.values.unknown import (
     BLANK_WORD,
     MaybeText,
     Unknown,
+    Varying,
     is_unresolved,
     show_tokens,
 )
@@ -53,10 +53,17 @@ Hidden = tuple[tuple[str, str], ...]
 _REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
 _GAP = re.compile(f"{_GAP_OPEN}([0-9]{{1,9}}){_GAP_CLOSE}")
-_VARIABLE = re.compile(r"\$?\b([A-Za-z_][A-Za-z0-9_]*)\b|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SUM = re.compile(r"[0-9+*/%() \t-]*")
-_MAX_ARITHMETIC = 100
+_NUMBER = re.compile(r"INDEX|RANK")
+"""Names of late variables that number the pods."""
 _MAX_DEPTH = 8
+
+
+class Variables(Protocol):
+    """The environment of a program."""
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Return a variable's value; None if no known source sets it."""
+        ...
 
 
 @dataclass(slots=True)
@@ -66,47 +73,48 @@ class Scope:
     env: Mapping[str, MaybeText]
     """In the order in which Kubernetes sets them."""
     late: Mapping[str, str] = field(default_factory=lambda: LATE_VARIABLES)
-    variables: dict[str, MaybeText] = field(default_factory=dict)
-    """Variables that the script has set so far. They override env."""
+    environment: "Variables | None" = None
+    """The environment of the current program, if a script starts it. None: the container's."""
     in_shell: bool = False
     """Whether a shell has split the words: a `$` or a blank in a word is then intended."""
-    positional: tuple[str, ...] = ()
-    """The script's $0, $1 and so on."""
     files: Files = ()
     """The container's mounted files."""
     hidden: Hidden = ()
     """Other sources of variables."""
     image: Image | None = None
     """The container's image. None: unknown."""
-    sourced: int = 0
-    """Number of files that scripts have sourced."""
-    unread: Unknown | None = None
-    """Why the script may run more commands than were read."""
     absent: list[str] = field(default_factory=list)
     """Messages about named files that definitely do not exist."""
-    _gaps: list[tuple[str, str]] = field(default_factory=list)
+    no_room: Unknown = field(
+        default=Unknown(f"variables insert more than {_MAX_INSERTED} characters"), init=False
+    )
+    _gaps: list[tuple[str, Unknown]] = field(default_factory=list)
     _expanded: dict[str, str] = field(default_factory=dict)
     _inserted: int = 0
     _depth: int = 0
     _places: dict[str, int] = field(default_factory=dict)
     _place: int | None = None
 
-    def gap(self, written: str, because: str) -> str:
+    def gap(self, written: str, because: Unknown | str) -> str:
         """Leave a gap for a text of unknown value."""
-        self._gaps.append((self.show(written), because))
+        reason = Unknown(because) if isinstance(because, str) else because
+        self._gaps.append((self.show(written), reason))
         return f"{_GAP_OPEN}{len(self._gaps) - 1}{_GAP_CLOSE}"
 
     def look_up(self, name: str) -> MaybeText | None:
         """Return a variable's value; None if no known source sets it."""
-        if name in self.variables and self._place is None:
-            return self.variables[name]
+        return self.declared(name) if self.environment is None else self.environment.look_up(name)
+
+    def declared(self, name: str) -> MaybeText | None:
+        """Return the value that the container's own fields give to a variable."""
         value = self.env.get(name)
         if value is not None and self._place is not None and self._place_of(name) >= self._place:
             return Unknown(f"{name} is set after the variable that refers to it")
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
-            return Unknown(f"{name} is set by {self.late[name]} when the pod is created")
+            kind = Varying if _NUMBER.search(name) else Unknown
+            return kind(f"{name} is set by {self.late[name]} when the pod is created")
         if value is None:
             source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
             return Unknown(f"{name} may come from {source}") if source else None
@@ -142,14 +150,12 @@ class Scope:
 
     def insert(self, name: str, written: str) -> str:
         """Return the text that replaces a variable: its value, or a gap."""
-        value = self.look_up(name)
+        value = self.declared(name)
         if value is None:
             return self.gap(written, f"{name} has no literal value in this container's env")
         if isinstance(value, Unknown):
-            return self.gap(written, value.because)
-        if not self.fits(value):
-            return self.gap(written, f"variables insert more than {_MAX_INSERTED} characters")
-        return value
+            return self.gap(written, value)
+        return value if self.fits(value) else self.gap(written, self.no_room)
 
     def fits(self, *values: str) -> bool:
         """Count what replaces a variable, and return whether it fits into the limit."""
@@ -161,7 +167,7 @@ class Scope:
         """Return a word's text, or why it is unknown."""
         match = None if word.isascii() else _GAP.search(word)
         if match is not None:
-            return Unknown(self._of(match)[1])
+            return self._of(match)[1]
         if BLANK_WORD in word:
             return Unknown("it is a placeholder, to be filled in first")
         if is_unresolved(word):
@@ -175,9 +181,13 @@ class Scope:
             shown = show_tokens(_GAP.sub(lambda match: self._of(match)[0], word))
         return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
-    def _of(self, match: re.Match[str]) -> tuple[str, str]:
+    def varies(self, word: str) -> bool:
+        """Return whether every gap of a word differs between pods."""
+        return all(isinstance(self._of(match)[1], Varying) for match in _GAP.finditer(word))
+
+    def _of(self, match: re.Match[str]) -> tuple[str, Unknown]:
         index = int(match[1])
-        return self._gaps[index] if index < len(self._gaps) else ("?", "it is not known")
+        return self._gaps[index] if index < len(self._gaps) else ("?", Unknown("it is not known"))
 
 
 def hide_gaps(text: str) -> str:
@@ -210,48 +220,3 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
     # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
     end = text.rfind(")") + 1
     return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")
-
-
-def arithmetic(expression: str, scope: Scope) -> str:
-    """Compute the content of a shell's `$((…))`, or leave a gap."""
-    written = f"$(({expression}))"
-    computed = f"the shell computes {scope.show(written)} when the pod runs"
-    if len(expression) > _MAX_ARITHMETIC:
-        return scope.gap(written, computed)
-    text = _VARIABLE.sub(lambda m: scope.insert(m[1] or m[2], m[0]), expression)
-    known = scope.read(text)
-    if isinstance(known, Unknown):
-        return scope.gap(written, known.because)
-    if not _SUM.fullmatch(known):
-        return scope.gap(written, computed)
-    try:
-        return str(_evaluate(ast.parse(known.strip(), mode="eval").body))
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
-        return scope.gap(written, computed)
-
-
-def _evaluate(node: ast.expr) -> int:
-    match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            return _OPERATIONS[type(op)](_evaluate(left), _evaluate(right))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand)
-        case _:
-            raise ValueError("not shell arithmetic")
-
-
-def _divide(left: int, right: int) -> int:
-    """Divide as a shell does: towards zero."""
-    quotient = abs(left) // abs(right)
-    return quotient if (left < 0) == (right < 0) else -quotient
-
-
-_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: _divide,
-    ast.Mod: lambda left, right: left - right * _divide(left, right),
-}

@@ -14,10 +14,23 @@ from kthena_components.core.facts.context import ConfigMap, Context
 from kthena_components.core.facts.files import MissingKey, PodVolumes, read_files, why_missing
 from kthena_components.core.values.display import text_of
 from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeText, Unknown, is_unresolved
+from kthena_components.core.values.unknown import (
+    UNKNOWN_WORD,
+    MaybeText,
+    Unknown,
+    Varying,
+    is_unresolved,
+)
 
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
 """Variables that differ between pods: facts are about all pods of a template."""
+
+_OF_EACH_POD = frozenset(
+    {
+        *("metadata.name", "metadata.uid", "spec.nodeName", "status.hostIP", "status.podIP"),
+        "metadata.labels['statefulset.kubernetes.io/pod-name']",
+    }
+)
 
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
 
@@ -130,7 +143,8 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
         given.set(name, Unknown(late) if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
-        given.set(name, Unknown(late))
+        differs = _differs(mapping(item.get("valueFrom")))
+        given.set(name, Varying(late) if differs else Unknown(late))
     else:
         key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):
@@ -141,6 +155,12 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
             given.set(name, _literal(found.text(key)))
             if not found.has(key) and reference.get("optional") is not True:
                 given.miss(f"{path}.valueFrom.configMapKeyRef.key", found, key)
+
+
+def _differs(source: Mapping[str, Any]) -> bool:
+    """Return whether a field of the pod differs between the pods of a template."""
+    path = mapping(source.get("fieldRef")).get("fieldPath")
+    return isinstance(path, str) and (path in _OF_EACH_POD or "index" in path)
 
 
 def _literal(text: MaybeText) -> MaybeText:

@@ -202,16 +202,15 @@ def _container(
     """Read one container as if it were the only one of its pod."""
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
-    image = container.get("image")
-    runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
-    command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
+    image, folder = _text(container.get("image")), _text(container.get("workingDir"))
+    command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder=folder)
     name = _name(container)
     if command is not None and command.tensor == ALL_GPUS:
         command = replace(command, tensor=visible_gpus(container))
     gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_unresolved, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
-    elif command is None and argv and is_unresolved(image):
+    elif command is None and argv and is_unresolved(container.get("image")):
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
@@ -242,9 +241,15 @@ def _command(
     hidden: Hidden,
     files: Files,
     image: str | None,
+    *,
+    folder: str | None,
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all need its facts."""
-    return read_command(argv, dict(env), hidden=hidden, files=files, image=image)
+    return read_command(argv, dict(env), hidden=hidden, files=files, image=image, folder=folder)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value and not is_unresolved(value) else None
 
 
 def _name(container: Mapping[str, Any]) -> str:
@@ -258,12 +263,9 @@ def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
     keys = (str(key) for key in (*mapping(limits), *mapping(requests)))
     named = sorted({key for key in keys if is_accelerator(key)})
     for resource in named:
+        limit, request = (_devices_in(amounts, resource) for amounts in (limits, requests))
         yield DeviceFacts(
-            path=path,
-            container=name,
-            resource=resource,
-            limit=_devices_in(limits, resource),
-            request=_devices_in(requests, resource),
+            path=path, container=name, resource=resource, limit=limit, request=request
         )
     unnamed = None
     if any(map(is_unresolved, (container.get("resources"), limits, requests))):

@@ -33,6 +33,12 @@ class Blank(str):
     __slots__ = ()
 
 
+class Varying(Unknown):
+    """A value that differs between the pods of a template, such as a pod's name or number."""
+
+    __slots__ = ()
+
+
 # Placeholders for values that are not known during a preview, one for each type. Source:
 # sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
 _PREVIEW_UNKNOWNS = frozenset(

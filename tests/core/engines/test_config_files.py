@@ -196,7 +196,7 @@ def test_a_script_that_takes_in_itself_comes_to_an_end() -> None:
     text = "vllm serve M -tp 8\n" + ". /s/a.sh\n" * 1000
 
     read_so_far = read("sh /s/a.sh", mount(text, "/s/a.sh")).tensor
-    assert read_so_far == Unknown("its script sources more than 16 files")
+    assert read_so_far == Unknown("its scripts and functions are nested more than 12 deep")
 
 
 def test_what_is_no_script_of_a_shell_is_not_read() -> None:
@@ -238,7 +238,7 @@ def test_files_that_are_taken_in_are_read_up_to_a_limit_that_is_told() -> None:
         return found
 
     assert facts(16).tensor == 8
-    assert facts(17).tensor == Unknown("its script sources more than 16 files")
+    assert facts(17).tensor == Unknown("it runs or sources more than 16 files")
 
 
 def test_scripts_are_followed_up_to_a_limit_that_is_told() -> None:
@@ -252,7 +252,7 @@ def test_scripts_are_followed_up_to_a_limit_that_is_told() -> None:
 
     assert facts(16).tensor == 8
     told = facts(17)
-    assert told.tensor == told.model == Unknown("it runs more than 16 scripts")
+    assert told.tensor == told.model == Unknown("it runs or sources more than 16 files")
 
 
 def test_shells_are_followed_up_to_a_depth_that_is_told() -> None:
@@ -263,8 +263,9 @@ def test_shells_are_followed_up_to_a_depth_that_is_told() -> None:
         assert found is not None
         return found
 
-    assert facts(8).tensor == 8
-    assert facts(9).tensor == Unknown("its shells are nested more than 8 deep")
+    assert facts(12).tensor == 8
+    because = "its scripts and functions are nested more than 12 deep"
+    assert facts(13).tensor == Unknown(because)
 
 
 def test_a_container_without_a_word_of_its_own_may_mount_a_script() -> None:
@@ -304,3 +305,14 @@ def test_no_config_file_makes_the_reader_raise(config: dict[Any, Any], vector: s
     facts = read(VECTORS[vector][0], mount(yaml.safe_dump(config)))
 
     assert facts.engine is not None
+
+
+def test_a_mounted_file_is_no_folder() -> None:
+    script = "TP=4; [ -d /s ] && TP=8; vllm serve M -tp $TP"
+
+    def tensor(mounted: Mount) -> object:
+        facts = read_command(["sh", "-c", script], {}, files=(mounted,))
+        return None if facts is None else facts.tensor
+
+    assert tensor(mount("", "/s/a")) == 8
+    assert tensor(Mount("/s", (("", ""),))) == Unknown("TP is set in a branch of the script")

@@ -12,6 +12,12 @@ def run(script: str, *rest: str, **env: str) -> CommandFacts:
     return facts
 
 
+def run_bash(script: str, **env: str) -> CommandFacts:
+    facts = read_command(["bash", "-c", script], env)
+    assert facts is not None
+    return facts
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -37,16 +43,15 @@ def run(script: str, *rest: str, **env: str) -> CommandFacts:
         "bash -euo pipefail -c 'exec vllm serve M -tp 8'",
         "echo $'it\\'s'; vllm serve M -tp 8",
         "diff <(echo ') ') x; vllm serve M -tp 8",
-        "vllm serve M $'-tp' 8",
         "vllm serve M a#b -tp 8",
         "vllm serve M $NONE#b -tp 8",
         "vllm serve M ${NONE:-a '-tp' \"8\"}",
-        'vllm serve "${NONE:-it\'s $NONE \\" M}" -tp 8',
         'vllm serve "M \\x" -tp 8 && echo "a\\\nb"',
         "echo $(echo \\) \")\" ')'); vllm serve M -tp 8",
         'vllm serve "M\\$\\"x" -tp 8 $',
-        "case $X in 0) vllm serve M -tp 8;; *) sleep 1;; esac",
-        "function f { true; }; serve() { vllm serve M -tp 8; }; serve",
+        'vllm serve "${NONE:-its $NONE \\" M}" -tp 8',
+        "case $WORKER_INDEX in 0) vllm serve M -tp 8;; *) sleep 1;; esac",
+        "serve() { vllm serve M -tp 8; }; serve",
     ],
 )
 def test_a_script_hands_the_engine_its_words(script: str) -> None:
@@ -79,8 +84,16 @@ def test_a_script_hands_the_engine_its_words(script: str) -> None:
         ("TP=4; vllm serve M -tp $TP", 4),
         ("export TP=4 X; vllm serve M -tp $TP", 4),
         ("TP=4 && vllm serve M -tp $TP", 4),
-        ("A='-tp'; A+=' 4'; vllm serve M $A", 4),
         ("unused=1 TP=4; vllm serve M -tp ${TP}", 4),
+        ("vllm serve M -tp ${1:-4}", 4),
+        ("vllm serve M -tp ${TP%x}", 8),
+        ("vllm serve M -tp $((TP | 1))", 9),
+        ("vllm serve M -tp $((" + "1 + " * 30 + "1))", 31),
+        ("vllm serve M -tp " + "${A:-" * 10 + "4" + "}" * 10, 4),
+        ("[ -n x ] && TP=4; vllm serve M -tp $TP", 4),
+        ("true || TP=4; vllm serve M -tp $TP", 8),
+        ("(TP=4); vllm serve M -tp $TP", 8),
+        ("TP=(4 8); vllm serve M -tp $TP", 4),
     ],
 )
 def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> None:
@@ -100,23 +113,26 @@ def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> N
             "the shell computes $(nvidia-smi -L | wc -l)",
         ),
         ("vllm serve M -tp `nproc`", "the shell computes `nproc` when the pod runs"),
-        ("vllm serve M -tp ${1:-8}", "the shell computes ${1:-8} when the pod runs"),
         ("vllm serve M -tp `'nproc'`", "the shell computes `'nproc'` when the pod runs"),
-        ("vllm serve M -tp ${TP%x}", "the shell computes ${TP%x} when the pod runs"),
-        ("vllm serve M -tp $#", "the shell computes $# when the pod runs"),
         ("vllm serve M -tp $((NO + 1))", "NO has no literal value in this container's env"),
         ("vllm serve M -tp $((TP ** 2))", "the shell computes $((TP ** 2)) when the pod runs"),
-        ("vllm serve M -tp $((TP / 0))", "the shell computes $((TP / 0)) when the pod runs"),
-        ("vllm serve M -tp $((TP | 1))", "the shell computes $((TP | 1)) when the pod runs"),
-        ("vllm serve M -tp $((" + "1 + " * 30 + "1))", "the shell computes $((1 + 1 + 1"),
-        ("vllm serve M -tp " + "${A:-" * 10 + "8" + "}" * 10, "the shell computes ${A:-${A:-8}}"),
+        ("vllm serve M -tp $((TP / 0))", "its script computes 'TP / 0', which is not a number"),
+        ("vllm serve M -tp $((TP++ + 1))", "the shell computes $((TP++ + 1)) when the pod runs"),
+        ("true && [ -f /x ] && TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("check && TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("check || TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("for TP in $NO; do :; done; vllm serve M -tp $TP", "TP is set by a loop of the script"),
+        (
+            "for TP in 1 2; do vllm serve M -tp $TP; done",
+            "the script starts 2 engines that differ in it",
+        ),
+        ("A=4; A+=8; vllm serve M -tp $A", "only bash supports A+="),
+        ("vllm serve M -tp $'8'", "only bash reads $'…', and sh may be another shell"),
+        ("vllm serve M -tp {8,}", "only bash expands braces, and sh may be another shell"),
+        ("[[ 1 = 1 ]] && TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
+        ("((TP = 4)); vllm serve M -tp $TP", "TP is computed by the script"),
         ("if [ $X ]; then TP=4; fi; vllm serve M -tp $TP", "TP is set in a branch of the script"),
-        ("[ -n x ] && TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
-        ("true || TP=4; vllm serve M -tp $TP", "TP is set in a branch of the script"),
-        ("(TP=4); vllm serve M -tp $TP", "TP is set in a branch of the script"),
-        ("for TP in 1 2; do vllm serve M -tp $TP; done", "TP is set by a loop of the script"),
         ("read -r TP < f; vllm serve M -tp $TP", "the script reads TP itself"),
-        ("TP=(4 8); vllm serve M -tp $TP", "it is an array of the script"),
         ("vllm serve M -tp $(LOOP)", "LOOP is set after the variable that refers to it"),
     ],
 )
@@ -132,18 +148,33 @@ def test_what_the_shell_only_knows_later_is_unknown(script: str, because: str) -
 @pytest.mark.parametrize(
     ("written", "model"),
     [
-        ("$'it\\'s'", "it's"),
         ("it\\'s", "it's"),
         ("'it'\\''s'", "it's"),
         ('"it\'s"', "it's"),
         ('"\\$A \\a \\\\"', "$A \\a \\"),
         ("a'b'\"c\"d", "abcd"),
         ("${NO:-it\\'s}", "it's"),
-        ('"${NO:-it\'s}"', "it's"),
     ],
 )
 def test_quotes_are_removed_as_the_shell_does(written: str, model: str) -> None:
     assert run(f"vllm serve {written} -tp 8").model == model
+
+
+@pytest.mark.parametrize(
+    ("script", "tensor"),
+    [
+        ("vllm serve M $'-tp' 8", 8),
+        ("vllm serve $'it\\'s' -tp 8", 8),
+        ("function f { true; }; serve() { vllm serve M -tp 8; }; f; serve", 8),
+        ("A='-tp'; A+=' 4'; vllm serve M $A", 4),
+        ("vllm serve M -tp $((TP ** 2))", 64),
+        ("[[ $TP == [0-9] ]] && TP=4; vllm serve M -tp $TP", 4),
+        ("((TP = 4)); vllm serve M -tp $TP", 4),
+        ("vllm serve M -{t,}p=4", 4),
+    ],
+)
+def test_bash_reads_more_than_every_shell_does(script: str, tensor: int) -> None:
+    assert run_bash(script, TP="8").tensor == tensor
 
 
 def test_parameters_of_the_script_are_the_items_behind_it() -> None:
@@ -152,6 +183,7 @@ def test_parameters_of_the_script_are_the_items_behind_it() -> None:
     assert run("vllm serve $0 $*", "M", "-tp", "8").tensor == 8
     assert run("vllm serve M -tp ${1}", "sh", "8").tensor == 8
     assert run("vllm serve M -tp 8 $@").tensor == 8
+    assert run("vllm serve M -tp $#", "sh", "a", "b").tensor == 2
 
 
 def test_a_doubled_dollar_is_one_dollar_to_kubernetes() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import CommandFacts, read_command
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.unknown import Unknown, Varying
 
 KTHENA_EXAMPLE = (
     "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh leader"
@@ -50,7 +50,7 @@ VECTORS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "engine": "sglang",
             "tensor": 16,
             "nnodes": 2,
-            "node_rank": Unknown(
+            "node_rank": Varying(
                 "LWS_WORKER_INDEX is set by LeaderWorkerSet when the pod is created"
             ),
         },

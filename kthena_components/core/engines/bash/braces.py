@@ -1,0 +1,108 @@
+"""Brace expansion: `{a,b}`, `{1..4}`, `{a..e..2}`, one inside the other and side by side.
+
+Source: bash's manual, 3.5.1; braces.c.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.syntax import Piece, Text, Word
+
+_MOST_WORDS = 1000
+_MOST_BRACES = 100
+_RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
+_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
+_PADDED = re.compile(r"-?0[0-9]")
+
+Token = str | Piece
+"""One character that may be a brace or a comma, or anything else."""
+
+
+def has_braces(word: Word) -> bool:
+    """Return quickly whether a word may have a brace expansion."""
+    return any(isinstance(piece, Text) and not piece.quoted and "{" in piece.text for piece in word)
+
+
+def expand_braces(word: Word) -> list[Word]:
+    """Return the words that one becomes."""
+    tokens: list[Token] = []
+    if sum(piece.text.count("{") for piece in word if isinstance(piece, Text)) > _MOST_BRACES:
+        raise BeyondError(f"a word of its script has more than {_MOST_BRACES} braces")
+    for piece in word:
+        plain = isinstance(piece, Text) and not piece.quoted
+        tokens += piece.text if plain and isinstance(piece, Text) else [piece]
+    return [_joined(made) for made in _expand(tokens)]
+
+
+def _joined(tokens: Sequence[Token]) -> Word:
+    pieces: list[Piece] = []
+    text = ""
+    for token in tokens:
+        if isinstance(token, str):
+            text += token
+            continue
+        if text:
+            pieces.append(Text(text, quoted=False))
+        pieces.append(token)
+        text = ""
+    return (*pieces, Text(text, quoted=False)) if text else tuple(pieces)
+
+
+def _expand(tokens: Sequence[Token]) -> list[list[Token]]:
+    start = 0
+    while start < len(tokens):
+        found = _alternatives(tokens, start) if tokens[start] == "{" else None
+        if found is not None:
+            close, alternatives = found
+            heads = [[*tokens[:start], *one] for one in alternatives]
+            tails = _expand(tokens[close + 1 :])
+            if len(heads) * len(tails) > _MOST_WORDS:
+                raise BeyondError(f"its braces expand to more than {_MOST_WORDS} words")
+            return [[*head, *tail] for head in heads for tail in tails]
+        start += 1
+    return [list(tokens)]
+
+
+def _alternatives(tokens: Sequence[Token], start: int) -> tuple[int, list[list[Token]]] | None:
+    """Return where a brace closes and what it stands for; None if it stands for itself."""
+    depth, cuts = 0, [start]
+    for at in range(start, len(tokens)):
+        char = tokens[at]
+        if char == "{":
+            depth += 1
+        elif char == "," and depth == 1:
+            cuts.append(at)
+        elif char == "}":
+            depth -= 1
+            if not depth:
+                break
+    else:
+        return None
+    if len(cuts) > 1:
+        parts = zip(cuts, [*cuts[1:], at], strict=True)
+        return at, [made for a, b in parts for made in _expand(tokens[a + 1 : b])]
+    inside = tokens[start + 1 : at]
+    if not all(isinstance(token, str) for token in inside):
+        return None
+    made = list(_sequence("".join(map(str, inside))))
+    return (at, [list(one) for one in made]) if made else None
+
+
+def _sequence(inside: str) -> Iterator[str]:
+    """Return the members of `a..b` or `a..b..step`; none where it is no sequence."""
+    numbers, letters = _RANGE.fullmatch(inside), _LETTERS.fullmatch(inside)
+    match = numbers or letters
+    if match is None:
+        return
+    if numbers:
+        first, last = int(match[1]), int(match[2])
+    else:
+        first, last = ord(match[1]), ord(match[2])
+    step = abs(int(match[3] or 1)) or 1
+    if abs(last - first) // step >= _MOST_WORDS:
+        raise BeyondError(f"its braces expand to more than {_MOST_WORDS} words")
+    padded = numbers and any(_PADDED.match(end) for end in match.groups()[:2])
+    width = max(len(match[1]), len(match[2])) if padded else 0
+    for value in range(first, last + 1, step) if first <= last else range(first, last - 1, -step):
+        yield f"{value:0{width}d}" if numbers else chr(value)

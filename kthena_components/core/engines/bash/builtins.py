@@ -1,0 +1,223 @@
+"""Commands that a shell runs itself, and what they change.
+
+Source: POSIX.1-2024, Shell Command Language, 2.15; bash's manual, 4.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from kthena_components.core.engines.bash import conditions, output
+from kthena_components.core.engines.bash.arithmetic import forget_changed
+from kthena_components.core.engines.bash.call import Call
+from kthena_components.core.engines.bash.declare import unset
+from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.files import is_folder, path_of
+from kthena_components.core.engines.bash.names import Numbers
+from kthena_components.core.engines.bash.options import set_options
+from kthena_components.core.engines.bash.programs import program
+from kthena_components.core.engines.bash.reading import mapfile, read
+from kthena_components.core.engines.bash.scripts import evaluate, source, trap
+from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shell import (
+    FILE,
+    FUNCTION,
+    LOOP,
+    ROUND,
+    Doubt,
+    Flow,
+    Status,
+)
+from kthena_components.core.engines.bash.state import ARGUMENTS, FOLDER, RUNNING, Many, is_known
+from kthena_components.core.values.unknown import Unknown
+
+_OTHERS = """
+    bg bind caller compgen complete dirs disown fc fg hash help history jobs kill logout suspend
+    times type ulimit umask unalias
+"""
+_COUNT = re.compile(r"[0-9]{1,6}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CHANGING = frozenset({"nocasematch", "lastpipe", "xpg_echo", "compat31", "localvar_inherit"})
+
+
+def _true(call: Call) -> Flow:
+    return call.shell.done()
+
+
+def _false(call: Call) -> Flow:
+    return call.shell.done(1)
+
+
+def _other(call: Call) -> Flow:
+    """Run a command that changes nothing which is followed here."""
+    call.write(Unknown(f"the output of {call.words[0]} is unknown"))
+    return call.shell.done(Doubt.LIKELY)
+
+
+def _status(call: Call) -> Status:
+    """Return the status that `exit` or `return` names: that of the last command otherwise."""
+    if len(call.words) == 1:
+        return call.shell.status
+    return int(call.words[1]) & 0xFF if _COUNT.fullmatch(call.words[1]) else Doubt.OPEN
+
+
+def _exit(call: Call) -> Flow:
+    return call.shell.leave(_status(call))
+
+
+def _return(call: Call) -> Flow:
+    call.shell.done(_status(call))
+    flow = call.shell.jump((FUNCTION, FILE))
+    if flow is None and not call.shell.bash:
+        return call.shell.leave(_status(call))
+    return flow or Flow.GOES
+
+
+def _jump(call: Call, kind: str) -> Flow:
+    given = call.words[1] if len(call.words) > 1 else "1"
+    if not _COUNT.fullmatch(given) or not int(given):
+        raise BeyondError(f"its script leaves a number of loops that is unknown ({call.words[0]})")
+    call.shell.done()
+    loops = sum(frame.kind == LOOP for frame in call.shell.frames)
+    flow = call.shell.jump((kind,), min(int(given), max(loops, 1)))
+    if flow is None and not call.shell.bash:
+        raise BeyondError(f"its script leaves a loop from outside of it ({call.words[0]})")
+    return flow or Flow.GOES
+
+
+def _break(call: Call) -> Flow:
+    return _jump(call, LOOP)
+
+
+def _continue(call: Call) -> Flow:
+    return _jump(call, ROUND)
+
+
+def _exec(call: Call) -> Flow:
+    """Put a program in place of the shell; without one, redirections last."""
+    words = list(call.words[1:])
+    while words and re.fullmatch(r"-[cl]+|-[cl]*a|--", words[0]):
+        del words[: 2 if words[0].endswith("a") else 1]
+    if not words:
+        return call.shell.done()
+    shell = call.shell
+    flow = program(Call(shell, words, (), call.assigned, call.stdin))
+    return flow if flow is not Flow.GOES else shell.leave(Doubt.LIKELY)
+
+
+def _shift(call: Call) -> Flow:
+    given = call.words[1] if len(call.words) > 1 else "1"
+    found = call.shell.state.get(ARGUMENTS, ())
+    count = int(given) if _COUNT.fullmatch(given) else None
+    unclear = not isinstance(found, tuple) or count is None
+    if unclear or any(isinstance(word, Many) for word in found[:count]):
+        call.shell.state.set(ARGUMENTS, Unknown("the script shifts its parameters"))
+        return call.shell.done(Doubt.OPEN)
+    if count is not None and count > len(found):
+        shell = call.shell
+        # Some shells end there.
+        return (
+            shell.done(1)
+            if shell.bash
+            else shell.branch([lambda: shell.done(1), lambda: shell.leave(2)])
+        )
+    call.shell.state.set(ARGUMENTS, found[count:])
+    return call.shell.done()
+
+
+def _cd(call: Call) -> Flow:
+    """Change the folder. It is taken to be there."""
+    state = call.shell.state
+    words = [word for word in call.words[1:] if word not in {"-L", "-P", "--", "-e"}]
+    home = state.variable("HOME")
+    word = words[0] if words else home if isinstance(home, str) else ""
+    path = None if word in {"-", ""} else path_of(call.shell, word)
+    late = Unknown("the directory that the script changes to is unknown")
+    state.set(FOLDER, late if path is None or len(words) > 1 else path)
+    state.set("PWD", late if path is None else path)
+    return call.shell.done(0 if is_folder(call.shell, path) else Doubt.LIKELY)
+
+
+def _leave_folder(call: Call) -> Flow:
+    late = Unknown("the directory that the script changes to is unknown")
+    call.shell.state.set(FOLDER, late)
+    call.shell.state.set("PWD", late)
+    return _other(call)
+
+
+def _let(call: Call) -> Flow:
+    expander = Expander(call.shell)
+    value: int | Unknown = Unknown("")
+    for word in call.words[1:]:
+        if not is_known(word):
+            call.shell.state.forget("the script computes an unknown expression")
+        elif call.shell.bash:
+            value = expander.computed(word)
+        else:
+            forget_changed(word, Numbers(call.shell))
+    return call.shell.done(Doubt.OPEN if isinstance(value, Unknown) else int(value == 0))
+
+
+def _wait(call: Call) -> Flow:
+    if len(call.words) == 1:
+        call.shell.state.set(RUNNING, False)
+    return call.shell.done(Doubt.LIKELY)
+
+
+def _getopts(call: Call) -> Flow:
+    for name in (*call.words[2:3], "OPTARG", "OPTIND"):
+        if _NAME.fullmatch(name):
+            call.shell.state.assign(name, Unknown(f"the script reads {name} from its options"))
+    return call.shell.done(Doubt.OPEN)
+
+
+def _alias(call: Call) -> Flow:
+    if any("=" in word for word in call.words[1:]) or not call.known:
+        raise BeyondError("its script defines an alias")
+    return _other(call)
+
+
+def _shopt(call: Call) -> Flow:
+    if not call.known or _CHANGING.intersection(call.words):
+        raise BeyondError("its script changes how bash parses it (shopt)")
+    return _other(call)
+
+
+def _enable(call: Call) -> Flow:
+    raise BeyondError(f"its script enables or disables builtins ({call.words[0]})")
+
+
+BUILTINS: Mapping[str, Callable[[Call], Flow]] = {
+    ".": source,
+    ":": _true,
+    "[": conditions.test,
+    "alias": _alias,
+    "break": _break,
+    "cd": _cd,
+    "continue": _continue,
+    "echo": output.echo,
+    "enable": _enable,
+    "eval": evaluate,
+    "exec": _exec,
+    "exit": _exit,
+    "false": _false,
+    "getopts": _getopts,
+    "let": _let,
+    "mapfile": mapfile,
+    "popd": _leave_folder,
+    "printf": output.printf,
+    "pushd": _leave_folder,
+    "pwd": output.pwd,
+    "read": read,
+    "readarray": mapfile,
+    "return": _return,
+    "set": set_options,
+    "shift": _shift,
+    "shopt": _shopt,
+    "source": source,
+    "test": conditions.test,
+    "trap": trap,
+    "true": _true,
+    "unset": unset,
+    "wait": _wait,
+    **dict.fromkeys(_OTHERS.split(), _other),
+}

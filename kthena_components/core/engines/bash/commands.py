@@ -1,0 +1,228 @@
+"""Simple commands: assignments, functions, commands of the shell, and programs.
+
+Source: POSIX.1-2024, Shell Command Language, 2.9.1.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from kthena_components.core.engines.bash.assign import assign, computed
+from kthena_components.core.engines.bash.builtins import BUILTINS
+from kthena_components.core.engines.bash.call import Call
+from kthena_components.core.engines.bash.declare import declare
+from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.output import PROGRAMS
+from kthena_components.core.engines.bash.plain import plain_text
+from kthena_components.core.engines.bash.programs import program
+from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shell import FUNCTION, Doubt, Flow, Shell
+from kthena_components.core.engines.bash.state import (
+    ARGUMENTS,
+    MISSING,
+    OUTPUT,
+    Many,
+    Value,
+    is_known,
+)
+from kthena_components.core.engines.bash.syntax import (
+    Arithmetic,
+    Assignment,
+    Function,
+    Redirect,
+    Simple,
+    Substitution,
+    Word,
+)
+from kthena_components.core.values.unknown import Unknown
+
+_DECLARERS = frozenset({"declare", "export", "local", "readonly", "typeset"})
+_SPECIAL = frozenset({".", ":", "eval", "exec", "export", "readonly", "set", "shift", "unset"})
+_STAY = frozenset({"break", "continue", "exit", "return"})
+
+
+def simple(shell: Shell, node: Simple, stdin: str | None = None) -> Flow:
+    """Run a simple command."""
+    given = redirected_input(shell, node.redirects)
+    body = _Command(shell, node, stdin if given is None else given)
+    if not discards(node.redirects):
+        return body.run()
+    state = shell.state
+    wanted = state.get(OUTPUT)
+    state.set(OUTPUT, None)
+    flow = body.run()
+    lasts = wanted is not None and body.words == ["exec"]
+    state.set(OUTPUT, Unknown("the output goes elsewhere") if lasts else wanted)
+    return flow
+
+
+def redirected_input(shell: Shell, redirects: Iterable[Redirect]) -> str | None:
+    """Return what a command's standard input holds, where its redirections say it."""
+    found: str | None = None
+    for redirect in redirects:
+        if redirect.descriptor or not redirect.mark.startswith("<"):
+            continue
+        if redirect.mark not in {"<<", "<<<"}:
+            found = None
+            continue
+        text = Expander(shell).text(redirect.target)
+        found = text + "\n" if redirect.mark == "<<<" else text
+    return found
+
+
+def discards(redirects: Iterable[Redirect]) -> bool:
+    """Return whether a command's output goes elsewhere."""
+    return any(r.descriptor in {1, -1} and r.mark != "<" for r in redirects)
+
+
+class _Command:
+    """One simple command that runs."""
+
+    def __init__(self, shell: Shell, node: Simple, stdin: str | None) -> None:
+        self.shell, self.node, self.stdin = shell, node, stdin
+        self.words: list[str] = []
+
+    def run(self) -> Flow:
+        """Expand its words, and run what they name."""
+        node = self.node
+        if node.plain and node.plain[0] not in _DECLARERS:
+            self.words = list(node.plain)
+            return self.prefixed() if node.assignments else self.call({})
+        first = node.words[0] if node.words else ()
+        name = None if isinstance(first, Assignment) else plain_text(first)
+        if name in _DECLARERS:
+            self.words = [str(name)]
+        else:
+            words = [word for word in node.words if not isinstance(word, Assignment)]
+            if len(words) < len(node.words):
+                raise BeyondError("its script has a declaration that is not read")
+            self.words = Expander(self.shell).fields(words)
+        if not self.words:
+            return self.assign()
+        return self.prefixed() if node.assignments else self.call({})
+
+    def assign(self) -> Flow:
+        """Set variables; the status is that of the last command substitution."""
+        for made in self.node.assignments:
+            assign(self.shell, made)
+        words = [word for word in self.node.words if not isinstance(word, Assignment)]
+        runs = any(map(_substitutes, self.node.assignments)) or any(map(_runs, words))
+        return self.shell.done(self.shell.substituted if runs else 0)
+
+    def prefixed(self) -> Flow:
+        """Run a command with variables of its own."""
+        shell, state = self.shell, self.shell.state
+        name = self.words[0]
+        own = name in BUILTINS or name in _DECLARERS or state.get(f"{name}()")
+        assigned: dict[str, Value] = {}
+        before: dict[str, Value] = {}
+        for made in self.node.assignments:
+            # A later one sees an earlier one.
+            before.setdefault(made.name, state.noted(made.name))
+            before.setdefault(f"export {made.name}", state.get(f"export {made.name}", MISSING))
+            state.assign(made.name, computed(shell, made))
+            assigned[made.name] = state.noted(made.name)
+            state.set(f"export {made.name}", True)
+        if not own or name == "exec":
+            self.restore(before, ())
+        flow = self.call(assigned)
+        if own and flow is Flow.GOES:
+            self.restore(before, assigned if name in _SPECIAL and not shell.bash else ())
+        return flow
+
+    def restore(self, before: dict[str, Value], doubtful: Iterable[str]) -> None:
+        """Set variables back; in some shells a few commands keep them."""
+        state = self.shell.state
+        for key, value in before.items():
+            if value is not MISSING:
+                state.set(key, value)
+            elif all(key not in layer for layer in state.layers[:-1]):
+                state.layers[-1].pop(key, None)
+        for name in doubtful:
+            state.set(name, Unknown(f"whether {name} stays set depends on the shell"))
+
+    def call(self, assigned: dict[str, Value]) -> Flow:
+        """Run what the words name."""
+        shell, words = self.shell, self.words
+        name = words[0]
+        if name in _DECLARERS:
+            given = self.node.words
+            return declare(Call(shell, words, given, assigned, self.stdin))
+        call = Call(shell, words, (), assigned, self.stdin)
+        if isinstance(name, Many) or not is_known(name):
+            return program(call)
+        function = shell.state.get(f"{name}()")
+        if isinstance(function, Unknown):
+            raise BeyondError(f"its script calls {name}, which not every path defines")
+        if isinstance(function, Function):
+            return run_function(shell, function, words)
+        return dispatch(call)
+
+
+def dispatch(call: Call) -> Flow:
+    """Run a command of the shell, or a program."""
+    name = call.words[0]
+    if name in {"builtin", "command", "time", "nohup!"}:
+        return _behind(call)
+    if name in BUILTINS:
+        return BUILTINS[name](call)
+    if name in PROGRAMS and call.known:
+        text = PROGRAMS[name](call)
+        if text is not None:
+            call.write(text)
+            return call.shell.done()
+    return program(call)
+
+
+def _behind(call: Call) -> Flow:
+    """Run the command behind `command`, `builtin` or `time`, which is no function."""
+    rest = list(call.words[1:])
+    while rest and rest[0] in {"-p", "--"}:
+        del rest[0]
+    if not rest:
+        return call.shell.done()
+    if rest[0] in {"-v", "-V"}:
+        call.write(Unknown("the path of a program is unknown"))
+        return call.shell.done(Doubt.OPEN)
+    inner = Call(call.shell, rest, (), call.assigned, call.stdin)
+    if rest[0] in _DECLARERS:
+        raise BeyondError("its script has a declaration that is not read")
+    function = call.shell.state.get(f"{rest[0]}()")
+    if call.words[0] == "time" and isinstance(function, Function):
+        return run_function(call.shell, function, rest)
+    return dispatch(inner)
+
+
+def run_function(shell: Shell, function: Function, words: Sequence[str]) -> Flow:
+    """Run a function with parameters of its own."""
+    state, session = shell.state, shell.session
+    outside = state.get(ARGUMENTS, ())
+    session.enter()
+
+    def body() -> Flow:
+        state.set(ARGUMENTS, tuple(words[1:]))
+        return shell.run(shell, function.body)
+
+    flow = shell.framed(FUNCTION, body)
+    session.leave()
+    state.set(ARGUMENTS, outside)
+    return flow
+
+
+def _substitutes(made: Assignment) -> bool:
+    return any(map(_runs, (made.value, *(made.items or ()))))
+
+
+def _runs(word: Word) -> bool:
+    """Return whether a command runs for a part of a word."""
+    return any(
+        isinstance(piece, Substitution)
+        or (isinstance(piece, Arithmetic) and _runs(piece.inside))
+        or any(_runs(inner) for inner in _operands(piece))
+        for piece in word
+    )
+
+
+def _operands(piece: object) -> Iterable[Word]:
+    for name in ("operand", "second", "index"):
+        inner = getattr(piece, name, None)
+        if inner:
+            yield inner

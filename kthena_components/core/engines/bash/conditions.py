@@ -1,0 +1,199 @@
+"""Conditions: `test`, `[ … ]` and `[[ … ]]`.
+
+Source: POSIX.1-2024, Utilities, test; bash's manual, 6.4. A condition over what is not known is
+not decided (`Doubt`).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kthena_components.core.engines.bash.call import Call
+from kthena_components.core.engines.bash.files import is_folder, path_of, text_of
+from kthena_components.core.engines.bash.names import value_of
+from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
+from kthena_components.core.engines.bash.state import UNSET, Array, Many, is_known
+from kthena_components.core.engines.files import Absent
+
+Truth = bool | Doubt
+_INTEGER = re.compile(r"[ \t]*[-+]?[0-9]{1,18}[ \t]*")
+COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "-eq": lambda a, b: a == b,
+    "-ne": lambda a, b: a != b,
+    "-lt": lambda a, b: a < b,
+    "-le": lambda a, b: a <= b,
+    "-gt": lambda a, b: a > b,
+    "-ge": lambda a, b: a >= b,
+}
+UNARY = re.compile(r"-[abcdefghknoprstuvwxzGLNORS]")
+_OTHERS = frozenset({"=", "==", "!=", "<", ">", "-nt", "-ot", "-ef", "=~"})
+_FILES = frozenset({"-e", "-f", "-r", "-s"})
+_BINARY = _OTHERS.union(COMPARISONS)
+_MOST_NEGATED = 3
+"""Words behind a `!` that stands in front of all of them, and of no part."""
+
+
+class MalformedError(Exception):
+    """A condition that is none."""
+
+
+def test(call: Call) -> Flow:
+    """Run `test` or `[`."""
+    words = list(call.words[1:])
+    if call.words[0] == "[":
+        if words[-1:] != ["]"]:
+            return call.shell.done(2)
+        words.pop()
+    try:
+        truth = _Test(call.shell, words).whole()
+    except MalformedError:
+        truth = Doubt.OPEN
+    return call.shell.done(status_of(truth))
+
+
+def status_of(truth: Truth) -> Status:
+    """Return the exit status of a condition."""
+    return truth if isinstance(truth, Doubt) else int(not truth)
+
+
+def negated(truth: Truth) -> Truth:
+    """Return the opposite."""
+    return truth if isinstance(truth, Doubt) else not truth
+
+
+def both(left: Truth, right: Callable[[], Truth]) -> Truth:
+    """Join two conditions that must hold."""
+    if left is False:
+        return False
+    second = right()
+    if second is False or left is True:
+        return second
+    return Doubt.OPEN if Doubt.OPEN in {left, second} else left
+
+
+def either(left: Truth, right: Callable[[], Truth]) -> Truth:
+    """Join two conditions of which one must hold."""
+    return negated(both(negated(left), lambda: negated(right())))
+
+
+def doubt(shell: Shell, *texts: str) -> Doubt:
+    """Say how a condition over some texts is not known."""
+    late = [text for text in texts if not is_known(text)]
+    return Doubt.VARIES if late and all(map(shell.session.scope.varies, late)) else Doubt.OPEN
+
+
+def unary(shell: Shell, operator: str, word: str) -> Truth:
+    """Decide a condition over one word."""
+    if operator in {"-z", "-n"}:
+        if not is_known(word):
+            return doubt(shell, word)
+        return (word == "") == (operator == "-z")
+    if operator == "-v" and shell.bash and word.isidentifier():
+        found = value_of(shell, word)
+        return False if found is UNSET else isinstance(found, str | Array) or Doubt.OPEN
+    if operator == "-d":
+        return is_folder(shell, path_of(shell, word)) or Doubt.OPEN
+    text = text_of(shell, path_of(shell, word)) if operator in _FILES else None
+    if isinstance(text, Absent):
+        return False
+    known = isinstance(text, str) and (operator != "-s" or bool(text))
+    return True if known else Doubt.OPEN
+
+
+def compared(shell: Shell, left: str, operator: str, right: str) -> Truth:
+    """Decide a condition over two words that are no patterns."""
+    if not (is_known(left) and is_known(right)):
+        return doubt(shell, left, right)
+    if operator in COMPARISONS:
+        if not (_INTEGER.fullmatch(left) and _INTEGER.fullmatch(right)):
+            return Doubt.OPEN
+        return COMPARISONS[operator](int(left), int(right))
+    if operator in {"=", "!="}:
+        return (left == right) == (operator == "=")
+    if operator == "==":
+        # Other shells have no such operator, and their condition does not hold.
+        return (left == right) and (shell.bash or Doubt.OPEN)
+    return Doubt.OPEN
+
+
+@dataclass(slots=True)
+class _Test:
+    """The words of one `test`."""
+
+    shell: Shell
+    words: list[str]
+    at: int = 0
+
+    def whole(self) -> Truth:
+        """Decide it: by the number of words as far as POSIX does, else by precedence."""
+        if any(isinstance(word, Many) for word in self.words):
+            return doubt(self.shell, *self.words)
+        return self.few(self.words)
+
+    def few(self, words: Sequence[str]) -> Truth:
+        """Decide up to four words."""
+        truth: Truth
+        match words:
+            case []:
+                truth = False
+            case [word]:
+                truth = unary(self.shell, "-n", word)
+            case [left, operator, right] if operator in _BINARY:
+                truth = compared(self.shell, left, operator, right)
+            case ["!", *rest] if len(rest) <= _MOST_NEGATED and words[1] not in {"-a", "-o"}:
+                truth = negated(self.few(rest))
+            case [operator, word] if UNARY.fullmatch(operator):
+                truth = unary(self.shell, operator, word)
+            case _:
+                truth = self.long()
+        return truth
+
+    def long(self) -> Truth:
+        """Decide conditions joined by -a and -o."""
+        truth = self.any_of()
+        if self.at < len(self.words):
+            raise MalformedError
+        return truth
+
+    def any_of(self) -> Truth:
+        """Decide conditions between -o."""
+        truth = self.all_of()
+        while self.take("-o"):
+            right = self.all_of()
+            truth = either(truth, lambda: right)  # noqa: B023 - called at once
+        return truth
+
+    def all_of(self) -> Truth:
+        """Decide conditions between -a."""
+        truth = self.one()
+        while self.take("-a"):
+            right = self.one()
+            truth = both(truth, lambda: right)  # noqa: B023 - called at once
+        return truth
+
+    def take(self, word: str) -> bool:
+        """Take a word if it is the next one."""
+        found = self.words[self.at : self.at + 1] == [word]
+        self.at += found
+        return found
+
+    def one(self) -> Truth:
+        """Decide one condition."""
+        rest = self.words[self.at :]
+        if rest[2:] and rest[1] in _BINARY:
+            self.at += 3
+            return compared(self.shell, rest[0], rest[1], rest[2])
+        if self.take("!"):
+            return negated(self.one())
+        if self.take("("):
+            truth = self.any_of()
+            if not self.take(")"):
+                raise MalformedError
+            return truth
+        if rest[1:] and UNARY.fullmatch(rest[0]):
+            self.at += 2
+            return unary(self.shell, rest[0], rest[1])
+        if not rest or rest[0] in {"-a", "-o", ")"}:
+            raise MalformedError
+        self.at += 1
+        return unary(self.shell, "-n", rest[0])

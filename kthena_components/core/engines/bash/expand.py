@@ -1,0 +1,206 @@
+"""Words as a shell expands them: into texts, with a gap for each part that is not known.
+
+Source: POSIX.1-2024, Shell Command Language, 2.6; bash's manual, 3.5.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.engines.bash import arithmetic, parameters
+from kthena_components.core.engines.bash.braces import expand_braces, has_braces
+from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks, Fields
+from kthena_components.core.engines.bash.names import Numbers
+from kthena_components.core.engines.bash.patterns import escape
+from kthena_components.core.engines.bash.plain import plain_text
+from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shell import Doubt, Shell
+from kthena_components.core.engines.bash.state import BLANKS, Many, is_known
+from kthena_components.core.engines.bash.syntax import (
+    Arithmetic,
+    Opaque,
+    Parameter,
+    Substitution,
+    Text,
+    Word,
+)
+from kthena_components.core.values.unknown import Unknown, Varying
+
+_SETS = re.compile(r"\$\{!?([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?:?=")
+_BASH_SIGNS = re.compile(r"\*\*|\+\+|--|,")
+_LATER_TILDE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?:.*:)?~", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Expander:
+    """Expands the words of one shell."""
+
+    shell: Shell
+
+    def fields(self, words: Iterable[Word]) -> list[str]:
+        """Return the words of a command, after everything that makes more or fewer of them."""
+        found: list[str] = []
+        for word in words:
+            plain = plain_text(word)
+            if plain is not None:
+                found.append(plain)
+            elif not has_braces(word):
+                found += self._fields(word)
+            else:
+                found += self._braced(word)
+        return found
+
+    def _braced(self, word: Word) -> list[str]:
+        made = expand_braces(word)
+        if self.shell.bash or len(made) == 1:
+            return [field for one in made for field in self._fields(one)]
+        because = "only bash expands braces, and sh may be another shell"
+        return [Many(self.shell.gap(written(word), because))]
+
+    def _fields(self, word: Word) -> list[str]:
+        return Fields(self.shell).take(self.chunks(word))
+
+    def text(self, word: Word, *, assigns: bool = False) -> str:
+        """Return one text, as in an assignment: nothing splits it."""
+        chunks = list(self.chunks(word, assigns=assigns))
+        between = " " if self.shell.bash or self.shell.state.separators == BLANKS else ""
+        if not between and NEXT in chunks:
+            return self.shell.gap(written(word), "shells differ in how they join parameters")
+        return "".join(chunk.text if isinstance(chunk, Chunk) else between for chunk in chunks)
+
+    def pattern(self, word: Word) -> str | None:
+        """Return a pattern with a backslash before what is quoted; None if it is unknown."""
+        parts: list[str] = []
+        for chunk in self.chunks(word):
+            if not isinstance(chunk, Chunk) or not is_known(chunk.text):
+                return None
+            parts.append(escape(chunk.text) if chunk.quoted else chunk.text)
+        return "".join(parts)
+
+    def number(self, word: Word) -> int | Unknown:
+        """Compute an arithmetic expression."""
+        return self.computed(self.text(word))
+
+    def computed(self, expression: str) -> int | Unknown:
+        """Compute an expression that is expanded already. It may be unknown without a reason."""
+        names = Numbers(self.shell)
+        reason = self.shell.session.scope.read(expression)
+        if isinstance(reason, Unknown):
+            arithmetic.forget_changed(expression, names)
+            return reason
+        if not self.shell.bash and _BASH_SIGNS.search(expression):
+            arithmetic.forget_changed(expression, names)
+            return Unknown("")
+        try:
+            value = arithmetic.compute(expression, names)
+        except arithmetic.NoNumberError:
+            shown = self.shell.session.scope.show(expression)
+            raise BeyondError(f"its script computes '{shown}', which is not a number") from None
+        return value if value is not None else names.because or Unknown("")
+
+    def late(
+        self,
+        piece: Parameter | Arithmetic | Opaque,
+        because: Unknown | str = "",
+        *,
+        many: bool = False,
+    ) -> Chunk:
+        """Return a gap in place of what is not known."""
+        return self._late(piece.written, because, quoted=piece.quoted and not many)
+
+    def _late(self, text: str, because: Unknown | str, *, quoted: bool) -> Chunk:
+        shown = self.shell.session.scope.show(text)
+        if because in {"", Unknown("")}:
+            because = f"the shell computes {shown} when the pod runs"
+        return Chunk(self.shell.gap(text, because), quoted, splits=True)
+
+    def inserted(self, piece: Parameter, text: str) -> Chunk:
+        """Return a value in place of a parameter, while there is room."""
+        self.shell.session.insert()
+        if self.shell.session.scope.fits(text):
+            return Chunk(text, piece.quoted, splits=True)
+        return self.late(piece, self.shell.session.scope.no_room)
+
+    def chunks(
+        self, word: Word, *, operand: bool = False, assigns: bool = False
+    ) -> Iterator[Chunks]:
+        """Return the parts of a word.
+
+        Args:
+            word: The word.
+            operand: Whether it stands behind `:-` or its like, where its own blanks split it.
+            assigns: Whether it is assigned to a variable.
+        """
+        for index, piece in enumerate(word):
+            match piece:
+                case Text():
+                    whole = index == 0 and len(word) == 1
+                    yield from self._text(piece, operand, assigns, index == 0, whole)
+                case Parameter():
+                    yield from parameters.expand(self, piece)
+                case Substitution():
+                    yield self._substituted(piece)
+                case Arithmetic():
+                    value = self.number(piece.inside)
+                    if piece.written.startswith("$[") and not self.shell.bash:
+                        value = Unknown("only bash computes $[…], and sh may be another shell")
+                    if isinstance(value, Unknown):
+                        yield self.late(piece, value)
+                    else:
+                        yield Chunk(str(value), piece.quoted, splits=True)
+                case Opaque():
+                    self._forget_set(piece.written)
+                    yield self.late(piece)
+
+    def _forget_set(self, written: str) -> None:
+        """Forget the variables that an expansion may set that is not read."""
+        if "$((" in written or "$[" in written:
+            self.shell.state.forget("the script computes an expression that is not read")
+        for name in _SETS.findall(written):
+            self.shell.state.assign(name, Unknown(f"the script sets {name} in {written}"))
+
+    def _text(
+        self, piece: Text, operand: bool, assigns: bool, first: bool, whole: bool
+    ) -> Iterator[Chunk]:
+        text = piece.text
+        if piece.bash and not self.shell.bash:
+            text = self.shell.gap(text, "only bash reads $'…', and sh may be another shell")
+        elif "~" in text and not piece.quoted:
+            if first and text.startswith("~"):
+                home, text = self._home(text, whole=whole)
+                yield Chunk(home, quoted=True)
+            elif (assigns and ":~" in text) or _LATER_TILDE.match(text):
+                text = self.shell.gap(text, "the shell puts a folder in place of ~")
+        yield Chunk(text, piece.quoted, splits=operand)
+
+    def _home(self, text: str, *, whole: bool) -> tuple[str, str]:
+        """Return the folder that a `~` in front stands for, and the rest."""
+        user, slash, rest = text.partition("/")
+        if not slash and not whole:
+            return "", text  # the rest of the name is an expansion, so that it is no name
+        home = self.shell.state.variable("HOME")
+        if user != "~" or not isinstance(home, str):
+            return self.shell.gap(user, "it is a folder of the image"), slash + rest
+        return home, slash + rest
+
+    def _substituted(self, piece: Substitution) -> Chunk:
+        """Run a command for its output."""
+        shell, session = self.shell, self.shell.session
+        session.enter()
+        output = shell.subshell(lambda: shell.run(shell, piece.body), output="")
+        session.leave()
+        shell.substituted = shell.status
+        if not shell.bash:
+            shell.done(Doubt.OPEN)  # shells differ in what $? then is for the rest of a command
+        if isinstance(output, str) and session.scope.fits(output):
+            return Chunk(output.rstrip("\n"), piece.quoted, splits=True)
+        because: Unknown | str = ""
+        if "hostname" in piece.written or "HOSTNAME" in piece.written:
+            shown = session.scope.show(piece.written)
+            because = Varying(f"the shell computes {shown} when the pod runs")
+        return self._late(piece.written, because, quoted=piece.quoted)
+
+
+def written(word: Word) -> str:
+    """Write a word for a message."""
+    return "".join(piece.text if isinstance(piece, Text) else piece.written for piece in word)

@@ -1,0 +1,149 @@
+"""Loops. One over words that are known runs as often as the shell would run it."""
+
+from collections.abc import Callable, Sequence
+
+from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.names import words_of
+from kthena_components.core.engines.bash.shell import (
+    IN_LOOP,
+    LOOP,
+    ROUND,
+    Doubt,
+    Flow,
+    Shell,
+    Status,
+)
+from kthena_components.core.engines.bash.state import Many
+from kthena_components.core.engines.bash.syntax import Counting, For, While
+from kthena_components.core.values.unknown import Unknown
+
+_MOST_ROUNDS = 64
+
+
+def loop(shell: Shell, node: While) -> Flow:
+    """Run `while` or `until`."""
+
+    def test() -> tuple[Flow, Status]:
+        shell.tested += 1
+        flow = shell.run(shell, node.condition)
+        shell.tested -= 1
+        status = shell.status
+        if node.until and not isinstance(status, Doubt):
+            status = int(not status)
+        return flow, status
+
+    return _while(shell, test, lambda: shell.run(shell, node.body))
+
+
+def counting(shell: Shell, node: Counting) -> Flow:
+    """Run `for ((…))`."""
+    words = Expander(shell)
+
+    def test() -> tuple[Flow, Status]:
+        value = words.number(node.condition) if node.condition else 1
+        return Flow.GOES, Doubt.OPEN if isinstance(value, Unknown) else int(not value)
+
+    def after() -> None:
+        words.number(node.step)
+
+    words.number(node.first)
+    return _while(shell, test, lambda: shell.run(shell, node.body), after)
+
+
+def _while(
+    shell: Shell,
+    test: Callable[[], tuple[Flow, Status]],
+    body: Callable[[], Flow],
+    after: Callable[[], None] = lambda: None,
+) -> Flow:
+    def once() -> Flow:
+        flow = shell.framed(ROUND, body)
+        if flow is Flow.GOES:
+            after()
+        return flow
+
+    def rounds() -> Flow:
+        last: Status = 0
+        for _ in range(_MOST_ROUNDS):
+            shell.session.step()
+            before = dict(shell.state.layers[-1])
+            flow, status = test()
+            if flow is not Flow.GOES or (status and not isinstance(status, Doubt)):
+                return shell.done(last) if flow is Flow.GOES else flow
+            if isinstance(status, Doubt):
+                break
+            flow = once()
+            if flow is not Flow.GOES:
+                return flow
+            last = shell.status
+            if _same(before, shell.state.layers[-1]):
+                return Flow.ENDED  # the next round finds what this one found
+        return _unclear(shell, test, once)
+
+    return shell.framed(LOOP, rounds, IN_LOOP)
+
+
+def _same(before: dict[str, object], after: dict[str, object]) -> bool:
+    keys = (before.keys() | after.keys()) - {"?"}
+    return all(before.get(key) == after.get(key) for key in keys)
+
+
+def _unclear(
+    shell: Shell, test: Callable[[], tuple[Flow, Status]], once: Callable[[], Flow]
+) -> Flow:
+    """Run a loop of which it is not known how often it runs."""
+
+    def again() -> Flow:
+        flow, status = test()
+        if flow is not Flow.GOES:
+            return flow
+        doubt = status if isinstance(status, Doubt) else Doubt.OPEN
+        return shell.branch([once, lambda: Flow.GOES], doubt)
+
+    flow = shell.settle(again)
+    return shell.done(Doubt.OPEN) if flow is Flow.GOES else flow
+
+
+def loop_over(shell: Shell, node: For) -> Flow:
+    """Run `for` over words, or `select`."""
+    listed = _listed(shell, node)
+    if node.asks or listed is None or len(listed) > _MOST_ROUNDS:
+        return _any_of(shell, node)
+
+    def rounds() -> Flow:
+        for word in listed:
+            shell.session.step()
+            shell.state.assign(node.name, word)
+            flow = shell.framed(ROUND, lambda: shell.run(shell, node.body))
+            if flow is not Flow.GOES:
+                return flow
+        return Flow.GOES
+
+    if not listed:
+        return shell.done()
+    return shell.framed(LOOP, rounds, IN_LOOP)
+
+
+def _listed(shell: Shell, node: For) -> Sequence[str] | None:
+    """Return what a loop runs over; None if it is unknown how much that is."""
+    if node.words is None:
+        found = words_of(shell, "@")
+        listed: Sequence[str] = found if isinstance(found, tuple) else [Many("")]
+    else:
+        listed = Expander(shell).fields(node.words)
+    return None if any(isinstance(word, Many) for word in listed) else listed
+
+
+def _any_of(shell: Shell, node: For) -> Flow:
+    """Run a loop over words that are not known, or a menu."""
+
+    def once() -> Flow:
+        shell.state.assign(node.name, Unknown(f"{node.name} is set {IN_LOOP}"))
+        if node.asks:
+            shell.state.assign("REPLY", Unknown("the script reads REPLY itself"))
+        return shell.framed(ROUND, lambda: shell.run(shell, node.body))
+
+    def rounds() -> Flow:
+        return _unclear(shell, lambda: (Flow.GOES, Doubt.OPEN), once)
+
+    return shell.framed(LOOP, rounds, IN_LOOP)

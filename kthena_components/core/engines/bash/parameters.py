@@ -1,0 +1,257 @@
+"""`$NAME` and `${…}`: values, and what an operator makes of them.
+
+Source: POSIX.1-2024, Shell Command Language, 2.6.2; bash's manual, 3.5.3.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kthena_components.core.engines.bash import patterns
+from kthena_components.core.engines.bash.chunks import NEXT, Chunk, Chunks
+from kthena_components.core.engines.bash.names import scalar, value_of, words_of
+from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.state import (
+    BLANKS,
+    UNSET,
+    Array,
+    Many,
+    Table,
+    Value,
+    is_known,
+)
+from kthena_components.core.engines.bash.syntax import Parameter
+from kthena_components.core.values.unknown import Unknown
+
+if TYPE_CHECKING:
+    from kthena_components.core.engines.bash.expand import Expander
+
+_CASES = {"^": str.capitalize, "^^": str.upper, ",": str.lower, ",,": str.lower}
+_DEFAULTS = frozenset({"-", ":-", "=", ":=", "+", ":+", "?", ":?"})
+_TRIMS = frozenset({"#", "##", "%", "%%"})
+
+
+def expand(words: "Expander", piece: Parameter) -> Iterator[Chunks]:
+    """Return what stands in place of a parameter."""
+    name = piece.name
+    if piece.prefix == "!":
+        target = scalar(value_of(words.shell, name))
+        if not isinstance(target, str) or not is_known(target) or not target.isidentifier():
+            why = f"its script reads a variable whose name is not known ({piece.written})"
+            raise BeyondError(why)
+        if piece.index is not None or piece.operator:
+            yield words.late(piece)
+            return
+        name = target
+    if not words.shell.bash and _is_bash_only(piece):
+        yield words.late(piece, "only bash expands it, and sh may be another shell", many=True)
+        return
+    index = None if piece.index is None else words.text(piece.index)
+    if name in {"@", "*"} or index in {"@", "*"}:
+        yield from _several(words, piece, name, joined="*" in {name, index})
+        return
+    value = (
+        _element(words, name, index) if index is not None else scalar(value_of(words.shell, name))
+    )
+    yield from _one(words, piece, name, value)
+
+
+def _is_bash_only(piece: Parameter) -> bool:
+    """Return whether other shells refuse it, in a subshell perhaps that they alone give up."""
+    changes = piece.operator[:1] in {"/", "^", ",", ":"} and piece.operator not in _DEFAULTS
+    return piece.prefix == "!" or piece.index is not None or changes
+
+
+def _element(words: "Expander", name: str, index: str) -> Value | None:
+    """Return one element of an array."""
+    value = value_of(words.shell, name)
+    if isinstance(value, Unknown) or value in (None, UNSET):
+        return value
+    if isinstance(value, Table):
+        if not is_known(index):
+            return Unknown(f"which element of {name} is meant is unknown")
+        return next((text for key, text in value.items if key == index), UNSET)
+    place = words.computed(index)
+    elements = value.words if isinstance(value, Array) else (value,)
+    if isinstance(place, Unknown) or any(isinstance(word, Many) for word in elements):
+        return Unknown(f"which element of {name} is meant is unknown")
+    return elements[place] if -len(elements) <= place < len(elements) else UNSET
+
+
+def _one(words: "Expander", piece: Parameter, name: str, value: Value | None) -> Iterator[Chunks]:
+    """Return what one value becomes."""
+    if piece.prefix == "#":
+        yield _length(words, piece, value)
+    elif piece.operator in _DEFAULTS:
+        yield from _with_default(words, piece, name, value)
+    elif value is UNSET:
+        yield Chunk("", piece.quoted, splits=True)
+    elif value is None:
+        yield words.late(piece, f"{name} has no literal value in this container's env")
+    elif isinstance(value, Unknown):
+        yield words.late(piece, value)
+    elif isinstance(value, str):
+        made = value if not piece.operator else _changed(words, piece, value)
+        reason = words.shell.session.scope.read(value)
+        late = reason if isinstance(reason, Unknown) else ""
+        yield words.late(piece, late) if made is None else words.inserted(piece, made)
+
+
+def _length(words: "Expander", piece: Parameter, value: Value | None) -> Chunk:
+    if value is UNSET:
+        return Chunk("0", piece.quoted, splits=True)
+    if not isinstance(value, str) or not is_known(value) or not value.isascii():
+        return words.late(piece)
+    return Chunk(str(len(value)), piece.quoted, splits=True)
+
+
+def _with_default(
+    words: "Expander", piece: Parameter, name: str, value: Value | None
+) -> Iterator[Chunks]:
+    """Expand `${NAME:-default}` and its like."""
+    if isinstance(value, Unknown):
+        yield words.late(piece, value if piece.operator not in {"+", ":+"} else "")
+        return
+    unset = value in (None, UNSET)
+    if isinstance(value, str) and piece.operator.startswith(":"):
+        if not value or is_known(value):
+            unset = not value
+        elif piece.operator == ":+":
+            yield words.late(piece)
+            return
+    mark = piece.operator[-1]
+    if mark == "?" and unset:
+        # The script ends if it has no value, so that it has one that is not known here.
+        yield words.late(piece, f"{name} has no literal value in this container's env")
+    elif unset == (mark == "+"):
+        if mark != "+" and isinstance(value, str):
+            yield words.inserted(piece, value)
+    elif mark == "=":
+        text = words.text(piece.operand)
+        words.shell.state.assign(name, text)
+        yield words.inserted(piece, text)
+    else:
+        yield from words.chunks(piece.operand, operand=True)
+
+
+def _changed(words: "Expander", piece: Parameter, value: str) -> str | None:
+    """Return a value that an operator has changed; None if the result is not known."""
+    if not is_known(value) or piece.operator == ":":
+        return _part(words, piece, value) if is_known(value) else None
+    pattern = words.pattern(piece.operand)
+    if pattern is None:
+        return None
+    if piece.operator in _TRIMS:
+        return patterns.trimmed(value, pattern, piece.operator)
+    if piece.operator in _CASES:
+        return _cased(value, piece.operator) if not pattern and value.isascii() else None
+    return _replaced(words, piece, value, pattern)
+
+
+def _replaced(words: "Expander", piece: Parameter, value: str, pattern: str) -> str | None:
+    by = words.text(piece.second or ())
+    # In a replacement, bash 5.2 takes `&` for what it replaces.
+    plain = is_known(by) and "&" not in by and "\\" not in by
+    return patterns.replaced(value, pattern, piece.operator, by) if plain else None
+
+
+def _cased(value: str, operator: str) -> str:
+    if len(operator) == 2:  # noqa: PLR2004 - `^^` and `,,` mean every letter
+        return value.upper() if operator == "^^" else value.lower()
+    first = value[:1].upper() if operator == "^" else value[:1].lower()
+    return first + value[1:]
+
+
+def _part(words: "Expander", piece: Parameter, value: str) -> str | None:
+    span = _span(words, piece, len(value))
+    return None if span is None or not value.isascii() else value[span]
+
+
+def _span(words: "Expander", piece: Parameter, length: int) -> slice | None:
+    """Return the part that `:offset:length` takes."""
+    start = words.number(piece.operand)
+    size = length if piece.second is None else words.number(piece.second)
+    if isinstance(start, Unknown) or isinstance(size, Unknown) or start < -length:
+        return None
+    start = start + length if start < 0 else start
+    end = length + size if size < 0 else start + size
+    return slice(start, end) if end >= start or start > length else None
+
+
+def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) -> Iterator[Chunks]:
+    """Expand `$@`, `$*`, `${A[@]}` and `${A[*]}`."""
+    found = words_of(words.shell, name)
+    if found is None or isinstance(found, Unknown):
+        yield from _missing(words, piece, name, found)
+        return
+    if piece.prefix == "#":
+        many = any(isinstance(word, Many) for word in found)
+        yield words.late(piece) if many else Chunk(str(len(found)), piece.quoted, splits=True)
+        return
+    if piece.operator in {"-", ":-", "+", ":+"} and piece.prefix == "":
+        empty = not found or (piece.operator.startswith(":") and found in (("",), ()))
+        if any(isinstance(word, Many) for word in found) and len(found) == 1:
+            yield words.late(piece, many=True)
+            return
+        if empty != (piece.operator[-1] == "+"):
+            yield from words.chunks(piece.operand, operand=True)
+            return
+        found = () if piece.operator[-1] == "+" else found
+    elif piece.operator:
+        changed = _each(words, piece, found, name)
+        if changed is None:
+            yield words.late(piece, many=True)
+            return
+        found = changed
+    yield from _listed(words, piece, found, joined=joined)
+
+
+def _missing(
+    words: "Expander", piece: Parameter, name: str, found: Unknown | None
+) -> Iterator[Chunks]:
+    if found is None and piece.operator in {"-", ":-"}:
+        yield from words.chunks(piece.operand, operand=True)
+    elif found is not None or piece.operator not in {"+", ":+"}:
+        yield words.late(
+            piece, found or f"{name} has no literal value in this container's env", many=True
+        )
+
+
+def _each(
+    words: "Expander", piece: Parameter, found: Sequence[str], name: str
+) -> tuple[str, ...] | None:
+    """Apply an operator to every element, or take some of them."""
+    if any(isinstance(word, Many) for word in found):
+        return None
+    if piece.operator != ":":
+        changed = [_changed(words, piece, word) for word in found]
+        known = [word for word in changed if word is not None]
+        return tuple(known) if len(known) == len(changed) else None
+    if name in {"@", "*"}:
+        zeroth = value_of(words.shell, "0")
+        found = (zeroth if isinstance(zeroth, str) else words.late(piece).text, *found)
+    span = _span(words, piece, len(found))
+    size = 0 if piece.second is None else words.number(piece.second)
+    negative = isinstance(size, Unknown) or size < 0
+    return None if span is None or negative else tuple(found[span])
+
+
+def _listed(
+    words: "Expander", piece: Parameter, found: Sequence[str], *, joined: bool
+) -> Iterator[Chunks]:
+    if joined and piece.quoted:
+        ifs = words.shell.state.separators
+        if ifs is None or any(isinstance(word, Many) for word in found):
+            yield words.late(piece)
+        else:
+            yield Chunk(ifs[:1].join(found), quoted=True)
+        return
+    if not piece.quoted and words.shell.state.separators != BLANKS and found:
+        yield words.late(piece, many=True)  # shells differ in what becomes of empty ones
+        return
+    for index, word in enumerate(found):
+        if index:
+            yield NEXT
+        if isinstance(word, Many):
+            yield Chunk(word, quoted=False)
+        else:
+            yield words.inserted(piece, word)

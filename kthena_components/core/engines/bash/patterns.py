@@ -1,0 +1,93 @@
+"""Patterns of a shell: `*`, `?` and `[…]`, with a backslash before what is quoted.
+
+Python's fnmatch does the matching: its expressions do not run away.
+"""
+
+import fnmatch
+import re
+from functools import lru_cache
+
+_LONGEST = 200
+_SPECIAL = re.compile(r"([\\*?\[\]])")
+_PART = re.compile(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
+
+
+def escape(text: str) -> str:
+    """Write a quoted text as a part of a pattern."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def has_glob(text: str) -> bool:
+    """Return whether a text may stand for names of files."""
+    return "*" in text or "?" in text or ("[" in text and "]" in text)
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> re.Pattern[str] | None:
+    """Return the expression of a pattern; None if it has a form that is not read."""
+    if len(pattern) > _LONGEST or not pattern.isascii():
+        return None
+    written, at = "", 0
+    while at < len(pattern):
+        part = _PART.match(pattern, at)
+        if part is None:
+            return None
+        at = part.end()
+        quoted, negated, inside, wild, plain = part.groups()
+        if inside:
+            # Ranges of letters follow the locale, and classes have names.
+            if re.search(r"[A-Za-z]-|\[:", inside):
+                return None
+            written += f"[{'!' if negated else ''}{inside}]"
+        else:
+            written += wild or f"[{quoted or plain}]".replace("[!]", "!").replace("[^]", "^")
+    try:
+        return re.compile(fnmatch.translate(written))
+    except re.error:
+        return None
+
+
+def matches(text: str, pattern: str) -> bool | None:
+    """Return whether a whole text fits a pattern; None if that is not known."""
+    expression = compiled(pattern)
+    return None if expression is None else expression.match(text) is not None
+
+
+def trimmed(text: str, pattern: str, operator: str) -> str | None:
+    """Return a text without the part that `#`, `##`, `%` or `%%` takes off."""
+    expression = compiled(pattern)
+    if expression is None or len(text) > _LONGEST:
+        return None
+    cuts = range(len(text) + 1)
+    front = operator.startswith("#")
+    for cut in cuts if operator in {"#", "%%"} else reversed(cuts):
+        if expression.match(text[:cut] if front else text[cut:]):
+            return text[cut:] if front else text[:cut]
+    return text
+
+
+def replaced(text: str, pattern: str, operator: str, by: str) -> str | None:
+    """Return a text in which `/`, `//`, `/#` or `/%` has replaced what fits."""
+    expression = compiled(pattern)
+    if expression is None or len(text) > _LONGEST:
+        return None
+    if not pattern:
+        return {"/#": by + text, "/%": text + by}.get(operator, text)
+    if not text:
+        return None if expression.match("") else ""
+    made, at = "", 0
+    while at < len(text):
+        end = _longest(expression, text, at, whole=operator == "/%")
+        if end is None and operator == "/#":
+            break
+        made += text[at] if end is None else by
+        at = at + 1 if end is None else end
+        if end is not None and operator != "//":
+            break
+    return made + text[at:]
+
+
+def _longest(expression: re.Pattern[str], text: str, at: int, *, whole: bool) -> int | None:
+    """Return the end of the longest part from a place on that fits."""
+    ends = [len(text)] if whole else range(len(text), at, -1)
+    return next((end for end in ends if expression.match(text[at:end])), None)

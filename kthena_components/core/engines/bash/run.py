@@ -1,0 +1,243 @@
+"""Run a script without running anything: which programs it starts, with which words.
+
+The whole of a script is followed along every path that it may take. What is stated of a program
+is so on each of them; else it is not known.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kthena_components.core.engines.bash import branches, loops
+from kthena_components.core.engines.bash.commands import discards, simple
+from kthena_components.core.engines.bash.double import condition
+from kthena_components.core.engines.bash.expand import Expander
+from kthena_components.core.engines.bash.session import BeyondError
+from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
+from kthena_components.core.engines.bash.state import OUTPUT, RUNNING, STATUS
+from kthena_components.core.engines.bash.syntax import (
+    Block,
+    Case,
+    Chain,
+    Condition,
+    Counting,
+    Evaluation,
+    For,
+    Function,
+    If,
+    Pipeline,
+    Redirected,
+    Simple,
+    Statement,
+    Subshell,
+    While,
+)
+from kthena_components.core.values.unknown import Unknown
+
+
+def run(shell: Shell, node: Statement) -> Flow:
+    """Run one statement."""
+    shell.session.step()
+    flow = _RUNNERS[type(node)](shell, node)
+    failing = isinstance(node, _FAILING) and not (isinstance(node, Pipeline) and node.negated)
+    if flow is Flow.GOES and failing and not shell.tested:
+        return _checked(shell)
+    return flow
+
+
+def _checked(shell: Shell) -> Flow:
+    """Leave the shell where a command failed and `set -e` asks for that."""
+    if shell.state.get("-e") is not True:
+        return Flow.GOES
+    status = shell.status
+    if isinstance(status, int) and status:
+        return shell.leave(status)
+    shell.state.set(STATUS, 0)
+    return Flow.GOES
+
+
+def _block(shell: Shell, node: Block) -> Flow:
+    for statement, background in node.items:
+        flow = _background(shell, statement) if background else shell.run(shell, statement)
+        if flow is not Flow.GOES:
+            return flow
+    return Flow.GOES
+
+
+def _background(shell: Shell, node: Statement) -> Flow:
+    first = len(shell.session.log)
+    shell.subshell(lambda: shell.run(shell, node))
+    if any(found.engine for found in shell.session.log[first:]):
+        shell.state.set(RUNNING, True)
+    return shell.done()
+
+
+def _pipeline(shell: Shell, node: Pipeline) -> Flow:
+    shell.tested += node.negated
+    flow = shell.run(shell, node.parts[0]) if len(node.parts) == 1 else _piped(shell, node)
+    shell.tested -= node.negated
+    if node.negated and flow is Flow.GOES:
+        status = shell.status
+        shell.done(
+            Doubt.OPEN
+            if status is Doubt.LIKELY
+            else status
+            if isinstance(status, Doubt)
+            else int(not status)
+        )
+    return flow
+
+
+def _piped(shell: Shell, node: Pipeline) -> Flow:
+    """Run commands at the same time, each in a shell of its own."""
+    state = shell.state
+    before, wanted = state.get(RUNNING, False), state.get(OUTPUT)
+    stdin: str | None = None
+    statuses: list[Any] = []
+    for index, part in enumerate(node.parts):
+        first = len(shell.session.log)
+        state.set(OUTPUT, wanted if index == len(node.parts) - 1 else None)
+        way = _part(shell, part, stdin)
+        if index < len(node.parts) - 1:
+            written = shell.subshell(way, output="")
+            stdin = written if isinstance(written, str) else None
+        else:
+            shell.subshell(way)
+        statuses.append(shell.status)
+        if any(found.engine for found in shell.session.log[first:]):
+            state.set(RUNNING, True)
+    if before is False and state.get(RUNNING) is True and not _leaves_running(node):
+        state.set(RUNNING, False)
+    if state.get("-pipefail") and any(status != 0 for status in statuses[:-1]):
+        known = all(isinstance(status, int) for status in statuses)
+        shell.done(statuses[-1] or 1 if known else Doubt.LIKELY)
+    return Flow.GOES
+
+
+def _leaves_running(node: Pipeline) -> bool:
+    """Return whether a part may leave something in the background."""
+    return any(not isinstance(part, Simple) for part in node.parts)
+
+
+def _part(shell: Shell, part: Statement, stdin: str | None) -> Way:
+    if isinstance(part, Simple):
+        return lambda: simple(shell, part, stdin)
+    return lambda: shell.run(shell, part)
+
+
+def _chain(shell: Shell, node: Chain) -> Flow:
+    shell.tested += 1
+    flow = shell.run(shell, node.first)
+    shell.tested -= 1
+    return _links(shell, node, 0) if flow is Flow.GOES else flow
+
+
+def _links(shell: Shell, node: Chain, start: int, *, holds: bool | None = None) -> Flow:
+    """Run `&& b || c`, each link by the status of those before it.
+
+    Args:
+        shell: The shell.
+        node: The whole chain.
+        start: The first link that may run.
+        holds: Whether what is in front of it succeeded; None: as the status says.
+    """
+    for index in range(start, len(node.rest)):
+        mark, statement = node.rest[index]
+        status = shell.status
+        if holds is None and isinstance(status, Doubt):
+            return _parted(shell, node, index, status)
+        if (status == 0 if holds is None else holds) == (mark == "&&"):
+            holds = None
+            flow = _link(shell, statement, last=index + 1 == len(node.rest))
+            if flow is not Flow.GOES:
+                return flow
+    return Flow.GOES
+
+
+def _link(shell: Shell, statement: Statement, *, last: bool) -> Flow:
+    shell.tested += not last
+    flow = shell.run(shell, statement)
+    shell.tested -= not last
+    return flow
+
+
+def _parted(shell: Shell, node: Chain, index: int, status: Doubt) -> Flow:
+    """Run the rest of a chain with a link and without it: a program is expected to succeed."""
+    session, expected = shell.session, True
+    mark, statement = node.rest[index]
+    failing = status is Doubt.LIKELY
+
+    def taken() -> Flow:
+        nonlocal expected
+        shell.done(0 if mark == "&&" else Doubt.OPEN)
+        first = len(session.log)
+        flow = _link(shell, statement, last=index + 1 == len(node.rest))
+        if mark == "||" and failing:
+            session.doubt(first)
+        flow = _links(shell, node, index + 1) if flow is Flow.GOES else flow
+        # What follows then runs only because a program failed.
+        expected = mark == "||" or not failing or flow is Flow.GOES
+        return flow
+
+    def past() -> Flow:
+        shell.done(Doubt.OPEN if mark == "&&" else 0)
+        first = len(session.log)
+        flow = _links(shell, node, index + 1, holds=mark == "||")
+        if mark == "&&" and failing:
+            session.doubt(first)
+        return flow
+
+    flow = shell.branch([taken, past], status)
+    session.stays = session.stays and expected
+    return flow
+
+
+def _subshell(shell: Shell, node: Subshell) -> Flow:
+    shell.subshell(lambda: shell.run(shell, node.body))
+    return Flow.GOES
+
+
+def _function(shell: Shell, node: Function) -> Flow:
+    if node.bash and not shell.bash:
+        raise BeyondError(
+            f"only bash accepts its function {node.name}, and sh may be another shell"
+        )
+    shell.state.set(f"{node.name}()", node)
+    return shell.done()
+
+
+def _evaluation(shell: Shell, node: Evaluation) -> Flow:
+    if not shell.bash:
+        # Another shell takes `((` for two subshells.
+        Expander(shell).computed(Expander(shell).text(node.inside) + shell.gap("", "sh"))
+        return shell.done(Doubt.OPEN)
+    value = Expander(shell).number(node.inside)
+    return shell.done(Doubt.OPEN if isinstance(value, Unknown) else int(value == 0))
+
+
+def _redirected(shell: Shell, node: Redirected) -> Flow:
+    if not discards(node.redirects):
+        return shell.run(shell, node.body)
+    wanted = shell.state.get(OUTPUT)
+    shell.state.set(OUTPUT, None)
+    flow = shell.run(shell, node.body)
+    shell.state.set(OUTPUT, wanted)
+    return flow
+
+
+_FAILING = (Simple, Pipeline, Subshell, Evaluation, Condition)
+_RUNNERS: Mapping[type[Any], Callable[[Shell, Any], Flow]] = {
+    Block: _block,
+    Case: branches.case,
+    Chain: _chain,
+    Condition: condition,
+    Counting: loops.counting,
+    Evaluation: _evaluation,
+    For: loops.loop_over,
+    Function: _function,
+    If: branches.condition,
+    Pipeline: _pipeline,
+    Redirected: _redirected,
+    Simple: simple,
+    Subshell: _subshell,
+    While: loops.loop,
+}

@@ -1,0 +1,108 @@
+"""Run a shell's script: what a container starts, or what another script starts."""
+
+import re
+from collections.abc import Sequence
+
+from kthena_components.core.engines.bash.options import switch
+from kthena_components.core.engines.bash.quick import parse
+from kthena_components.core.engines.bash.run import run
+from kthena_components.core.engines.bash.session import (
+    BeyondError,
+    BrokenError,
+    Run,
+    Script,
+    Session,
+)
+from kthena_components.core.engines.bash.shell import Shell
+from kthena_components.core.engines.bash.state import (
+    ARGUMENTS,
+    FILE,
+    FOLDER,
+    NAME,
+    RUNNING,
+    Many,
+    State,
+)
+from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
+
+SURELY_BASH = frozenset({"bash"})
+_CLOSED = re.compile(
+    r"""(?:[^'"`\\$]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|\$(?!['({])|`[^`]*`)*""",
+    re.DOTALL,
+)
+_UNCLEAR = re.compile(r"<<|#|\$[({]")
+_QUOTES = {
+    "'": ("a single quote (')", "'"),
+    "$'": ("a single quote (')", "'"),
+    '"': ('a double quote (")', '"'),
+    "`": ("a back quote (`)", "`"),
+}
+
+
+def run_script(session: Session, script: Script, started: Run) -> bool:
+    """Follow a script; what it starts is noted in the session.
+
+    Args:
+        session: What all shells of one container share.
+        script: The script.
+        started: The shell that runs it.
+
+    Returns:
+        Whether an engine may run on in the background when the script has ended.
+
+    Raises:
+        BeyondError: The script, or a part of it, is not read.
+    """
+    if script.shell == "zsh":
+        raise BeyondError("zsh has its own rules for splitting words, which are not read")
+    block, broken = parse(script.text), None
+    if isinstance(block, Unknown):
+        broken, closing = _open_end(script.text)
+        block = parse(script.text + closing) if broken else block
+    if isinstance(block, Unknown):
+        raise BeyondError(block.because)
+    state = State(started.environment)
+    shell = Shell(session, state, bash=script.shell in SURELY_BASH, run=run)
+    words = tuple(Many(word) if word == UNKNOWN_WORD else word for word in script.words)
+    state.set(NAME, words[0] if words else script.shell)
+    state.set(ARGUMENTS, words[1:])
+    state.set(FOLDER, started.folder)
+    state.set(RUNNING, started.running)
+    if script.file:
+        state.set(FILE, script.file)
+    _set_options(shell, script.options)
+    session.enter()
+    shell.run(shell, block)
+    session.leave()
+    if broken:
+        raise broken
+    return state.get(RUNNING) is not False
+
+
+def _set_options(shell: Shell, options: Sequence[str]) -> None:
+    at = 0
+    while at < len(options):
+        option = options[at]
+        at += 1
+        if not re.fullmatch(r"[-+][A-Za-z]+", option):
+            continue
+        for letter in option[1:]:
+            if letter == "o" and at < len(options):
+                switch(shell, options[at], on=option[0] == "-")
+                at += 1
+            elif letter in "aefu":
+                switch(shell, letter, on=option[0] == "-")
+
+
+def _open_end(text: str) -> tuple[BrokenError | None, str]:
+    """Say what a script leaves open at its end, if that is seen, and what closes it."""
+    closed = _CLOSED.match(text)
+    rest = text[closed.end() :] if closed else ""
+    mark = rest[:2] if rest[:2] in _QUOTES else rest[:1]
+    if mark in _QUOTES and not _UNCLEAR.search(text):
+        inside, closing = _QUOTES[mark]
+        return BrokenError(inside, sure=True), closing
+    for bracket, closing in (("(", ")"), ("{", "}")):
+        if f"${bracket}" in text and not isinstance(parse(text + closing), Unknown):
+            return BrokenError(f"a bracket ({bracket})", sure=False), closing
+    return None, ""

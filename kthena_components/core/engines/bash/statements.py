@@ -1,0 +1,206 @@
+"""Statements of a script, made from the grammar's tree once `tree.py` has checked it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kthena_components.core.engines.bash import compound
+from kthena_components.core.engines.bash.redirects import REDIRECTS, Found
+from kthena_components.core.engines.bash.simple import Commands
+from kthena_components.core.engines.bash.syntax import (
+    Block,
+    Chain,
+    Pipeline,
+    Redirected,
+    Simple,
+    Statement,
+    Subshell,
+    Text,
+)
+from kthena_components.core.engines.bash.words import Node, UnreadError, Words
+
+_SIMPLE = frozenset({"command", "test_command", "declaration_command", "unset_command"})
+
+
+@dataclass(slots=True)
+class Statements:
+    """Makes the statements of one script."""
+
+    source: bytes
+    anchors: Mapping[int, Node]
+    words: Words = field(init=False)
+    commands: Commands = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Let words and commands read what stands in them."""
+        self.words = Words(self.source, self.anchors, self.substituted)
+        self.commands = Commands(self.words)
+
+    def block(self, nodes: Iterable[Node]) -> Block:
+        """Return the statements among some nodes, with the separators that follow them."""
+        found: list[tuple[Statement, bool]] = []
+        open_since = -1
+        for node in nodes:
+            if node.type in {";", "&"}:
+                if open_since < 0:
+                    raise UnreadError("a separator has no command before it")
+                found[-1] = found[-1][0], node.type == "&"
+                open_since = -1
+            elif not node.is_named:
+                raise UnreadError(f"'{node.type}' is in the place of a command")
+            elif node.type != "comment":
+                if open_since >= 0 and b"\n" not in self.source[open_since : node.start_byte]:
+                    raise UnreadError("two commands stand in one line")
+                found.append((self.statement(node), False))
+                open_since = node.end_byte
+        return Block(tuple(found))
+
+    def substituted(self, node: Node) -> Block:
+        """Return the statements of a command substitution; `$(< file)` is `cat file`."""
+        inside = node.children[1:-1]
+        if len(inside) != 1 or inside[0].type != "file_redirect":
+            return self.block(inside)
+        found = Found([], [], [])
+        found.read(self.words, inside[0])
+        redirect = found.redirects[0]
+        if found.words or redirect.mark != "<":
+            raise UnreadError("a substitution holds a redirection alone")
+        return Block(((Simple((), ((Text("cat", quoted=True),), redirect.target)), False),))
+
+    def statement(self, node: Node) -> Statement:
+        """Return one statement."""
+        reader = _READERS.get(node.type)
+        if reader is None:
+            raise UnreadError(f"it has a part of the form {node.type}")
+        return reader(self, node)
+
+    def simple(self, node: Node) -> Statement:
+        """Read a command of words."""
+        return self.commands.command(node.children)
+
+    def assignments(self, node: Node) -> Statement:
+        """Read assignments without a command."""
+        found = [node] if node.type == "variable_assignment" else node.children
+        return Simple(tuple(map(self.commands.assignment, found)), ())
+
+    def declaration(self, node: Node) -> Statement:
+        """Read `export`, `local` and their like, and `unset`."""
+        return self.commands.declaration(node.children)
+
+    def test(self, node: Node) -> Statement:
+        """Read `[ … ]` or `[[ … ]]`."""
+        return self.commands.test(node.children)
+
+    def negated(self, node: Node) -> Statement:
+        """Read `! command`."""
+        inner = self.statement(node.children[-1])
+        if isinstance(inner, Pipeline):
+            return Pipeline(inner.parts, not inner.negated)
+        return Pipeline((inner,), negated=True)
+
+    def pipeline(self, node: Node) -> Statement:
+        """Read `a | b`; a `!` in front of it is the grammar's first part."""
+        parts = [part for part in written(node) if part.is_named]
+        if any(part.type == "list" for part in parts):
+            raise UnreadError("a list is part of a pipeline")
+        read = [self.statement(part) for part in parts]
+        first = read[0]
+        if parts[0].type == "negated_command" and isinstance(first, Pipeline):
+            return Pipeline((*first.parts, *read[1:]), first.negated)
+        return Pipeline(tuple(read))
+
+    def chain(self, node: Node) -> Chain:
+        """Read `a && b || c`, of which the grammar makes a tree that leans left."""
+        rest: list[tuple[str, Statement]] = []
+        while node.type == "list":
+            left, mark, right = _sides(node)
+            rest.append((mark.type, self.statement(right)))
+            node = left
+        return Chain(self.statement(node), tuple(reversed(rest)))
+
+    def redirected(self, node: Node) -> Statement:
+        """Read a command with redirections, which belong to the last command of a list."""
+        body, *others = written(node)
+        found = Found([], [], [])
+        if body.type in REDIRECTS:
+            return self.commands.command(node.children)
+        for redirect in others:
+            found.read(self.words, redirect)
+        made = self._redirect(body, found)
+        for behind in found.behind:
+            made = self._behind(made, behind.mark, behind.node)
+        return made
+
+    def _redirect(self, node: Node, found: Found) -> Statement:
+        if node.type == "list":
+            left, mark, right = _sides(node)
+            first = self.chain(left)
+            return Chain(first.first, (*first.rest, (mark.type, self._redirect(right, found))))
+        if node.type in {"pipeline", "negated_command"}:
+            whole = self.statement(node)
+            if not isinstance(whole, Pipeline):
+                raise UnreadError("a redirection belongs to no command")
+            last = self._redirect(written(node)[-1], found)
+            return Pipeline((*whole.parts[:-1], last), whole.negated)
+        made = self.statement(node)
+        if isinstance(made, Simple) and node.type in _SIMPLE:
+            words = (*made.words, *self.commands.joined(found.words))
+            return Simple(made.assignments, words, (*made.redirects, *found.redirects))
+        if found.words:
+            raise UnreadError("words follow the redirection of a compound command")
+        return Redirected(made, tuple(found.redirects))
+
+    def _behind(self, made: Statement, mark: str, node: Node) -> Statement:
+        """Add what follows a here-document in its line."""
+        if mark == "|":
+            if isinstance(made, Chain) or node.type == "list":
+                raise UnreadError("a list is part of a pipeline")
+            whole = made if isinstance(made, Pipeline) else Pipeline((made,))
+            return Pipeline((*whole.parts, self.statement(node)), whole.negated)
+        more = self.chain(node)
+        first = made if isinstance(made, Chain) else Chain(made, ())
+        return Chain(first.first, (*first.rest, (mark, more.first), *more.rest))
+
+    def group(self, node: Node) -> Statement:
+        """Read `{ … }` or `((…))`."""
+        first, *inside, last = node.children
+        if first.type == "((":
+            return compound.evaluation(self, first, last)
+        return self.block(inside)
+
+    def subshell(self, node: Node) -> Statement:
+        """Read `( … )`."""
+        return Subshell(self.block(node.children[1:-1]))
+
+
+def written(node: Node) -> list[Node]:
+    """Return the parts of a node without its comments."""
+    return [child for child in node.children if child.type != "comment"]
+
+
+def _sides(node: Node) -> Sequence[Node]:
+    sides = written(node)
+    if len(sides) != 3 or sides[2].type == "list":  # noqa: PLR2004 - left, mark and right
+        raise UnreadError("a list is part of a list")
+    return sides
+
+
+_READERS: Mapping[str, Callable[[Statements, Node], Statement]] = {
+    "c_style_for_statement": compound.counting,
+    "case_statement": compound.case,
+    "command": Statements.simple,
+    "compound_statement": Statements.group,
+    "declaration_command": Statements.declaration,
+    "for_statement": compound.loop_over,
+    "function_definition": compound.function,
+    "if_statement": compound.condition,
+    "list": Statements.chain,
+    "negated_command": Statements.negated,
+    "pipeline": Statements.pipeline,
+    "redirected_statement": Statements.redirected,
+    "subshell": Statements.subshell,
+    "test_command": Statements.test,
+    "unset_command": Statements.declaration,
+    "variable_assignment": Statements.assignments,
+    "variable_assignments": Statements.assignments,
+    "while_statement": compound.loop,
+}

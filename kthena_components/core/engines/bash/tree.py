@@ -1,0 +1,102 @@
+"""Parse a script with the grammar of tree-sitter-bash, and check what it made of it.
+
+The grammar takes some scripts that no shell takes, and cuts a few words wrongly without saying so.
+Whatever does not add up is not read (`UnreadError`): the blanks between nodes must be blanks, a
+word must end where a shell would end it, and a keyword must not stand as a command.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+
+import tree_sitter
+import tree_sitter_bash
+
+from kthena_components.core.engines.bash.statements import Statements
+from kthena_components.core.engines.bash.syntax import Block
+from kthena_components.core.engines.bash.words import ANCHORS, JoinedError, Node, UnreadError
+from kthena_components.core.values.unknown import Unknown
+
+_MOST_MARKS = 1000
+"""Bars and arrays in a script: the parser's work grows with the square of nested ones."""
+_MOST_TRIES = 50
+_DEEPEST = 100
+_REMEMBERED = 4096
+_BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_INSIDE = frozenset(
+    {
+        *("string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "regex"),
+        *("expansion", "simple_expansion", "arithmetic_expansion", "subscript", "brace_expression"),
+        *("heredoc_redirect", "heredoc_body", "binary_expression", "unary_expression"),
+        *("postfix_expression", "parenthesized_expression", "ternary_expression"),
+    }
+)
+"""Nodes whose own readers look at every character between their parts."""
+
+
+@cache
+def _parser() -> tree_sitter.Parser:
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def parse_all(text: str) -> Block | Unknown:
+    """Return the statements of a script, or why they are not read."""
+    return _parse(text) if len(text) <= _REMEMBERED else _parse.__wrapped__(text)
+
+
+@lru_cache(maxsize=128)
+def _parse(text: str) -> Block | Unknown:
+    if "\0" in text or "\r" in text:
+        return Unknown("its script has null or carriage return characters")
+    if max(text.count("=("), text.count("|")) > _MOST_MARKS:
+        return Unknown(f"its script has more than {_MOST_MARKS} pipes or arrays")
+    source = text.encode("utf-8", "replace")
+    for _ in range(_MOST_TRIES):
+        try:
+            return _read(source)
+        except JoinedError as error:
+            source = b"%b;%b" % (source[: error.end], source[error.end + 1 :])
+        except (UnreadError, UnicodeDecodeError) as error:
+            return Unknown(f"its script is not read: {error}")
+    return Unknown(f"its script has more than {_MOST_TRIES} lines that the grammar joins")
+
+
+def _read(source: bytes) -> Block:
+    root = _parser().parse(source).root_node
+    if root.has_error:
+        raise UnreadError("it does not follow the grammar")
+    _check_blanks((root,), source, 0, len(source))
+    anchors = dict(_checked(root, source))
+    return Statements(source, anchors).block(root.children)
+
+
+def _checked(root: Node, source: bytes) -> Iterator[tuple[int, Node]]:
+    """Check that nothing was skipped, and return the expansions by where they begin."""
+    waiting: list[tuple[Node, int]] = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise UnreadError(f"it is nested more than {_DEEPEST} deep")
+        if node.type in ANCHORS:
+            yield _begin(node, source), node
+        children = node.children
+        if children and node.type not in _INSIDE:
+            _check_blanks(children, source, node.start_byte, node.end_byte)
+        # A list leans left, so that its depth is its length.
+        waiting += [(child, depth + (child.type != "list")) for child in children]
+
+
+def _begin(node: Node, source: bytes) -> int:
+    """Return where a node begins: the grammar counts blanks in front of it to some."""
+    blank = _BLANK.match(source, node.start_byte)
+    return blank.end() if blank else node.start_byte
+
+
+def _check_blanks(children: Sequence[Node], source: bytes, start: int, end: int) -> None:
+    at = start
+    for child in children:
+        if not _BLANK.fullmatch(source, at, child.start_byte):
+            raise UnreadError("the grammar skipped a part of it")
+        at = child.end_byte
+    if not _BLANK.fullmatch(source, at, end):
+        raise UnreadError("the grammar skipped a part of it")

@@ -1,0 +1,233 @@
+"""What a container's command starts: engines and Ray, behind shells, scripts and wrappers."""
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+
+from kthena_components.core.engines.bash.session import (
+    BeyondError,
+    BrokenError,
+    Run,
+    Script,
+    Session,
+    Started,
+)
+from kthena_components.core.engines.facts import CommandFacts, Problem
+from kthena_components.core.engines.files import read_file
+from kthena_components.core.engines.lmdeploy import read_lmdeploy
+from kthena_components.core.engines.placeholders import Scope, Variables
+from kthena_components.core.engines.programs import (
+    MPI,
+    OMNI,
+    RAY_SCRIPT_NAME,
+    SHELLS,
+    Program,
+    Start,
+    base_name,
+    find_program,
+    shell_operand,
+)
+from kthena_components.core.engines.ray import flag_value, read_ray, read_ray_script, read_size
+from kthena_components.core.engines.sglang import read_sglang
+from kthena_components.core.engines.tgi import read_tgi
+from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
+from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
+from kthena_components.core.values.unknown import MaybeText, Unknown
+
+_STAGES = Unknown(
+    "vLLM-Omni runs a model in stages, and its own config file assigns GPUs to each stage"
+)
+_LONGEST_LINE = 256
+_LETTERS = re.compile(r"-[A-Za-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The environment that the container itself has."""
+
+    scope: Scope
+
+    def look_up(self, name: str) -> MaybeText | None:
+        """Return a variable's value; None if nothing sets it."""
+        return self.scope.declared(name)
+
+
+@dataclass(slots=True)
+class Search:
+    """What has been found so far in one container's command."""
+
+    scope: Scope
+    session: Session = field(init=False)
+    unread: Unknown | None = None
+    broken: Problem | None = None
+
+    def __post_init__(self) -> None:
+        """Let scripts tell of the programs that they start."""
+        self.session = Session(self.scope, self.start)
+
+    def run(self, argv: Sequence[str], folder: str | None = None) -> None:
+        """Read the container's command, which starts in a folder."""
+        at = folder or Unknown("the image's working directory is unknown")
+        first = Run(words=argv, environment=_Declared(self.scope), folder=at, in_shell=False)
+        try:
+            self.start(first)
+        except BrokenError as error:
+            text = f"the script ends inside {error}, and the shell rejects it"
+            hard = error.sure and self.session.sure
+            self.broken = Problem(flag="-c", text=text, remedy="close it", hard=hard)
+        except BeyondError as error:
+            self.unread = Unknown(str(error))
+        except RecursionError:
+            self.unread = Unknown("its script is nested too deeply")
+
+    def start(self, run: Run) -> bool:
+        """Read one program; return whether an engine may run on when it has ended."""
+        words = run.words
+        start = find_program(words)
+        if start is None:
+            return self.mounted(words[1 if words[:1] == ["exec"] else 0 :], run)
+        if start.at and "env" in map(base_name, words[: start.at]):
+            run = replace(run, environment=_given(words[: start.at], run.environment))
+        arguments = words[start.arguments :]
+        if start.program is Program.SHELL:
+            return self.shell(words[start.at], arguments, run)
+        self.scope.environment, self.scope.in_shell = run.environment, run.in_shell
+        if start.program is Program.RAY_SCRIPT:
+            ray = read_ray_script(arguments, self.scope)
+            self.session.note(Started(ray=ray, ray_script=self.in_image(words[start.at])))
+        elif start.program is Program.RAY:
+            self.session.note(Started(ray=read_ray(arguments, self.scope)))
+            if "--" in arguments:
+                behind = arguments[arguments.index("--") + 1 :]
+                return self.nested(replace(run, words=behind))
+        elif start.program is Program.VLLM and OMNI in arguments:
+            self.unread = _STAGES
+        else:
+            facts = _READERS[start.program](arguments, self.scope)
+            self.session.note(Started(engine=self.with_ranks(facts, words, start)))
+        return False
+
+    def nested(self, run: Run) -> bool:
+        """Read a program that another one starts."""
+        self.session.enter()
+        running = self.start(run)
+        self.session.leave()
+        return running
+
+    def in_image(self, word: str) -> str | None:
+        """Return a path that a word names in the image: no volume that is known here hides it."""
+        path = self.scope.read(word)
+        seen = isinstance(path, str) and read_file(self.scope.files, path) is None
+        return path if isinstance(path, str) and seen else None
+
+    def shell(self, name: str, words: Sequence[str], run: Run) -> bool:
+        """Read a shell's script: behind `-c`, in a file, or on its standard input."""
+        at, is_text = shell_operand(words, 0)
+        options, rest = tuple(words[:at]), tuple(words[at:])
+        asked = any("s" in option and _LETTERS.fullmatch(option) for option in options)
+        if rest and is_text:
+            text, given = rest[0], rest[1:]
+        elif asked or not rest:
+            text, given = run.stdin or "", (name, *rest)
+        elif base_name(rest[0]) == RAY_SCRIPT_NAME:
+            return self.start(replace(run, words=rest))
+        else:
+            return self.file(rest, run, [base_name(name), *options])
+        script = Script(text=text, shell=base_name(name), words=given, options=options)
+        return self.follow(script, run)
+
+    def mounted(self, words: Sequence[str], run: Run) -> bool:
+        """Read a script that is mounted in the container, if the first word is one."""
+        if not words or not self.scope.files:
+            return False
+        return self.file(words, run, ())
+
+    def file(self, words: Sequence[str], run: Run, shell: Sequence[str]) -> bool:
+        """Read a script in a file; without a shell and its options its first line names them."""
+        from kthena_components.core.engines.bash.files import path_from  # noqa: PLC0415 - see follow
+
+        path = path_from(words[0], run.folder)
+        if path is None and self.may_be_mounted(words[0]):
+            raise BeyondError(f"the directory in which its script runs {words[0]} is unknown")
+        text = self.session.file(path)
+        if not isinstance(text, str) or path is None:
+            return False
+        name, *options = shell or _interpreter(text)
+        if name not in SHELLS:
+            return False
+        given = tuple(words)
+        whole = Script(text=text, shell=name, options=tuple(options), words=given, file=words[0])
+        return self.follow(whole, run)
+
+    def may_be_mounted(self, word: str) -> bool:
+        """Return whether a path from a folder that is not known may be that of a mounted file."""
+        end = posixpath.normpath(f"/{word}")
+        paths = (f"{m.path}/{name}" for m in self.scope.files for name, _ in m.files)
+        return "/" in word and any(path.endswith(end) for path in paths)
+
+    def follow(self, script: Script, run: Run) -> bool:
+        """Follow a script, and come back to what is read around it."""
+        if not script.text:
+            return False
+        # It takes as long to load as all else here, and many command lines have no script.
+        from kthena_components.core.engines.bash.shells import run_script  # noqa: PLC0415
+
+        return run_script(self.session, script, run)
+
+    def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
+        """Add the number of processes that an MPI launcher in front of an engine starts."""
+        launcher = words[: start.at]
+        found = flag_value(launcher, ("-n", "-np", "--np", "--ntasks"))
+        if not found or not any(base_name(word) in MPI for word in launcher):
+            return facts
+        ranks = read_size(found[0].partition(" ")[0], *found, self.scope)
+        where = MappingProxyType({**facts.where, "mpi_ranks": ranks.where})
+        problems = facts.problems + ranks.problems
+        return replace(facts, mpi_ranks=ranks.size, where=where, problems=problems)
+
+
+def _given(wrappers: Sequence[str], environment: Variables) -> Variables:
+    """Add the variables that `env` in front of a program sets or removes."""
+    from kthena_components.core.engines.bash.state import Given  # noqa: PLC0415 - see follow
+
+    names = [base_name(word) for word in wrappers]
+    own: dict[str, MaybeText | None] = {}
+    words = list(wrappers[names.index("env") + 1 :])
+    for at, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if equals and name.isidentifier():
+            own[name] = value
+        elif word in {"-u", "--unset"} and at + 1 < len(words):
+            own[words[at + 1]] = None
+        elif word in {"-i", "-", "--ignore-environment"}:
+            environment = _Declared(Scope({}, {}))
+    return Given(environment, own)
+
+
+def _interpreter(text: str) -> list[str]:
+    """Return the name of the shell that runs a file, and its options: `#!/bin/bash -e`."""
+    first = text[:_LONGEST_LINE].partition("\n")[0]
+    if not first.startswith("#!"):
+        return ["sh"]
+    words = first[2:].split()
+    if words and base_name(words[0]) == "env":
+        words = [word for word in words[1:] if not word.startswith("-")]
+    return [base_name(words[0]), *words[1:]] if words else ["sh"]
+
+
+_READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
+    Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
+    Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
+    Program.LMDEPLOY: read_lmdeploy,
+    Program.SGLANG: partial(read_sglang, positional=True),
+    Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
+    Program.SGLANG_LAUNCH_SERVER: read_sglang,
+    Program.TGI: read_tgi,
+    Program.TRTLLM: read_trtllm,
+    Program.VLLM: read_vllm,
+    Program.VLLM_API_SERVER: read_api_server,
+    Program.VLLM_INSIDE: read_inside,
+}

@@ -1,0 +1,115 @@
+"""Scripts as trees: plain words without the grammar, and what the grammar gets wrong."""
+
+import re
+from dataclasses import fields, is_dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kthena_components.core.engines import read_command
+from kthena_components.core.engines.bash.quick import LONGEST, parse, parse_plain
+from kthena_components.core.engines.bash.tree import parse_all
+from kthena_components.core.values.unknown import Unknown
+from tests.support.shell_runs import recorded
+
+PLAIN = st.sampled_from(
+    [
+        *("vllm", "serve", "M", "-tp", "8", "--a=b", "ray", "start", "--head", "A=1", "a:b/c.d@e"),
+        *("if", "then", "export", "time", "function", "in", "-", "--", "%1", "+x", ",", "=", "A="),
+        *("\ue0020\ue003", "x\ue0001\ue001y", "8=", "a=b=c", "1", "eval", "exec", "case"),
+    ]
+)
+MARKS = st.sampled_from([" && ", "; ", ";", "\n", " ;\n", "&&\n", "\n\n", " "])
+SCRIPTS = st.lists(st.one_of(PLAIN, PLAIN, MARKS), min_size=1, max_size=9).map(" ".join)
+
+
+def shown(part: object) -> object:
+    """Write a tree so that two of them can be compared."""
+    if is_dataclass(part):
+        named = {field.name: shown(getattr(part, field.name)) for field in fields(part)}
+        return type(part).__name__, named
+    return tuple(map(shown, part)) if isinstance(part, tuple) else part
+
+
+@pytest.mark.property
+@given(SCRIPTS)
+def test_plain_words_are_read_as_the_grammar_reads_them(text: str) -> None:
+    plain = parse_plain(text)
+
+    if plain is not None:
+        assert shown(plain) == shown(parse_all(text))
+
+
+def test_the_common_case_needs_no_grammar() -> None:
+    for text in (
+        "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 8",
+        "ray start --head --port=6379 && exec vllm serve org/model --pipeline-parallel-size 2",
+        "ray start --block --address=\ue0020\ue003:6379",
+    ):
+        assert parse_plain(text) is not None
+
+
+@pytest.mark.property
+@given(st.text(max_size=60))
+def test_no_text_makes_the_parser_raise(text: str) -> None:
+    parse(text)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "A=8\\\n9; vllm serve M -tp $A",
+        "read A <<< 8\\\n9; vllm serve M -tp $A",
+        "A=x{$B,c} vllm serve M -tp 8",
+        "vllm serve `a` `b` -tp 8",
+        "vllm serve M -tp 8 a\r\n",
+        "then vllm serve M -tp 8",
+        "if a; then if b; vllm serve M -tp 8",
+        "x a;;vllm serve M -tp 8",
+        "cat <<E > f &&\nbody\nE\nvllm serve M -tp 8",
+        "cat <<E\nE; vllm serve M -tp 8\n",
+        '[ "$a" \\< b ]; vllm serve M -tp 8',
+        'vllm serve "${A:-it\'s}" -tp 8',
+        "coproc vllm serve M -tp 8",
+        "vllm serve M -tp 8 {fd}>x",
+        "vllm serve M -tp 8\0",
+        "x\n" * LONGEST + "vllm serve M -tp 8",
+        "\n- A=8; vllm serve M -tp $A",
+        "A=(" * 2000 + "vllm serve M -tp 8",
+        "( " * 200 + "vllm serve M -tp 8" + " )" * 200,
+    ],
+)
+def test_what_the_grammar_gets_wrong_is_not_read(script: str) -> None:
+    facts = read_command(["bash", "-c", script], {})
+
+    assert isinstance(parse(script), Unknown)
+    assert facts is not None
+    assert isinstance(facts.tensor, Unknown)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("A=8 B=9\nvllm serve -tp $A", "-tp 8"),
+        ("A=8 B=9\nwhile false; do :; done; vllm serve -tp $A", "-tp 8"),
+        ("vllm serve > /log -tp 8", "-tp 8"),
+        ("vllm serve -tp 8>/log -pp 2", "-tp -pp 2"),
+        ("true && vllm serve -tp 8 > /log || vllm serve -tp 4", "-tp 8"),
+        ("set -- a b; vllm serve $1x $2 $10", "ax b a0"),
+        ('A=" x "; vllm serve "$A y  $A|"', " x  y   x |"),
+        ("X=a.b.c; P=.; vllm serve ${X%%$P*} ${X//\\./-}", "a a-b-c"),
+        ("cat <<E && vllm serve -tp 8\nx\nE", "-tp 8"),
+        ("vllm serve \\\n  -tp 8 \\\n  # -pp 2\n", "-tp 8"),
+        ("! vllm serve -tp 8 | cat", "-tp 8"),
+        ("vllm serve -tp 8\\\n9 -pp\\\n  2", "-tp 89 -pp 2"),
+        ("vllm serve $(TP) -pp 2 && true", "<late> -pp 2"),
+    ],
+)
+def test_what_the_grammar_cuts_otherwise_is_put_right(script: str, words: str) -> None:
+    with recorded():
+        facts = read_command(["bash", "-c", script], {"TP": Unknown("<late>")})
+
+    assert facts is not None
+    given = " ".join(facts.options["words"][2:])
+    assert re.sub("\ue002[0-9]+\ue003", "<late>", given) == words
