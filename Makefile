@@ -88,6 +88,10 @@ engine-tables: venv ## Read the engines' new releases into their tables of optio
 	@$(RUN) -m toolchain.engine_flags $(ARGS)
 	@$(RUN) -m kthena_components.cli.engines_page > docs/engines.md
 
+.PHONY: crd-tables
+crd-tables: venv ## Read the CRDs of the systems' new releases into their tables of fields
+	@$(RUN) -m toolchain.crd_tables $(ARGS)
+
 .PHONY: lock
 lock: venv ## Pin requirements.in in requirements.lock, with hashes and for Python 3.11 and newer
 	@$(RUN) -m pip install --quiet uv

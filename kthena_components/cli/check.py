@@ -178,7 +178,7 @@ def judge_safely(
     """Judge, and turn a fault outside of the rules into a finding as well."""
     try:
         return judge_and_count(
-            body, context=context, today=given.today, kthena_version=given.settings.kthena_version
+            body, context=context, today=given.today, versions=given.settings.versions
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         return [fault(READING, error)], None

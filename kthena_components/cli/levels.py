@@ -1,10 +1,11 @@
-"""By what the command line judges: levels of an environment or of a file, and a Kthena version."""
+"""By what the command line judges: levels of an environment or a file, and releases of systems."""
 
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from kthena_components.core.findings import suggest
 from kthena_components.judge.levels import (
@@ -27,20 +28,25 @@ TOGETHER = "serving-groups"
 _LEVEL = "enforcementLevel"
 
 
-def read_settings(level: str | None, version: str | None = None) -> Settings:
+def read_settings(
+    level: str | None, versions: Mapping[str, str | None] = MappingProxyType({})
+) -> Settings:
     """Read what was asked for. Without levels each finding has its own.
 
     Args:
         level: An environment, or a file: of levels by rule, or of the policy pack's config.
-        version: A version of Kthena. Default: what the file says, or the newest.
+        versions: Releases by system. None: what the file says, or the newest.
 
     Raises:
         SettingError: the file is missing, is not of this shape, or names what is not there.
     """
     settings = Settings() if level is None else _read(level)
-    if version is None:
-        return settings
-    return replace(settings, kthena_version=parse_version(version))
+    asked = {
+        system: parse_version(version, system)
+        for system, version in versions.items()
+        if version is not None
+    }
+    return replace(settings, versions={**settings.versions, **asked}) if asked else settings
 
 
 def _read(level: str) -> Settings:

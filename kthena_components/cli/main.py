@@ -25,8 +25,9 @@ from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, li
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.stack import StackOptions
 from kthena_components.cli.status import add_parser as add_status
+from kthena_components.core.schema.versions import TITLES, VERSIONS
 from kthena_components.core.values.visible import visible
-from kthena_components.judge.levels import NEWEST, SettingError
+from kthena_components.judge.levels import SettingError
 from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2
@@ -87,12 +88,13 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="the level of each rule; FILE is JSON that maps a rule, or * for all others, to "
         "mandatory, advisory or disabled, or it is the config of the policy pack",
     )
-    checking.add_argument(
-        "--kthena-version",
-        metavar="VERSION",
-        help=f"the Kthena release to check ModelServings against, such as 0.4; default: the one "
-        f"in FILE, or {NEWEST}",
-    )
+    for system, known in VERSIONS.items():
+        checking.add_argument(
+            f"--{system}-version",
+            metavar="VERSION",
+            help=f"the {TITLES[system]} release to check its objects against, such as {known[-2]}; "
+            f"default: the one in FILE, or {known[-1]}",
+        )
     _together(checking)
     checking.add_argument(
         "--model-config",
@@ -138,7 +140,8 @@ def _together(checking: argparse.ArgumentParser) -> None:
 
 def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
-        settings = read_settings(asked.level, asked.kthena_version)
+        versions = {system: getattr(asked, f"{system}_version") for system in VERSIONS}
+        settings = read_settings(asked.level, versions)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
         shapes = read_shapes(asked.model_config)
     except (ModelConfigError, SettingError, UnknownRuleError) as error:
@@ -162,6 +165,7 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             whole=asked.whole,
             budget=settings.gpu_budget if asked.gpu_budget is None else asked.gpu_budget,
             gpu_types=types or settings.gpu_types,
+            versions=settings.versions,
         ),
         shapes=shapes,
     )

@@ -45,6 +45,8 @@ class StackOptions:
     """They are all objects of one cluster: what is missing here is missing there."""
     budget: int | None = None
     gpu_types: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Releases that the cluster runs, by system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +236,7 @@ class Together:
             budget=self.asked.budget,
             gpu_types=self.asked.gpu_types,
             complete=self.asked.whole,
+            versions=self.asked.versions,
         )
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""How much each rule weighs, by which Kthena, and what may be asked for: what callers are told.
+"""How much each rule weighs, by which releases, and what may be asked for: what callers are told.
 
 The table of the environments is levels.json. A rule, or an environment, that is not in it keeps
 the level of its findings.
@@ -13,15 +13,14 @@ from importlib import resources
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, nearest, suggest
-from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
+from kthena_components.core.schema.versions import TITLES, VERSIONS, known_version, read_release
 from kthena_components.core.values.read import whole
 from kthena_components.judge.catalogue import rule_names
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
 """Stands for all rules that are not named."""
-NEWEST = KTHENA_VERSIONS[-1]
-"""The Kthena that anybody's ModelServing is judged by where none is asked for."""
+_VERSION_SETTINGS = {f"{system}Version": system for system in VERSIONS}
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
 
 
@@ -44,9 +43,13 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
         "description": "Level of a rule, or of all others (*), in place of the environment's.",
         "additionalProperties": {"type": "string", "enum": list(LevelOverride)},
     },
-    "kthenaVersion": {
-        "type": "string",
-        "description": f"Kthena that ModelServings are judged by. Default {NEWEST}.",
+    **{
+        setting: {
+            "type": "string",
+            "description": f"{TITLES[system]} that objects are judged by. Default "
+            f"{VERSIONS[system][-1]}.",
+        }
+        for setting, system in _VERSION_SETTINGS.items()
     },
 }
 """What a policy's config may say beside its enforcementLevel, as JSON schemas."""
@@ -104,7 +107,8 @@ class Settings:
     """By what a pack judges."""
 
     levels: Levels = field(default_factory=Levels)
-    kthena_version: str = NEWEST
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Releases that the cluster runs, by system: the newest that is known where one is left out."""
     gpu_budget: int | None = None
     """How many accelerators all pods of a cluster may ask for; no limit where it is None."""
     gpu_types: tuple[str, ...] = ()
@@ -155,19 +159,18 @@ def parse_levels(stated: object) -> Levels:
     return Levels(weights=weights)
 
 
-def parse_version(stated: object) -> str:
-    """Read a version of Kthena, such as `0.4` or `v1.0.2`.
+def parse_version(stated: object, system: str = "kthena") -> str:
+    """Read a version of a system, such as Kthena's `0.4` or Volcano's `v1.14.2`.
 
     Raises:
         SettingError: it is no text, or a version that is not known here.
     """
-    known = ", ".join(KTHENA_VERSIONS)
+    known, title = ", ".join(VERSIONS[system]), TITLES[system]
     if not isinstance(stated, str):
-        raise SettingError(f"{_shown(stated)} is no text that names a Kthena; known: {known}")
-    version = known_version(stated)
-    if version is None:
-        raise SettingError(f"there is no Kthena '{stated}' here; known: {known}")
-    return version
+        raise SettingError(f"{_shown(stated)} is no text that names a {title}; known: {known}")
+    if known_version(stated, system) is None:
+        raise SettingError(f"there is no {title} '{stated}' here; known: {known}")
+    return ".".join(map(str, read_release(stated)))
 
 
 def parse_budget(stated: object) -> int:
@@ -200,7 +203,7 @@ def parse_types(stated: object) -> tuple[str, ...]:
 
 
 def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> Settings:
-    """Read what a policy's config says: an environment, levels on top of it, a Kthena version.
+    """Read what a policy's config says: an environment, levels on top of it, versions of systems.
 
     Args:
         stated: The config, without its enforcementLevel.
@@ -222,10 +225,14 @@ def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> S
             levels = levels.overlaid(parse_levels(stated["levels"]))
         except SettingError as error:
             raise SettingError(f"levels: {error}") from None
-    version = parse_version(stated["kthenaVersion"]) if "kthenaVersion" in stated else NEWEST
+    versions = {
+        system: parse_version(stated[setting], system)
+        for setting, system in _VERSION_SETTINGS.items()
+        if setting in stated
+    }
     return Settings(
         levels=levels,
-        kthena_version=version,
+        versions=versions,
         gpu_budget=parse_budget(stated["gpuBudget"]) if "gpuBudget" in stated else None,
         gpu_types=parse_types(stated["gpuTypes"]) if "gpuTypes" in stated else (),
     )

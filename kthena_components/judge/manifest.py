@@ -3,8 +3,10 @@
 What is judged, and how, each system says of its kinds: systems/contract.py.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
@@ -24,18 +26,16 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.reduction import kept_name, reduced
 from kthena_components.core.rules.serving import CHECKS, run_checks
-from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import stack_rule_names
+from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
 from kthena_components.systems import find_kind
 from kthena_components.systems.contract import Body, Kind
 from kthena_components.systems.native.facts import read_part
-
-NEWEST = KTHENA_VERSIONS[-1]
 
 
 def read_manifest(
@@ -100,7 +100,7 @@ def judge_manifest(
     *,
     context: Context = NO_CONTEXT,
     today: date | None = None,
-    kthena_version: str = NEWEST,
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
     """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing.
 
@@ -109,9 +109,10 @@ def judge_manifest(
         path: Where it stands in the caller's input; a prefix of every path.
         context: What is known beside it: ConfigMaps, and shapes of models.
         today: The day by which its waivers are judged; none is heeded if left out.
-        kthena_version: The Kthena that is to read a ModelServing, such as `0.4`.
+        versions: The releases that the cluster runs, by system: `{"kthena": "0.4"}`. The newest
+            that is known where it is left out.
     """
-    return judge_and_count(body, path, context, today, kthena_version)[0]
+    return judge_and_count(body, path, context, today, versions)[0]
 
 
 def judge_and_count(
@@ -119,19 +120,19 @@ def judge_and_count(
     path: str = "",
     context: Context = NO_CONTEXT,
     today: date | None = None,
-    kthena_version: str = NEWEST,
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Judge one manifest, and count the accelerators of pods that do not stand in it."""
     kind = find_kind(group_kind(body))
     if kind is None or not kind.is_judged:
         return [], None
-    if kthena_version != NEWEST:
-        context = replace(context, versions={**context.versions, "kthena": kthena_version})
+    if versions:
+        context = replace(context, versions={**context.versions, **versions})
     found = read_object(body, path, context)
     try:
         view = kind.view(found)
     except Exception as error:  # noqa: BLE001 - pod templates are judged all the same
-        return _waived([fault(READING, error), *_schema(kind, found)], body, path, today), None
+        return _waived(_schema(kind, found, [fault(READING, error)]), body, path, today), None
     findings, demand = list[Finding](), None
     try:
         facts = _facts(kind, found, view)
@@ -140,8 +141,7 @@ def judge_and_count(
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it all the same
         findings.append(fault(READING, error))
     findings += [finding.under(path) for finding in _own(kind, view)]
-    findings += _schema(kind, found)
-    return _waived(findings, body, path, today), demand
+    return _waived(_schema(kind, found, findings), body, path, today), demand
 
 
 def _own(kind: Kind[Any], view: Any) -> list[Finding]:
@@ -150,9 +150,12 @@ def _own(kind: Kind[Any], view: Any) -> list[Finding]:
     return [tidy(finding) for finding in once_each(judge)]
 
 
-def _schema(kind: Kind[Any], found: Object) -> list[Finding]:
-    findings = judged(pod_schema, found.body, kind.templates)
-    return [finding.under(found.path) for finding in findings]
+def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:
+    """Add what the schemas of its pods and of its CRD say, as far as no rule speaks of a place."""
+    pods = judged(pod_schema, found.body, kind.templates)
+    findings += [finding.under(found.path) for finding in pods]
+    crd = (tidy(finding).under(found.path) for finding in judged(crd_schema, found))
+    return once_a_place(crd, findings)
 
 
 def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand | None:

@@ -1,8 +1,10 @@
 """The objects of one cluster, read once for the rules that compare them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.stack import Stack
@@ -17,6 +19,7 @@ def read_objects(
     demands: Mapping[int, GpuDemand] | None = None,
     *,
     complete: bool = True,
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> Stack:
     """Read the objects of one cluster, in one pass.
 
@@ -25,8 +28,10 @@ def read_objects(
         paths: Where each of them stands; none if left out.
         demands: What objects ask for whose pods do not stand in them as templates, by their index.
         complete: Whether what is not here is nowhere in the cluster.
+        versions: The releases that the cluster runs, by system; the newest if left out.
     """
     stack = Stack(complete=complete)
+    context = Context(versions=versions) if versions else NO_CONTEXT
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):
             continue
@@ -34,6 +39,7 @@ def read_objects(
         found = read_object(
             manifest,
             paths[index] if index < len(paths) else "",
+            context,
             index=index,
             cluster_wide=kind is not None and kind.cluster_wide,
         )

@@ -9,7 +9,6 @@ from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.language import Fields, judge_shape
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of
 from kthena_components.core.schema.quick import Test, quick_test
-from kthena_components.core.schema.versions import KTHENA_VERSIONS
 
 _RULE = "pod-schema"
 
@@ -31,7 +30,7 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
         for path, template in _at(manifest, place.split("."), ""):
             if template is None or _test()(template):
                 continue
-            for finding in judge_shape(template, _shape(), KTHENA_VERSIONS[-1], path):
+            for finding in judge_shape(template, _shape(), path):
                 if finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
 

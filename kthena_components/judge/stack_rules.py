@@ -6,6 +6,7 @@ caller hands over the objects of one cluster at a time. Most of these rules are 
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand
@@ -37,6 +38,7 @@ def compare_objects(
     budget: int | None = None,
     gpu_types: Sequence[str] = (),
     complete: bool = True,
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
     """Judge all objects of one cluster together, in time linear in their number.
 
@@ -48,8 +50,9 @@ def compare_objects(
         gpu_types: Resources and products of accelerators that pods may ask for; all if empty.
         complete: Whether these are all objects of the cluster, at least all pods of each PodGroup
             and all Services. If not, what is missing is told as not checked, or not at all.
+        versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    stack = read_objects(manifests, paths, held, complete=complete)
+    stack = read_objects(manifests, paths, held, complete=complete, versions=versions)
     rules = [judged(rule, stack) for rule in stack_rules()]
     if budget is not None:
         rules += [judged(rule, stack, budget) for rule in (gpu_budget, surge_needs_spare_gpus)]

@@ -11,7 +11,6 @@ from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.schema.language import judge_shape
 from kthena_components.core.schema.pod import shape_of
 from kthena_components.core.schema.quick import quick_test
-from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import all_systems
 from tests.support.specs import changed
@@ -127,7 +126,7 @@ def test_an_object_without_templates_is_not_spoken_of(odd: object) -> None:
 
 
 def walked(value: object) -> list[str]:
-    return [str(finding) for finding in judge_shape(value, SHAPE, KTHENA_VERSIONS[-1])]
+    return [str(finding) for finding in judge_shape(value, SHAPE)]
 
 
 def test_what_is_surely_right_is_right() -> None:

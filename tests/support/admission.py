@@ -7,6 +7,7 @@ from kthena_components.core.findings import Finding, judged, once_each, tidy
 from kthena_components.core.objects.object import GroupKind, read_object
 from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.read import group_kind
+from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.systems import find_kind
 
 
@@ -29,6 +30,8 @@ def own_findings(
     if kind is None:
         return []
     fields = body if isinstance(body, Mapping) else {}
-    view = kind.view(read_object(fields, path, Context(versions={"kthena": version})))
+    view_of = read_object(fields, path, Context(versions={"kthena": version}))
+    view = kind.view(view_of)
     found = (finding for rule in kind.rules for finding in judged(rule, view))
-    return [tidy(finding).under(path) for finding in once_each(found)]
+    own = once_a_place(judged(crd_schema, view_of), once_each(found))
+    return [tidy(finding).under(path) for finding in own]

@@ -1,6 +1,7 @@
 """The metadata of any object, as every API server judges it: names, labels and annotations.
 
-Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
+Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go ObjectMeta,
+pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
 pkg/util/validation/validation.go IsQualifiedName and IsValidLabelValue.
 """
 
@@ -10,13 +11,17 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
-from kthena_components.core.schema.language import Fields, Table, Text
+from kthena_components.core.schema.language import Fields, Free, Table, Text
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in
 
+_SERVERS_OWN = (
+    "creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation "
+    "managedFields namespace ownerReferences resourceVersion selfLink uid"
+)
 METADATA = Fields(
-    partial=True,
     fields={
+        **dict.fromkeys(_SERVERS_OWN.split(), Free()),
         "name": Text(),
         "generateName": Text(),
         "labels": Table(Text()),

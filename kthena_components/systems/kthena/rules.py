@@ -1,15 +1,13 @@
 """Whether a Kthena ModelServing, ours or anybody's, would be let into the cluster.
 
 Each function of RULES is one rule, and its docstring is the rule in words. Mandatory is what the
-API server or Kthena's webhook refuses; advisory is what they let pass and then lose. The fields'
-shapes are in schema.py, the rules between them in rules_roles.py and rules_rollout.py.
+API server or Kthena's webhook refuses; advisory is what they let pass and then fail on. What the
+fields are, its CRD says (crds.json); rules between them are in rules_roles.py and rules_rollout.py.
 """
 
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.schema.language import SCHEMA, VERSION, judge_shape
-from kthena_components.core.schema.metadata import judge_metadata
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
@@ -30,36 +28,22 @@ from kthena_components.systems.kthena.rules_rollout import (
     kthena_role_budget,
     kthena_rolling_update,
 )
-from kthena_components.systems.kthena.schema import MODEL_SERVING
 from kthena_components.systems.kthena.view import Serving, templates
 from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
 
-
-def kthena_schema(view: Serving) -> Iterator[Finding]:
-    """Each field has the kind, the words and the range that the CRD of that version gives it.
-
-    Lists with keys hold no doubles, and labels and annotations have keys and values that Kubernetes
-    takes. A field that the CRD does not know is dropped silently.
-
-    Pass: replicas 1; recoveryPolicy RoleRecreate.
-    Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1.
-    Level: mandatory; advisory for a field that is dropped.
-    Source: Kthena v0.1.0 to v1.0.0
-    charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
-    """
-    yield from judge_shape(view.body, MODEL_SERVING, view.version)
-    yield from judge_metadata(view.body.get("metadata"), SCHEMA)
+VERSION = "kthena-version"
 
 
 def kthena_version(view: Serving) -> Iterator[Finding]:
     """The manifest suits the version of Kthena that is to read it.
 
     0.1 takes the scheduler volcano alone, and crashes on a topology without a gang; before 0.4 the
-    controller crashes on annotations in a pod template. What changed its shape, the schema says.
+    controller crashes on annotations in a pod template. Which fields each version has, and of which
+    kind, its CRD says.
 
     Pass: networkTopology.groupPolicy with Kthena 0.2 or later.
     Fail: networkTopology.mode, as 0.1 had it, with Kthena 1.0; 50% as partition with Kthena 0.3.
-    Level: mandatory; advisory for what is dropped, and for what crashes the controller.
+    Level: mandatory; advisory for what crashes the controller.
     Source: Kthena v0.1.0 pkg/model-serving-controller/webhook/validator.go validateScheduler;
     Kthena v0.3.0 pkg/model-serving-controller/utils/utils.go addPodLabelAndAnnotation.
     """
@@ -94,7 +78,6 @@ def _lost(path: str, seen: str, remedy: str) -> Finding:
 
 
 RULES: tuple[Rule[Serving], ...] = (
-    kthena_schema,
     kthena_version,
     kthena_generated_name,
     kthena_role_name,

@@ -5,18 +5,18 @@ Each function is one rule of rules.RULES.
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding, Level, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
-from kthena_components.systems.kthena.schema import GROUP_RECREATE, SURGE
 from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
 
 _STRATEGY = "spec.rolloutStrategy"
 _CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
 _MOST = 100
 """Percent that a budget or a partition may be."""
+GROUP_RECREATE, SURGE = "ServingGroupRecreate", "maxSurge"
 _ROLLING, _BUDGET, _SURGE = "kthena-rolling-update", "kthena-role-budget", "kthena-max-surge"
 
 
@@ -111,12 +111,12 @@ def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Itera
 def kthena_max_surge(view: Serving) -> Iterator[Finding]:
     """No version of Kthena surges: a rollout takes down before it brings up.
 
-    Before 0.3 the API stores maxSurge and the controller never acts on it; since then the API
-    server drops it silently.
+    Before 0.3 the API stores maxSurge and the controller never acts on it; since then its CRD has
+    no such field, and server-side apply and kubectl refuse it.
 
     Pass: no maxSurge.
     Fail: maxSurge 1.
-    Level: mandatory; advisory for maxSurge 0, which asks for nothing.
+    Level: mandatory.
     Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go
     RollingUpdateConfiguration.
     """
@@ -134,14 +134,15 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
             yield not_checked(path, gap, _SURGE)
             continue
         lost = (
-            f"Kthena {view.version} never acts on it" if stored else "the field is dropped silently"
+            f"Kthena {view.version} never acts on it"
+            if stored
+            else "its CRD has no such field, which server-side apply and kubectl refuse"
         )
         yield Finding(
             path=path,
             rule=_SURGE,
             seen=f"is {display(surge)}, but Kthena has no surge; {lost}",
             remedy="remove it; a rollout takes groups down first, maxUnavailable at a time",
-            level=Level.ADVISORY if zero else Level.MANDATORY,
         )
 
 

@@ -8,7 +8,6 @@ from kthena_components.core.values.read import count, first_unknown, mapping
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.rules import volcano_name
 from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
-from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule, tasks_of
 
 
@@ -79,7 +78,6 @@ def _equal(
 
 
 JOB_RULES: tuple[Rule, ...] = (
-    volcano_schema,
     volcano_name,
     job_minimum,
     job_partitions,

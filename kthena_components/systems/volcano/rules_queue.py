@@ -19,7 +19,6 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
 from kthena_components.systems.volcano.rules import volcano_name
-from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule, name_problem
 
 _MOST = 65535
@@ -216,7 +215,6 @@ def _is_weight(written: str) -> bool:
 
 
 QUEUE_RULES: tuple[Rule, ...] = (
-    volcano_schema,
     volcano_name,
     queue_weight,
     queue_quantities,
