@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.cases import VERSIONS
 from conformance.scene import NAMESPACE, PODGROUP, Scene
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
@@ -216,8 +217,8 @@ def _refused(scene: Scene) -> None:
 
 def _rules(bodies: Sequence[Mapping[str, Any]]) -> set[str]:
     """Name the rules that find something in the objects, alone and together."""
-    found = [finding for body in bodies for finding in judge_manifest(body)]
-    found += compare_objects(bodies)
+    found = [finding for body in bodies for finding in judge_manifest(body, versions=VERSIONS)]
+    found += compare_objects(bodies, versions=VERSIONS)
     return {finding.rule for finding in found if finding.level is not Level.UNKNOWN}
 
 

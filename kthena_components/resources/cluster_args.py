@@ -5,14 +5,17 @@ analyzer can read. Counts and names are plain values, label values may be Output
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
+from kthena_components.core.spec.model import VolcanoVersion
+
 if TYPE_CHECKING:
     Amount = int | str
+    VolcanoWord = VolcanoVersion | Literal["1.14.1", "1.14", "1.15"]
 else:
-    Amount = Any
+    Amount, VolcanoWord = Any, VolcanoVersion
 
 
 class HyperNodeArgs(TypedDict):
@@ -99,3 +102,6 @@ class QueueArgs(TypedDict):
     guarantee: NotRequired[Mapping[str, Amount]]
     """Share by resource that is kept free for this queue: a count, or a quantity as text. At most
     deserved, which is at most capability. Default: none."""
+    volcano_version: NotRequired[VolcanoWord]
+    """Volcano that the cluster runs. Default 1.15. 1.14.1, and 1.14.0 as well, take a resource that
+    capability does not name for 0; 1.14 is its newest patch."""

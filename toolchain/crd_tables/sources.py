@@ -39,7 +39,7 @@ SOURCES: tuple[Source, ...] = (
             "scheduling.volcano.sh_queues",
             "topology.volcano.sh_hypernodes",
         ),
-        first="1.12",
+        first="1.14",
     ),
     Source(
         system="kthena",

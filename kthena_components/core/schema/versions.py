@@ -7,7 +7,7 @@ KTHENA_VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 """Kthena's releases, oldest first."""
 VERSIONS: Mapping[str, tuple[str, ...]] = {
     "kthena": KTHENA_VERSIONS,
-    "volcano": ("1.12", "1.13", "1.14", "1.15"),
+    "volcano": ("1.14", "1.15"),
 }
 """The minor releases of each system whose version may be asked for, oldest first."""
 TITLES = {"kthena": "Kthena", "volcano": "Volcano"}

@@ -114,6 +114,14 @@ class KthenaVersion(StrEnum):
     V1_0 = "1.0"
 
 
+class VolcanoVersion(StrEnum):
+    """Releases of Volcano that judge Queues differently: what capability does not name."""
+
+    V1_14_1 = "1.14.1"
+    V1_14 = "1.14"
+    V1_15 = "1.15"
+
+
 class ParallelismSpec(Spec):
     """How one engine is split over GPUs."""
 
@@ -267,3 +275,4 @@ class QueueSpec(Spec):
     capability: dict[str, Amount] | None = None
     deserved: dict[str, Amount] | None = None
     guarantee: dict[str, Amount] | None = None
+    volcano_version: Annotated[VolcanoVersion, _WORD] = VolcanoVersion.V1_15
