@@ -40,6 +40,8 @@ SOURCES: tuple[Source, ...] = (
             "topology.volcano.sh_hypernodes",
         ),
         first="1.14",
+        # pkg/webhooks/admission/jobs/mutate/mutate_job.go, mutateSpec.
+        filled={"Job": ()},
     ),
     Source(
         system="kthena",
