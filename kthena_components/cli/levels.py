@@ -29,23 +29,19 @@ _LEVEL = "enforcementLevel"
 
 
 def read_settings(
-    level: str | None, versions: Mapping[str, str | None] = MappingProxyType({})
+    level: str | None, versions: Mapping[str, str] = MappingProxyType({})
 ) -> Settings:
     """Read what was asked for. Without levels each finding has its own.
 
     Args:
         level: An environment, or a file: of levels by rule, or of the policy pack's config.
-        versions: Releases by system. None: what the file says, or the newest.
+        versions: Releases by system. Default: what the file says, or the newest.
 
     Raises:
         SettingError: the file is missing, is not of this shape, or names what is not there.
     """
     settings = Settings() if level is None else _read(level)
-    asked = {
-        system: parse_version(version, system)
-        for system, version in versions.items()
-        if version is not None
-    }
+    asked = {system: parse_version(version, system) for system, version in versions.items()}
     return replace(settings, versions={**settings.versions, **asked}) if asked else settings
 
 

@@ -25,9 +25,9 @@ from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, li
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.stack import StackOptions
 from kthena_components.cli.status import add_parser as add_status
-from kthena_components.core.schema.versions import TITLES, VERSIONS
+from kthena_components.core.schema.versions import NAMED, TITLES, VERSIONS
 from kthena_components.core.values.visible import visible
-from kthena_components.judge.levels import SettingError
+from kthena_components.judge.levels import SettingError, parse_releases
 from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2
@@ -88,13 +88,22 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         help="the level of each rule; FILE is JSON that maps a rule, or * for all others, to "
         "mandatory, advisory or disabled, or it is the config of the policy pack",
     )
-    for system, known in VERSIONS.items():
+    for system in NAMED:
+        known = VERSIONS[system]
         checking.add_argument(
             f"--{system}-version",
             metavar="VERSION",
             help=f"the {TITLES[system]} release to check its objects against, such as {known[-2]}; "
             f"default: the one in FILE, or {known[-1]}",
         )
+    checking.add_argument(
+        "--release",
+        metavar="SYSTEM=VERSION",
+        action="append",
+        default=[],
+        help="the release of another system, such as lws=0.9; may be given several times; default: "
+        f"the newest that is known ({_newest()})",
+    )
     _together(checking)
     checking.add_argument(
         "--model-config",
@@ -108,6 +117,11 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     for add in (add_review, add_doctor, add_status, add_rights):
         add(commands)
     return parser, checking
+
+
+def _newest() -> str:
+    others = (system for system in VERSIONS if system not in NAMED)
+    return ", ".join(f"{system} {VERSIONS[system][-1]}" for system in others)
 
 
 def _about_rules(checking: argparse.ArgumentParser) -> None:
@@ -140,7 +154,9 @@ def _together(checking: argparse.ArgumentParser) -> None:
 
 def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
-        versions = {system: getattr(asked, f"{system}_version") for system in VERSIONS}
+        named = {system: getattr(asked, f"{system}_version") for system in NAMED}
+        others = dict(word.partition("=")[::2] for word in asked.release)
+        versions = {**parse_releases(others), **{k: v for k, v in named.items() if v is not None}}
         settings = read_settings(asked.level, versions)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
         shapes = read_shapes(asked.model_config)

@@ -13,14 +13,21 @@ from importlib import resources
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, nearest, suggest
-from kthena_components.core.schema.versions import TITLES, VERSIONS, known_version, read_release
+from kthena_components.core.schema.versions import (
+    NAMED,
+    TITLES,
+    VERSIONS,
+    known_version,
+    read_release,
+)
 from kthena_components.core.values.read import whole
 from kthena_components.judge.catalogue import rule_names
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
 """Stands for all rules that are not named."""
-_VERSION_SETTINGS = {f"{system}Version": system for system in VERSIONS}
+_VERSION_SETTINGS = {f"{system}Version": system for system in NAMED}
+_RELEASES = "releases"
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
 
 
@@ -50,6 +57,12 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
             f"{VERSIONS[system][-1]}.",
         }
         for setting, system in _VERSION_SETTINGS.items()
+    },
+    _RELEASES: {
+        "type": "object",
+        "description": "Release of a system that objects are judged by: {lws: 0.9}. Default: the "
+        "newest that is known.",
+        "additionalProperties": {"type": "string"},
     },
 }
 """What a policy's config may say beside its enforcementLevel, as JSON schemas."""
@@ -173,6 +186,21 @@ def parse_version(stated: object, system: str = "kthena") -> str:
     return ".".join(map(str, read_release(stated)))
 
 
+def parse_releases(stated: object) -> dict[str, str]:
+    """Read a map from systems to releases: `{"lws": "0.9"}`.
+
+    Raises:
+        SettingError: it is no such map, or names a system or a release that is not known here.
+    """
+    if not isinstance(stated, Mapping):
+        raise SettingError(f"{_RELEASES} is {_shown(stated)}, which is no map from systems")
+    for system in stated:
+        if system not in VERSIONS:
+            meant = suggest(str(system), VERSIONS)
+            raise SettingError(f"{_RELEASES} names '{system}', of which none is known; {meant}")
+    return {str(system): parse_version(version, system) for system, version in stated.items()}
+
+
 def parse_budget(stated: object) -> int:
     """Read how many accelerators may be asked for. A count may be a float: Pulumi sends those.
 
@@ -225,7 +253,8 @@ def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> S
             levels = levels.overlaid(parse_levels(stated["levels"]))
         except SettingError as error:
             raise SettingError(f"levels: {error}") from None
-    versions = {
+    versions = parse_releases(stated.get(_RELEASES, {}))
+    versions |= {
         system: parse_version(stated[setting], system)
         for setting, system in _VERSION_SETTINGS.items()
         if setting in stated

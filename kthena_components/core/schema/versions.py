@@ -8,9 +8,26 @@ KTHENA_VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 VERSIONS: Mapping[str, tuple[str, ...]] = {
     "kthena": KTHENA_VERSIONS,
     "volcano": ("1.14", "1.15"),
+    "lws": ("0.6", "0.7", "0.8", "0.9", "0.10"),
+    "kserve": ("0.15", "0.16", "0.17", "0.18", "0.19", "0.20"),
+    "kaito": ("0.6", "0.7", "0.8", "0.9", "0.10", "0.11", "0.12"),
+    "ray": ("1.3", "1.4", "1.5", "1.6", "1.7"),
+    "rbg": ("0.5", "0.6", "0.7", "0.8"),
+    "grove": ("0.1",),
 }
-"""The minor releases of each system whose version may be asked for, oldest first."""
-TITLES = {"kthena": "Kthena", "volcano": "Volcano"}
+"""The minor releases of each system whose CRDs are known, oldest first."""
+NAMED = ("kthena", "volcano")
+"""Systems whose rules differ by version as well: each has an option and a setting of its own."""
+TITLES = {
+    "kthena": "Kthena",
+    "volcano": "Volcano",
+    "lws": "LWS",
+    "kserve": "KServe",
+    "kaito": "KAITO",
+    "ray": "KubeRay",
+    "rbg": "RBG",
+    "grove": "Grove",
+}
 """What these systems are called."""
 Release = tuple[int, ...]
 """A version as numbers. Without a patch it is the newest of its minor release."""

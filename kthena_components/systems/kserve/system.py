@@ -15,11 +15,31 @@ from kthena_components.systems.kserve.pods import (
 )
 from kthena_components.systems.kserve.rules import kserve_multinode
 from kthena_components.systems.kserve.rules_llm import kserve_llm_parallelism
+from kthena_components.systems.kserve.rules_llm_parts import (
+    kserve_llm_adapters,
+    kserve_llm_devices,
+    kserve_llm_parts,
+)
+from kthena_components.systems.kserve.rules_llm_scaling import kserve_llm_scaling
 from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
+from kthena_components.systems.kserve.rules_scaling import kserve_autoscaling
+from kthena_components.systems.kserve.rules_service import (
+    kserve_canary,
+    kserve_one_model,
+    kserve_replicas,
+)
 from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service
 from kthena_components.systems.kserve.view_llm import read_llm_service
 
-_RULES = (kserve_multinode, kserve_node_arithmetic)
+_RULES = (
+    kserve_multinode,
+    kserve_node_arithmetic,
+    kserve_one_model,
+    kserve_replicas,
+    kserve_autoscaling,
+    kserve_canary,
+)
+_OF_RUNTIMES = (kserve_multinode, kserve_node_arithmetic)
 _MERGED = "KServe lays its pod specs over a runtime's or a preset's, so fields may be left out"
 _NO_PODS = "an InferenceService takes its pods from it, and it has none itself"
 
@@ -80,7 +100,7 @@ SYSTEM = System(
                 name=name,
                 view=read_service,
                 facts=facts,
-                rules=_RULES,
+                rules=_OF_RUNTIMES,
                 kept=None,
                 without={"pods": _NO_PODS, "templates": _NO_PODS, "restarts": _NO_PODS},
             )
@@ -93,7 +113,13 @@ SYSTEM = System(
             facts=facts_of_llm,
             pods=pods_of_llm,
             demand=demand_of_llm,
-            rules=(kserve_llm_parallelism,),
+            rules=(
+                kserve_llm_parallelism,
+                kserve_llm_scaling,
+                kserve_llm_adapters,
+                kserve_llm_parts,
+                kserve_llm_devices,
+            ),
             kept=kept_pods,
             without={
                 "templates": _MERGED,
