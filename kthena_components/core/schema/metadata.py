@@ -36,6 +36,11 @@ _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit
 def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
     """Judge what stands in the fields; of which kind they are, METADATA says."""
     fields = mapping(metadata)
+    name = fields.get("name")
+    if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):
+        seen = f"is {display(name)}, which is not a DNS-1123 subdomain of at most 253 characters"
+        remedy = "write lower-case letters, digits and dashes, for example 'chat'"
+        yield Finding(path="metadata.name", seen=seen, remedy=remedy, rule=rule)
     yield from _stem(fields.get("generateName"), rule)
     for kind in ("labels", "annotations"):
         for key in mapping(fields.get(kind)):
