@@ -46,7 +46,7 @@ def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
         for key in mapping(fields.get(kind)):
             yield from _key(kind, key, rule)
     for key, value in mapping(fields.get("labels")).items():
-        if isinstance(value, str) and value and not unknown_in(value) and not _is_word(value):
+        if isinstance(value, str) and not unknown_in(value) and not is_label_value(value):
             path = join_path("metadata.labels", key_text(key))
             seen = f"is {display(value)}, but a label's value is empty or {_WHAT}"
             yield Finding(path=path, seen=seen, remedy="write for example 'chat'", rule=rule)
@@ -77,6 +77,11 @@ def is_qualified(name: str) -> bool:
     """Tell whether a text is a name, perhaps after a domain and a slash."""
     domain, slash, word = name.rpartition("/")
     return _is_word(word) and (not slash or is_dns_name(domain))
+
+
+def is_label_value(text: str) -> bool:
+    """Tell whether a text may be the value of a label; an empty one may."""
+    return not text or _is_word(text)
 
 
 def _is_word(text: str) -> bool:

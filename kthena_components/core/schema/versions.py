@@ -52,6 +52,18 @@ def read_release(version: str) -> Release:
     return tuple(int(part) for part in (*found[1].split("."), found[2]) if part)
 
 
+def has_since(versions: Mapping[str, str], system: str, first: str) -> bool:
+    """Tell whether the asked release of a system has what came with another.
+
+    Args:
+        versions: The releases that were asked for, by system; the newest where none was.
+        system: The system, as in VERSIONS.
+        first: The release that brought it.
+    """
+    asked = versions.get(system, VERSIONS[system][-1])
+    return known_version(asked, system) is None or is_since(asked, first)
+
+
 def is_since(version: str, first: str) -> bool:
     """Tell whether a version has what came with another: `1.14` is the newest patch of it."""
     stated, least = read_release(version), read_release(first)

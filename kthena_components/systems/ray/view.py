@@ -12,6 +12,7 @@ from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import Object
+from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.display import display, text_of
 from kthena_components.core.values.read import (
     MAX_COUNT,
@@ -49,6 +50,21 @@ class Group:
     """Pods that it has at least."""
     high: MaybeInt
     """Pods that the autoscaler may make of it; `low` where there is none."""
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What `ray start` is told."""
+        return mapping(self.fields.get("rayStartParams"))
+
+    @property
+    def pod_spec(self) -> Mapping[str, Any]:
+        """The pod of its template, as stated."""
+        return mapping(mapping(self.fields.get("template")).get("spec"))
+
+    @property
+    def container(self) -> Mapping[str, Any]:
+        """The container that Ray runs in, the first."""
+        return mapping(next(iter(sequence(self.pod_spec.get("containers"))), None))
 
     @property
     def ray_gpus(self) -> MaybeInt:
@@ -111,6 +127,10 @@ class RayView:
     """A RayCluster, RayService or RayJob."""
 
     object: Object
+    path: str
+    """Where the cluster stands."""
+    fields: Mapping[str, Any]
+    """The fields of the cluster."""
     head: Group
     """What stands for the head, if anything does."""
     workers: tuple[Group, ...]
@@ -119,6 +139,15 @@ class RayView:
     """What is made of them; None where there is no head, so no cluster."""
     served: tuple[Served, ...] | Unknown
     """The models of its Serve config."""
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The head, where something stands for it, and the groups of workers."""
+        return self.workers if self.head.stated is None else (self.head, *self.workers)
+
+    def has_since(self, first: str) -> bool:
+        """Tell whether the KubeRay that reads it has what came with a release."""
+        return has_since(self.object.context.versions, "ray", first)
 
 
 def read_ray(found: Object) -> RayView:
@@ -135,6 +164,8 @@ def read_ray(found: Object) -> RayView:
     )
     return RayView(
         object=found,
+        path=path,
+        fields=fields,
         head=head,
         workers=() if is_unresolved(listed) else workers,
         cluster=None if head.stated is None else Cluster(path=path, head=head, workers=workers),

@@ -7,7 +7,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.objects.object import Object
-from kthena_components.core.schema.versions import VERSIONS, is_since, known_version
+from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -102,8 +102,7 @@ def caps_only_what_it_names(found: Object) -> bool:
 
     Source: Volcano v1.14.2 pkg/webhooks/admission/queues/validate/validate_queue.go.
     """
-    asked = found.context.versions.get("volcano", VERSIONS["volcano"][-1])
-    return known_version(asked, "volcano") is None or is_since(asked, "1.14.2")
+    return has_since(found.context.versions, "volcano", "1.14.2")
 
 
 def _given(listed: object) -> object:
