@@ -21,6 +21,7 @@ from kthena_components.systems.kaito.rules_extras import (
     kaito_runtime,
 )
 from kthena_components.systems.kaito.rules_parallelism import kaito_parallelism
+from kthena_components.systems.kaito.rules_partition import kaito_partition
 from kthena_components.systems.kaito.view import (
     SEVERAL_ROLES,
     TRANSFORMERS,
@@ -251,6 +252,7 @@ RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
     kaito_adapters,
     kaito_runtime,
     kaito_roles,
+    kaito_partition,
     kaito_selector,
     kaito_name,
 )

@@ -1,6 +1,5 @@
 """Parts of an LLMInferenceService that KServe's webhook judges. A rule's docstring documents it."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,11 +16,11 @@ from kthena_components.core.values.read import (
     unknown_inside,
     whole,
 )
+from kthena_components.systems.kserve.rules_model import SECRET
 from kthena_components.systems.kserve.view_llm import LlmService
 
 _ADAPTERS, _PARTS, _DEVICES = "kserve-llm-adapters", "kserve-llm-parts", "kserve-llm-devices"
 _DRA = "serving.kserve.io/exp-dra-"
-_SECRET = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")
 _LONGEST = 1000
 
 
@@ -138,7 +137,7 @@ def _confidential(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     key = text(fields.get("resourceId"), "")
     if fields.get("enabled") is not True or not isinstance(key, str) or not key:
         return
-    if len(key) > _LONGEST or not _SECRET.fullmatch(key):
+    if len(key) > _LONGEST or not SECRET.fullmatch(key):
         seen = f"is {display(key)}, which names no key"
         yield "spec.model.confidential.resourceId", seen, "write kbs:///repository/type/tag"
 

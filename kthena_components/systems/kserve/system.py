@@ -21,6 +21,10 @@ from kthena_components.systems.kserve.rules_llm_parts import (
     kserve_llm_parts,
 )
 from kthena_components.systems.kserve.rules_llm_scaling import kserve_llm_scaling
+from kthena_components.systems.kserve.rules_model import (
+    kserve_confidential,
+    kserve_runtime_formats,
+)
 from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
 from kthena_components.systems.kserve.rules_scaling import kserve_autoscaling
 from kthena_components.systems.kserve.rules_service import (
@@ -38,8 +42,9 @@ _RULES = (
     kserve_replicas,
     kserve_autoscaling,
     kserve_canary,
+    kserve_confidential,
 )
-_OF_RUNTIMES = (kserve_multinode, kserve_node_arithmetic)
+_OF_RUNTIMES = (kserve_multinode, kserve_node_arithmetic, kserve_runtime_formats)
 _MERGED = "KServe lays its pod specs over a runtime's or a preset's, so fields may be left out"
 _NO_PODS = "an InferenceService takes its pods from it, and it has none itself"
 
