@@ -1,4 +1,4 @@
-# Every target installs what it needs: a machine with python3 and either Pulumi or Go is enough.
+# Every target installs what it needs. A machine needs only python3, and either Pulumi or Go.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,54 +17,54 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TYPED := $(wildcard __main__.py ci/comment.py kthena_components policies sandbox conformance toolchain tests bench)
-# A shell in which `pulumi` and its plugins are found.
+# Puts `pulumi` and its plugins on the shell's PATH.
 WITH_PULUMI = eval "$$($(RUN) -m toolchain env)"
 
 ##@ Run
 
 .PHONY: up
-up: venv toolchain ## Deploy stack STACK (default dev) with state in .state/; more for pulumi in ARGS
+up: venv toolchain ## Deploy the stack STACK (default dev) with the state in .state/; ARGS is passed to pulumi
 	@$(RUN) -m toolchain up --stack $(STACK) -- $(ARGS)
 
 .PHONY: preview
-preview: venv toolchain ## Show what `make up` would do
+preview: venv toolchain ## Preview what `make up` would change
 	@$(RUN) -m toolchain preview --stack $(STACK) -- $(ARGS)
 
 .PHONY: destroy
-destroy: venv toolchain ## Take down what `make up` deployed
+destroy: venv toolchain ## Delete the resources that `make up` created
 	@$(RUN) -m toolchain destroy --stack $(STACK) -- $(ARGS)
 
 .PHONY: sandbox
-sandbox: venv ## Start a real cluster without containers in FOLDER: RACKS × NODES × GPUS, all fake
+sandbox: venv ## Start a local cluster with fake nodes, RACKS × NODES × GPUS, in FOLDER (default .sandbox)
 	@$(RUN) -m sandbox up --folder $(FOLDER) --racks $(RACKS) --nodes $(NODES) --gpus $(GPUS)
 
 .PHONY: sandbox-down
-sandbox-down: venv ## End exactly what `make sandbox` started
+sandbox-down: venv ## Stop the cluster of `make sandbox` and remove FOLDER
 	@$(RUN) -m sandbox down --folder $(FOLDER)
 
-##@ Judge
+##@ Check
 
 .PHONY: test
-test: venv toolchain ## Run all tests, the real Pulumi engine included; no cluster needed
+test: venv toolchain ## Run all tests, including those with the real Pulumi engine; needs no cluster
 	@$(WITH_PULUMI); $(RUN) -m pytest $(ARGS)
 
 .PHONY: test-fast
-test-fast: venv ## Run the tests that need no Pulumi engine
+test-fast: venv ## Run the tests that do not need the Pulumi engine
 	@$(RUN) -m pytest -m "not engine" $(ARGS)
 
 .PHONY: lint
-lint: venv ## Check format, style, types and the direction of imports
+lint: venv ## Check the format, style, types and direction of imports
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
 	@$(RUN) -m mypy $(TYPED)
 	@$(VENV)/bin/lint-imports
 
 .PHONY: conformance
-conformance: venv toolchain ## Hold the package against the real programs, in clusters of its own; parts in ARGS
+conformance: venv toolchain ## Test against the real Kubernetes, Volcano and Kthena in local clusters; ARGS selects parts
 	@$(WITH_PULUMI); $(RUN) -m conformance $(ARGS)
 
 .PHONY: bench
-bench: venv toolchain ## Measure the budgets against a raw Pulumi program
+bench: venv toolchain ## Run the benchmarks, compared with a raw Pulumi program
 	@$(WITH_PULUMI); $(RUN) -m bench $(ARGS)
 
 ##@ Change
@@ -75,16 +75,16 @@ format: venv ## Format the code and apply safe fixes
 	@$(RUN) -m ruff check --fix .
 
 .PHONY: goldens
-goldens: venv ## Write the golden files anew
+goldens: venv ## Regenerate the golden files
 	@$(RUN) -m tests.support.goldens --update
 
 .PHONY: policies-docs
-policies-docs: venv ## Write docs/policies.md and docs/kinds.md anew, from rules and systems
+policies-docs: venv ## Regenerate docs/policies.md and docs/kinds.md
 	@$(RUN) -m kthena_components.cli.docs > docs/policies.md
 	@$(RUN) -m kthena_components.cli.kinds_page > docs/kinds.md
 
 .PHONY: engine-tables
-engine-tables: venv ## Read the engines' new releases into their tables of options, and write docs/engines.md
+engine-tables: venv ## Add new engine releases to the tables of options, and regenerate docs/engines.md
 	@$(RUN) -m toolchain.engine_flags $(ARGS)
 	@$(RUN) -m kthena_components.cli.engines_page > docs/engines.md
 
@@ -93,7 +93,7 @@ crd-tables: venv ## Read the CRDs of the systems' new releases into their tables
 	@$(RUN) -m toolchain.crd_tables $(ARGS)
 
 .PHONY: lock
-lock: venv ## Pin requirements.in in requirements.lock, with hashes and for Python 3.11 and newer
+lock: venv ## Update requirements.lock from requirements.in, with hashes, for Python 3.11 and later
 	@$(RUN) -m pip install --quiet uv
 	@$(RUN) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
@@ -107,29 +107,29 @@ wheel: venv ## Build the wheel into dist/
 ##@ Set up
 
 .PHONY: venv
-venv: $(READY) ## Make .venv with the locked packages
+venv: $(READY) ## Create .venv with the locked packages
 
 $(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@echo "installing the locked Python packages into $(VENV): about half a minute" >&2
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is required, but this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@echo "installing the locked Python packages into $(VENV), about half a minute" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install --quiet --require-hashes --requirement requirements.lock
 	@$(RUN) -m pip install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
 .PHONY: toolchain
-toolchain: ## Find Pulumi and its Kubernetes provider, or build them (minutes, once per machine)
+toolchain: ## Find Pulumi and its Kubernetes provider, or build them (about 11 minutes, once per machine)
 	@$(PYTHON) -m toolchain ensure
 
 .PHONY: env
-env: venv toolchain ## Print variables for your shell: eval "$(make -s env)"
+env: venv toolchain ## Print the variables for your shell: eval "$(make -s env)"
 	@$(RUN) -m toolchain env
 
 .PHONY: clean
-clean: ## Remove what make wrote here; .state/ stays, it knows what is deployed
+clean: ## Remove the files that make created, except .state/, which records the deployed resources
 	@rm -rf $(VENV) dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help
-help: ## List the targets
+help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,4 +1,4 @@
-"""The stack program: deploys what stacks/Pulumi.<stack>.yaml describes."""
+"""The stack program: deploys the servings of stacks/Pulumi.<stack>.yaml."""
 
 from kthena_components.resources.stack import main
 

@@ -1,4 +1,4 @@
-"""What the package costs, measured side by side with plain Pulumi in one run, as ratios.
+"""Measures the cost of the package as a ratio to plain Pulumi, both in the same run.
 
-Nothing here is part of the wheel, and no test asserts a time.
+This is not part of the wheel, and no test asserts a time.
 """

@@ -1,4 +1,4 @@
-"""`python -m bench`: measure everything once, print tables, and keep the numbers if asked to."""
+"""Measure everything once, and print tables."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ from bench.workload import BACKENDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is measured."""
+    """The sizes and repetitions of the measurements."""
 
     sizes: tuple[int, ...]
     """Servings of the previews."""
@@ -31,15 +31,15 @@ class Effort:
     judged: int
     """Servings of the previews with policy packs."""
     checked: int
-    """Objects that `check` judges."""
+    """Objects for `check`."""
     repeats: int
-    """Runs of each command that count."""
+    """Measured runs of each command."""
     warm: int
-    """Runs of each command before those."""
+    """Warm-up runs of each command."""
     imports: int
     """Runs of each import, and of the compilation."""
     grown: tuple[int, int]
-    """Sizes of what grows, the second ten times the first."""
+    """Sizes of growing inputs, the second ten times the first."""
 
 
 FULL: Final = Effort(
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measure(effort: Effort) -> Report:
-    """Measure everything, what is short first."""
+    """Measure everything, the shortest first."""
     _say("imports")
     imports = measure_imports(effort.imports)
     modules = costly_modules(effort.imports, TOP)
@@ -100,7 +100,7 @@ def _cases(effort: Effort) -> Iterator[Case]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few servings, one run: a smoke test")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers here")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers to FILE")
     return parser
 
 

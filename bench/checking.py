@@ -1,4 +1,4 @@
-"""`check` against parsing the same files with libyaml and nothing more, taking turns."""
+"""Compares `check` with parsing the same files with libyaml, in alternating runs."""
 
 import resource
 import statistics
@@ -25,7 +25,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes everything out, as people and Helm do."""
+    """Writes YAML without aliases, like people and Helm."""
 
     def ignore_aliases(self, _: object) -> bool:
         """Write no alias."""
@@ -37,7 +37,7 @@ _CHECK: Final = "import sys; from kthena_components.cli.main import main; sys.ex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCost:
-    """Processor seconds for the same files, run by run."""
+    """Processor seconds for the same files, per run."""
 
     title: str
     objects: int
@@ -45,7 +45,7 @@ class CheckCost:
     check: list[float]
 
     def ratio(self) -> float:
-        """Give the median of check / parse, pair by pair."""
+        """Return the median of the ratios check / parse of each pair of runs."""
         pairs = zip(self.check, self.parse, strict=True)
         return statistics.median(check / parse for check, parse in pairs)
 
@@ -53,7 +53,7 @@ class CheckCost:
 def compare_checks(
     objects: int, repeats: int, progress: Callable[[str], None]
 ) -> Iterator[CheckCost]:
-    """Check manifests in which nothing is found, and others in which every serving is wrong."""
+    """Check manifests without findings, and manifests in which every serving has one."""
     for title, broken in (("nothing is found", False), ("every serving is wrong", True)):
         with tempfile.TemporaryDirectory() as folder:
             count = _write(Path(folder), objects, broken=broken)
@@ -66,7 +66,7 @@ def compare_checks(
 
 
 def _write(folder: Path, objects: int, *, broken: bool) -> int:
-    """Write the manifests of servings, a file for each serving."""
+    """Write the manifests of servings, one file per serving."""
     count = number = 0
     while count < objects:
         for backend in BACKENDS:
@@ -80,7 +80,7 @@ def _write(folder: Path, objects: int, *, broken: bool) -> int:
 
 
 def _serving(backend: str, number: int) -> dict[str, Any]:
-    """Describe a serving of a known model, with a command line of its own."""
+    """Return a serving of a known model, with its own command line."""
     (stated,) = servings(backend, 1)
     stated["name"] = f"llama-{number}"
     stated["roles"][0]["engine"] |= {
@@ -91,7 +91,7 @@ def _serving(backend: str, number: int) -> dict[str, Any]:
 
 
 def _broken(body: Any) -> Any:
-    """Give pods other GPUs than their command line has ranks."""
+    """Change the GPUs of pods, so that they do not match the command line."""
     body = deepcopy(body)
     for holder in (body, *body.get("spec", {}).get("template", {}).get("roles", ())):
         for template in _templates(holder):

@@ -1,4 +1,4 @@
-"""What the commands of the dev stack take, and on what."""
+"""Measures the commands of the dev stack and their parts."""
 
 import statistics
 import tempfile
@@ -14,7 +14,7 @@ PARTS: Final = ("start", "program", "rest", "seconds")
 
 
 def measure_commands(repeats: int, warm: int) -> dict[str, dict[str, float]]:
-    """Give the median seconds of each command, and of its parts, on an empty stack."""
+    """Return the median seconds of each command, and of its parts, on an empty stack."""
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())["name"]
     config = ROOT / "stacks" / "Pulumi.dev.yaml"
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What pure compilation costs: from plain args to judged manifests, without Pulumi."""
+"""Measures the compilation alone: from plain args to checked manifests, without Pulumi."""
 
 import statistics
 import time
@@ -9,9 +9,9 @@ from kthena_components.compiler.compile import compile_serving
 
 
 def measure_compile(backend: str, count: int, repeats: int) -> float:
-    """Give the median microseconds of processor time for one of many servings.
+    """Return the median microseconds of processor time for one of many servings.
 
-    No serving is compiled twice: what was read once is remembered.
+    It compiles each serving only once, because of caches.
     """
     first, *described = servings(backend, count * repeats + 1)
     compile_serving(first)

@@ -1,4 +1,4 @@
-"""Run commands of the real Pulumi CLI on a project in a folder of its own, and time them."""
+"""Runs commands of the real Pulumi CLI on a project in its own folder, and measures them."""
 
 import json
 import os
@@ -23,7 +23,7 @@ MAIN: Final = "from bench.program import main\n\nmain()\n"
 
 
 class BenchError(Exception):
-    """A command that did not work; its text says which and what it printed."""
+    """A command failed. The text has the command and its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,22 @@ class Run:
     """One command of the CLI, in seconds and MiB."""
 
     seconds: float
-    """From the start of the CLI to its end."""
+    """Duration of the CLI."""
     start: float
-    """Of that, until the first line of the program runs."""
+    """Until the first line of the program runs."""
     program: float
-    """Of that, until the program's process ends."""
+    """Until the program's process ends."""
     cpu: float
-    """Processor time of the program's process, its start and the import of Pulumi included."""
+    """Processor time of the program's process, including its start and the import of Pulumi."""
     memory: float
-    """Largest resident size of that process."""
+    """Peak resident memory of that process."""
 
 
 class Engine:
     """A project, its state and its compiled modules in one folder."""
 
     def __init__(self, folder: Path, project: str = "bench", config: Path | None = None) -> None:
-        """Make the project with an empty stack; `config` is a stack file to copy."""
+        """Create the project with an empty stack. `config` is a stack file to copy."""
         self.folder = folder
         self._project = folder / "project"
         self._state, self._empty = folder / "state", folder / "empty"
@@ -63,7 +63,7 @@ class Engine:
     def run(self, command: str, program: str, pack: Path | None = None, **job: Any) -> Run:
         """Run one command on an empty stack with one of the programs of bench/program.py.
 
-        A policy pack judges it when there is one.
+        The policy pack runs, if there is one.
         """
         shutil.rmtree(self._state)
         shutil.copytree(self._empty, self._state)
@@ -84,7 +84,7 @@ class Engine:
         )
 
     def resources(self) -> dict[str, Any]:
-        """Give the resources in the state by URN, without what differs in every run."""
+        """Return the resources in the state by URN, without values that differ in every run."""
         (state,) = (self._state / ".pulumi" / "stacks").rglob(f"{STACK}.json")
         listed = json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
         return {item["urn"]: _lasting(item) for item in listed}
@@ -100,7 +100,7 @@ class Engine:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Give the variables of a measured process: compiled modules are kept, in the folder."""
+    """Return the variables of a measured process. Its compiled modules are in the folder."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     return variables | {
@@ -115,13 +115,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def _lasting(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out times, places in the source, and what the provider makes up at random."""
+    """Remove times, source positions, and random values of the provider."""
     passing = {"created", "modified", "sourcePosition", "stackTrace", "id"}
     if resource["custom"]:
         passing.add("outputs")
     kept = {key: value for key, value in resource.items() if key not in passing}
     provider = str(resource.get("provider", "")).rpartition("::")[0]
-    # Pulumi's SDK gathers dependencies in a set, so their order is no one's choice.
+    # Pulumi's SDK collects dependencies in a set, so their order is random.
     return kept | {"provider": provider, "dependencies": sorted(resource.get("dependencies", []))}
 
 

@@ -1,4 +1,4 @@
-"""How much longer ten times as much takes: `python -m bench.growth` prints that alone."""
+"""Measures how the time grows with ten times the input. `python -m bench.growth` prints it."""
 
 import gc
 import sys
@@ -14,12 +14,12 @@ from bench.many import FILES, TOGETHER
 from bench.shapes import COMMANDS, PODS, Shape
 
 SHAPES: Final = {**PODS, **COMMANDS, **KINDS, **TOGETHER, **FILES}
-"""Everything that grows, by name."""
+"""All growing inputs, by name."""
 SIZES: Final = (1_000, 10_000)
 GROWTH_BUDGET: Final = 20.0
-"""Most that ten times as much may take, as a multiple. What is quadratic takes a hundred."""
+"""Maximum ratio of the times for ten times the input. Quadratic growth would have 100."""
 _LEAST: Final = 0.005
-"""Seconds that a ratio is not built on: they are of the clock's size."""
+"""Seconds below which a ratio means nothing, because of the clock's resolution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ def measure_growth(
     for name, shape in SHAPES.items():
         if progress:
             progress(f"growth: {name}")
-        shape(1)()  # what is read once and kept is no part of it
+        shape(1)()  # a warm-up run, which fills the caches
         small, large = (_seconds(shape, size) for size in sizes)
         yield Growth(name=name, small=small, large=large)
 
@@ -57,13 +57,13 @@ def _seconds(shape: Shape, size: int) -> float:
 
 
 def growth_rows(found: list[Growth]) -> list[tuple[str, float, float, float]]:
-    """Give a row for each shape, what grows most first."""
+    """Return a row for each shape, sorted by growth."""
     ordered = sorted(found, key=lambda one: -one.ratio)
     return [(one.name, one.small * 1000, one.large * 1000, one.ratio) for one in ordered]
 
 
 def main() -> int:
-    """Measure and print; 1 where a shape misses the budget."""
+    """Measure and print. Return 1 if a shape exceeds the budget."""
     found = list(measure_growth(SIZES, lambda line: print(line, file=sys.stderr)))  # noqa: T201
     headers = ("what grows", *(f"ms for {size:,}" for size in SIZES), "×")
     table = tabulate(growth_rows(found), headers, "github", floatfmt=".1f")

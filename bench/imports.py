@@ -1,4 +1,4 @@
-"""What an import costs in a fresh interpreter, its modules compiled before."""
+"""Measures imports in a new interpreter, with compiled modules."""
 
 import re
 import statistics
@@ -29,22 +29,22 @@ _MARK: Final = "import sys; sys.stderr.write('MARK\\n')"
 
 
 def measure_imports(repeats: int) -> dict[str, float]:
-    """Give the median milliseconds of each case, the cases taking turns."""
+    """Return the median milliseconds of each case, in alternating runs."""
     with tempfile.TemporaryDirectory() as folder:
         variables = environment(Path(folder))
         times: dict[str, list[float]] = {case: [] for case in CASES}
         for turn in range(repeats + 1):
             for case, code in CASES.items():
                 seconds = float(_python(variables, "-c", _TIMED.format(code)).stdout)
-                if turn:  # the first one compiles
+                if turn:  # the first run compiles
                     times[case].append(seconds * 1000)
     return {case: statistics.median(found) for case, found in times.items()}
 
 
 def costly_modules(repeats: int, count: int) -> list[tuple[str, float]]:
-    """Give the modules that cost most, in milliseconds, among those that Pulumi does not load.
+    """Return the slowest modules, in milliseconds, without those that Pulumi loads.
 
-    Python's own timer makes every import slower, so these show where time goes, not how much.
+    Python's own timer slows down every import, so only the proportions are meaningful.
     """
     with tempfile.TemporaryDirectory() as folder:
         variables = environment(Path(folder))

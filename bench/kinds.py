@@ -1,4 +1,4 @@
-"""Lists of each kind of object that grow; see `shapes`."""
+"""Growing lists in each kind of object: see `shapes`."""
 
 from collections.abc import Callable, Mapping
 from datetime import date

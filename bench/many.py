@@ -1,4 +1,4 @@
-"""Many objects, findings and lines; see `shapes`."""
+"""Growing numbers of objects, findings and lines: see `shapes`."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ _DAY = "2030-12-31 the new image is not there yet"
 
 
 def together(make: Callable[[int], list[Body]]) -> Shape:
-    """Judge objects of one cluster."""
+    """Check the objects of one cluster."""
 
     def shape(size: int) -> Work:
         bodies = make(size)
@@ -35,7 +35,7 @@ def together(make: Callable[[int], list[Body]]) -> Shape:
 
 
 def core(kind: str, name: str, spec: Body) -> Body:
-    """Give an object of Kubernetes' own group."""
+    """Return an object of Kubernetes' own group."""
     return custom("v1", kind, spec, name)
 
 
@@ -161,7 +161,7 @@ TOGETHER: Final[Mapping[str, Shape]] = {
 
 
 def checked(write: Callable[[int], str]) -> Shape:
-    """Check a file as the command does."""
+    """Check a file like the command."""
 
     def shape(size: int) -> Work:
         text = write(size)
@@ -203,7 +203,7 @@ def _pods_in_one(n: int) -> str:
 
 
 def reviewed_text(write: Callable[[int], str]) -> Shape:
-    """Review a preview as the command does, up to the comment."""
+    """Review a preview like the command, up to the comment."""
 
     def shape(size: int) -> Work:
         text = write(size)

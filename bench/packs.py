@@ -1,4 +1,4 @@
-"""The policy pack against an empty one, taking turns on the same resources."""
+"""Compares the policy pack with an empty one on the same resources, in alternating runs."""
 
 import json
 import statistics
@@ -19,26 +19,26 @@ PolicyPack(
     policies=[
         ResourceValidationPolicy(
             name="nothing",
-            description="Judges nothing.",
+            description="Checks nothing.",
             validate=lambda _args, _report: None,
             enforcement_level=EnforcementLevel.MANDATORY,
         )
     ],
 )
 """
-"""One policy that does nothing: Pulumi decodes each resource once for it."""
+"""A pack with one policy that does nothing. Pulumi decodes each resource once for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackCost:
-    """A preview of Kthena servings with each pack, in seconds, run by run."""
+    """Seconds of a preview of Kthena servings with each pack, per run."""
 
     servings: int
     empty: list[float]
     ours: list[float]
 
     def ratio(self) -> float:
-        """Give the median of ours / empty, pair by pair: both had the machine in one state."""
+        """Return the median of the ratios ours / empty. Both runs of a pair are adjacent."""
         pairs = zip(self.ours, self.empty, strict=True)
         return statistics.median(ours / empty for ours, empty in pairs)
 

@@ -1,6 +1,6 @@
-"""What a measured process runs, and what it says of itself when it ends.
+"""The program of a measured process, which records its measurements when it ends.
 
-The raw program must not pay for anything of ours, so each program imports what it needs itself.
+The raw program must not import our modules, so each program has its own imports.
 """
 
 import atexit
@@ -14,7 +14,7 @@ from typing import Any
 
 BEGAN = time.time()
 JOB = "BENCH_JOB"
-"""Variable that holds the job, as JSON: program, servings, backend and the files to use."""
+"""Environment variable with the job, as JSON: program, servings, backend and files."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The package's program against the raw program, taking turns."""
+"""Compares the package's program with the raw program, in alternating runs."""
 
 import json
 import statistics
@@ -23,31 +23,31 @@ class Case:
     servings: int
     repeats: int
     warm: int
-    """Runs before those that count: the first one compiles modules and fills the disk's cache."""
+    """Warm-up runs: the first one compiles modules and fills the disk cache."""
 
     def __str__(self) -> str:
-        """Name the case for people."""
+        """Return the name of the case."""
         return f"{self.command} of {self.servings} on {self.backend}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What both programs took, run by run. Runs of the same index stood next to each other."""
+    """The measurements of both programs. Runs with the same index were adjacent."""
 
     case: Case
     resources: int
-    """Registered resources: components, the provider and the stack included."""
+    """Registered resources, including components, the provider and the stack."""
     same: bool | None
-    """Whether both left the same resources in the state; None when nothing was left."""
+    """Whether both left the same resources in the state. None if they left none."""
     raw: list[Run]
     package: list[Run]
 
     def median(self, program: str, measure: str) -> float:
-        """Give the median of one measure of one program."""
+        """Return the median of one measure of one program."""
         return statistics.median(self._values(program, measure))
 
     def ratio(self, measure: str) -> float:
-        """Give the median of package / raw, pair by pair: both had the machine in one state."""
+        """Return the median of the ratios package / raw. Both runs of a pair are adjacent."""
         pairs = zip(self._values("package", measure), self._values("raw", measure), strict=True)
         return statistics.median(package / raw for package, raw in pairs)
 
@@ -57,7 +57,7 @@ class Comparison:
 
 
 def compare(case: Case, progress: Progress) -> Comparison:
-    """Record the package's program once, then run it and the raw one in turns."""
+    """Record the package's program once, then run it and the raw one alternately."""
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Path(folder))
         recording = Path(folder) / "recording.json"
@@ -82,7 +82,7 @@ def compare(case: Case, progress: Progress) -> Comparison:
 
 
 def growth(found: Sequence[Comparison], program: str) -> tuple[float, float, float]:
-    """Give milliseconds for one more serving, low and high in the range, and high / low.
+    """Return the milliseconds per serving in the lower and upper range, and their ratio.
 
     A ratio of 1 is linear growth.
     """

@@ -1,6 +1,6 @@
-"""A program's registrations as plain data, and a raw program that makes them again.
+"""Records a program's registrations as plain data, and repeats them as a raw program.
 
-The raw program knows nothing of the package: it reads JSON and calls Pulumi's own classes.
+The raw program does not use the package: it reads JSON and calls Pulumi's own classes.
 """
 
 import json
@@ -11,15 +11,17 @@ from typing import Any
 
 import pulumi
 
+_GIVEN = ("props", "opts", "remote", "dependency")
+"""What a resource is given behind its type, name and sort."""
 RESOURCE = "$resource"
 TIMEOUTS = "$timeouts"
 
 
 class _Custom(pulumi.CustomResource):
-    """A class of its own, as each resource of an SDK has one.
+    """A subclass, like each resource of an SDK.
 
-    Pulumi's SDK looks for a third constructor on the stack to know where in the user's program a
-    resource is made. It finds none for a plain `pulumi.CustomResource(…)`, and then sends nothing.
+    Pulumi's SDK looks for a third constructor on the call stack to find the source position of a
+    resource. For a plain `pulumi.CustomResource(…)` it finds none, and sends no position.
     """
 
     def __init__(self, kind: str, name: str, props: Any, opts: pulumi.ResourceOptions) -> None:
@@ -34,7 +36,7 @@ class _Component(pulumi.ComponentResource):
 
 
 class _Provider(pulumi.ProviderResource):
-    """The same for providers, which are named by their package."""
+    """The same for providers, which have the name of their package."""
 
     def __init__(self, kind: str, name: str, props: Any, opts: pulumi.ResourceOptions) -> None:
         super().__init__(kind.rpartition(":")[2], name, props, opts)
@@ -48,7 +50,7 @@ MAKERS: Mapping[str, Callable[..., Any]] = {
 
 
 def record(program: Callable[[], object], path: Path) -> None:
-    """Run a program inside Pulumi and write down everything that it registered."""
+    """Run a program inside Pulumi, and record everything that it registers."""
     events: list[dict[str, Any]] = []
     with _noting(events):
         program()
@@ -56,7 +58,7 @@ def record(program: Callable[[], object], path: Path) -> None:
 
 
 def replay(path: Path) -> None:
-    """Register what was recorded: the raw program that the package is measured against."""
+    """Register the recorded resources. This is the raw program."""
     made: list[Any] = []
     for event in json.loads(path.read_text()):
         if "outputs" in event:
@@ -69,16 +71,18 @@ def replay(path: Path) -> None:
 
 @contextmanager
 def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
-    """Note each call of the two methods that every registration goes through."""
+    """Record each call of the two methods that every registration uses."""
     register = pulumi.Resource.__init__
     finish = pulumi.ComponentResource.register_outputs
-    numbers: dict[pulumi.Resource, int] = {}
+    numbers: dict[pulumi.Output[str], int] = {}
 
     def noting_register(
         self: pulumi.Resource, t: str, name: str, custom: bool, *rest: Any, **named: Any
     ) -> None:
-        given = {**dict(zip(("props", "opts"), rest, strict=False)), **named}
-        numbers[self] = len(numbers)
+        given = {**dict(zip(_GIVEN, rest, strict=False)), **named}
+        if given.get("dependency"):  # stands for another resource, and is not registered
+            register(self, t, name, custom, *rest, **named)
+            return
         provider = isinstance(self, pulumi.ProviderResource)
         own = "custom" if custom else "component"
         event = {"class": "provider" if provider else own, "type": t, "name": name}
@@ -88,10 +92,11 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
             event | {"props": _plain(given["props"], numbers), "opts": _plain(opts, numbers)}
         )
         register(self, t, name, custom, *rest, **named)
+        numbers[self.urn] = len(numbers)
 
     def noting_finish(self: pulumi.ComponentResource, outputs: Any) -> None:
-        if self in numbers:  # the stack itself is registered by Pulumi
-            events.append({"of": numbers[self], "outputs": _plain(outputs, numbers)})
+        if self.urn in numbers:  # the stack itself is registered by Pulumi
+            events.append({"of": numbers[self.urn], "outputs": _plain(outputs, numbers)})
         finish(self, outputs)
 
     pulumi.Resource.__init__ = noting_register  # type: ignore[method-assign]
@@ -103,10 +108,10 @@ def _noting(events: list[dict[str, Any]]) -> Iterator[None]:
         pulumi.ComponentResource.register_outputs = finish  # type: ignore[method-assign]
 
 
-def _plain(value: Any, numbers: Mapping[pulumi.Resource, int]) -> Any:
-    """Give a value as JSON holds it. What JSON cannot hold is an error, so nothing gets lost."""
+def _plain(value: Any, numbers: Mapping[pulumi.Output[str], int]) -> Any:
+    """Return a value for JSON. Raise for a value that JSON cannot represent."""
     if isinstance(value, pulumi.Resource):
-        return {RESOURCE: numbers[value]}
+        return {RESOURCE: numbers[value.urn]}
     if isinstance(value, pulumi.CustomTimeouts):
         return {TIMEOUTS: vars(value)}
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What was measured, as tables for people and as JSON for programs."""
+"""Writes the measurements as tables and as JSON."""
 
 import os
 import platform
@@ -14,19 +14,19 @@ from bench.packs import PackCost
 from bench.programs import Comparison, growth
 
 PROGRAM_BUDGET: Final = 1.1
-"""Most that the package's program may take, as a multiple of the raw one."""
+"""Maximum time of the package's program, as a multiple of the raw one."""
 PACK_BUDGET: Final = 1.2
-"""Most that a preview with our policy pack may take, as a multiple of one with an empty pack."""
+"""Maximum time of a preview with our policy pack, as a multiple of one with an empty pack."""
 CHECK_BUDGET: Final = 2.0
-"""Most processor time that `check` may take, as a multiple of parsing the same files."""
+"""Maximum processor time of `check`, as a multiple of parsing the same files."""
 IMPORT_BUDGET: Final = 100.0
-"""Most milliseconds that the package's import may take above Pulumi's."""
+"""Maximum milliseconds of the package's import, in addition to Pulumi's."""
 GROWTH_SIZES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that one run measured."""
+    """The measurements of one run."""
 
     programs: Sequence[Comparison]
     imports: dict[str, float]
@@ -38,7 +38,7 @@ class Report:
     shapes: Sequence[Growth]
 
     def data(self) -> dict[str, Any]:
-        """Give the raw numbers."""
+        """Return the raw numbers."""
         return {
             "machine": machine(),
             "programs": [
@@ -127,7 +127,7 @@ class Report:
 
 
 def machine() -> dict[str, Any]:
-    """Say what was measured on, and how busy it is with other things."""
+    """Describe the machine and its load."""
     return {
         "processors": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),

@@ -1,6 +1,6 @@
-"""Inputs that grow in one place, by name: the work on them must grow as they do.
+"""Inputs that grow in one place, by name. The time for them must grow linearly.
 
-Here are pods and command lines; `kinds` has the lists of other kinds, `many` many objects.
+This module has pods and command lines, `kinds` lists of other kinds, and `many` numbers of objects.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,21 +12,21 @@ from kthena_components.judge.manifest import judge_manifest
 Body = dict[str, Any]
 Work = Callable[[], object]
 Shape = Callable[[int], Work]
-"""Prepares an input of a size; what it gives is the work that is measured."""
+"""Prepares an input of a size, and returns the function to measure."""
 
 _VLLM: Final = ("vllm", "serve", "meta-llama/Llama-3.3-70B-Instruct", "-tp", "8")
 GPUS: Final = {"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 8}}
 
 
 def container(name: str, *command: str, **fields: Any) -> Body:
-    """Give a container that starts an engine."""
+    """Return a container that starts an engine."""
     image = "vllm/vllm-openai:v0.11.0"
     return {"name": name, "image": image, "command": list(command or _VLLM), "resources": GPUS,
             **fields}  # fmt: skip
 
 
 def workload(*containers: Body, name: str = "chat", **spec: Any) -> Body:
-    """Give a Deployment of some containers."""
+    """Return a Deployment of some containers."""
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers, **spec}}
     return {
         "apiVersion": "apps/v1",
@@ -37,19 +37,19 @@ def workload(*containers: Body, name: str = "chat", **spec: Any) -> Body:
 
 
 def custom(version: str, kind: str, spec: Body, name: str = "chat", **metadata: Any) -> Body:
-    """Give an object of another kind."""
+    """Return an object of another kind."""
     return {"apiVersion": version, "kind": kind, "spec": spec,
             "metadata": {"name": name, "namespace": "serving", **metadata}}  # fmt: skip
 
 
 def config_map(data: Mapping[str, str], name: str = "engine", namespace: str = "serving") -> Body:
-    """Give a ConfigMap."""
+    """Return a ConfigMap."""
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def judged(make: Callable[[int], Body]) -> Shape:
-    """Judge a manifest by itself."""
+    """Check a manifest alone."""
 
     def shape(size: int) -> Work:
         body = make(size)
@@ -59,7 +59,7 @@ def judged(make: Callable[[int], Body]) -> Shape:
 
 
 def beside(make: Callable[[int], tuple[Body, Body]]) -> Shape:
-    """Judge a manifest with a ConfigMap beside it."""
+    """Check a manifest with a ConfigMap."""
 
     def shape(size: int) -> Work:
         body, beside = make(size)
@@ -78,7 +78,7 @@ def _script(text: Callable[[int], str], *words: str) -> Shape:
 
 
 def _mounted(data: Callable[[int], Mapping[str, str]], containers: Callable[[int], int]) -> Shape:
-    """Judge containers that mount one ConfigMap and run its key `start`."""
+    """Check containers that mount one ConfigMap and run its key `start`."""
     volumes = [{"name": "c", "configMap": {"name": "engine"}}]
     mounts = [{"name": "c", "mountPath": "/c"}]
 

@@ -1,4 +1,4 @@
-"""The servings that every measurement deploys: plain data, the same for each backend."""
+"""The servings of all measurements, as plain data, equal for each backend."""
 
 from typing import Any, Final
 
@@ -6,9 +6,9 @@ BACKENDS: Final = ("kthena", "native")
 
 
 def servings(backend: str, count: int) -> list[dict[str, Any]]:
-    """Describe servings of one engine on two pods each, as production would.
+    """Return servings of one engine on two pods each, as in production.
 
-    Each has a model of its own: a command line that was read once must not make the others cheap.
+    Each has its own model, so that the cache of command lines does not speed up the others.
     """
     return [_serving(backend, number) for number in range(count)]
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Put the comment on a pull request: edit our own note, or write the first one.
+"""Post the comment on a pull request: edit our earlier comment, or create the first one.
 
   GITHUB_TOKEN=… ci/comment.py github NUMBER judge.md comment.md
   GITLAB_TOKEN=… ci/comment.py gitlab NUMBER judge.md comment.md
 
-It runs where the token is, and takes nothing from the pull request but the text of comment.md. A
-program of the pull request may have written that text. So what judge.md says, which was written
-where no such program runs, comes first, and whatever could ping somebody, lead anywhere or hide is
-taken out once more. It needs nothing but Python.
+This script has the token, so the text of comment.md is all that it uses from the pull request. A
+program of the pull request may have written that text. Therefore judge.md comes first, because no
+such program ran where it was written. The script also removes everything that could ping somebody,
+act as a link, or hide text. It needs only Python.
 """
 
 import json
@@ -23,26 +23,26 @@ from typing import Any
 
 MARK = "<!-- kthena-components review -->"
 MOST_CHARACTERS = 65_000
-"""GitHub takes 65,536 in a comment, GitLab more."""
+"""GitHub accepts 65,536 characters in a comment, GitLab more."""
 PAGE, MOST_PAGES = 100, 50
 SECONDS = 60
 APART = "&#8203;"
-"""A space without a width. Behind a backslash or a character reference a mention still is one."""
+"""A zero-width space. A backslash or a character reference would not prevent a mention."""
 LINKS = re.compile(
     r"@(?=\S)(?!&#8203;)|:(?=//)|www(?=\.)|\](?=[(:\[])|(?<!&)[#!$%~^](?=[\w\"])|GH-(?=\d)"
     r"|\[(?=\w+:)|(?<!\w)(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{4}(?=[0-9a-f]{3,36}(?!\w))",
     re.IGNORECASE,
 )
-"""What begins a link, a mention or a reference, before what makes it one."""
+"""The beginning of a link, a mention or a reference, followed by the rest of it."""
 ACTION = re.compile(r"^(?=[ \t]*/)", re.MULTILINE)
-"""Where GitLab would take a line for a quick action, such as `/label`."""
+"""The beginning of a line that GitLab would read as a quick action, such as `/label`."""
 REFERENCE = re.compile(r"&(?!(?:amp|lt|gt|#8203);)")
 TAG = re.compile(r"<(?!/?(?:details|summary)>)")
 Note = Mapping[str, Any]
 
 
 def sealed(text: str) -> str:
-    """Give a text in which nothing is a link, a mention, an image or a tag but <details>."""
+    """Remove links, mentions, images, and all tags except <details>, from a text."""
     text = text.replace(MARK, "")[:MOST_CHARACTERS]
     shown = "".join(char for char in text if char.isprintable() or char == "\n")
     shown = TAG.sub("&lt;", REFERENCE.sub("&amp;", shown.replace("##[", "## [")))
@@ -51,7 +51,7 @@ def sealed(text: str) -> str:
 
 
 def put_together(judge: str, comment: str) -> str:
-    """Give all that the judge says, and below it what the comment says beside that."""
+    """Join the result of the job `judge` and the lines of the comment that it does not have."""
     said = judge.replace(MARK, "").strip()
     known = set(said.splitlines()) - {""}
     more = "\n".join(line for line in comment.splitlines() if line not in known)
@@ -60,20 +60,20 @@ def put_together(judge: str, comment: str) -> str:
 
 @dataclass(frozen=True)
 class Host:
-    """The interface of a host of pull requests, as far as notes go."""
+    """The comments API of a host of pull requests."""
 
     header: tuple[str, str]
     notes: str
-    """Address of all notes of the pull request."""
+    """URL of all comments of the pull request."""
     note: str
-    """Address of one of them, before its number."""
+    """URL of one comment, without its number."""
     method: str
-    """How one is changed."""
+    """HTTP method that edits a comment."""
     author: tuple[str, str, object]
-    """Where a note says who wrote it, and who we are."""
+    """Two keys that lead to the author of a comment, and our own value."""
 
     def put(self, text: str) -> None:
-        """Edit the note that an earlier run wrote, and nobody else's."""
+        """Edit the comment of an earlier run, or create one. Other authors' comments stay."""
         own = next((note["id"] for note in self._all() if self._is_own(note)), None)
         if own is None:
             ask(self.header, "POST", self.notes, {"body": text})
@@ -93,7 +93,7 @@ class Host:
 
 
 def github(number: int) -> Host:
-    """Give GitHub, as seen with the token of a workflow: its notes are by github-actions[bot]."""
+    """Return the API of GitHub. With a workflow's token, the author is github-actions[bot]."""
     api = os.environ.get("GITHUB_API_URL", "https://api.github.com")
     issues = f"{api}/repos/{os.environ['GITHUB_REPOSITORY']}/issues"
     return Host(
@@ -106,7 +106,7 @@ def github(number: int) -> Host:
 
 
 def gitlab(number: int) -> Host:
-    """Give GitLab, as seen with a project access token: its notes are by the token's user."""
+    """Return the API of GitLab. With a project access token, the author is the token's user."""
     api, header = os.environ["CI_API_V4_URL"], ("PRIVATE-TOKEN", os.environ["GITLAB_TOKEN"])
     project = urllib.parse.quote(os.environ["CI_PROJECT_ID"], safe="")
     notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
@@ -115,19 +115,19 @@ def gitlab(number: int) -> Host:
 
 
 def ask(header: tuple[str, str], method: str, url: str, body: object = None) -> Any:
-    """Send one request, and give what its answer holds."""
+    """Send one request, and return the JSON of the response."""
     data = None if body is None else json.dumps(body).encode()
     headers = {header[0]: header[1], "Content-Type": "application/json"}
-    # The address comes from the host of the pipeline.
+    # The URL comes from the pipeline's host.
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
         return json.load(answer)
 
 
 def read(path: str) -> str:
-    """Read a regular file; anything else is empty, and then only the other speaks.
+    """Read a regular file. Return an empty text for anything else.
 
-    A link could lead to where this process keeps its token, and a pipe would never end.
+    A link could point to this process's token, and reading a pipe could block forever.
     """
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -141,13 +141,13 @@ def read(path: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Put one comment."""
+    """Post one comment."""
     try:
         kind, number, judge, comment = arguments
         host = {"github": github, "gitlab": gitlab}[kind](int(number))
     except (KeyError, ValueError) as error:
-        usage = "ci/comment.py github|gitlab NUMBER JUDGE COMMENT, with the variables of its host"
-        sys.stderr.write(f"{usage}: {error!r}\n")
+        usage = "usage: ci/comment.py github|gitlab NUMBER JUDGE COMMENT"
+        sys.stderr.write(f"{usage}, with the variables of the host's pipeline: {error!r}\n")
         return 2
     host.put(sealed(put_together(read(judge), read(comment))))
     return 0

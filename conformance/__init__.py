@@ -1,5 +1,5 @@
-"""What the package says of Kthena, Volcano and Kubernetes, held against the real programs.
+"""Compares the package with the real Kthena, Volcano and Kubernetes.
 
-Each module of PARTS tries one kind of thing in a sandbox of its own. None is part of `make test`:
-they need a cluster, and minutes.
+Each module of PARTS tests one subject in its own sandbox. `make test` does not run them, because
+they need a cluster and take minutes.
 """

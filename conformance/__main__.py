@@ -1,4 +1,4 @@
-"""`python -m conformance [PART …]`: hold the package against the real programs."""
+"""Test the package against the real Kubernetes, Volcano, Kthena and Pulumi, in local clusters."""
 
 import argparse
 import importlib
@@ -32,24 +32,24 @@ PARTS = (
     "fuzz",
     "load",
 )
-"""Modules here with a function `run(context)`, those that wait the most first."""
+"""Modules with a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load"})
-"""Parts that take every processor, or measure, and run when the others are done."""
+"""Parts that use all processors or measure. They run after the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a part is given."""
+    """The input of a part."""
 
     part: Part
     folder: Path
-    """A folder of its own, removed afterwards."""
+    """A temporary folder."""
     seed: int
     scale: float
-    """1 for everything; less for a smoke test."""
+    """1 for everything, less for a smoke test."""
 
     def sandbox(self, size: Size | None = None, name: str = "sandbox") -> Sandbox:
-        """Start a cluster. Whoever starts one ends it: `sandbox.processes.stop_all()`."""
+        """Start a cluster. The caller must stop it: `sandbox.processes.stop_all()`."""
         return up(self.folder / name, size or Size(), self.part.say)
 
     def many(self, number: int) -> int:
@@ -58,10 +58,10 @@ class Context:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the parts, and give 1 when one failed or something did not run."""
+    """Run the parts. Return 1 if a part failed or did not run."""
     signal.signal(signal.SIGTERM, _leave)
     options = _parser().parse_args(arguments)
-    with suppress(ToolchainError):  # which each part then says that it did not run for
+    with suppress(ToolchainError):  # each part reports this error itself
         ensure_sandbox(os.environ, Part("programs").say)
     names = options.parts or PARTS
     beside = [name for name in names if name not in ALONE]
@@ -72,25 +72,25 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_beside(names: Sequence[str], seed: int, scale: float, jobs: int) -> list[Part]:
-    """Run parts in processes of their own, some at a time. Most of their time they wait."""
+    """Run several parts in parallel, each in its own process, because they mostly wait."""
     with ProcessPoolExecutor(jobs, get_context("fork"), _begin) as pool:
         try:
             found = [pool.submit(_in_child, name, seed, scale) for name in names]
             return [_result(name, future) for name, future in zip(names, found, strict=True)]
         except BaseException:
             for child in active_children():
-                child.terminate()  # which ends its clusters, and then itself
+                child.terminate()  # it then stops its clusters and exits
             raise
 
 
 def _begin() -> None:
-    """Leave the keyboard to the process that started this one, which then says when to end."""
+    """Ignore Ctrl-C: the parent process handles it, and then terminates this one."""
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, _leave)
 
 
 def _in_child(name: str, seed: int, scale: float) -> Part:
-    """Run a part; a signal ends the process, which would take the next part otherwise."""
+    """Run a part. Exit after a signal, because the process would otherwise run the next part."""
     try:
         return run(name, seed, scale)
     except SystemExit as error:
@@ -102,12 +102,12 @@ def _result(name: str, future: Future[Part]) -> Part:
         return future.result()
     except BrokenProcessPool:
         part = Part(name)
-        part.fail("its process ended before it did, for want of memory perhaps")
+        part.fail("its process was killed, perhaps because memory ran out")
         return part
 
 
 def run(name: str, seed: int, scale: float) -> Part:
-    """Run one part. What it raises is a failure, and the next part runs all the same."""
+    """Run one part. An exception is a failure, and the next part still runs."""
     part = Part(name)
     about = f"kthena-conformance-{name}-"
     with tempfile.TemporaryDirectory(prefix=about, ignore_cleanup_errors=True) as folder:
@@ -116,15 +116,15 @@ def run(name: str, seed: int, scale: float) -> Part:
             try:
                 importlib.import_module(f"conformance.{name}").run(context)
             except ToolchainError as error:
-                part.skip("all of it", str(error))
-            except Exception:  # noqa: BLE001 - a part that breaks must not hide the others
+                part.skip("the whole part", str(error))
+            except Exception:  # noqa: BLE001 - the other parts must still run
                 part.fail(traceback.format_exc())
     part.say(f"{part.checks} checks, {len(part.failures)} failed, {part.seconds:.0f} s")
     return part
 
 
 def _leave(number: int, _frame: object) -> None:
-    """Turn a signal into an exception, once, so that the clusters are ended."""
+    """Turn the first signal into an exception, so that the clusters are stopped."""
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
@@ -141,9 +141,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS)
     )
-    parser.add_argument("--jobs", type=_positive, default=3, help="parts at a time")
-    parser.add_argument("--seed", type=int, default=1, help="of everything that is drawn at random")
-    parser.add_argument("--scale", type=float, default=1, help="0.01 for a smoke test")
+    parser.add_argument(
+        "--jobs", type=_positive, default=3, help="number of parallel parts; default: 3"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of random objects; default: 1")
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1,
+        help="share of the tries; default: 1; 0.01 is a smoke test",
+    )
     return parser
 
 

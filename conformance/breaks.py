@@ -1,5 +1,5 @@
-"""Ways to break a PodGroup, a Queue or a HyperNode, each in one rule."""
-# ruff: noqa: E501 - a table of odd values is read as a whole
+"""Changes that make a PodGroup, a Queue or a HyperNode violate one rule."""
+# ruff: noqa: E501 - long lines keep the tables of values readable
 
 import random
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _QUEUE_NAMES = ("Research", "a_b", "", "a." * 200, "x y", "é", "-", None, 5, "a
 
 
 def name(draw: random.Random, body: Body) -> None:
-    """Give the object a name at the edge of what is taken, or let the API server choose."""
+    """Set a name near the limits, or let the API server generate one."""
     if draw.random() < _HALF / 4:
         del body["metadata"]["name"]
         body["metadata"]["generateName"] = draw.choice(("a-", "A-", "a" * 300, "", "a."))
@@ -44,7 +44,7 @@ def name(draw: random.Random, body: Body) -> None:
 
 
 def labels(draw: random.Random, body: Body) -> None:
-    """Write labels or annotations at the edge of what is taken."""
+    """Set labels or annotations near the limits."""
     kind = draw.choice(("labels", "annotations"))
     key = draw.choice(("a", "a b", "a/b", "/a", "x" * 64, "", "A/b", "-"))
     word = draw.choice(("a", "", "a b", "a" * 64, "é", None, 5))
@@ -52,14 +52,14 @@ def labels(draw: random.Random, body: Body) -> None:
 
 
 def queue_named(draw: random.Random, body: Body) -> None:
-    """Name a queue, or a parent, that no queue can be."""
+    """Set the name of a queue or of a parent to an invalid one."""
     key = "queue" if body["kind"] == "PodGroup" else "parent"
     own = body["metadata"].get("name")
     body["spec"][key] = draw.choice((*_QUEUE_NAMES, own))
 
 
 def numbers(draw: random.Random, body: Body) -> None:
-    """Give a number at the edge of its range."""
+    """Set a number near the limits of its range."""
     keys = {"PodGroup": ("minMember",), "Queue": ("weight", "weight", "priority"),
             "HyperNode": ("tier",)}  # fmt: skip
     odd: tuple[Any, ...] = (
@@ -83,7 +83,7 @@ def numbers(draw: random.Random, body: Body) -> None:
 
 
 def caps(draw: random.Random, body: Body) -> None:
-    """Write a topology at the edge of what is taken, on the group or a subgroup."""
+    """Set a topology near the limits, on the group or on a subgroup."""
     topology: Any = draw.choice(
         (
             {"highestTierAllowed": 1, "highestTierName": "rack"},
@@ -100,7 +100,7 @@ def caps(draw: random.Random, body: Body) -> None:
 
 
 def policies(draw: random.Random, body: Body) -> None:
-    """Write a subgroup policy that is not whole."""
+    """Set an incomplete subgroup policy."""
     policy: Body = draw.choice(
         (
             {"name": "a"}, {"name": "a", "minSubGroups": 1}, {"subGroupSize": 0}, {"minSubGroups": -1},
@@ -127,7 +127,7 @@ _RESOURCES = (
 
 
 def amounts(draw: random.Random, body: Body) -> None:
-    """Write an amount of a resource that is no amount, or of no resource."""
+    """Set an invalid quantity, or an invalid resource name."""
     spec = body["spec"]
     if body["kind"] == "PodGroup":
         spec["minResources"] = {draw.choice(_RESOURCES): draw.choice(_AMOUNTS)}
@@ -139,7 +139,7 @@ def amounts(draw: random.Random, body: Body) -> None:
 
 
 def tasks(draw: random.Random, body: Body) -> None:
-    """Write minima of tasks that do not fit."""
+    """Set minima of tasks that do not match."""
     odd: tuple[Any, ...] = (
         {"a": -1},
         {"a": 99},
@@ -154,12 +154,12 @@ def tasks(draw: random.Random, body: Body) -> None:
 
 
 def pods_asked(draw: random.Random, body: Body) -> None:
-    """Ask for the room of more pods than start together."""
+    """Set minResources for more pods than start together."""
     body["spec"]["minResources"] = {"pods": body["spec"]["minMember"] + draw.randint(-1, 2)}
 
 
 def more_of_queue(draw: random.Random, body: Body) -> None:
-    """Write the rest of a queue's fields otherwise than they are."""
+    """Change another field of a queue."""
     key, odd = draw.choice(
         (
             ("reclaimable", "true"), ("reclaimable", 1), ("dequeueStrategy", "lifo"), ("type", 5),
@@ -175,7 +175,7 @@ def more_of_queue(draw: random.Random, body: Body) -> None:
 
 
 def hierarchy(draw: random.Random, body: Body) -> None:
-    """Write the annotations of queues in a hierarchy."""
+    """Set the annotations of queues in a hierarchy."""
     path = draw.choice(("root/a", "root", "", "root/a/b"))
     weights = draw.choice(
         ("1/2", "1", "", "1/x", "0/1", "1/-1", "1/2/3", "1/0.5", "1/1e3", "1/inf")
@@ -185,7 +185,7 @@ def hierarchy(draw: random.Random, body: Body) -> None:
 
 
 def members(draw: random.Random, body: Body) -> None:
-    """Write a member that is not whole."""
+    """Set an incomplete member."""
     selector: Any = draw.choice(
         (
             {}, None, [], {"exactMatch": {}}, {"exactMatch": {"name": ""}}, {"exactMatch": None},

@@ -1,4 +1,4 @@
-"""One try of the differential validation: an object, and what both sides say of it."""
+"""One case of the differential validation: an object, and both verdicts."""
 
 import random
 from collections.abc import Callable
@@ -18,32 +18,32 @@ from kthena_components.systems import INDEX, find_kind
 Body = dict[str, Any]
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
 _NOT_DECODED = "the server rejected our request for an unknown reason"
-"""A webhook answered that it cannot read the object, and then the API server does not take it."""
+"""A webhook cannot read the object, so the API server rejects it."""
 _POINTLESS = 1e21
 VERSIONS = {"volcano": "1.14.1"}
 """What runs here, where it is not the newest that the rules know."""
 _RIGHT = 0.24
-"""How many are left as they were drawn."""
+"""Share of objects that stay valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of object, how it is drawn, and who judges it."""
+    """A kind of object, with its generator and its validators."""
 
     name: str
     path: str
     number: int
-    """How many are tried at full scale."""
+    """Number of tries at scale 1."""
     draw: Callable[[random.Random], Body]
     changes: tuple[Callable[[random.Random, Body], None], ...]
     anywhere: tuple[Callable[[random.Random, Body], None], ...]
-    """Damage that knows nothing of rules."""
+    """Random changes that target no rule."""
     of: GroupKind
-    """By what its rules are found."""
+    """API group and kind, to find its rules."""
 
     @property
     def rules(self) -> frozenset[str]:
-        """Name the rules of its admission: a ModelServing's topologies are Volcano's affair."""
+        """List its admission rules. For a ModelServing, Volcano checks the topologies."""
         known = find_kind(self.of)
         schema = NAMES[INDEX[self.of]]
         named = frozenset({schema, *map(rule_name, known.rules if known else ())})
@@ -51,11 +51,11 @@ class Kind:
 
     @property
     def least(self) -> int:
-        """How many it takes to try every rule."""
+        """Number of tries that is enough for every rule."""
         return self.number // 5
 
     def body(self, seed: int, number: int) -> Body:
-        """Draw one object: as it should be, or broken in one to three places."""
+        """Generate one object: valid, or with one to three errors."""
         draw = random.Random(f"{self.name}-{seed}-{number}")  # noqa: S311 - no secret
         body = self.draw(draw)
         if draw.random() < _RIGHT:
@@ -114,17 +114,17 @@ KINDS: tuple[Kind, ...] = (
 
 
 def ours(kind: Kind, body: Body) -> list[Finding]:
-    """Give what we refuse."""
+    """Return our mandatory findings."""
     rules = kind.rules
     found = judge_manifest(body, versions=VERSIONS)
     return [f for f in found if f.rule in rules and f.level is Level.MANDATORY]
 
 
 def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
-    """Give why the cluster refuses an object; None when it would take it.
+    """Return why the cluster rejects an object, or None if it accepts it.
 
     Raises:
-        ClusterError: The answer is no verdict, such as that a webhook did not answer.
+        ClusterError: The answer is not a verdict, for example because a webhook did not answer.
     """
     try:
         # As kubectl asks: a field that no schema declares is refused, not dropped.
@@ -138,7 +138,7 @@ def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
 
 
 def as_sent(value: Any) -> Any:
-    """Write whole numbers without a point, as whatever is written in Go sends them."""
+    """Write whole numbers without a decimal point, as programs in Go do."""
     match value:
         case dict():
             return {key: as_sent(item) for key, item in value.items()}

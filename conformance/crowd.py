@@ -1,4 +1,4 @@
-"""The Pulumi programs of the load: many servings by the package, or the same objects without it."""
+"""The Pulumi programs of the load test: many servings, with the package or as raw objects."""
 
 import json
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 JOB = "CROWD_JOB"
-"""Variable that holds the job, as JSON."""
+"""Environment variable with the job, as JSON."""
 GROUPS, PODS = 2, 4
-"""Of each serving: groups, and pods in each."""
+"""Groups per serving, and pods per group."""
 NAMESPACE = "serving"
 
 
 def main() -> None:
-    """Run one of the programs inside Pulumi, and write down how much memory it took."""
+    """Run one of the programs inside Pulumi, and record its memory."""
     job = json.loads(os.environ[JOB])
     recording = Path(job["recording"])
     if job["program"] == "raw":  # it must not pay for anything of ours
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def deploy(job: dict[str, Any]) -> None:
-    """Register the servings, as a user's program would."""
+    """Register the servings like a user's program."""
     import pulumi  # noqa: PLC0415 - only inside Pulumi
 
     from kthena_components import ModelServing  # noqa: PLC0415
@@ -45,7 +45,7 @@ def deploy(job: dict[str, Any]) -> None:
 
 
 def serving(number: int) -> dict[str, Any]:
-    """Describe one of the servings, each with a model of its own."""
+    """Return the arguments of one serving, each with its own model."""
     engine = {
         "kind": "vllm",
         "image": "vllm/vllm-openai:v0.33.0",

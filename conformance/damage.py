@@ -1,4 +1,4 @@
-"""Damage that knows nothing of what it damages: any place, any value."""
+"""Random changes to objects: any place, any value."""
 
 import copy
 import random
@@ -17,11 +17,11 @@ ODD: tuple[Any, ...] = (
     {"a": "b"}, {"a": None}, {"": ""}, {"name": "a"}, [{"name": "a"}, {"name": "a"}],
 )  # fmt: skip
 _FIXED = (("apiVersion",), ("kind",), ("metadata",), ("metadata", "namespace"), ("spec",))
-"""Not damaged everywhere: they say to which address an object is sent."""
+"""Paths that are not changed themselves, because they decide the request's address."""
 
 
 def places(tree: Any, at: Place = ()) -> Iterator[Place]:
-    """Give every place in a tree, the root left out."""
+    """Yield every path in a tree, except the root."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for key, value in items:
         yield (*at, key)
@@ -30,14 +30,14 @@ def places(tree: Any, at: Place = ()) -> Iterator[Place]:
 
 
 def holder_of(tree: Any, place: Place) -> Any:
-    """Give the map or the list that a place is in."""
+    """Return the map or the list at the parent of a path."""
     for key in place[:-1]:
         tree = tree[key]
     return tree
 
 
 def damage(draw: random.Random, body: Body) -> None:
-    """Change something in one place."""
+    """Change a value at one path."""
     found = [place for place in places(body) if place not in _FIXED]
     if not found:
         return
@@ -57,12 +57,12 @@ def damage(draw: random.Random, body: Body) -> None:
 
 
 def damage_pod(draw: random.Random, body: Body) -> None:
-    """Write something odd, or nothing, into a field deep in a pod template."""
+    """Set a field inside a pod template to an odd value, or remove it."""
     try:
         spec = draw.choice(body["spec"]["template"]["roles"])["entryTemplate"]["spec"]
         spec["containers"][0]["name"]
     except (LookupError, TypeError):
-        return  # something else broke it already
+        return  # another change has already removed it
     for _ in range(draw.randint(1, 3)):
         pods.grow(draw, spec)
     deep = [place for place in places(spec) if len(place) > draw.randint(0, 4)]
@@ -81,7 +81,7 @@ def damage_pod(draw: random.Random, body: Body) -> None:
 
 
 def _turned(value: Any) -> Any:
-    """Give nearly the same, of another kind."""
+    """Return a similar value of another type."""
     match value:
         case bool():
             return str(value).lower()

@@ -1,7 +1,7 @@
-"""Where the rules are stricter than the cluster on purpose, and where one object is not enough.
+"""Deliberate differences between our rules and the cluster.
 
-A finding is here by its rule and a part of its text. Whatever is not here must be refused by the
-cluster too, and whatever the cluster refuses must be refused by a finding that is not here.
+An entry has a rule and a part of the finding's text. All other mandatory findings must be rejected
+by the cluster, and everything that the cluster rejects must have such a finding.
 """
 
 from collections.abc import Iterable
@@ -12,17 +12,17 @@ from kthena_components.core.findings import Finding
 
 @dataclass(frozen=True, slots=True)
 class Stricter:
-    """Something that the cluster takes and we refuse."""
+    """A finding that we report and the cluster accepts."""
 
     rule: str
     says: str
-    """A part of the finding's text; empty for all findings of the rule."""
+    """A part of the finding's text. Empty for all findings of the rule."""
     reason: str
     either: bool = False
-    """The cluster refuses some of it."""
+    """Whether the cluster rejects some of these objects."""
 
     def covers(self, finding: Finding) -> bool:
-        """Tell whether a finding is this."""
+        """Return whether a finding matches this entry."""
         return finding.rule == self.rule and self.says in finding.seen
 
 
@@ -48,24 +48,24 @@ SILENT: dict[str, str] = {
     "subgroup-minimum": "advisory",
     "gang-minimum-stated": "advisory",
     "hypernode-discovery-label": "advisory",
-    "kthena-version": "no field of an older version is drawn, and a crash is advisory",
+    "kthena-version": "no field of an older version is drawn, and the rule for crashes is advisory",
 }
-"""Rules of admission that refuse nothing in the versions that run here."""
+"""Admission rules that reject nothing in the versions of this cluster."""
 ELSEWHERE: tuple[str, ...] = (
     "unable to find queue",
     "failed to get parent queue",
     "exceeds parent queue",
     "parent queue everything validation failed",
 )
-"""Refusals that tell of another object of the cluster, which one manifest does not show."""
+"""Rejections because of another object of the cluster, which one manifest does not show."""
 
 
 def admission(findings: Iterable[Finding]) -> list[Finding]:
-    """Give the findings that the cluster must share."""
+    """Return the findings for which the cluster must reject the object, too."""
     return [f for f in findings if not any(entry.covers(f) for entry in DELIBERATE)]
 
 
 def may_differ(findings: Iterable[Finding]) -> bool:
-    """Tell whether the cluster may do either."""
+    """Return whether the cluster may accept or reject the object."""
     either = [entry for entry in DELIBERATE if entry.either]
     return any(entry.covers(finding) for finding in findings for entry in either)

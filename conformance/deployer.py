@@ -1,4 +1,4 @@
-"""A user of a sandbox with exactly the rights that it is given, and a stack that it deploys."""
+"""A user of a sandbox with exactly the given permissions, and a stack that it deploys."""
 
 import json
 from collections import Counter
@@ -25,16 +25,16 @@ Asked = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Deployer:
-    """A ServiceAccount; what it may do is in a ClusterRole that the administrator writes."""
+    """A ServiceAccount. The administrator writes a ClusterRole with its permissions."""
 
     api: Cluster
-    """As the administrator."""
+    """The client of the administrator."""
     kubeconfig: Path
     audit: Path
 
     @classmethod
     def make(cls, sandbox: Sandbox, folder: Path) -> "Deployer":
-        """Make the account, without any right, and a kubeconfig with its token."""
+        """Create the account without permissions, and a kubeconfig with its token."""
         api = sandbox.api
         account = {"name": NAME, "namespace": NAMESPACE}
         api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
@@ -50,11 +50,11 @@ class Deployer:
         return cls(api, file, sandbox.layout.log("audit"))
 
     def may(self, rules: Rules) -> None:
-        """Let it do this, and nothing else. RBAC heeds it at once, or a moment later."""
+        """Grant these permissions and no others. RBAC applies them at once or a moment later."""
         self.api.patch(_role(), {"rules": list(rules)})
 
     def requests(self) -> Counter[Asked]:
-        """Count what it asked for since the cluster started, refused or not."""
+        """Count its requests since the cluster started, including rejected ones."""
         found: dict[str, Asked] = {}
         for event in _events(self.audit):
             named = event.get("objectRef") or {}
@@ -67,7 +67,7 @@ class Deployer:
 
 
 def lifecycle(stack: Stack, change: Any) -> Iterator[tuple[str, Run]]:
-    """Do with a stack what a deployer does, command by command."""
+    """Yield the results of a deployer's commands on a stack."""
     yield "up", stack.up()
     stack.change(change)
     yield "preview of a change", stack.preview("--diff")
@@ -79,7 +79,7 @@ def lifecycle(stack: Stack, change: Any) -> Iterator[tuple[str, Run]]:
 def _events(file: Path) -> Iterator[dict[str, Any]]:
     with file.open() as lines:
         for line in lines:
-            with suppress(json.JSONDecodeError):  # the last one may be half written
+            with suppress(json.JSONDecodeError):  # the last line may be incomplete
                 yield json.loads(line)
 
 

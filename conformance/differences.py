@@ -1,6 +1,6 @@
-"""In what the two backends are allowed to differ, as data, and what else differs.
+"""The allowed differences between the two backends, as data, and the search for others.
 
-Everything that is not listed here is a failure, and so is an entry that nothing needs any more.
+A difference that is not listed here is a failure, and so is an entry that is never needed.
 """
 
 import re
@@ -15,7 +15,7 @@ from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.values.quantity import parse_quantity
 
 Objects = dict[str, dict[str, Any]]
-"""Flat objects: value by path, by `kind key`."""
+"""Flattened objects: value by path, by `kind key`."""
 NOTHING = "(nothing)"
 NATIVE, KTHENA, VALUE, ANY = "native", "kthena", "value", "any"
 LABEL = r"metadata\.labels\."
@@ -23,12 +23,12 @@ LABEL = r"metadata\.labels\."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """One documented difference in the fields of an object that both backends have."""
+    """One documented difference in a field of an object of both backends."""
 
     where: str
-    """Regular expression over `kind path`."""
+    """Regular expression for `kind path`."""
     how: str
-    """Only `native` or `kthena` has it; both, with another `value`; `any` of these."""
+    """`native` or `kthena`: only this side has it. `value`: both have other values. Or `any`."""
     why: str
 
 
@@ -63,7 +63,7 @@ ALLOWED = (
     ),
     Allowed(
         where=_at("Pod", LABEL + naming.WORKER), how=NATIVE,
-        why="a second StatefulSet needs a selector of its own",
+        why="a second StatefulSet needs its own selector",
     ),
     Allowed(
         where=_at("Pod", LABEL + re.escape(naming.REVISION)), how=KTHENA,
@@ -95,13 +95,13 @@ ACCOUNT_VOLUME = "the volume of the service account's token has a random name"
 ZEROS = "Kthena writes 0 into minResources for what only optional engines request"
 TIER_NAME = "Volcano's scheduler writes a tier's number over its name; Kthena writes the name again"
 LEVELLED = (WORKER_NAME, WORKER_INDEX, HASHES, ACCOUNT_VOLUME, ZEROS, TIER_NAME)
-"""Differences that are made equal before anything is compared, in `level`."""
+"""Differences that `level` normalizes before the comparison."""
 DOCUMENTED = len(ALLOWED) + len(LEVELLED) + len((ENTRY_SERVICE, INSTANCE_SERVICE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What differs and is not allowed to."""
+    """A difference that is not allowed."""
 
     where: str
     native: Any
@@ -109,17 +109,17 @@ class Difference:
 
     @property
     def sort(self) -> str:
-        """The same for the same path in any object."""
+        """The same text for the same path in any object."""
         kind = self.where.partition(" ")[0]
         return f"{kind} {self.where.rpartition(': ')[2]}" if ": " in self.where else kind
 
     def __str__(self) -> str:
-        """Show both sides."""
+        """Write both sides."""
         return f"{self.where}: native {self.native!r}, Kthena {self.kthena!r}"
 
 
 def level(bodies: list[dict[str, Any]], namespace: str, used: Counter[str]) -> Objects:
-    """Flatten the objects of one side, with what must differ made equal."""
+    """Flatten and normalize the objects of one side."""
     found: Objects = {}
     for body in bodies:
         if body["kind"] == "Pod":
@@ -139,7 +139,7 @@ def level(bodies: list[dict[str, Any]], namespace: str, used: Counter[str]) -> O
 def compare(
     native: Objects, kthena: Objects, plan: ServingPlan, used: Counter[str]
 ) -> Iterator[Difference]:
-    """Give what differs and may not, and count what may."""
+    """Yield the differences that are not allowed, and count the others."""
     lacking = _native_services(plan)
     for name in sorted(native.keys() | kthena.keys()):
         here, there = native.get(name), kthena.get(name)
@@ -152,14 +152,14 @@ def compare(
 
 
 def unused(used: Mapping[str, int]) -> list[str]:
-    """List what is documented, and was needed by nothing."""
+    """List the documented differences that never occurred."""
     known = [f"{entry.where}: {entry.why}" for entry in ALLOWED]
     known += [ENTRY_SERVICE, INSTANCE_SERVICE, *LEVELLED]
     return [text for text in known if not used.get(text)]
 
 
 def _native_services(plan: ServingPlan) -> dict[str, str]:
-    """Name the Services that only the native backend makes."""
+    """Return the names of the Services that only the native backend creates."""
     found = {}
     for group in plan.group_numbers():
         for role in plan.roles:
@@ -193,7 +193,7 @@ def _allowed(where: str, how: str) -> Allowed | None:
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Give every leaf with its path. What is empty is a leaf: `{}` is not the same as nothing."""
+    """Yield every leaf with its path. An empty map is a leaf: `{}` differs from a missing field."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _flat(f"{path}.{key}" if path else key, inner)
@@ -205,7 +205,7 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _worker_like_kthenas(pod: Mapping[str, Any], used: Counter[str]) -> None:
-    """Name a worker as Kthena does, and resolve WORKER_INDEX as the kubelet does."""
+    """Rename a worker as Kthena does, and resolve WORKER_INDEX as the kubelet does."""
     metadata = pod["metadata"]
     if naming.WORKER in metadata["labels"]:
         metadata["name"] = re.sub(r"-w-(\d+)$", r"-\1", metadata["name"])
@@ -232,14 +232,14 @@ def _tiers_by_number(spec: Mapping[str, Any], used: Counter[str]) -> None:
         topology = holder.get("networkTopology") or {}
         name = topology.pop("highestTierName", None)
         if name is not None:
-            # Both fields at once stay visible: a number that was there already differs.
+            # If both fields are set, they stay: then the number was there before.
             numbers = [number for number, tier in drawn.TIERS.items() if tier == name]
             topology.setdefault("highestTierAllowed", *numbers)
             used[TIER_NAME] += 1
 
 
 def _number(objects: Objects, path: str, used: Counter[str]) -> None:
-    """Give hashes numbers in the order of the pods, so that only what equals what is compared."""
+    """Replace hashes by numbers in the order of the pods, to compare only which ones are equal."""
     numbers: dict[Any, str] = {}
     for name in sorted(objects):
         if path in objects[name]:

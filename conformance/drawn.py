@@ -1,4 +1,4 @@
-"""Servings drawn from a seed that both backends take, and small enough to read and to place."""
+"""Random servings that both backends accept, small enough to read and to schedule."""
 
 import random
 from typing import Any
@@ -7,14 +7,14 @@ Args = dict[str, Any]
 ROLES = ("a", "server", "prefill", "decode", "llama-405b", "a-b", "x9")
 QUEUE = "research"
 TIERS = {1: "rack", 2: "spine"}
-"""Names that the tiers of the sandbox's HyperNodes are given."""
+"""Names of the tiers of the sandbox's HyperNodes."""
 MOST_PODS = 24
-"""Of one serving."""
+"""Per serving."""
 _ELSEWHERE = "default-scheduler"
 
 
 def serving(rng: random.Random) -> Args:
-    """Draw the arguments of a ModelServing, without its backend and namespace."""
+    """Generate the arguments of a ModelServing, without its backend and namespace."""
     while True:
         args = _draw(rng)
         if 0 < pods_of(args) <= MOST_PODS:
@@ -22,13 +22,13 @@ def serving(rng: random.Random) -> Args:
 
 
 def pods_of(args: Args) -> int:
-    """Count the pods that a serving is to have."""
+    """Return the expected number of pods of a serving."""
     engines = ((role.get("replicas", 1), role.get("worker_replicas", 0)) for role in args["roles"])
     return int(args["replicas"] * sum(count * (1 + workers) for count, workers in engines))
 
 
 def places(args: Args) -> bool:
-    """Tell whether Volcano places the pods; nothing else in the sandbox places any."""
+    """Return whether Volcano schedules the pods. The sandbox has no other scheduler."""
     return bool(args.get("scheduler_name", "volcano") == "volcano")
 
 
@@ -52,7 +52,7 @@ def _draw(rng: random.Random) -> Args:
 
 
 def _add_gang(rng: random.Random, args: Args) -> None:
-    """Draw what only Volcano heeds: minima, topology and a queue."""
+    """Generate fields that only Volcano uses: minima, topology and a queue."""
     if rng.random() < 1 / 2:
         chosen = [role for role in args["roles"] if rng.random() < 2 / 3]
         minima = {role["name"]: rng.randint(0, role["replicas"]) for role in chosen}
@@ -126,7 +126,7 @@ def _container(rng: random.Random, name: str) -> Args:
 
 
 def _pod(rng: random.Random, container: Args) -> Args:
-    """Draw a pod template, or an overlay over one, around its container."""
+    """Generate a pod template, or an overlay, around its container."""
     pod: Args = {"spec": {"containers": [container]}}
     if rng.random() < 1 / 3:
         pod["metadata"] = {"labels": {"team": "chat"}}

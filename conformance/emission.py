@@ -1,7 +1,7 @@
-"""The same serving by Kthena's controller and by the native backend: are the objects the same?
+"""Compares the objects of Kthena's controller with those of the native backend.
 
-Random servings are created once as a ModelServing, for the real controller, and once as the native
-backend's manifests, for Kubernetes' own controllers, each in a namespace of its own.
+It creates random servings twice: as a ModelServing for the real controller, and as the native
+backend's manifests for the controllers of Kubernetes, in separate namespaces.
 """
 
 import json
@@ -26,7 +26,7 @@ from sandbox.cluster import Size, create
 SPECIFICATIONS = 60
 AT_ONCE = 4
 PERIOD = 0.3
-"""Seconds between two looks at everything."""
+"""Seconds between two reads of all objects."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
 ORDER = ("PodGroup", "Service", "StatefulSet")
 KINDS = (("v1", "Pod"), ("v1", "Service"), (SCHEDULING, "PodGroup"))
@@ -39,13 +39,13 @@ class Tried:
     args: drawn.Args
     differences: list[Difference] = field(default_factory=list)
     missing: str = ""
-    """What did not come in time."""
+    """The pods that were not ready in time."""
     objects: int = 0
     used: Counter[str] = field(default_factory=Counter)
 
 
 def run(context: Context) -> None:
-    """Try the servings, several at a time, and tell what differs."""
+    """Compare the servings, several at a time, and report the differences."""
     rng = random.Random(f"emission {context.seed}")  # noqa: S311 - to repeat, not to hide
     servings = draw(rng, context.many(SPECIFICATIONS))
     sandbox = context.sandbox(ROOM)
@@ -61,7 +61,7 @@ def run(context: Context) -> None:
 
 
 def draw(rng: random.Random, number: int) -> list[drawn.Args]:
-    """Draw servings that both backends take, all different."""
+    """Generate different servings that both backends accept."""
     found: dict[str, drawn.Args] = {}
     while len(found) < number:
         args = drawn.serving(rng)
@@ -75,7 +75,7 @@ def draw(rng: random.Random, number: int) -> list[drawn.Args]:
 
 
 def tell(context: Context, tried: list[Tried]) -> None:
-    """Count what was compared and what was allowed; show each sort of difference once."""
+    """Count the comparisons and allowed differences. Show each type of difference once."""
     part, used = context.part, Counter[str]()
     part.count("servings made by both", len(tried))
     part.count("pods compared", sum(drawn.pods_of(each.args) for each in tried))
@@ -100,7 +100,7 @@ def tell(context: Context, tried: list[Tried]) -> None:
 
 
 def _prepare(api: Cluster) -> None:
-    """Make what the servings refer to."""
+    """Create the objects that the servings refer to."""
     queue = {"weight": 1, "reclaimable": False}
     api.create({"apiVersion": SCHEDULING, "kind": "Queue", "metadata": {"name": drawn.QUEUE},
                 "spec": queue})  # fmt: skip
@@ -128,7 +128,7 @@ def _try(api: Cluster, number: int, args: drawn.Args) -> Tried:
 
 
 def _look(api: Cluster, tried: Tried, spaces: Mapping[str, str], made: Compiled) -> None:
-    """Compare both sides as they are now."""
+    """Compare the current objects of both sides."""
     bodies = {side: _bodies(api, space) for side, space in spaces.items()}
     tried.missing = "; ".join(
         text for side, found in bodies.items() for text in [_lacks(tried.args, side, found)] if text
@@ -142,7 +142,7 @@ def _look(api: Cluster, tried: Tried, spaces: Mapping[str, str], made: Compiled)
 
 
 def _lacks(args: drawn.Args, side: str, bodies: list[dict[str, Any]]) -> str:
-    """Say what a side lacks of its pods."""
+    """Describe the missing pods of a side."""
     pods = [body for body in bodies if body["kind"] == "Pod"]
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     there = len(running) if drawn.places(args) else len(pods)
@@ -161,7 +161,7 @@ def _bodies(api: Cluster, space: str) -> list[dict[str, Any]]:
 
 
 def _in_order(made: Compiled) -> list[Mapping[str, Any]]:
-    """Give the manifests as Pulumi would create them: gangs, Services, pods."""
+    """Return the manifests in the order of Pulumi: gangs, Services, pods."""
 
     def place(manifest: Manifest) -> int:
         return ORDER.index(manifest.kind) if manifest.kind in ORDER else len(ORDER)
@@ -170,7 +170,7 @@ def _in_order(made: Compiled) -> list[Mapping[str, Any]]:
 
 
 def _namespace(api: Cluster, name: str) -> None:
-    """Make a namespace, and wait for its service account: no pod is made without."""
+    """Create a namespace, and wait for its service account, which pods require."""
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     account = {"apiVersion": "v1", "kind": "ServiceAccount",
                "metadata": {"name": "default", "namespace": name}}  # fmt: skip

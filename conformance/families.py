@@ -1,7 +1,7 @@
-"""Queues below one another: drawn at random, and judged by our rule and by Volcano's webhook.
+"""Compares our rule for Queues in a hierarchy with Volcano's webhook, on random Queues.
 
-One object shows no parent. So a parent is made, then a first child, and then a second one is tried;
-both children may be too large, alone or together.
+One object does not show its parent. So this creates a parent and a first child, and then tries a
+second child. The children may be too large, alone or together.
 """
 
 import random
@@ -20,12 +20,12 @@ from kthena_components.systems.volcano.stack_queues import queue_within_parent
 
 NUMBER, LEAST = 500, 100
 _PATIENCE = 120.0
-"""Seconds in which the webhook hears of a queue that was made."""
+"""Seconds until the webhook has seen a new queue."""
 Body = dict[str, Any]
 
 
 def compare_families(part: Part, api: Cluster, seed: int, number: int) -> None:
-    """Make families, and compare both verdicts on each child."""
+    """Create families, and compare both verdicts on each child."""
     draw = random.Random(f"families {seed}")  # noqa: S311 - a test
     families = [[_member(draw, f"f{n}-{who}", n) for who in "pab"] for n in range(number)]
     seen = Counter[str]()
@@ -34,14 +34,14 @@ def compare_families(part: Part, api: Cluster, seed: int, number: int) -> None:
     for dry_run in (False, True):
         for family in families:
             _try(part, api, family, seen, dry_run=dry_run)
-    for verdict in ("refused by both", "taken by both"):
+    for verdict in ("rejected by both", "accepted by both"):
         part.count(f"children of Queues {verdict}", seen[verdict])
-        part.check(f"a tenth of all children is {verdict}",
+        part.check(f"a tenth of all children are {verdict}",
                    holds=seen[verdict] > number // 5, seen=seen)  # fmt: skip
 
 
 def _member(draw: random.Random, name: str, number: int) -> Body:
-    """Draw a Queue that is right by itself; all but the first of a family are below it."""
+    """Generate a valid Queue. All but the first of a family are its children."""
     body = volcano.queue(draw)
     body["metadata"]["name"] = name
     body["spec"].pop("parent", None)
@@ -53,7 +53,7 @@ def _member(draw: random.Random, name: str, number: int) -> Body:
 def _try(
     part: Part, api: Cluster, family: list[Body], seen: Counter[str], *, dry_run: bool
 ) -> None:
-    """Try the next child of a family. The first one stays, where it is taken."""
+    """Try the next child of a family. The first child stays if the cluster accepts it."""
     known = family if dry_run else family[:2]
     refused = bool(list(queue_within_parent(read_objects(known, (), versions=VERSIONS))))
     until = time.monotonic() + _PATIENCE
@@ -65,10 +65,10 @@ def _try(
         time.sleep(0.1)
     part.checks += 1
     if bool(said) == refused and "not found" not in said:
-        seen["refused by both" if refused else "taken by both"] += 1
+        seen["rejected by both" if refused else "accepted by both"] += 1
     else:
         shown = yaml.safe_dump_all(known, sort_keys=False)
-        part.fail(f"we refuse it: {refused}; the cluster says {said or 'nothing'}\n{shown}")
+        part.fail(f"rejected by us: {refused}; the cluster: {said or 'accepts it'}\n{shown}")
     if said and not dry_run:
         family.pop(1)
 

@@ -1,7 +1,7 @@
-"""Faults in the middle of a real `pulumi up`, and the way on: see docs/faults.md.
+"""Faults during a real `pulumi up`, and the recovery from them: see docs/faults.md.
 
-After each of them the message must name the thing and what to do, a further update must converge,
-state and cluster must hold the same objects, each once, and destroy must leave nothing.
+After each fault, the message must name the cause and the solution, the next update must succeed,
+the state and the cluster must have the same objects, each once, and destroy must leave nothing.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from conformance.faults_world import World
 from sandbox.cluster import Size
 
 Fault = Callable[[World, float], None]
-"""Takes the world and the scale; its docstring says what happens."""
+"""A fault: takes the world and the scale. Its docstring describes the fault."""
 FAULTS: tuple[Fault, ...] = (
     webhook_stopped,
     quota_reached,
@@ -31,7 +31,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def run(context: Context) -> None:
-    """Try every fault of the cluster, one after the other."""
+    """Try every fault of the cluster."""
     try_all(context, FAULTS)
 
 

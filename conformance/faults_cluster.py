@@ -1,4 +1,4 @@
-"""Something in the cluster is missing, refuses, or belongs to somebody else."""
+"""Faults in the cluster: missing objects, rejected requests, and fields of other managers."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ DEFINITIONS = {
 
 
 def webhook_stopped(world: World, _scale: float) -> None:
-    """Kthena's webhook does not run, and its configuration says to fail then."""
+    """Kthena's webhook is not running, and its failure policy is Fail."""
     with world.stack("webhook stopped", ("kthena",)) as tried:
         world.sandbox.processes.stop("kthena-webhook")
         try:
@@ -34,7 +34,7 @@ def webhook_stopped(world: World, _scale: float) -> None:
 
 
 def quota_reached(world: World, _scale: float) -> None:
-    """The namespace's quota has no room for what the stack makes."""
+    """The namespace's quota is too small for the stack."""
     counted = {
         "count/statefulsets.apps": "1",
         "count/modelservings.workload.serving.volcano.sh": "0",
@@ -49,7 +49,7 @@ def quota_reached(world: World, _scale: float) -> None:
 
 
 def field_taken_over(world: World, _scale: float) -> None:
-    """An autoscaler takes the number of replicas over, by server-side apply."""
+    """An autoscaler takes ownership of the number of replicas, by server-side apply."""
     with world.stack("field taken over", ("kthena",)) as tried:
         tried.stack.up().require()
         body = named("ModelServing", "llama-kthena")
@@ -73,7 +73,7 @@ def field_taken_over(world: World, _scale: float) -> None:
 
 
 def controllers_stopped(world: World, _scale: float) -> None:
-    """Volcano's and Kthena's controllers are away during an update, and come back."""
+    """Volcano's and Kthena's controllers are stopped during an update, and restarted."""
     with world.stack("controllers stopped") as tried:
         for name in STOPPED:
             world.sandbox.processes.stop(name)
@@ -90,18 +90,18 @@ def controllers_stopped(world: World, _scale: float) -> None:
 
 
 def definition_missing(world: World, _scale: float) -> None:
-    """The cluster does not know ModelServings, or PodGroups: Kthena or Volcano is not installed."""
+    """The CRD of ModelServing or PodGroup is missing: Kthena or Volcano is not installed."""
     for backend, (kind, name) in DEFINITIONS.items():
         with world.stack(f"no {kind}", (backend,)) as tried:
             with _without(world, name, kind):
                 run = tried.stack.up()
-            tried.says(run, f"makes a {kind} of {KINDS[kind]}", "Install", "[kind-unserved]")
+            tried.says(run, f"creates a {kind} of {KINDS[kind]}", "Install", "[kind-unserved]")
             tried.goes_on()
     _definition_missing_for_the_provider(world)
 
 
 def _definition_missing_for_the_provider(world: World) -> None:
-    """Nobody asks the cluster first, as in a program of one's own: the extra is not there."""
+    """The stack program does not check the cluster first, because the extra is not installed."""
     with world.stack("no ModelServing, no extra", ("kthena",)) as tried:
         hiding = world.folder / "hiding"
         hiding.mkdir()
@@ -115,7 +115,7 @@ def _definition_missing_for_the_provider(world: World) -> None:
 
 
 def rights_missing(world: World, _scale: float) -> None:
-    """The kubeconfig is of a user who may not write anything."""
+    """The user of the kubeconfig has no write permission."""
     account: dict[str, Any] = {"apiVersion": "v1", "kind": "ServiceAccount"}
     account |= {"metadata": {"name": "reader", "namespace": NAMESPACE}}
     with world.stack("rights missing") as tried, _made(world, account):
@@ -138,7 +138,7 @@ def rights_missing(world: World, _scale: float) -> None:
 
 @contextmanager
 def _made(world: World, body: Mapping[str, Any]) -> Iterator[None]:
-    """Make an object for a while; a quota must have been counted."""
+    """Create a temporary object. If it is a quota, wait until it is counted."""
     world.api.create(body)
     try:
         if body["kind"] == "ResourceQuota":
@@ -150,7 +150,7 @@ def _made(world: World, body: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def _without(world: World, name: str, kind: str) -> Iterator[None]:
-    """Take a definition away for a while."""
+    """Remove a CRD temporarily."""
     body: dict[str, Any] = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -172,7 +172,7 @@ def _come(what: str, ready: Callable[[], object]) -> None:
 
 
 def _served(world: World, version: str, kind: str) -> bool:
-    """Ask a new client, because a client remembers what is served."""
+    """Use a new client, because a client caches the served kinds."""
     try:
         list(world.sandbox.api.list(version, kind, NAMESPACE))
     except ClusterError:

@@ -1,4 +1,4 @@
-"""A program is killed in the middle of an update."""
+"""Faults of processes: a program is killed during an update."""
 
 import contextlib
 import time
@@ -15,17 +15,17 @@ MOMENTS = 10
 API_SERVER = "kube-apiserver"
 KUBELETS = "kwok"
 AWAY = 0.3
-"""Seconds until the API server is started again, on its port and with its data."""
+"""Seconds until the API server is restarted, on the same port and with the same data."""
 RECORDED_LATE = (
     "ModelServing serving/llama-kthena",
     "StatefulSet serving/llama-native-0-serve-0",
     "Service serving/llama-native-0-serve-0",
 )
-"""Objects at whose appearance the engine is killed: Pulumi has not written them down yet."""
+"""The engine is killed when one of these objects appears: Pulumi has not recorded it yet."""
 
 
 def api_server_killed(world: World, scale: float) -> None:
-    """The API server is killed and started again, at ten moments of an update."""
+    """The API server is killed and restarted, at ten moments of an update."""
     with world.stack("undisturbed") as tried:
         began = time.monotonic()
         tried.stack.up().require()
@@ -40,7 +40,7 @@ def api_server_killed(world: World, scale: float) -> None:
             run = tried.up_while(partial(_restart, tried, events * moment // MOMENTS))
             if run.code:
                 told = "cluster is unreachable" in run.text or address in run.text
-                tried.check("it says that the server is away", holds=told, seen=run.text)
+                tried.check("the message names the server", holds=told, seen=run.text)
             else:
                 ways.append("went on by itself")
             ways += tried.goes_on()
@@ -49,10 +49,10 @@ def api_server_killed(world: World, scale: float) -> None:
 
 
 def _forget_outages(world: World) -> None:
-    """Start the controllers anew, so that each kill is the first outage that they see.
+    """Restart the controllers, so that each kill is their first outage.
 
-    A watch of client-go doubles its pause with each failure and forgets them after two minutes: of
-    ten outages in ten minutes the last cost it up to a minute, which none does by itself.
+    A watch of client-go doubles its pause with each failure, and resets it after two minutes. After
+    ten outages in ten minutes, the pause is up to a minute, which does not happen after one outage.
     """
     for name in commands.CONTROLLERS.keys() - {KUBELETS}:
         world.sandbox.processes.stop(name)
@@ -61,10 +61,10 @@ def _forget_outages(world: World) -> None:
 
 
 def _start_kubelets_anew(world: World) -> None:
-    """Bring the nodes back at once, as kubelets come back.
+    """Restart KWOK, so that the nodes return as quickly as with kubelets.
 
-    KWOK tries a pod again after 1 s, doubled up to 32 minutes; started anew it waits for its own
-    leases of 40 s.
+    KWOK retries a pod after 1 s, and doubles this up to 32 minutes. After a restart it waits only
+    for its own leases of 40 s.
     """
     world.sandbox.processes.stop(KUBELETS)
     for lease in list(world.api.list("coordination.k8s.io/v1", "Lease", "kube-node-lease")):
@@ -73,7 +73,7 @@ def _start_kubelets_anew(world: World) -> None:
 
 
 def engine_killed(world: World, scale: float) -> None:
-    """The engine is killed after something was made and before that was written down."""
+    """The engine is killed after an object was created and before it was recorded."""
     pending = 0
     for title in RECORDED_LATE[:: max(1, round(1 / scale))]:
         with world.stack(f"engine killed at {title.partition(' ')[0]}") as tried:
@@ -82,15 +82,15 @@ def engine_killed(world: World, scale: float) -> None:
             pending += len(begun)
             tried.says(tried.stack.up(), "currently locked", "pulumi cancel")
             needed = tried.goes_on()
-            tried.check("the lock is told", holds="cancel" in needed, seen=needed)
+            tried.check("the lock is reported", holds="cancel" in needed, seen=needed)
             told = "refresh" in needed
-            tried.check("what is pending is told", holds=told == bool(begun), seen=needed)
+            tried.check("pending operations are reported", holds=told == bool(begun), seen=needed)
     world.part.check("a killed engine left operations pending", holds=pending > 0)
     world.part.count("operations left pending by a killed engine", pending)
 
 
 def provider_killed(world: World, _scale: float) -> None:
-    """The provider's process is killed while it waits for what it made."""
+    """The provider is killed while it waits for the object that it created."""
     with world.stack("provider killed") as tried:
         run = tried.up_while(lambda: _kill_at(tried, RECORDED_LATE[0], _kill_provider))
         tried.says(run, "llama-", "error")
@@ -104,7 +104,7 @@ def _kill_at(tried: Tried, title: str, kill: Callable[[Tried], object]) -> None:
 
 
 def _kill_engine(tried: Tried) -> None:
-    """Kill the engine first: what it started would outlive it, and does so for a user."""
+    """Kill the engine before its child processes, which continue without it, as for a user."""
     engine = tried.engine()
     children = engine.children(recursive=True)
     for process in (engine, *children):

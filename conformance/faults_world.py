@@ -1,4 +1,4 @@
-"""What every fault is tried on: a small stack on a sandbox, and how one goes on after a fault."""
+"""The stack for all faults: a small stack on a sandbox, and the recovery after a fault."""
 
 import contextlib
 import json
@@ -26,14 +26,14 @@ KINDS = {
     "PodGroup": "scheduling.volcano.sh/v1beta1",
     "ModelServing": "workload.serving.volcano.sh/v1alpha1",
 }
-"""What a stack makes here, with the apiVersion."""
+"""The kinds of the stack's objects, with their apiVersions."""
 PODS = {"native": 2, "kthena": 2}
 FORCE = "PULUMI_K8S_ENABLE_PATCH_FORCE"
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A sandbox on which stacks are made, disturbed and taken down."""
+    """A sandbox on which stacks are deployed, disturbed and destroyed."""
 
     part: Part
     sandbox: Sandbox
@@ -42,14 +42,14 @@ class World:
 
     @contextmanager
     def stack(self, title: str, backends: tuple[str, ...] = tuple(PODS)) -> Iterator["Tried"]:
-        """Make a stack, and take down whatever is left of it."""
+        """Create a stack, and destroy it afterwards."""
         folder = self.folder / title.replace(" ", "-")
         folder.mkdir()
         variables = {
             "KUBECONFIG": str(self.sandbox.layout.kubeconfig),
-            # As `make up` has it: a side file that is written by half would hide the state.
+            # As in `make up`: an incomplete side file would make the state unreadable.
             "PULUMI_BACKEND_URL": f"{(folder / 'state').as_uri()}?metadata=skip",
-            # Else a killed engine would leave no state at all.
+            # Otherwise a killed engine would leave no state.
             "PULUMI_SKIP_CHECKPOINTS": "false",
         }
         stack = Stack.make(ROOT, "faults", folder, variables)
@@ -66,15 +66,15 @@ class World:
             self.part.say(f"{title}: {time.monotonic() - began:.1f} s")
 
     def answers(self) -> bool:
-        """Tell whether the API server is ready."""
+        """Return whether the API server is ready."""
         try:
             self.api.ask("GET", "/readyz")
         except ClusterError as error:
-            return error.reason == "Unreadable"  # it says `ok`, which is no JSON
+            return error.reason == "Unreadable"  # the response is `ok`, which is not JSON
         return True
 
     def objects(self) -> dict[str, str]:
-        """List the objects that no controller made, with their uids."""
+        """List the objects that no controller has created, with their uids."""
         return {
             f"{kind} {NAMESPACE}/{item['metadata']['name']}": item["metadata"]["uid"]
             for kind, version in KINDS.items()
@@ -88,7 +88,7 @@ class World:
         return {item["metadata"]["name"]: item["status"].get("phase", "") for item in found}
 
     def _listed(self, version: str, kind: str) -> list[dict[str, Any]]:
-        """List a kind; nothing where it is not served or the server is away."""
+        """List a kind. Return nothing if it is not served or the server is down."""
         try:
             return list(self.api.list(version, kind, NAMESPACE))
         except ClusterError as error:
@@ -99,7 +99,7 @@ class World:
 
 @dataclass(slots=True)
 class Tried:
-    """One stack, and the fault that is tried on it."""
+    """One stack, and the fault on it."""
 
     world: World
     stack: Stack
@@ -111,31 +111,31 @@ class Tried:
         self.world.part.check(f"{self.title}: {what}", holds=holds, seen=seen)
 
     def up_while(self, fault: Callable[[], object]) -> Run:
-        """Update, and let something happen meanwhile."""
+        """Run an update, and cause the fault meanwhile."""
         with ThreadPoolExecutor(1) as pool:
             update = pool.submit(self.stack.up)
             fault()
             return update.result()
 
     def events(self) -> int:
-        """Count what the engine has reported of the update that runs."""
+        """Count the events of the running update."""
         log = self.stack.project.parent / "events.jsonl"
         return log.read_bytes().count(b"\n") if log.exists() else 0
 
     def engine(self) -> psutil.Process:
-        """Find the engine of the update that runs."""
+        """Find the engine of the running update."""
         found = (child for child in psutil.Process().children() if child.name() == "pulumi")
         return next(child for child in found if str(self.stack.project) == child.cwd())
 
     def says(self, run: Run, *words: str) -> None:
-        """Check that an update was refused with words that name the thing and the way out."""
+        """Check that an update failed with a message that names the cause and the solution."""
         self.check("the update fails", holds=run.code != 0, seen=run.changes)
         for word in words:
             self.check(f"the message says {word!r}", holds=word in run.text, seen=run.text)
         self.check("no traceback", holds="Traceback" not in run.text, seen=run.text)
 
     def goes_on(self) -> list[str]:
-        """Do what docs/faults.md says until an update succeeds, and name what was needed."""
+        """Follow docs/faults.md until an update succeeds, and return the necessary steps."""
         needed: list[str] = []
         run = self.stack.up()
         if "pulumi cancel" in run.text and run.code:
@@ -150,19 +150,19 @@ class Tried:
         if run.code and 'conflict with "pulumi-kubernetes-' in run.text:
             needed.append("force")
             run = self.forced()
-        self.check("an update goes on", holds=run.code == 0, seen=run.text)
+        self.check("the next update succeeds", holds=run.code == 0, seen=run.text)
         self.settled()
         return needed
 
     def forced(self) -> Run:
-        """Update, and take every field over from other managers."""
+        """Run an update that takes ownership of every field."""
         self.stack.variables[FORCE] = "true"
         run = self.stack.up()
         del self.stack.variables[FORCE]
         return run
 
     def settled(self) -> None:
-        """Check that state and cluster agree, that all pods run, and that nothing is left to do."""
+        """Check that the state equals the cluster, all pods run, and an update changes nothing."""
         state, cluster = self.in_state(), self.world.objects()
         self.check("state equals cluster", holds=state == cluster, seen=state.items() ^ cluster)
         self.check("no operation is pending", holds=not self.pending(), seen=self.pending())
@@ -187,13 +187,13 @@ class Tried:
         }
 
     def pending(self) -> list[str]:
-        """List what the state says was begun and not ended."""
+        """List the pending operations in the state."""
         latest = json.loads(self.stack.state_text)["checkpoint"].get("latest") or {}
         found = latest.get("pending_operations") or []
         return [f"{item['type']} {item['resource']['urn']}" for item in found]
 
     def clear(self) -> None:
-        """Destroy, and check that nothing is left; what is left is removed for the next fault."""
+        """Destroy the stack and check that nothing is left. Remove the rest for the next fault."""
         run = self.stack.destroy()
         self.check("destroy succeeds", holds=run.code == 0, seen=run.text)
         gone = wait(self._empty)
@@ -205,18 +205,18 @@ class Tried:
                 self.world.api.delete(named(kind, name))
 
     def _empty(self) -> bool:
-        answers = self.world.answers()  # else nothing is listed, and nothing seems to be left
+        answers = self.world.answers()  # otherwise the list would be empty
         return answers and not self.world.objects() and not self.world.pods()
 
 
 def named(kind: str, name: str) -> dict[str, Any]:
-    """Name one object of a kind."""
+    """Return the name of one object of a kind."""
     metadata = {"name": name, "namespace": NAMESPACE}
     return {"apiVersion": KINDS[kind], "kind": kind, "metadata": metadata}
 
 
 def serving(backend: str) -> dict[str, Any]:
-    """Write a serving of two pods."""
+    """Return the arguments of a serving with two pods."""
     engine = {
         "kind": "vllm",
         "image": "vllm/vllm-openai:v0.33.0",

@@ -1,4 +1,4 @@
-"""Inputs that are drawn: all of what `make test` takes in a tenth of, on every processor."""
+"""Reads all random inputs, on all processors. `make test` reads a tenth of them."""
 
 import os
 import subprocess
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PIECE = 25_000
-"""Inputs of one process."""
+"""Inputs per process."""
 _SHOWN = 3_000
 
 
 def run(context: "Context") -> None:
-    """Take in manifests, scripts, previews and stack files, each piece in a process of its own."""
+    """Read manifests, scripts, previews and stack files, each batch in its own process."""
     pieces = [
         (target, start, min(PIECE, many - start))
         for target, total in TOTALS.items()
@@ -36,7 +36,7 @@ def run(context: "Context") -> None:
 
 
 def _take(seed: int, piece: tuple[str, int, int]) -> str:
-    """Give what is told of a piece; nothing where it has no fault."""
+    """Return the failures of a batch, or an empty text."""
     command = [sys.executable, "-m", "tests.toughness.fuzz", *map(str, piece)]
     done = subprocess.run(
         command,

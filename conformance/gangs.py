@@ -1,4 +1,4 @@
-"""Servings of whole nodes on a cluster of three racks, and what is looked at and changed there."""
+"""Servings that use whole nodes, on a cluster of three racks, and helpers to observe them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ def serving(
     group: Mapping[str, Any] | None = None,
     role: Mapping[str, Any] | None = None,
 ) -> Args:
-    """Describe a serving of whole nodes."""
+    """Return the arguments of a serving that uses whole nodes."""
     engine = {
         "kind": "vllm",
         "image": "vllm/vllm-openai:v0.33.0",
@@ -45,28 +45,28 @@ def serving(
 
 
 def manifests(args: Args) -> list[Mapping[str, Any]]:
-    """Write a serving as its backend does."""
+    """Return the manifests of a serving from its backend."""
     return [manifest.body for manifest in compile_serving(args).manifests]
 
 
 def of(name: str) -> str:
-    """Select the pods of a serving."""
+    """Return the label selector for the pods of a serving."""
     return f"{naming.NAME}={name}"
 
 
 def own(scene: Scene, name: str) -> list[str]:
-    """Name the pods of a serving."""
+    """Return the names of a serving's pods."""
     return [pod["metadata"]["name"] for pod in scene.pods(of(name))]
 
 
 def racks_of(scene: Scene, name: str) -> set[str]:
-    """Name the racks that a serving runs in."""
+    """Return the racks of a serving's pods."""
     return {rack(on) for on in scene.bound(of(name)).values()}
 
 
 @contextmanager
 def filled(scene: Scene, *nodes: str) -> Iterator[None]:
-    """Take all GPUs of some nodes, and give them back."""
+    """Occupy all GPUs of some nodes temporarily."""
     pods = [_filler(name) for name in nodes]
     scene.make(pods)
     try:
@@ -78,19 +78,19 @@ def filled(scene: Scene, *nodes: str) -> Iterator[None]:
 
 
 def cordon(scene: Scene, nodes: Iterable[str], *, closed: bool) -> None:
-    """Close nodes to new pods, or open them."""
+    """Cordon or uncordon nodes."""
     for name in nodes:
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
         scene.api.patch(body, {"spec": {"unschedulable": closed}})
 
 
 def opened(scene: Scene, queue: Mapping[str, Any]) -> bool:
-    """Tell whether Volcano has opened a Queue."""
+    """Return whether Volcano has opened a Queue."""
     return bool((scene.read(queue).get("status") or {}).get("state") == "Open")
 
 
 def described(name: str) -> dict[str, Any]:
-    """Describe one of the sandbox's nodes."""
+    """Return one of the sandbox's nodes."""
     return node(name, rack(name), SIZE.gpus)
 
 

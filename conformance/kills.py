@@ -1,4 +1,4 @@
-"""Programs that are killed in the middle of a real `pulumi up`, and the way on: docs/faults.md."""
+"""Kills programs during a real `pulumi up`, and recovers as docs/faults.md describes."""
 
 from conformance.__main__ import Context
 from conformance.faults import try_all
@@ -6,5 +6,5 @@ from conformance.faults_processes import api_server_killed, engine_killed, provi
 
 
 def run(context: Context) -> None:
-    """Try every kill, one after the other, on one sandbox."""
+    """Try every kill on one sandbox."""
     try_all(context, (api_server_killed, engine_killed, provider_killed))

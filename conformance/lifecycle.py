@@ -1,7 +1,7 @@
-"""Every example and stack on a cluster, from the first update to the last object.
+"""Runs every example and stack on a cluster, from the first update to destroy.
 
-The real engine applies each project by each backend that takes it, to a namespace of its own; the
-cluster's own controllers make the pods.
+The real engine applies each project with each backend that supports it, to separate namespaces. The
+cluster's controllers create the pods.
 """
 
 import threading
@@ -21,19 +21,19 @@ from tests.engine.lives import NEW_IMAGE
 from tests.support.engine import Run
 
 AT_ONCE = 2
-"""Lives side by side where the racks do not matter; one more where they do."""
+"""Number of parallel runs on the shared cluster. One more run uses the cluster with racks."""
 ROOM = Size(racks=4, nodes=16, gpus=8)
 SMALLEST = Size(racks=1, nodes=1, gpus=1)
 _TELLING = threading.Lock()
 SPINE = {(None, "spine"), (2, None)}
-"""As it is written, and as Volcano's scheduler writes it."""
+"""The tier as written, and as Volcano's scheduler rewrites it."""
 FEWEST = {"ten-lines": "native", "kthena-templates": "kthena", "prod": "native"}
-"""Lives of a smoke test."""
+"""The runs of a smoke test: the backend of each project."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Life:
-    """One project by one backend, and what was seen of it."""
+    """One project with one backend, and its checks."""
 
     project: Project
     backend: str
@@ -41,20 +41,20 @@ class Life:
     pods: int = 0
     updates: int = 0
     at_once: list[witness.Pod] = field(default_factory=list)
-    """The pods that were there when the last update ended."""
+    """The pods at the end of the last update."""
 
     @property
     def title(self) -> str:
-        """Name it, for people and for namespaces."""
+        """The name for the report and the namespace."""
         return f"{self.project.name}-{self.backend}"
 
     def check(self, what: str, *, holds: bool, seen: object = "") -> None:
-        """Keep one check until the life is over."""
+        """Record one check until the run is over."""
         self.seen.append((f"{self.title}: {what}", holds, str(seen)))
 
 
 def run(context: Context) -> None:
-    """Live every life, those that need racks of their own in a second cluster."""
+    """Run every project. Those that define racks use a second cluster."""
     lives = [Life(project=p, backend=b) for p in PROJECTS for b in p.backends]
     if context.scale < 1:
         lives = [life for life in lives if FEWEST.get(life.project.name) == life.backend]
@@ -77,18 +77,18 @@ def run(context: Context) -> None:
 
 
 def _tell(context: Context, life: Life) -> None:
-    """Tell a life when it has ended: a run of all takes minutes."""
+    """Report each run when it ends, because all runs together take minutes."""
     with _TELLING:
         for what, holds, seen in life.seen:
             context.part.check(what, holds=holds, seen=seen)
-        context.part.count("lives")
+        context.part.count("runs")
         context.part.count("runs of the engine", life.updates)
         context.part.count("pods seen ready", life.pods)
         context.part.say(f"{life.title}: {len(life.seen)} checks")
 
 
 def _in_racks(context: Context, sandbox: Sandbox, lives: list[Life]) -> None:
-    """Live those that bring HyperNodes, each on the nodes that it names and no others."""
+    """Run the projects that define HyperNodes, each with only the nodes that it names."""
     for life in lives:
         made = [node(name, rack, 8) for name, rack in life.project.racks.items()]
         create(sandbox.api, made)
@@ -98,18 +98,18 @@ def _in_racks(context: Context, sandbox: Sandbox, lives: list[Life]) -> None:
 
 
 def _clear(api: Cluster) -> None:
-    """Take away the sandbox's own racks: names could clash, and nodes could be chosen."""
+    """Remove the sandbox's own racks, because their names could conflict."""
     for version, kind in (("topology.volcano.sh/v1alpha1", "HyperNode"), ("v1", "Node")):
         for body in list(api.list(version, kind)):
             api.delete(body)
 
 
 def _live(context: Context, sandbox: Sandbox, life: Life) -> None:
-    """Live one life. What breaks it off is a failure, and the other lives go on."""
+    """Run one project. An exception is a failure, and the other runs continue."""
     try:
         _steps(context.folder / life.title, sandbox, life)
-    except Exception as error:  # noqa: BLE001 - told, not hidden
-        life.check("lives to its end", holds=False, seen=f"{type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - it becomes a failure
+        life.check("the run finishes", holds=False, seen=f"{type(error).__name__}: {error}")
     _tell(context, life)
 
 
@@ -136,7 +136,7 @@ def _steps(folder: Path, sandbox: Sandbox, life: Life) -> None:
 
 
 def _updated(api: Cluster, life: Life, copy: Copy) -> None:
-    """Give it another image, and watch how many groups are unavailable meanwhile."""
+    """Change the image, and count the unavailable groups during the update."""
     project = life.project
     old = witness.identities(witness.pods(api, copy.namespace))
     copy.renew()
@@ -161,17 +161,17 @@ def _updated(api: Cluster, life: Life, copy: Copy) -> None:
 
 
 def _scaled(api: Cluster, life: Life, copy: Copy) -> None:
-    """Add and remove groups and engines; what stays is not touched."""
+    """Add and remove groups and engines. The remaining pods must keep running."""
     for sizes in _sizes(life.project):
         old = witness.identities(witness.pods(api, copy.namespace))
         found = witness.identities(_up(api, life, copy, sizes, f"groups and engines {sizes}"))
         smaller, larger = sorted((old, found), key=len)
         life.check(f"{sizes}: pods that stay are not touched", holds=smaller <= larger,
-                   seen=f"{len(smaller - larger)} of {len(smaller)} were made anew")  # fmt: skip
+                   seen=f"{len(smaller - larger)} of {len(smaller)} were recreated")  # fmt: skip
 
 
 def _let_out(api: Cluster, life: Life, copy: Copy) -> None:
-    """Allow another tier by its name; Volcano has written a number over the first one by now."""
+    """Change the tier to another name. Volcano has replaced the first name by a number."""
     old = witness.identities(witness.pods(api, copy.namespace))
     copy.tier = "spine"
     found = _up(api, life, copy, (1, life.project.engines), "another tier")
@@ -182,7 +182,7 @@ def _let_out(api: Cluster, life: Life, copy: Copy) -> None:
 
 
 def _sizes(project: Project) -> Iterator[tuple[int, int]]:
-    """Give groups and engines, from those of the beginning: more groups, fewer; more engines."""
+    """Yield numbers of groups and engines: more groups, fewer groups, more engines."""
     groups, engines = project.groups, project.engines
     if project.scaled:
         yield groups + 1, engines
@@ -196,7 +196,7 @@ def _sizes(project: Project) -> Iterator[tuple[int, int]]:
 def _up(
     api: Cluster, life: Life, copy: Copy, sizes: tuple[int, int], what: str
 ) -> list[witness.Pod]:
-    """Update, and check that the pods are those that are asked for, ready and in place."""
+    """Update, and check that the requested pods are ready and on the right nodes."""
     groups, engines = sizes
     copy.write(groups, engines)
     _ran(life, copy.stack.up(), what)
@@ -235,7 +235,7 @@ def _racks(api: Cluster, found: list[witness.Pod]) -> dict[str, set[str]]:
 
 
 def _ran(life: Life, done: Run, what: str) -> None:
-    """Check that a command of the engine succeeded; the rest of a life needs it."""
+    """Check that a command of the engine succeeded. Raise if not, because the run depends on it."""
     life.updates += 1
     life.check(what, holds=done.code == 0, seen=done.text[-1500:])
     if done.code != 0:

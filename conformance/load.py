@@ -1,4 +1,4 @@
-"""Load: many servings in one update, by the package and by a program without it."""
+"""Load test: many servings in one update, with the package and with a raw program."""
 
 import json
 import threading
@@ -27,7 +27,7 @@ SERVINGS = 200
 RACK = 160
 """GPUs of a rack: 20 nodes of 8."""
 PATIENCE = 1200
-"""Seconds that one command may take."""
+"""Timeout of one command in seconds."""
 PROVIDER = "pulumi-resource-kubernetes"
 MIB = 2**20
 HEADERS = ("program", "up s", "destroy s", "program MiB", "program CPU s", "provider MiB",
@@ -36,11 +36,11 @@ HEADERS = ("program", "up s", "destroy s", "program MiB", "program CPU s", "prov
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one program took."""
+    """The measurements of one program."""
 
     up: float
     destroy: float
-    """0 where it was not taken down."""
+    """0 if it was not destroyed."""
     memory: float
     cpu: float
     provider: float
@@ -48,14 +48,14 @@ class Cost:
     """Requests of the update."""
 
     def row(self, name: str) -> list[Any]:
-        """Write it for the table."""
+        """Return the row for the table."""
         return [name, f"{self.up:.1f}", f"{self.destroy:.1f}" if self.destroy else "",
                 f"{self.memory:.0f}", f"{self.cpu:.1f}", f"{self.provider:.0f}",
                 self.asked.total()]  # fmt: skip
 
 
 def run(context: Context) -> None:
-    """Deploy the crowd twice, once by each program on a cluster of its own, and print the cost."""
+    """Deploy the servings with each program, on separate clusters, and print the measurements."""
     number, part = context.many(SERVINGS), context.part
     costs = {name: _cost(context, number, name) for name in ("package", "raw")}
     package, raw = (_of_objects(costs[name].asked) for name in ("package", "raw"))
@@ -72,7 +72,7 @@ def run(context: Context) -> None:
 
 
 def _cost(context: Context, number: int, program: str) -> Cost:
-    """Start a cluster with room for the crowd, and deploy it there."""
+    """Start a cluster with room for the servings, and deploy them."""
     racks = -(-number * GROUPS * PODS // RACK)
     folder = context.folder / program
     folder.mkdir()
@@ -87,14 +87,14 @@ def _cost(context: Context, number: int, program: str) -> Cost:
 
 
 def _of_objects(asked: Counter[Asked]) -> Counter[Asked]:
-    """Leave out what is asked once more whenever a connection is made anew."""
+    """Leave out the requests that each new connection repeats."""
     lasting = {"list", "watch"}
     return Counter({name: times for name, times in asked.items() if name[2] not in lasting})
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Many servings, and who deploys them."""
+    """Many servings, and the programs that deploy them."""
 
     part: Part
     scene: Scene
@@ -103,7 +103,7 @@ class Crowd:
     number: int
 
     def cost(self, program: str) -> Cost:
-        """Bring everything up with one program and look; the package takes it down as well."""
+        """Deploy everything with one program and check it. The package also destroys it."""
         if program == "raw":  # which replays what the package registers
             self._ran("the preview that is recorded", self._stack("record").preview())
         stack = self._stack(program)
@@ -121,7 +121,7 @@ class Crowd:
         return Cost(took, took_down, used["mib"], used["cpu"], max(provider, default=0), asked)
 
     def _take_down(self, stack: Stack) -> float:
-        """Destroy everything, and give how many seconds that took."""
+        """Destroy everything, and return the seconds."""
         began = time.monotonic()
         self._ran("package: destroy", stack.destroy())
         took = time.monotonic() - began
@@ -130,7 +130,7 @@ class Crowd:
         return took
 
     def _look(self, program: str) -> None:
-        """See that everything runs, and that nothing is there twice."""
+        """Check that everything runs and no object exists twice."""
         total = self.number * GROUPS * PODS
         pods = self.scene.pods()
         phases = Counter(pod["status"].get("phase") for pod in pods)
@@ -172,7 +172,7 @@ class Crowd:
 
 @contextmanager
 def _peak(program: str) -> Iterator[list[float]]:
-    """Watch how much memory a program below us holds, in MiB."""
+    """Measure the peak memory of a descendant process, in MiB."""
     seen: list[float] = []
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Nodes that are lost under a running group: deleted, or hung."""
+"""Lost nodes of a running group: deleted, or not responding."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,16 +23,16 @@ from sandbox.nodes import node
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists",
                "effect": "NoExecute", "tolerationSeconds": 5}  # fmt: skip
-"""Without it Kubernetes adds the same with 300 seconds."""
+"""Without this toleration, Kubernetes adds the same with 300 seconds."""
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown",
                   "effect": "NoExecute"}  # fmt: skip
 
 
 def lost_node(scene: Scene, backend: str) -> None:
-    """A Node is deleted under a hard topology: the group comes back whole in another rack.
+    """A Node is deleted, with a hard topology: the whole group moves to another rack.
 
-    Kthena makes the role anew, so all its pods may go. A StatefulSet makes one pod anew, and
-    Volcano keeps the rack of the others: it waits there until somebody deletes the other pod.
+    Kthena recreates the role, so all its pods can move. A StatefulSet recreates only one pod, and
+    Volcano keeps the rack of the others: the pod waits there until the other pod is deleted.
     """
     first = _running(scene, backend)
     lost = min(first.values())
@@ -43,7 +43,7 @@ def lost_node(scene: Scene, backend: str) -> None:
             "the pod of the lost node goes", lambda: lost not in scene.bound(of("chat")).values()
         )
         if backend == "native":
-            scene.until("its StatefulSet makes it anew", lambda: gone <= set(own(scene, "chat")))
+            scene.until("its StatefulSet recreates it", lambda: gone <= set(own(scene, "chat")))
             scene.stays(
                 "Volcano keeps the rack, so it waits",
                 lambda: not gone & set(scene.bound(of("chat"))),
@@ -54,11 +54,11 @@ def lost_node(scene: Scene, backend: str) -> None:
         scene.until("two pods run again", lambda: scene.running(of("chat")) == 2)
         racks = racks_of(scene, "chat")
         whole = len(racks) == 1 and racks != {rack(lost)}
-        scene.check("it is whole in another rack", holds=whole, seen=(lost, racks))
+        scene.check("it is complete in another rack", holds=whole, seen=(lost, racks))
 
 
 def spare_node(scene: Scene, backend: str) -> None:
-    """A Node is deleted whose rack has room left: the group is whole again in that rack."""
+    """A Node is deleted, and its rack has room: the group is complete again in that rack."""
     with _spare(scene):
         lost = min(_running(scene, backend).values())
         with _deleted(scene, lost):
@@ -66,9 +66,9 @@ def spare_node(scene: Scene, backend: str) -> None:
 
 
 def hung_node(scene: Scene, backend: str) -> None:
-    """A Node falls silent: its pods stay, being deleted, until it is said to be out of service.
+    """A Node does not respond: its pods stay Terminating until it has the out-of-service taint.
 
-    Only a kubelet ends a pod, so neither a StatefulSet nor Kthena makes another of its name.
+    Only a kubelet ends a pod, so neither a StatefulSet nor Kthena creates a pod of the same name.
     """
     with _spare(scene):
         first = _running(scene, backend, overlay={"spec": {"tolerations": [UNREACHABLE]}})
@@ -80,7 +80,7 @@ def hung_node(scene: Scene, backend: str) -> None:
             scene.stays("they stay", lambda: _ending(scene, lost))
             said = [why for _, why in waits(look_at_servings(scene.api, NAMESPACE))]
             way = f"`kubectl taint node {lost} {OUT_OF_SERVICE['key']}="
-            scene.check("status says the way out", holds=any(way in why for why in said), seen=said)
+            scene.check("status shows the fix", holds=any(way in why for why in said), seen=said)
             taints = [*scene.read(body)["spec"]["taints"], OUT_OF_SERVICE]
             scene.api.patch(body, {"spec": {"taints": taints}})
             _whole_again(scene, lost)
@@ -91,7 +91,7 @@ def hung_node(scene: Scene, backend: str) -> None:
 
 
 def _running(scene: Scene, backend: str, **role: Any) -> dict[str, str]:
-    """Start a group inside one rack, and give the nodes of its pods."""
+    """Start a group inside one rack, and return the nodes of its pods."""
     args = serving("chat", backend, group=HARD)
     args["roles"][0] |= role
     scene.make(manifests(args))
@@ -101,7 +101,7 @@ def _running(scene: Scene, backend: str, **role: Any) -> dict[str, str]:
 
 @contextmanager
 def _spare(scene: Scene) -> Iterator[None]:
-    """Give one rack a third node, and leave no other rack room for a group."""
+    """Add a third node to one rack, and occupy the other racks."""
     scene.make([node("rack-0-node-2", "rack-0", SIZE.gpus)])
     with filled(scene, "rack-1-node-0", "rack-2-node-0"):
         yield
@@ -127,7 +127,7 @@ def _whole_again(scene: Scene, lost: str) -> None:
 
 
 def _ending(scene: Scene, name: str) -> list[str]:
-    """Name the pods on a node that are being deleted."""
+    """Return the names of the Terminating pods on a node."""
     return [
         pod["metadata"]["name"]
         for pod in scene.api.list("v1", "Pod", NAMESPACE, of("chat"))
@@ -136,10 +136,10 @@ def _ending(scene: Scene, name: str) -> list[str]:
 
 
 def _hang(scene: Scene, name: str) -> None:
-    """Take the node from KWOK, and write what Kubernetes writes of one that is silent for 50 s.
+    """Take the node away from KWOK, and set the status of a node that has not responded for 50 s.
 
-    KWOK lets a node be whose Lease another holds. The sandbox itself would wait for an hour, lest a
-    busy machine loses nodes.
+    KWOK ignores a node whose Lease has another holder. The sandbox itself would wait for an hour,
+    so that a busy machine loses no nodes.
     """
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "nobody", "leaseDurationSeconds": 3600, "renewTime": now}

@@ -1,5 +1,5 @@
-"""Regular expressions drawn at random, some of which Go cannot read."""
-# ruff: noqa: E501 - a table of odd values is read as a whole
+"""Random regular expressions, some of which Go rejects."""
+# ruff: noqa: E501 - long lines keep the tables of values readable
 
 import random
 
@@ -11,7 +11,7 @@ _BITS = (
 
 
 def pattern_of(draw: random.Random) -> str:
-    """Draw a regular expression, or what is none."""
+    """Return a valid or invalid regular expression."""
     if draw.random() < 0.5:
         return draw.choice(PATTERNS)
     return "^" + "".join(draw.choice(_BITS) for _ in range(draw.randint(1, 6))) + "$"

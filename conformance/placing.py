@@ -1,7 +1,7 @@
-"""Which nodes take a pod: what `doctor` says of it, and what Volcano's scheduler does.
+"""Compares the nodes that `doctor` predicts for a pod with the choice of Volcano's scheduler.
 
-Nodes are given labels and taints at random, and pods selectors, affinities and tolerations. Each
-pod is made once for each node, and may run on that one alone.
+Nodes get random labels and taints, and pods get random selectors, affinities and tolerations. Each
+pod is created once per node, and may run only on that node.
 """
 
 import random
@@ -13,7 +13,7 @@ from kthena_components.cluster.node_fit import obstacles
 from kthena_components.cluster.objects import condition_of, name_of
 
 NUMBER = 40
-"""Pods, each tried on every node."""
+"""Number of pods. Each one is tried on every node."""
 HOST = "kubernetes.io/hostname"
 KEYS, VALUES = ("gpu", "team"), ("h100", "a100", "8")
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
@@ -21,7 +21,7 @@ Body = dict[str, Any]
 
 
 def hold(scene: Scene, seed: int, number: int) -> None:
-    """Place every pod, and compare."""
+    """Create every pod, and compare."""
     draw = random.Random(f"placing {seed}")  # noqa: S311 - to repeat, not to hide
     nodes = list(scene.api.list("v1", "Node"))
     for node in nodes:
@@ -41,20 +41,24 @@ def hold(scene: Scene, seed: int, number: int) -> None:
             scene.settle()
             scene.make(pod for pod, _ in tried)
             names = {pod["metadata"]["name"] for pod, _ in tried}
-            scene.until("each is judged", lambda: names <= _refused(scene) | set(scene.bound()))
-            scene.until("the scheduler takes those that we do", lambda: taken <= set(scene.bound()))
-            scene.stays("and no other", lambda: set(scene.bound()) <= taken)
+
+            def tried_all() -> bool:
+                return names <= _refused(scene) | set(scene.bound())
+
+            scene.until("the scheduler has tried each pod", tried_all)
+            scene.until("it binds the predicted pods", lambda: taken <= set(scene.bound()))
+            scene.stays("and no others", lambda: set(scene.bound()) <= taken)
     finally:
         for node in nodes:
             _change(scene, node, dict.fromkeys(KEYS), [])
-    scene.check("some are taken, and some are not", holds=0 < len(taken) < len(tried),
+    scene.check("some are accepted, and some are not", holds=0 < len(taken) < len(tried),
                 seen=len(taken))  # fmt: skip
-    scene.part.count("pods that a node takes, as we say", len(taken))
-    scene.part.count("pods that it does not", len(tried) - len(taken))
+    scene.part.count("pods that a node accepts, as predicted", len(taken))
+    scene.part.count("pods that it does not accept, as predicted", len(tried) - len(taken))
 
 
 def _refused(scene: Scene) -> set[str]:
-    """Name the pods that the scheduler has found no node for."""
+    """Return the names of the pods for which the scheduler found no node."""
     return {
         name_of(pod)
         for pod in scene.pods()

@@ -1,7 +1,7 @@
-"""Pod templates drawn at random from the fields that an API server publishes.
+"""Random pod templates from the fields that an API server publishes.
 
-The table is the one that core/schema/pod.py judges by, so every field of it is tried: as it
-should be here, and damaged in damage.py.
+The table is that of core/schema/pod.py, so every field of it is tried: with valid values here, and
+with invalid ones in damage.py.
 """
 
 import json
@@ -36,7 +36,7 @@ def table() -> dict[str, Any]:
 
 
 def template(draw: random.Random, richness: float = 0.35) -> Body:
-    """Draw a pod template with one or two containers, and perhaps odd fields of any depth."""
+    """Generate a pod template with one or two containers, and further fields at any depth."""
     names = ["engine", "sidecar"][: draw.choice((1, 1, 2))]
     containers: list[Body] = [{"name": name, "image": _image(draw)} for name in names]
     for container in containers:
@@ -65,7 +65,7 @@ def grow(draw: random.Random, spec: Body) -> None:
 
 
 def value(draw: random.Random, written: str, depth: int, keys: tuple[str, ...] = ()) -> Any:
-    """Draw a value of a type, as the table writes types."""
+    """Generate a value of a type from the table."""
     if written.startswith("[set]"):
         return [value(draw, written[5:], depth - 1)]
     if written.startswith("[]"):
@@ -93,7 +93,7 @@ def _fields(draw: random.Random, kind: str, depth: int) -> Body:
 
 
 def _apart(members: list[Any], keys: tuple[str, ...]) -> list[Any]:
-    """Let the members of a list with keys differ in the first of them."""
+    """Make the items of a list with keys differ in the first key."""
     for index, member in enumerate(members if keys else ()):
         first = keys[0]
         member[first] = index + 1 if first in {"containerPort", "port"} else f"k{index}"

@@ -1,4 +1,4 @@
-"""Least privilege: a deployer with exactly our role can do everything, and needs each right."""
+"""Least privilege: a deployer with exactly our role can deploy, and needs each permission."""
 
 import shutil
 import time
@@ -19,14 +19,14 @@ from tests.support.engine import ROOT, Run, Stack
 
 OWN = "kthena-components:"
 WAITS, TIMES = 30, 3
-"""A command that may not list or watch is taken to wait for ever after so many seconds, or so many
-times what the slowest took with the whole role."""
+"""Limits after which a command without list or watch is considered to wait forever: seconds, and a
+multiple of the slowest command with the whole role."""
 SHARED = (("topology.volcano.sh/v1alpha1", "HyperNode", "hall"),
           ("scheduling.volcano.sh/v1beta1", "Queue", "rights"))  # fmt: skip
 
 
 def run(context: Context) -> None:
-    """Deploy with the whole role, then without each right in turn."""
+    """Deploy with the whole role, and then without each permission in turn."""
     sandbox = up(context.folder / "sandbox", Size(racks=1), context.part.say, audit=True)
     try:
         deployer = Deployer.make(sandbox, context.folder)
@@ -41,16 +41,16 @@ def run(context: Context) -> None:
 
 
 class Trial:
-    """One deployer's tries, each with a stack of its own."""
+    """The tries of one deployer, each with its own stack."""
 
     def __init__(self, part: Part, deployer: Deployer, sandbox: Sandbox, folder: Path) -> None:
-        """Keep what every try needs."""
+        """Store what every try needs."""
         self._part, self._deployer, self._folder = part, deployer, folder
         self._scene = Scene(sandbox.api, part)
         self._waits = WAITS
 
     def whole(self, backend: str) -> None:
-        """Do everything with exactly the role, and compare what was asked for with it."""
+        """Run all commands with exactly the role, and compare the requests with it."""
         needed = resources_of([backend], extras())
         self._deployer.may(_rules(needed))
         before = self._deployer.requests()
@@ -63,16 +63,16 @@ class Trial:
         asked = set(self._deployer.requests() - before)
         granted = {(r.group, r.plural, verb) for r in needed for verb in r.verbs}
         created = {(r.group, r.plural, "create") for r in needed if "create" in r.verbs}
-        idle = granted - asked - created  # a patch of what is new is a create, but not noted as one
+        idle = granted - asked - created  # the audit log shows the create of a new object as patch
         self._part.check(f"{backend}: every right is used", holds=not idle, seen=sorted(idle))
-        # Events are asked for to be shown; nothing fails without them.
+        # The provider requests events only to show them; nothing fails without them.
         beyond = {name for name in asked - granted if name[1] != "events"}
-        self._part.check(f"{backend}: nothing else is asked", holds=not beyond, seen=beyond)
+        self._part.check(f"{backend}: no other request is sent", holds=not beyond, seen=beyond)
         self._part.count(f"requests with {backend}'s role",
                          (self._deployer.requests() - before).total())  # fmt: skip
 
     def without(self, backend: str, lacking: Resource) -> None:
-        """Take a right away: something fails and says which, or waits for what it may not see."""
+        """Remove a permission: a command must fail and name it, or wait forever."""
         self._deployer.may(_rules(resources_of([backend], extras()), lacking))
         failed, named = "", False
         began = time.monotonic()
@@ -87,16 +87,16 @@ class Trial:
         verbs = "/".join(lacking.verbs)
         about = f"{backend} without {verbs} of {lacking.plural}"
         self._part.check(
-            f"{about} fails", holds=bool(failed), seen=f"all went well in {took:.0f} s"
+            f"{about} fails", holds=bool(failed), seen=f"all commands succeeded in {took:.0f} s"
         )
         if failed and lacking.verbs != READ:
-            self._part.check(f"{about} says which right it lacks", holds=named, seen=failed)
-        way = "said so" if named else "waited" if failed else "went on"
-        self._part.count(f"rights taken away, one at a time; the provider {way}")
+            self._part.check(f"{about} names the missing right", holds=named, seen=failed)
+        way = "reported it" if named else "waited" if failed else "continued"
+        self._part.count(f"rights removed, one at a time; the provider {way}")
         self._part.say(f"{about}: it {way}, {took:.0f} s")
 
     def _commands(self, backend: str, patience: int = PATIENCE) -> Iterator[tuple[str, Run]]:
-        """Run a stack's whole life, and clear what is left of it."""
+        """Run all commands on a stack, and remove what is left of it."""
         folder = self._folder / "stack"
         folder.mkdir()
         try:
@@ -121,9 +121,9 @@ class Trial:
 
 
 def _each() -> Iterator[tuple[str, Resource]]:
-    """Give each right with a backend that needs it: a verb, or list and watch, which go together.
+    """Yield each permission with a backend that needs it: a verb, or list and watch together.
 
-    Both backends need Services; the others are taken from the first backend that has them.
+    Both backends need Services. The others are tried with the first backend that has them.
     """
     seen: set[Resource] = set()
     for backend in EMITTERS:
@@ -137,7 +137,7 @@ def _each() -> Iterator[tuple[str, Resource]]:
 
 
 def _rules(needed: Iterable[Resource], lacking: Resource | None = None) -> Rules:
-    """Write the rules of a role, one right left out."""
+    """Return the rules of a role without one permission."""
     kept = []
     for right in needed:
         same = lacking is not None and (right.group, right.plural) == (
@@ -149,7 +149,7 @@ def _rules(needed: Iterable[Resource], lacking: Resource | None = None) -> Rules
 
 
 def _stack(folder: Path, backend: str, kubeconfig: Path) -> Stack:
-    """Make a stack that uses everything: a serving, a Queue, a HyperNode and a Secret."""
+    """Return a stack with a serving, a Queue, a HyperNode and a Secret."""
     stack = Stack.make(ROOT, "dev", folder)
 
     def fill(config: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""Every example and stack as a project whose serving can be given other sizes and another backend.
+"""The examples and stacks as projects, with changeable sizes and backend.
 
-A copy of the project is edited as its owner would: the stack's file, or the program's text.
+It edits a copy of the project as a user would: the stack file, or the program's text.
 """
 
 import re
@@ -19,38 +19,38 @@ GPUS = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """What is peculiar to a project, and how many pods it is to have."""
+    """The properties of a project, and its expected number of pods."""
 
     name: str
     backends: tuple[str, ...] = ("native", "kthena")
     groups: int = 2
-    """To begin with; more than one, so that an update can keep one of them up."""
+    """Initial number of groups. More than one lets an update keep one available."""
     scaled: bool = True
-    """Whether its groups can be other than in the file."""
+    """Whether the number of groups can change."""
     engines: int = 1
-    """Of the role that is scaled, in each group."""
+    """Engines per group of the role that is scaled."""
     pods: int = 2
-    """Of each of these engines."""
+    """Pods per engine."""
     others: int = 0
     """Pods of other roles in each group."""
     role: str = '"name": "serve",'
-    """Where the program's text names the role that is scaled."""
+    """The program's text at the scaled role, where the number of engines is inserted."""
     budget: int = 1
-    """Groups that may be unavailable while it is updated."""
+    """Groups that may be unavailable during an update."""
     by_role: bool = False
-    """Whether it is updated role by role: Kthena then heeds no budget of groups."""
+    """Whether it is updated role by role. Kthena then ignores the budget of groups."""
     racks: dict[str, str] = field(default_factory=dict)
-    """Rack by node, where it must stay inside one: the cluster has only these nodes."""
+    """Rack by node, if each group must stay in one rack. The cluster has only these nodes."""
 
     @property
     def source(self) -> Path:
-        """The folder of its program."""
+        """The folder of the program."""
         example = ROOT / "examples" / self.name
         return example if example.exists() else ROOT
 
     @property
     def is_stack(self) -> bool:
-        """Tell a stack, whose serving is in a file, from a program."""
+        """Whether it is a stack file, not a program."""
         return self.source == ROOT
 
 
@@ -71,22 +71,22 @@ PROJECTS = (
 
 @dataclass(slots=True, kw_only=True)
 class Copy:
-    """A copied project, applied to one namespace by one backend."""
+    """A copied project with one namespace and one backend."""
 
     project: Project
     backend: str
     namespace: str
     stack: Stack
     text: str = ""
-    """Of a program, as it was or with another image."""
+    """The text of a program, with the current image."""
     tier: str = "rack"
-    """Name of the tier that a stack's groups and engines stay in, where its nodes have racks."""
+    """Name of the tier for a stack's groups and engines, if its nodes have racks."""
 
     @classmethod
     def make(
         cls, project: Project, backend: str, namespace: str, folder: Path, kubeconfig: Path
     ) -> "Copy":
-        """Copy a project, with the cluster of a kubeconfig as its target."""
+        """Copy a project, with a kubeconfig for its cluster."""
         name = project.name if project.is_stack else "dev"
         folder.mkdir()
         stack = Stack.make(project.source, name, folder, {"KUBECONFIG": str(kubeconfig)})

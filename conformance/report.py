@@ -1,4 +1,4 @@
-"""What was tried, what was found, and what could not be tried."""
+"""Collects the checks of each part, and writes the report."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tabulate import tabulate
 
 LONGEST = 20
-"""Failures of one part that are shown."""
+"""Number of failures to show per part."""
 
 
 @dataclass(slots=True)
@@ -19,40 +19,40 @@ class Part:
     name: str
     checks: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    """What was tried, in words, and how often."""
+    """How often each thing was tried."""
     failures: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
     seconds: float = 0
 
     def check(self, what: str, *, holds: bool, seen: object = "") -> bool:
-        """Count one check, and keep what was seen where it does not hold."""
+        """Count one check, and record a failure if `holds` is false."""
         self.checks += 1
         if not holds:
             self.fail(f"{what}: {seen}" if seen != "" else what)
         return holds
 
     def fail(self, text: str) -> None:
-        """Keep a failure, and say it at once."""
+        """Record a failure, and print it at once."""
         self.failures.append(text)
         if len(self.failures) <= LONGEST:
             self.say(f"FAILED {text}")
 
     def count(self, what: str, number: int = 1) -> None:
-        """Count what was tried."""
+        """Add to a count."""
         self.counts[what] = self.counts.get(what, 0) + number
 
     def skip(self, what: str, why: str) -> None:
-        """Note what this machine cannot run. That fails the whole run: nothing is left out."""
+        """Record something that this machine cannot run. This fails the whole run."""
         self.not_run.append(f"{what}: {why}")
 
     def say(self, text: str) -> None:
-        """Tell how far it is."""
+        """Print the progress."""
         sys.stderr.write(f"{self.name}: {text}\n")
         sys.stderr.flush()
 
     @contextmanager
     def timed(self) -> Iterator[None]:
-        """Measure how long the part takes."""
+        """Measure the duration of the part."""
         began = time.monotonic()
         try:
             yield
@@ -61,7 +61,7 @@ class Part:
 
 
 def render(parts: list[Part]) -> str:
-    """Write the table, the counts, and what failed or did not run."""
+    """Write the table, the counts, the failures, and what did not run."""
     rows = [
         [p.name, p.checks, len(p.failures), len(p.not_run), f"{p.seconds:.0f} s"] for p in parts
     ]
@@ -70,10 +70,10 @@ def render(parts: list[Part]) -> str:
         lines += [f"{part.name}: {number:,} {what}" for what, number in part.counts.items()]
     for title, kept in (("failed", "failures"), ("not run", "not_run")):
         found = [f"  {p.name}: {text}" for p in parts for text in getattr(p, kept)]
-        lines += [f"{title}:", *found] if found else [f"{title}: nothing"]
+        lines += [f"{title}:", *found] if found else [f"{title}: none"]
     return "\n".join(lines)
 
 
 def passed(parts: list[Part]) -> bool:
-    """Tell whether everything ran and held."""
+    """Return whether everything ran without a failure."""
     return not any(part.failures or part.not_run for part in parts)

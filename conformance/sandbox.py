@@ -1,6 +1,6 @@
-"""The sandbox itself: ready soon, small, on loopback, beside another one, and gone afterwards.
+"""Tests the sandbox: start time, memory, loopback addresses, two at once, and clean removal.
 
-Then the stack that is made for it: up, told by `doctor` and `status`, and down again.
+Then it deploys the stack for the sandbox, runs `doctor` and `status`, and destroys the stack.
 """
 
 import shutil
@@ -35,7 +35,7 @@ SCHEDULER = "vc-scheduler"
 
 
 def run(context: Context) -> None:
-    """Start two sandboxes side by side, use one, disturb the other, and end both."""
+    """Start two sandboxes, use one, disturb the other, and stop both."""
     one = _start(context, "one")
     try:
         _folder_in_use(context, one)
@@ -61,7 +61,7 @@ def _start(context: Context, name: str) -> Sandbox:
     part.count("sandboxes started")
     part.say(f"{name}: ready after {seconds:.1f} s, {worked:.1f} s of a processor, "
              f"{held / 2**20:.0f} MiB")  # fmt: skip
-    # On a machine that others use as well everything takes longer, but no more work.
+    # Not the elapsed time, which is longer on a busy machine.
     part.check(f"ready after {MOST_SECONDS} s of a processor", holds=worked <= MOST_SECONDS,
                seen=f"{worked:.1f} s")  # fmt: skip
     part.check("at most 2 GiB", holds=held <= MOST_BYTES, seen=f"{held / 2**20:.0f} MiB")
@@ -87,13 +87,13 @@ def _addresses(sandbox: Sandbox) -> Iterator[str]:
 def _folder_in_use(context: Context, one: Sandbox) -> None:
     said = _refusal(lambda: up(one.layout.folder, Size(), context.part.say))
     context.part.check(
-        "a folder in use is refused, and its sandbox offered",
+        "a folder in use is rejected, and the message shows how to use its sandbox",
         holds=f"export KUBECONFIG={one.layout.kubeconfig}" in said, seen=said,
     )  # fmt: skip
 
 
 def _port_in_use(context: Context, one: Sandbox) -> None:
-    """Start etcd on ports that the other sandbox listens on: it dies, and is named."""
+    """Start etcd on ports of the other sandbox: it exits, and the error names it."""
     folder = context.folder / "taken"
     (folder / "log").mkdir(parents=True)
     other = Sandbox(Layout(folder=folder, ports=one.layout.ports), one._programs)  # noqa: SLF001
@@ -102,8 +102,8 @@ def _port_in_use(context: Context, one: Sandbox) -> None:
     finally:
         other.processes.stop_all()
     context.part.check(
-        "a port in use is told in the words of the program that died",
-        holds="etcd has died" in said and "address already in use" in said, seen=said,
+        "a port in use is reported with the log of the program",
+        holds="etcd has exited" in said and "address already in use" in said, seen=said,
     )  # fmt: skip
     context.part.check("the other sandbox still answers", holds=_answers(one))
 
@@ -113,7 +113,7 @@ def _refusal(start: object) -> str:
         start()  # type: ignore[operator]
     except SandboxError as error:
         return str(error)
-    return "nothing was refused"
+    return "no error"
 
 
 def _answers(sandbox: Sandbox) -> bool:
@@ -135,20 +135,20 @@ def _dead(part: Part, sandbox: Sandbox) -> None:
     said = _refusal(sandbox.processes.check)
     log = sandbox.layout.log(SCHEDULER)
     part.check(
-        "a dead program is named with the end of its log",
-        holds=said.startswith(f"{SCHEDULER} has died. The end of {log}:\n  "), seen=said,
+        "a program that exited is named with the end of its log",
+        holds=said.startswith(f"{SCHEDULER} has exited. The end of {log}:\n  "), seen=said,
     )  # fmt: skip
 
 
 def _ends_only_its_own(context: Context, one: Sandbox, two: Sandbox) -> None:
-    """End one sandbox while a stranger of a program's name and another sandbox run."""
+    """Stop one sandbox while an unrelated process of the same name and another sandbox run."""
     part, before = context.part, one.processes.running()
     with _stranger(context.folder) as stranger:
         ended = down(two.layout.folder)
         part.check("down names what it ended", holds="etcd" in ended and SCHEDULER not in ended,
                    seen=ended)  # fmt: skip
-        part.check("a stranger of the same name goes on", holds=stranger.poll() is None)
-    part.check("the other sandbox goes on", holds=one.processes.running() == before)
+        part.check("an unrelated process keeps running", holds=stranger.poll() is None)
+    part.check("the other sandbox keeps running", holds=one.processes.running() == before)
     part.check("the folder is gone", holds=not two.layout.folder.exists())
     left = [name for name in before if _is_alive(two, name)]
     part.check("nothing of it runs", holds=not left, seen=left)
@@ -180,7 +180,7 @@ def _states(seen: Servings) -> dict[str, str]:
 
 
 def _stack(context: Context, sandbox: Sandbox) -> None:
-    """Deploy the stack of the sandbox with the real engine, look at it, and take it down."""
+    """Deploy the stack of the sandbox with the real engine, check it, and destroy it."""
     part, api = context.part, sandbox.api
     _doctor(part, api, "before up")
     stack = Stack.make(
@@ -218,7 +218,7 @@ def _doctor(part: Part, api: Cluster, when: str) -> None:
 
 
 def _left(api: Cluster) -> list[str]:
-    """List what is still there; pods end a moment after their owners."""
+    """List the remaining objects. Pods end a moment after their owners."""
     kinds = (("v1", "Pod"), SERVICE, STATEFUL_SET, POD_GROUP, MODEL_SERVING)
 
     def found() -> list[str]:

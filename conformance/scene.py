@@ -1,4 +1,4 @@
-"""A cluster on which something is set up, watched, and cleared away again."""
+"""A cluster on which a test creates objects, observes them, and deletes them."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,31 +13,31 @@ from kthena_components.core import naming
 
 NAMESPACE = "serving"
 STILL = 2.5
-"""Seconds for which something must hold: a dozen rounds of the sandbox's scheduler."""
+"""Seconds for which a condition must stay true: a dozen cycles of the scheduler."""
 PODGROUP = "scheduling.volcano.sh/v1beta1"
 SERVING = "workload.serving.volcano.sh/v1alpha1"
 MADE = (
     (SERVING, "ModelServing"), ("apps/v1", "StatefulSet"), ("v1", "Pod"), (PODGROUP, "PodGroup"),
     ("v1", "Service"),
 )  # fmt: skip
-"""What is in the namespace afterwards, owners first."""
+"""The kinds to delete afterwards, owners first."""
 Body = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Scene:
-    """One cluster, and the part that looks at it."""
+    """One cluster, and the part that uses it."""
 
     api: Cluster
     part: Part
     about: str = ""
-    """What is tried just now: every check begins with it."""
+    """The current case. It is the prefix of every check."""
     _shared: list[Body] = field(default_factory=list)
-    """Made objects of the whole cluster."""
+    """Created cluster-scoped objects."""
 
     @contextmanager
     def of(self, about: str) -> Iterator[None]:
-        """Try one thing, and clear the cluster afterwards."""
+        """Run one case, and delete its objects afterwards."""
         self.about = about
         began = time.monotonic()
         try:
@@ -47,23 +47,23 @@ class Scene:
             self.part.say(f"{about}: {time.monotonic() - began:.1f} s")
 
     def make(self, bodies: Iterable[Body]) -> None:
-        """Create objects; those of the whole cluster are kept in mind."""
+        """Create objects, and remember the cluster-scoped ones."""
         for body in bodies:
             self.api.create(body)
             if "namespace" not in body["metadata"]:
                 self._shared.append(body)
 
     def settle(self) -> None:
-        """Let the scheduler hear of changed nodes: it watches each kind by itself."""
+        """Wait until the scheduler has seen changed nodes: it watches each kind separately."""
         time.sleep(STILL)
 
     def pods(self, selector: str = "") -> list[dict[str, Any]]:
-        """List the pods that are not on their way out."""
+        """List the pods that are not being deleted."""
         found = self.api.list("v1", "Pod", NAMESPACE, selector)
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def bound(self, selector: str = "") -> dict[str, str]:
-        """Give the node of each pod that has one, by the pod's name."""
+        """Return the node of each pod that has one, by the pod's name."""
         return {
             pod["metadata"]["name"]: pod["spec"]["nodeName"]
             for pod in self.pods(selector)
@@ -71,16 +71,16 @@ class Scene:
         }
 
     def running(self, selector: str = "") -> int:
-        """Count the pods that run."""
+        """Return the number of running pods."""
         return sum(pod["status"].get("phase") == "Running" for pod in self.pods(selector))
 
     def pod_group(self, name: str) -> dict[str, Any]:
-        """Read a PodGroup; empty when it is not there."""
+        """Read a PodGroup. The result is empty if it does not exist."""
         metadata = {"name": name, "namespace": NAMESPACE}
         return self.read({"apiVersion": PODGROUP, "kind": "PodGroup", "metadata": metadata})
 
     def read(self, body: Body) -> dict[str, Any]:
-        """Read an object; empty when it is not there."""
+        """Read an object. The result is empty if it does not exist."""
         try:
             found: dict[str, Any] = self.api.get(body)
         except ClusterError as error:
@@ -90,19 +90,19 @@ class Scene:
         return found
 
     def unschedulable(self, name: str) -> str:
-        """Give what Volcano says of a gang that waits; empty when it says nothing."""
+        """Return Volcano's reason for a waiting gang, or an empty text."""
         conditions = (self.pod_group(name).get("status") or {}).get("conditions") or []
         latest = conditions[-1] if conditions else {}
         return str(latest.get("message")) if latest.get("type") == "Unschedulable" else ""
 
     def until(self, what: str, ready: Callable[[], object]) -> bool:
-        """Check that something comes true."""
+        """Check that a condition becomes true."""
         came = wait(ready)
         seen = "" if came else f"not after {PATIENCE:g} s: {self._state()}"
         return self.check(what, holds=came, seen=seen)
 
     def stays(self, what: str, holds: Callable[[], object], seconds: float = STILL) -> bool:
-        """Check that something goes on being true."""
+        """Check that a condition stays true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if not holds():
@@ -111,7 +111,7 @@ class Scene:
         return self.check(what, holds=True)
 
     def waits(self, what: str, gang: str, selector: str = "", pods: int = 0) -> bool:
-        """Check that a gang waits whole: Volcano says so, and none of its pods has a node."""
+        """Check that a whole gang waits: Volcano reports it, and none of its pods has a node."""
         chosen = selector or group_selector(gang)
 
         def judged() -> bool:
@@ -126,11 +126,11 @@ class Scene:
         )
 
     def check(self, what: str, *, holds: bool, seen: object = "") -> bool:
-        """Check something of what is tried."""
+        """Check something in the current case."""
         return self.part.check(f"{self.about}: {what}", holds=holds, seen=seen)
 
     def clear(self) -> None:
-        """Delete everything that was made, and wait until it is gone."""
+        """Delete all created objects, and wait until they are gone."""
         for version, kind in MADE:
             place = {"apiVersion": version, "kind": kind, "metadata": {"namespace": NAMESPACE}}
             self.api.ask("DELETE", self.api.path(place, named=False))
@@ -149,7 +149,7 @@ class Scene:
             raise TimeoutError(f"{self.about}: still there after {PATIENCE:g} s: {left()}")
 
     def _state(self) -> str:
-        """Say where the pods are, and what Volcano says."""
+        """Describe the nodes of the pods, and the state of the gangs."""
         pods = {
             p["metadata"]["name"]: p["spec"].get("nodeName", p["status"].get("phase"))
             for p in self.pods()
@@ -164,10 +164,10 @@ class Scene:
 
 
 def group_selector(name: str) -> str:
-    """Select the pods of one ServingGroup."""
+    """Return the label selector for the pods of one ServingGroup."""
     return f"{naming.GROUP_NAME}={name}"
 
 
 def rack(node: str) -> str:
-    """Give the rack of one of the sandbox's nodes."""
+    """Return the rack of one of the sandbox's nodes."""
     return node.partition("-node-")[0]

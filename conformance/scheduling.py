@@ -1,4 +1,4 @@
-"""Gangs and topology: what the real scheduler does with what both backends write."""
+"""Gangs and topology: how the real scheduler handles the objects of both backends."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ from kthena_components.systems.volcano.emit_queues import emit_queue
 
 
 def run(context: Context) -> None:
-    """Try every case on each backend, then hand-written PodGroups, and single pods."""
+    """Run every case with each backend, then hand-written PodGroups, and single pods."""
     sandbox = context.sandbox(SIZE)
     try:
         scene = Scene(sandbox.api, context.part)
@@ -44,22 +44,22 @@ def run(context: Context) -> None:
 
 
 def one_of_two(scene: Scene, backend: str) -> None:
-    """Of two groups, one fits: it runs, and the other waits whole until there is room."""
+    """Room for one of two groups: it runs, and the other waits as a whole until there is room."""
     with filled(scene, "rack-2-node-0", "rack-2-node-1"):
         args = serving("chat", backend, workers=2, replicas=2)
         scene.make(manifests(args))
         scene.until("the pods of both are there", lambda: len(own(scene, "chat")) == 2 * 3)
         scene.until("three pods run", lambda: scene.running(of("chat")) == 3)
         counts = [len(scene.bound(group_selector(f"chat-{group}"))) for group in range(2)]
-        scene.check("one group runs whole", holds=sorted(counts) == [0, 3], seen=counts)
+        scene.check("one whole group runs", holds=sorted(counts) == [0, 3], seen=counts)
         waiting = f"chat-{counts.index(min(counts))}"
         scene.waits("the other", waiting, pods=3)
-        scene.until("its PodGroup says why", lambda: "gang" in scene.unschedulable(waiting))
+        scene.until("its PodGroup shows why", lambda: "gang" in scene.unschedulable(waiting))
     scene.until("both run when there is room", lambda: scene.running(of("chat")) == 2 * 3)
 
 
 def full_racks(scene: Scene, backend: str) -> None:
-    """Three nodes are free, one in each rack: hard waits, soft runs across racks."""
+    """One node is free in each of three racks: hard waits, soft runs across racks."""
     held = [f"rack-{number}-node-0" for number in range(3)]
     with filled(scene, *held):
         scene.make(manifests(serving("near", backend, group=HARD)))
@@ -75,7 +75,7 @@ def full_racks(scene: Scene, backend: str) -> None:
 
 
 def cordoned(scene: Scene, backend: str) -> None:
-    """A cordoned node takes no pod: the group goes elsewhere, or waits."""
+    """A cordoned node accepts no pod: the group uses other nodes, or waits."""
     closed = [f"rack-{number}-node-0" for number in range(3)]
     try:
         cordon(scene, closed, closed=True)
@@ -91,7 +91,7 @@ def cordoned(scene: Scene, backend: str) -> None:
 
 
 def queue_limit(scene: Scene, backend: str) -> None:
-    """A Queue at its limit: the second serving waits, and runs once the limit is raised."""
+    """A Queue at its limit: the second serving waits, and runs when the limit is raised."""
     spec = {"name": "small", "capability": {"nvidia.com/gpu": 16}}
     queue = emit_queue(parse_spec(QueueSpec, spec, "Queue")).body
     scene.make([queue])
@@ -107,7 +107,7 @@ def queue_limit(scene: Scene, backend: str) -> None:
 
 
 def role_topology(scene: Scene, backend: str) -> None:
-    """Each engine in a rack of its own, and the group over several."""
+    """Each engine is in one rack, and the group in several."""
     args = serving("chat", backend, engines=2, role=HARD)
     with filled(scene, "rack-0-node-0"):
         scene.make(manifests(args))
@@ -122,7 +122,7 @@ def role_topology(scene: Scene, backend: str) -> None:
 
 
 def gang_minimum(scene: Scene, backend: str) -> None:
-    """Room for two engines of three: all three are needed by default, two when that is said."""
+    """Room for two engines of three: by default all three are required, with a minimum two."""
     with filled(scene, "rack-2-node-0", "rack-2-node-1"):
         scene.make(manifests(serving("all", backend, engines=3)))
         scene.waits("three are needed", "all-0", pods=6)
@@ -137,7 +137,7 @@ def gang_minimum(scene: Scene, backend: str) -> None:
         counts = sorted(
             len(scene.bound(f"{of('some')},{naming.ROLE_ID}=serve-{i}")) for i in range(3)
         )
-        scene.check("both are whole", holds=counts == [0, 2, 2], seen=counts)
+        scene.check("both are complete", holds=counts == [0, 2, 2], seen=counts)
     scene.until("the third runs when there is room", lambda: scene.running(of("some")) == 6)
 
 

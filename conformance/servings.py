@@ -1,4 +1,4 @@
-"""ModelServings that Kthena 1.0 takes, drawn at random, and ways to break one rule each."""
+"""Random ModelServings that Kthena 1.0 accepts, and changes that violate one rule each."""
 
 import random
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _HALF = 0.5
 
 
 def serving(draw: random.Random) -> Body:
-    """Draw a ModelServing that is right."""
+    """Generate a valid ModelServing."""
     roles = [_role(draw, name) for name in draw.sample(NAMES, draw.choice((1, 1, 2, 2, 3, 4)))]
     spec: Body = {"template": {"roles": roles}}
     if _coin(draw):
@@ -113,7 +113,7 @@ def _add_rollout(draw: random.Random, spec: Body, roles: list[Body]) -> None:
 
 
 def _name_of(body: Body, length: int) -> str:
-    """Give a name whose longest generated name has so many characters."""
+    """Return a name for which the longest generated name has a given length."""
     spec = body["spec"]
     tails = [
         len(f"-{int(spec.get('replicas', 1))}-{r['name']}-{r.get('replicas', 1)}-")
@@ -133,7 +133,7 @@ def _any_role(draw: random.Random, body: Body) -> Body:
 
 
 def long_name(draw: random.Random, body: Body) -> None:
-    """Let a generated name have 62 to 66 characters, or the name be none."""
+    """Make the longest generated name 62 to 66 characters long, or the name invalid."""
     body["metadata"].pop("generateName", None)
     near = _name_of(body, draw.randint(LABEL - 1, LABEL + 3))
     body["metadata"]["name"] = draw.choice(
@@ -142,20 +142,20 @@ def long_name(draw: random.Random, body: Body) -> None:
 
 
 def generated(draw: random.Random, body: Body) -> None:
-    """Let the API server add the end of the name."""
+    """Let the API server generate the end of the name."""
     body["metadata"].pop("name", None)
     stem = draw.choice(("c" * draw.randint(35, 70), "Chat-", "chat", "9-", ""))
     body["metadata"]["generateName"] = stem
 
 
 def role_name(draw: random.Random, body: Body) -> None:
-    """Give a role a name at the edge of what is taken."""
+    """Set the name of a role near the limits."""
     names = ("405b", "a" * 12, "a" * 13, "A", "a.b", "-a", "a-", "", "a b", "é", "a\n", "a_b", "9")
     _any_role(draw, body)["name"] = draw.choice(names)
 
 
 def role_count(draw: random.Random, body: Body) -> None:
-    """Let there be none, five or fifty roles."""
+    """Use zero, five or fifty roles."""
     roles = body["spec"]["template"]["roles"]
     number = draw.choice((0, 4, 5, 50))
     body["spec"]["template"]["roles"] = [
@@ -164,13 +164,13 @@ def role_count(draw: random.Random, body: Body) -> None:
 
 
 def twin_roles(draw: random.Random, body: Body) -> None:
-    """Name two roles alike."""
+    """Give two roles the same name."""
     roles = body["spec"]["template"]["roles"]
     roles.append({**draw.choice(roles)})
 
 
 def image(draw: random.Random, body: Body) -> None:
-    """Give a container, perhaps an init container, an odd image."""
+    """Set an odd image in a container or an init container."""
     role = _any_role(draw, body)
     spec = role[draw.choice([k for k in ("entryTemplate", "workerTemplate") if k in role])]["spec"]
     odd = draw.choice((" ", "a b", " a", "a ", "a\tb", "\t", "\n", "", "a\u00a0b", "\u3000"))
@@ -181,7 +181,7 @@ def image(draw: random.Random, body: Body) -> None:
 
 
 def counts(draw: random.Random, body: Body) -> None:
-    """Give a count below 0, or none that an int32 holds."""
+    """Set a count below 0 or outside of int32."""
     role = _any_role(draw, body)
     holder, key = draw.choice(
         ((body["spec"], "replicas"), (role, "replicas"), (role, "workerReplicas"))
@@ -190,7 +190,7 @@ def counts(draw: random.Random, body: Body) -> None:
 
 
 def gang(draw: random.Random, body: Body) -> None:
-    """Ask for too many, too few, or a role that is not there."""
+    """Set a minimum that is too high, too low, or for a missing role."""
     role = _any_role(draw, body)
     most = role.get("replicas", 1)
     name = draw.choice((role["name"], role["name"], "nobody", ""))
@@ -199,7 +199,7 @@ def gang(draw: random.Random, body: Body) -> None:
 
 
 def no_worker(draw: random.Random, body: Body) -> None:
-    """Forget the worker's template."""
+    """Remove the worker's template."""
     role = _any_role(draw, body)
     role.pop("workerTemplate", None)
     role["workerReplicas"] = draw.choice((0, 1, 2))
@@ -212,7 +212,7 @@ _BUDGETS = (
 
 
 def group_budget(draw: random.Random, body: Body) -> None:
-    """Roll by groups, with an odd budget or partition."""
+    """Set a rollout by groups with an odd budget or partition."""
     strategy: Body = {"rollingUpdateConfiguration": {}}
     for key in draw.sample(("maxUnavailable", "partition"), draw.randint(1, 2)):
         strategy["rollingUpdateConfiguration"][key] = draw.choice(_BUDGETS)
@@ -222,7 +222,7 @@ def group_budget(draw: random.Random, body: Body) -> None:
 
 
 def role_budget(draw: random.Random, body: Body) -> None:
-    """Give a role an odd budget."""
+    """Set an odd budget in a role."""
     if draw.random() > _HALF / 2:
         body["spec"]["rolloutStrategy"] = {"type": BY_ROLE}
         body["spec"].pop("recoveryPolicy", None)
@@ -232,7 +232,7 @@ def role_budget(draw: random.Random, body: Body) -> None:
 
 
 def rolling(draw: random.Random, body: Body) -> None:
-    """Combine a recovery and a rollout, each right by itself."""
+    """Combine a recovery and a rollout that are valid separately."""
     body["spec"]["recoveryPolicy"] = draw.choice(
         ("RoleRecreate", "ServingGroupRecreate", "None", "", "roleRecreate", None)
     )
@@ -245,14 +245,14 @@ def rolling(draw: random.Random, body: Body) -> None:
 
 
 def surge(draw: random.Random, body: Body) -> None:
-    """Ask for a surge, which no version has."""
+    """Set a surge, which no version supports."""
     strategy = body["spec"].setdefault("rolloutStrategy", {})
     places = (body["spec"], strategy, _any_role(draw, body), body["spec"]["template"])
     draw.choice(places)["maxSurge"] = draw.choice((0, 1, "50%"))
 
 
 def topology(draw: random.Random, body: Body) -> None:
-    """Write a topology at the edge of what is taken, or as older versions had it."""
+    """Set a topology near the limits, or in the form of older versions."""
     policy = draw.choice(
         (
             {"mode": "Hard"}, {"mode": ""}, {"highestTierAllowed": -1},
@@ -267,7 +267,7 @@ def topology(draw: random.Random, body: Body) -> None:
 
 
 def plugins(draw: random.Random, body: Body) -> None:
-    """Write plugins that are not whole."""
+    """Set incomplete plugins."""
     body["spec"]["plugins"] = draw.choice(
         (
             [{"name": "a"}, {"name": "a"}], [{"type": "BuiltIn"}], [{"name": "a", "type": "Own"}],
@@ -278,7 +278,7 @@ def plugins(draw: random.Random, body: Body) -> None:
 
 
 def metadata(draw: random.Random, body: Body) -> None:
-    """Write labels or annotations at the edge of what is taken."""
+    """Set labels or annotations near the limits."""
     kind = draw.choice(("labels", "annotations"))
     key = draw.choice(("a", "a/b", "A", "a b", "/a", "a/", "a/b/c", "x" * 63, "x" * 64, "", "é",
                        "A.b/c", "a_b/c", "-a", "example.com/" + "x" * 64,

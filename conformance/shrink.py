@@ -1,4 +1,4 @@
-"""The smallest object on which both sides still differ."""
+"""Finds the smallest object on which the two sides still differ."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -8,12 +8,12 @@ from conformance.damage import holder_of, places
 
 Body = dict[str, Any]
 _TRIES = 600
-"""No object takes longer than that; then it is small enough to be read."""
+"""Maximum number of tries. The object is then small enough to read."""
 _LONG = 8
 
 
 def shrink(body: Body, differs: Callable[[Body], bool]) -> Body:
-    """Take things away, one at a time, for as long as both sides still differ."""
+    """Remove parts one by one while the two sides still differ."""
     tries, found = 0, True
     while found and tries < _TRIES:
         found = False
@@ -28,7 +28,7 @@ def shrink(body: Body, differs: Callable[[Body], bool]) -> Body:
 
 
 def _smaller(body: Body) -> Iterator[Body]:
-    """Give copies with less in them: whole branches first, then half of a long text."""
+    """Yield smaller copies: without a branch first, then with half of a long text."""
     listed = [place for place in places(body) if place not in {("kind",), ("apiVersion",)}]
     for place in sorted(listed, key=len):
         copied = copy.deepcopy(body)

@@ -1,6 +1,6 @@
-"""Hand-written gangs that Volcano takes in another sense than they read, each beside a mended one.
+"""Misleading hand-written gangs, each with a corrected form.
 
-For each trap: what the scheduler does, and that our rule of that name says it beforehand.
+For each trap, this checks the scheduler's behavior, and that our rule of that name reports it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
-    """Pods of one shape."""
+    """Equal pods."""
 
     number: int
     task: str = "serve"
     gpus: int = 8
     engine: str = "0"
     node: str | None = None
-    """Where alone they may run; a name that no node has keeps them from running at all."""
+    """The only node on which they may run. With a missing node, they never run."""
     requests: bool = True
 
 
@@ -45,13 +45,13 @@ class Trap:
     spec: Spec
     pods: tuple[Pods, ...]
     placed: int
-    """Pods that get a node."""
+    """Number of pods that get a node."""
     mended: Spec = field(default_factory=dict)
-    """What the PodGroup says instead."""
+    """The corrected spec of the PodGroup."""
     mended_pods: tuple[Pods, ...] = ()
     mended_placed: int
     beside: tuple[Mapping[str, Any], ...] = ()
-    """HyperNodes beside those of the sandbox, which the mended form goes without."""
+    """Further HyperNodes. The corrected form does not have them."""
 
 
 def _hard(**more: Any) -> Spec:
@@ -59,9 +59,9 @@ def _hard(**more: Any) -> Spec:
 
 
 def _pinned(number: int, **more: Any) -> tuple[Pods, ...]:
-    """Give pods that may run on one node each, the nodes in different racks.
+    """Return pods that may run on one node each, with the nodes in different racks.
 
-    Each is a task of its own: where one pod of a task fits nowhere, Volcano tries no other of it.
+    Each pod is its own task: if one pod of a task fits nowhere, Volcano does not try the others.
     """
     return tuple(
         Pods(number=1, task=f"serve-{i}", node=f"rack-{i}-node-0", **more) for i in range(number)
@@ -152,7 +152,7 @@ TRAPS: tuple[Trap, ...] = (
          pods=(Pods(number=2), Pods(number=2, task="other", engine="1", node=_NOBODY)), placed=0,
          mended={"minMember": 2, "subGroupPolicy": [_policy("serve", 1)]},
          mended_placed=2),
-    Trap(title="minMember 0 holds nothing together", rule="gang-minimum-stated",
+    Trap(title="minMember 0 is not a gang", rule="gang-minimum-stated",
          spec={}, pods=(Pods(number=1), Pods(number=1, task="other", node=_NOBODY)), placed=1,
          mended={"minMember": 2}, mended_placed=0),
     Trap(title="a HyperNode with two parents stops every topology", rule="hypernode-two-parents",
@@ -165,7 +165,7 @@ TRAPS: tuple[Trap, ...] = (
 
 
 def hold(scene: Scene, size: Size) -> None:
-    """Try every trap and its mended form, and what Volcano's webhook refuses."""
+    """Try every trap and its corrected form, and what Volcano's webhook rejects."""
     cluster = [*nodes(size.racks, size.nodes, size.gpus), *hyper_nodes(size.racks)]
     lone = node("lone-node-0", "none", size.gpus)
     scene.api.create(lone)
@@ -174,22 +174,22 @@ def hold(scene: Scene, size: Size) -> None:
         group = _group(trap.spec)
         with scene.of(trap.title):
             found = _rules([*cluster, lone, *trap.beside, group, *pods])
-            scene.check("our rule says it beforehand", holds=trap.rule in found, seen=found)
+            scene.check("our rule reports it", holds=trap.rule in found, seen=found)
             _place(scene, [*trap.beside, group, *pods], trap.placed)
         group = _group(trap.mended or trap.spec)
         pods = _pods(trap.mended_pods or trap.pods)
-        with scene.of(f"{trap.title}, mended"):
+        with scene.of(f"{trap.title}, corrected"):
             found = _rules([*cluster, lone, group, *pods])
-            scene.check("our rule is content", holds=trap.rule not in found, seen=found)
+            scene.check("our rule accepts it", holds=trap.rule not in found, seen=found)
             _place(scene, [group, *pods], trap.mended_placed)
-        scene.part.count("traps, each beside its mended form")
+        scene.part.count("traps, each with its corrected form")
     scene.api.delete(lone)
     with scene.of("a tier and its name at once"):
         _refused(scene)
 
 
 def _place(scene: Scene, bodies: Sequence[Mapping[str, Any]], number: int) -> None:
-    """Create the gang, and see how many of its pods get a node."""
+    """Create the gang, and check how many of its pods get a node."""
     shared = [body for body in bodies if "namespace" not in body["metadata"]]
     if shared:
         scene.make(shared)
@@ -198,25 +198,25 @@ def _place(scene: Scene, bodies: Sequence[Mapping[str, Any]], number: int) -> No
     if number:
         scene.until(f"{number} get a node", lambda: len(scene.bound()) == number)
     else:
-        scene.until("Volcano says that it waits", lambda: scene.unschedulable(GANG))
+        scene.until("Volcano reports that it waits", lambda: scene.unschedulable(GANG))
     scene.stays(f"no more than {number} get one", lambda: len(scene.bound()) == number)
 
 
 def _refused(scene: Scene) -> None:
-    """Volcano's webhook refuses what the CRD takes, and our rule says it beforehand."""
+    """The CRD accepts an object that Volcano's webhook rejects, and our rule reports it."""
     group = _group({"minMember": 1, **_hard(highestTierAllowed=1, highestTierName="rack")})
     try:
         scene.api.create(group, dry_run=True)
-        said = "it was taken"
+        said = "it was accepted"
     except ClusterError as error:
         said = str(error)
     scene.check("the webhook refuses it", holds="denied the request" in said, seen=said)
     found = _rules([group])
-    scene.check("our rule says it beforehand", holds="topology-one-cap" in found, seen=found)
+    scene.check("our rule reports it", holds="topology-one-cap" in found, seen=found)
 
 
 def _rules(bodies: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Name the rules that find something in the objects, alone and together."""
+    """Return the names of the rules with findings in the objects, alone and together."""
     found = [finding for body in bodies for finding in judge_manifest(body, versions=VERSIONS)]
     found += compare_objects(bodies, versions=VERSIONS)
     return {finding.rule for finding in found if finding.level is not Level.UNKNOWN}

@@ -1,4 +1,4 @@
-"""Random objects, judged by our rules and by the real API server and webhooks: both agree."""
+"""Compares our rules with the real API server and webhooks on random objects."""
 
 import json
 import time
@@ -27,21 +27,21 @@ from sandbox.pod_fields import read_fields
 
 _THREADS = 3
 _SHRUNK = 5
-"""Disagreements of one kind that are made small; the others are named by their number."""
+"""Number of disagreements per kind to shrink. The others are only listed by their number."""
 Body = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Tally:
-    """What came of many tries."""
+    """The results of many tries."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
-    """How often a rule refused, as the cluster did."""
+    """How often a rule and the cluster both rejected an object."""
     alone: Counter[str] = field(default_factory=Counter)
-    """The same, with no other rule beside it."""
+    """The same, without findings of other rules."""
     deliberate: Counter[int] = field(default_factory=Counter)
-    """How often each of DELIBERATE was found."""
+    """How often each entry of DELIBERATE occurred."""
     differ: list[int] = field(default_factory=list)
 
     def add(self, other: "Tally") -> None:
@@ -54,7 +54,7 @@ class Tally:
 
 
 def run(context: Context) -> None:
-    """Judge everything, and compare."""
+    """Check all objects, and compare the verdicts."""
     sandbox = context.sandbox()
     try:
         _check_table(context.part, sandbox.api)
@@ -83,7 +83,7 @@ def _wait_for_parent(api: Cluster) -> None:
 
 
 def _compare(context: Context, kind: Kind, kubeconfig: Path) -> Tally:
-    """Try one kind on a few connections at once."""
+    """Try one kind, with several connections."""
     began, part, number = time.monotonic(), context.part, max(context.many(kind.number), kind.least)
     tally = Tally()
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -108,7 +108,7 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
         body = kind.body(seed, number)
         findings, refusal = ours(kind, body), theirs(api, kind, body)
         verdict = _verdict(findings, refusal)
-        tally.verdicts[verdict or "judged otherwise"] += 1
+        tally.verdicts[verdict or "different verdicts"] += 1
         if not verdict:
             tally.differ.append(number)
         for index, entry in enumerate(DELIBERATE):
@@ -120,21 +120,21 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
 
 
 def _verdict(findings: list[Finding], refusal: str | None) -> str:
-    """Say how both agree; empty where they do not."""
+    """Describe how both agree, or return an empty text."""
     shared = admission(findings)
     if refusal and not shared and any(words in refusal for words in ELSEWHERE):
-        return "refused for another object of the cluster"
+        return "rejected because of another object of the cluster"
     if may_differ(findings) and (not shared or refusal):
-        return "refused by us, on purpose, whatever the cluster says"
+        return "rejected by us, deliberately, for any verdict of the cluster"
     if bool(shared) != bool(refusal):
         return ""
     if refusal:
-        return "refused by both"
-    return "refused by us alone, on purpose" if findings else "taken by both"
+        return "rejected by both"
+    return "rejected only by us, deliberately" if findings else "accepted by both"
 
 
 def _told(api: Cluster, kind: Kind, seed: int, tally: Tally) -> Iterator[str]:
-    """Describe each disagreement, the first ones by the smallest object that shows it."""
+    """Describe each disagreement, the first ones with the smallest object."""
     for index, number in enumerate(sorted(tally.differ)):
         body = kind.body(seed, number)
         if index < _SHRUNK:
@@ -142,10 +142,10 @@ def _told(api: Cluster, kind: Kind, seed: int, tally: Tally) -> Iterator[str]:
             body = shrink(body, lambda smaller, way=way: _way(api, kind, smaller) == way)  # type: ignore[misc]
             said = theirs(api, kind, body)
             shown = yaml.safe_dump(body, sort_keys=False, allow_unicode=True)
-            by_us = "; ".join(map(str, admission(ours(kind, body)))) or "nothing"
-            yield f"we say {by_us}\n  the cluster says {said or 'nothing'}\n{shown}"
+            by_us = "; ".join(map(str, admission(ours(kind, body)))) or "none"
+            yield f"our findings: {by_us}\n  the cluster: {said or 'accepts it'}\n{shown}"
         else:
-            yield "both differ"
+            yield "the verdicts differ"
 
 
 def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
@@ -155,19 +155,19 @@ def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
 
 
 def _check_reach(part: Part, total: Tally) -> None:
-    """A rule that was never tried proves nothing, and neither does a difference never seen."""
+    """Check that every rule was tried, and every deliberate difference occurred."""
     for rule in sorted(_rules()):
-        alone = f"of them {total.alone[rule]:,} by nothing else"
-        part.count(f"refused by {rule} and by the cluster, {alone}", total.rules[rule])
-        part.check(f"{rule} was tried by itself", holds=total.alone[rule] > 0)
+        alone = f"{total.alone[rule]:,} of them by no other rule"
+        part.count(f"rejected by {rule} and by the cluster, {alone}", total.rules[rule])
+        part.check(f"{rule} was tried alone", holds=total.alone[rule] > 0)
     for index, entry in enumerate(DELIBERATE):
         where = f"{entry.rule} {entry.says}".strip()
-        part.count(f"stricter on purpose, {where}: {entry.reason}", total.deliberate[index])
-        part.check(f"the difference '{where}' was seen", holds=total.deliberate[index] > 0)
+        part.count(f"deliberately stricter, {where}: {entry.reason}", total.deliberate[index])
+        part.check(f"the difference '{where}' occurred", holds=total.deliberate[index] > 0)
 
 
 def _rules() -> set[str]:
-    """Name the rules of admission, except those of which nothing is the cluster's."""
+    """Return the names of the admission rules, except those that the cluster does not have."""
     named = {rule for kind in KINDS for rule in kind.rules}
     ours_alone = {entry.rule for entry in DELIBERATE if not entry.says}
     return named - ours_alone - SILENT.keys()

@@ -1,4 +1,4 @@
-"""PodGroups, Queues and HyperNodes that Volcano takes, drawn at random; breaks.py breaks them."""
+"""Random PodGroups, Queues and HyperNodes that Volcano accepts. breaks.py makes them invalid."""
 
 import random
 from typing import Any
@@ -15,7 +15,7 @@ PARENT: Body = {
         )
     },
 }
-"""A real queue with room for whatever is drawn: others are its children."""
+"""A real queue with room for all random objects. Other queues are its children."""
 _HALF = 0.5
 
 
@@ -38,7 +38,7 @@ def _topology(draw: random.Random) -> Body:
 
 
 def pod_group(draw: random.Random) -> Body:
-    """Draw a PodGroup that is right."""
+    """Generate a valid PodGroup."""
     policies = [_policy(draw, f"p{index}") for index in range(draw.randint(0, 3))]
     member = draw.randint(0, 9)
     spec = _some(
@@ -71,7 +71,7 @@ def _policy(draw: random.Random, name: str) -> Body:
 
 
 def queue(draw: random.Random) -> Body:
-    """Draw a Queue that is right."""
+    """Generate a valid Queue."""
     resources = draw.sample(("cpu", "memory", "nvidia.com/gpu", "pods"), draw.randint(0, 3))
     low = {name: draw.randint(0, 4) for name in resources}
     high = {name: low[name] + draw.randint(0, 4) for name in resources}
@@ -107,7 +107,7 @@ def _affinity(draw: random.Random) -> Body:
 
 
 def hyper_node(draw: random.Random) -> Body:
-    """Draw a HyperNode that is right."""
+    """Generate a valid HyperNode."""
     spec: Body = {"tier": draw.choice((0, 1, 2, 2**40))}
     if _coin(draw):
         spec["tierName"] = draw.choice(("rack", "", "x" * 253))

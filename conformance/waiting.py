@@ -1,17 +1,16 @@
-"""How long anything here waits for what must come."""
+"""Waits until a condition is true."""
 
 import time
 from collections.abc import Callable
 
 PATIENCE = 600
-"""Seconds after which something is taken never to come. Where all is well nothing waits so long,
-however slow the machine is."""
+"""Timeout in seconds. Without a failure, even a slow machine does not reach it."""
 PERIOD = 0.1
-"""Seconds between two looks."""
+"""Seconds between two tries."""
 
 
 def wait(ready: Callable[[], object], seconds: float = PATIENCE, period: float = PERIOD) -> bool:
-    """Wait until something has become true, and tell whether it has."""
+    """Wait until a condition is true. Return False after the timeout."""
     until = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > until:

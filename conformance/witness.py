@@ -1,4 +1,4 @@
-"""What a cluster shows of one namespace: its pods, what is unavailable, and what is left."""
+"""Observes one namespace: its pods, unavailable groups, and remaining objects."""
 
 import threading
 from collections import Counter
@@ -12,7 +12,7 @@ from kthena_components.systems.kthena.emit import API_VERSION
 from kthena_components.systems.volcano.emit import SCHEDULING
 
 INTERVAL = 0.1
-"""Seconds between two looks at the pods."""
+"""Seconds between two samples of the pods."""
 OF_THE_CLUSTER = {
     ("ServiceAccount", "default"): "made in every namespace",
     ("ConfigMap", "kube-root-ca.crt"): "made in every namespace",
@@ -30,29 +30,29 @@ Pod = dict[str, Any]
 
 
 def pods(api: Cluster, namespace: str) -> list[Pod]:
-    """List the pods that are not ending."""
+    """List the pods that are not Terminating."""
     found = api.list("v1", "Pod", namespace)
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
 def is_ready(pod: Pod) -> bool:
-    """Tell whether a pod serves."""
+    """Return whether a pod is ready."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def group_of(pod: Pod) -> str:
-    """Name the ServingGroup of a pod."""
+    """Return the ServingGroup of a pod."""
     return str(pod["metadata"]["labels"].get(naming.GROUP_NAME))
 
 
 def identities(found: list[Pod]) -> set[str]:
-    """Give what no second pod has, whatever it is called."""
+    """Return the uids of pods."""
     return {pod["metadata"]["uid"] for pod in found}
 
 
 def available(api: Cluster, namespace: str) -> list[tuple[bool, int]]:
-    """Say of each ModelServing whether it is Available, and how many groups are."""
+    """Return for each ModelServing whether it is Available, and its number of available groups."""
     states = [
         body.get("status") or {} for body in api.list(API_VERSION, MODEL_SERVING[1], namespace)
     ]
@@ -78,7 +78,7 @@ def tiers(api: Cluster, namespace: str) -> list[tuple[int | None, str | None]]:
 
 
 def left(api: Cluster, namespace: str) -> set[str]:
-    """Name every object of every kind in a namespace, and what is cluster-wide of our kinds."""
+    """List all objects in a namespace, and the cluster-scoped objects of our kinds."""
     found = {f"{kind} {body['metadata']['name']}" for version, kind in CLUSTER_WIDE
              for body in api.list(version, kind)}  # fmt: skip
     for version, kind in _namespaced(api):
@@ -90,7 +90,7 @@ def left(api: Cluster, namespace: str) -> set[str]:
 
 
 def _namespaced(api: Cluster) -> list[tuple[str, str]]:
-    """Ask the API server which kinds can be listed in a namespace."""
+    """Return the kinds that the API server can list in a namespace."""
     groups = api.ask("GET", "/apis")["groups"]
     paths = {"v1": "/api/v1"} | {
         each["groupVersion"]: f"/apis/{each['groupVersion']}"
@@ -106,21 +106,21 @@ def _namespaced(api: Cluster) -> list[tuple[str, str]]:
 
 
 class Watch:
-    """Looks at the pods of a namespace while something else happens."""
+    """Observes the pods of a namespace in the background."""
 
     def __init__(self, api: Cluster, namespace: str, per_group: int) -> None:
-        """Count a group as available when it has this many ready pods."""
+        """Store the number of ready pods of an available group."""
         self._api, self._namespace, self._per_group = api, namespace, per_group
         self._groups = {group_of(pod) for pod in pods(api, namespace)}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self.samples = 0
         self.worst = 0
-        """Most groups that were unavailable at once."""
+        """The maximum number of groups that were unavailable at once."""
         self.trouble = ""
 
     def __enter__(self) -> Self:
-        """Begin to look."""
+        """Start the observation."""
         self._thread.start()
         return self
 
@@ -130,7 +130,7 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop looking."""
+        """Stop the observation."""
         self._done.set()
         self._thread.join()
 

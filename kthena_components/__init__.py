@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kthena_components.core.spec.model import (
+    from kthena_components.core.spec.words import (
         EngineKind,
         KthenaVersion,
         Launcher,
@@ -95,7 +95,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     if name in _ENUMS:
-        home = "core.spec.model"
+        home = "core.spec.words"
     else:
         home = "resources.args" if name.endswith("Args") else "resources.components"
     value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)

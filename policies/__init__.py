@@ -1,1 +1,1 @@
-"""The policy pack: Pulumi runs this folder, and tests import it."""
+"""The policy pack. Pulumi runs this folder, and tests import it."""

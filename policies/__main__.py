@@ -1,4 +1,4 @@
-"""Start the policy pack: Pulumi runs this folder. What the policies do is in pack.py."""
+"""Starts the policy pack when Pulumi runs this folder. The policies are in pack.py."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ from pulumi_policy import PolicyPack
 if TYPE_CHECKING:
     from policies.pack import POLICIES
 else:
-    # The folder may stand anywhere and have any name: its files are found by place. Beside a
-    # package it judges by that one, whatever is installed: ci/review hands over both of a base.
+    # The folder can have any place and name, so its files are found by path. A package beside it
+    # takes precedence over an installed one: ci/review passes both from the base of a branch.
     folder = Path(__file__).resolve().parent
     beside = [folder.parent] if (folder.parent / "kthena_components" / "core").is_dir() else []
     sys.path[:0] = map(str, (folder, *beside))

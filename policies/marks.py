@@ -1,9 +1,9 @@
-"""What is secret among what the engine hands over.
+"""Finds the secrets in the properties that the engine sends.
 
-The engine marks secrets, and the SDK takes the marks off before a policy sees anything; nothing
-public of it keeps them. So its reading of properties is replaced, as narrowly as can be: each mark
-becomes a `Sealed`, which the SDK's proxies pass on. Properties that came another way, because a
-release of the SDK reads them elsewhere, lack `_READ`, and then all in them counts as secret.
+The engine marks secrets, but the SDK removes the marks before a policy runs, and has no public API
+that keeps them. So this module replaces the SDK's function that reads properties: each mark becomes
+a `Sealed`, which the SDK's proxies keep. If another release of the SDK reads properties elsewhere,
+they lack the key `_READ`, and all their values count as secret.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,21 +16,21 @@ from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
 
 _READ = "\ue011marked"
 NO_MARKS = (
-    f"no value is shown, because pulumi-policy {version('pulumi-policy')} does not tell which ones "
-    "are secret. Use release 1.21"
+    f"all values are hidden, because pulumi-policy {version('pulumi-policy')} does not show which "
+    "ones are secret. Use release 1.21"
 )
 _UNMARKED: Any = getattr(sdk, "deserialize_properties", dict)
 
 
 def keep_marks() -> None:
-    """Have the SDK read properties by `read_marked`."""
-    # Not an assignment, which a type checker would have to know the attribute for.
+    """Make the SDK read properties with `read_marked`."""
+    # Not an assignment: type checkers do not know the attribute.
     vars(sdk)["deserialize_properties"] = read_marked
 
 
 def read_marked(props: Mapping[str, Any], proxy_secrets: bool = False) -> Any:
-    """Read properties as the SDK does, but seal what is secret."""
-    if proxy_secrets:  # for a remediation, which keeps the marks by itself
+    """Read properties as the SDK does, but wrap secrets in `Sealed`."""
+    if proxy_secrets:  # for a remediation, where the SDK keeps the marks
         return _UNMARKED(props, proxy_secrets)
     return {**{key: _sealed(item) for key, item in props.items()}, _READ: True}
 
@@ -49,12 +49,12 @@ def _sealed(sent: Any) -> Any:
 
 
 def has_marks(props: Any) -> bool:
-    """Tell whether the properties of a resource were read by `read_marked`."""
+    """Return whether the properties of a resource were read by `read_marked`."""
     return isinstance(props, Mapping) and _content(props).get(_READ) is True
 
 
 def read_props(props: Any) -> dict[str, Any]:
-    """Give the properties of a resource as plain data with seals."""
+    """Return the properties of a resource as plain data, with secrets in `Sealed`."""
     fields: dict[str, Any] = plain(props)
     if fields.pop(_READ, False) is True:
         return fields
@@ -62,9 +62,9 @@ def read_props(props: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Take the policy SDK's proxies off a value, leaving the texts that stand for unknowns.
+    """Remove the policy SDK's proxies from a value. Unknown values stay as the SDK's texts.
 
-    A proxy raises as soon as an unknown value is touched, so its content is taken whole.
+    A proxy raises if an unknown value is read, so this takes its whole content.
     """
     if value is None or isinstance(value, str | int | float):
         return value

@@ -1,9 +1,9 @@
-"""The policies: how Pulumi hands resources over. The rules are in the package.
+"""The policies, which pass Pulumi's resources to the rules of the package.
 
-Each policy makes Pulumi decode every resource once more, so all rules stand behind one dispatcher.
-Two policies of each kind call it, because a policy has one level: one refuses, one advises, and
-what was judged for the first is kept for the second. Nothing here raises: an exception would end
-the whole operation, whatever the level.
+Pulumi decodes every resource again for each policy, so there are only two policies of each kind. A
+policy has one level: the first policy reports mandatory findings, and the second one the others,
+from a cached result. Nothing here raises, because an exception would end the whole operation,
+whatever the level.
 """
 
 import re
@@ -40,6 +40,7 @@ from kthena_components.judge.levels import (
 from kthena_components.judge.manifest import has_rules, is_compared, judge_manifest
 from kthena_components.judge.secrecy import judge_sealed
 from kthena_components.judge.stack import Bodies, judge_stack, owner_of
+from kthena_components.judge.unread import is_foreign
 from kthena_components.judge.waivers import FIELD, listed, waive
 
 if TYPE_CHECKING or __package__:
@@ -49,22 +50,26 @@ else:  # started by Pulumi, from a folder of any name
 
 KUBERNETES = "kubernetes"
 COMPONENTS = frozenset(f"kthena:index:{name}" for name in ("ModelServing", "ServingGroup", "Role"))
-"""Components that register what they deploy as rows (core/plan/report.py)."""
+"""Components that register their sizes as rows (core/plan/report.py)."""
+_MADE_OF_OTHERS = tuple(
+    f"{KUBERNETES}:{name}" for name in ("yaml", "kustomize", "helm.sh/v3:Chart", "helm.sh/v4:Chart")
+)
+"""Types whose objects are resources of their own, each of which is judged."""
 UNKNOWNS = re.compile("|".join(v for k, v in vars(proxy).items() if k.startswith("UNKNOWN_")))
 
 REFUSED = frozenset({Level.MANDATORY})
-"""Levels that the policies that refuse report; those that advise report the others."""
+"""Levels that the mandatory policies report. The advisory policies report the others."""
 ADVISED = frozenset(Level) - REFUSED
 CONFIG = "policy-config"
-"""Ends what is said of a config that cannot be used, in place of a rule."""
+"""The name in brackets after an error in a policy's config, in place of a rule."""
 
 TOGETHER = frozenset({"serving-groups", "serving-groups-advice"})
-"""Policies that see all objects of a stack."""
+"""Policies that check all objects of a stack."""
 LED_BY = {"serving-advice": "serving-rules", "serving-groups-advice": "serving-groups"}
-"""Policies that tell what another one does not, and that one."""
+"""Advisory policies and their mandatory counterparts."""
 
 Body = dict[str, Any]
-keep_marks()  # whoever takes POLICIES into a pack of their own needs them as well
+keep_marks()  # here, so that it also works in another pack that imports POLICIES
 _last = local()
 _told: set[tuple[str, str]] = set()
 
@@ -75,9 +80,9 @@ def judge_resource(
     versions: Mapping[str, str] = MappingProxyType({}),
     today: date | None = None,
 ) -> list[Finding]:
-    """Judge one resource by every rule that applies to its type, and waive what it waives.
+    """Check one resource by every rule for its type, and apply its waivers.
 
-    What is sealed in the properties is judged, and never shown.
+    Sealed values are checked, but findings never show them.
     """
     if not is_judged(resource_type):
         return []
@@ -91,19 +96,22 @@ def _judge_component(fields: Body, today: date | None) -> list[Finding]:
     found = run_checks(read_shape(fields))
     if today is None:
         return found
-    # What is wrong with the waivers, the component itself said.
+    # The component itself reports invalid waivers.
     return waive(found, listed(fields.get(FIELD)), today)[: len(found)]
 
 
 @cache
 def is_judged(resource_type: str) -> bool:
-    """Tell whether there are rules for a type.
+    """Tell whether there are rules for a type, or it may make pods that nobody reads.
 
-    None are for a patch: its type is `DeploymentPatch`, and it shows a part of an object only.
+    No rule reads a patch: its type is `DeploymentPatch`, and it shows a part of an object only.
     """
     if not resource_type.startswith(f"{KUBERNETES}:"):
         return resource_type in COMPONENTS
-    return has_rules(_identity(resource_type))
+    if resource_type.startswith(_MADE_OF_OTHERS):
+        return False
+    identity = _identity(resource_type)
+    return has_rules(identity) or is_foreign(identity)
 
 
 def _identity(resource_type: str) -> Body:
@@ -115,7 +123,7 @@ def _identity(resource_type: str) -> Body:
 def validate_resource(
     policy: str, levels: frozenset[Level], args: ResourceValidationArgs, report: ReportViolation
 ) -> None:
-    """Report what was found in one resource and weighs so much."""
+    """Report the findings of some levels in one resource."""
     settings = _settings(policy, args.urn, args.get_config(), report)
     if policy in LED_BY and is_judged(args.resource_type) and not has_marks(args.props):
         _tell_once(policy, NO_MARKS, report)
@@ -128,10 +136,10 @@ def validate_resource(
 def _settings(
     policy: str, subject: str, config: Mapping[str, Any], report: ReportViolation
 ) -> Settings:
-    """Read a policy's config. That of a policy that refuses holds for the one that advises too.
+    """Read a policy's config. An advisory policy uses the config of its mandatory counterpart.
 
-    Else a finding could be told by both, or by none. What is wrong with a config is told once, and
-    then rules weigh what they say themselves.
+    Otherwise both policies, or none, could report a finding. An error in the config is reported
+    once, and the rules then keep their own levels.
     """
     problem = ""
     try:
@@ -142,7 +150,7 @@ def _settings(
     _last.led = ("", settings) if leader else (f"{policy} {subject}", settings)
     if leader and asked == f"{leader} {subject}":
         if config and led != settings and not problem:
-            problem = f"that of {leader} holds for both policies"
+            problem = f"the config of {leader} applies to both policies"
         settings = led
     if problem:
         _tell_once(policy, f"the config of {policy} is not used: {problem}", report)
@@ -156,17 +164,17 @@ def _tell_once(policy: str, problem: str, report: ReportViolation) -> None:
 
 
 def _text(finding: Finding) -> str:
-    """Write a finding without the texts that stand for unknown values: nobody can read them."""
+    """Write a finding. Replace the SDK's random texts for unknown values by `<output>`."""
     return UNKNOWNS.sub("<output>", str(finding))
 
 
 def today() -> date:
-    """Give the day by which waivers are judged: that of UTC, so that it is everybody's."""
+    """Return the date for expiring waivers, in UTC so that it is the same for everybody."""
     return datetime.now(UTC).date()
 
 
 def _judge_once(args: ResourceValidationArgs, versions: Mapping[str, str]) -> list[Finding]:
-    """Judge a resource, or give what was found when the other policy asked for the same one."""
+    """Check a resource, or return the cached findings of the other policy."""
     if not is_judged(args.resource_type):
         return []
     asked = (args.resource_type, read_props(args.props), versions, today())
@@ -178,7 +186,7 @@ def _judge_once(args: ResourceValidationArgs, versions: Mapping[str, str]) -> li
 
 
 def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """Judge, and turn a fault of the rules themselves into one more thing that was not checked."""
+    """Run a check. An exception in it becomes a finding that something was not checked."""
     try:
         return list(judge())
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not end an operation
@@ -188,7 +196,7 @@ def _safely(judge: Callable[[], Iterable[Finding]]) -> list[Finding]:
 def validate_groups(
     policy: str, levels: frozenset[Level], args: StackValidationArgs, report: ReportViolation
 ) -> None:
-    """Report on what no object shows by itself: engines of several objects, gangs, references."""
+    """Report findings over several objects: engines of several objects, gangs, references."""
     settings = _settings(policy, "", args.get_config(), report)
     for owner, finding in _safely_in_stack(args, settings):
         for weighed in settings.levels.apply([finding]):
@@ -197,9 +205,9 @@ def validate_groups(
 
 
 def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str, Finding]]:
-    """Judge a stack, or give what was found when the other policy asked for the same one.
+    """Check a stack, or return the cached findings of the other policy.
 
-    Each finding is given with the URN of its object, in whose coordinates it then stands.
+    Each finding comes with the URN of its object, and its path is relative to the object.
     """
     limits = by.gpu_budget, by.gpu_types, by.versions
     asked = (_clusters(args), today(), limits)
@@ -227,7 +235,7 @@ def _judge_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
 
 
 def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:
-    """Give the objects that are compared, and ConfigMaps, by URN; each provider's by themselves."""
+    """Return, for each provider, the ConfigMaps and the objects to compare, by URN."""
     clusters: dict[str, dict[str, Body]] = {}
     for resource in args.resources:
         identity = _identity(resource.resource_type)
@@ -258,13 +266,13 @@ def _stack_policy(
 POLICIES: list[Policy] = [
     _resource_policy(
         "serving-rules",
-        "An engine's ranks are its GPUs, and the cluster would let the object in.",
+        "Engines have as many ranks as GPUs, and the cluster accepts the object.",
         EnforcementLevel.MANDATORY,
         REFUSED,
     ),
     _resource_policy(
         "serving-advice",
-        "Worth a look, or not checked and why.",
+        "Advisory and waived findings, and what was not checked.",
         EnforcementLevel.ADVISORY,
         ADVISED,
     ),
@@ -276,7 +284,7 @@ POLICIES: list[Policy] = [
     ),
     _stack_policy(
         "serving-groups-advice",
-        "Worth a look where objects meet, or not checked and why.",
+        "Advisory and waived findings over several objects, and what was not checked.",
         EnforcementLevel.ADVISORY,
         ADVISED,
     ),

@@ -1,5 +1,5 @@
-"""A real cluster on one machine, without containers: for trying the package, and for its tests.
+"""A real cluster on one machine without containers, to try the package and to test it.
 
-etcd, the API server, the controller manager, Volcano, Kthena and KWOK's fake GPU nodes, all on
-loopback, in one folder. Nothing here is imported by the package.
+It runs etcd, the API server, the controller manager, Volcano, Kthena, and KWOK for fake GPU nodes,
+all on loopback and in one folder. The package imports nothing from here.
 """

@@ -1,4 +1,4 @@
-"""`python -m sandbox`: the commands behind `make sandbox` and `make sandbox-down`."""
+"""Start and stop a local cluster with fake GPU nodes (`make sandbox`, `make sandbox-down`)."""
 
 import argparse
 import signal
@@ -16,12 +16,12 @@ MIB = 2**20
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. Progress goes to stderr; stdout has the line for the shell."""
+    """Run one command. Progress goes to stderr, and the line for the shell to stdout."""
     signal.signal(signal.SIGTERM, _leave)
     options = _parser().parse_args(arguments)
     try:
         if options.command == "down":
-            _say(f"ended {', '.join(down(options.folder)) or 'nothing: no program ran'}")
+            _say(f"stopped {', '.join(down(options.folder)) or 'nothing: no program was running'}")
         else:
             _up(options)
     except (SandboxError, ToolchainError, ClusterError) as error:
@@ -40,27 +40,31 @@ def _up(options: argparse.Namespace) -> None:
     sandbox = up(options.folder, size, _say)
     taken, held = time.monotonic() - began, sandbox.processes.memory() // MIB
     count = count_of(len(sandbox.processes.running()), "program")
-    _say(f"ready after {taken:.0f} s: {count}, {held} MiB. End it with `make sandbox-down`")
+    _say(f"ready after {taken:.0f} s: {count}, {held} MiB. Stop it with `make sandbox-down`")
     print(f"export KUBECONFIG={sandbox.layout.kubeconfig}")  # noqa: T201 - for the shell
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    starting = commands.add_parser("up", help="start a cluster and print its KUBECONFIG line")
-    ending = commands.add_parser("down", help="end exactly what `up` started, and its folder")
+    starting = commands.add_parser("up", help="start a cluster, and print the KUBECONFIG line")
+    ending = commands.add_parser("down", help="stop the cluster, and remove its folder")
     for command in (starting, ending):
-        command.add_argument("--folder", type=Path, default=Path(".sandbox"))
+        command.add_argument(
+            "--folder", type=Path, default=Path(".sandbox"), help="default: .sandbox"
+        )
     for name, default in (("racks", 4), ("nodes", 4), ("gpus", 8)):
-        of = {"racks": "in all", "nodes": "in each rack", "gpus": "on each node"}[name]
-        starting.add_argument(f"--{name}", type=_count, default=default, help=f"{name} {of}")
+        of = {"racks": "racks", "nodes": "nodes per rack", "gpus": "GPUs per node"}[name]
+        starting.add_argument(
+            f"--{name}", type=_count, default=default, help=f"number of {of}; default: {default}"
+        )
     return parser
 
 
 def _count(text: str) -> int:
     number = int(text) if text.isdecimal() and len(text) <= len("9999") else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count from 1 to 9999")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 9999")
     return number
 
 
@@ -70,7 +74,7 @@ def _say(line: str) -> None:
 
 
 def _leave(number: int, _frame: object) -> None:
-    """Turn a signal into an exception, so that what was started is ended."""
+    """Turn a signal into an exception, so that the started programs are stopped."""
     raise SystemExit(128 + number)
 
 

@@ -1,4 +1,4 @@
-"""Bring a sandbox up, step by step, and take it down."""
+"""Starts a sandbox step by step, and stops it."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ NAMESPACES = ("volcano-system", "kthena-system", "serving")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How large the cluster is said to be."""
+    """The size of the cluster."""
 
     racks: int = 4
     nodes: int = 4
@@ -38,7 +38,7 @@ class Size:
     """On each node."""
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Write the size in words."""
         total = self.racks * self.nodes * self.gpus
         parts = ((self.racks, "rack"), (self.nodes, "node"), (self.gpus, "GPU"))
         each = " × ".join(count_of(number, word) for number, word in parts)
@@ -49,7 +49,7 @@ class Sandbox:
     """A running sandbox."""
 
     def __init__(self, layout: Layout, programs: Mapping[str, Program]) -> None:
-        """Know the folder, and the programs that were built."""
+        """Store the folder and the programs that were built."""
         self.layout = layout
         self.processes = Processes(layout)
         self._programs = programs
@@ -57,7 +57,7 @@ class Sandbox:
 
     @property
     def api(self) -> Cluster:
-        """Open the cluster as its administrator."""
+        """A client with the rights of the administrator."""
         return Cluster.open(self.layout.kubeconfig)
 
     def start(self, name: str, arguments: list[str], program: str | None = None) -> None:
@@ -66,14 +66,14 @@ class Sandbox:
         self.processes.start(name, binary, arguments)
 
     def control_plane(self, *, audit: bool = False) -> None:
-        """Start etcd and the API server, and wait for an answer."""
+        """Start etcd and the API server, and wait until they answer."""
         self.start("etcd", commands.etcd(self.layout))
         self.processes.wait("etcd", partial(self.listens, "etcd"))
         self.start("kube-apiserver", commands.api_server(self.layout, audit=audit))
         self.processes.wait("the API server", self._answers)
 
     def definitions(self) -> None:
-        """Teach the API server every custom kind, and who judges them."""
+        """Install the CRDs and the webhook configurations."""
         api = self.api
         found = [
             body
@@ -96,7 +96,7 @@ class Sandbox:
             self.processes.wait(f"{port}'s admission", partial(self.listens, port))
 
     def controllers(self) -> None:
-        """Start whatever makes and places pods."""
+        """Start the controllers and the scheduler."""
         (self.layout.folder / "scheduler.yaml").write_text(commands.SCHEDULER)
         create(self.api, [_scheduler_config()])
         data = self._programs["kwok"].data(self._cache)
@@ -106,18 +106,18 @@ class Sandbox:
             self.start_controller(name)
 
     def start_controller(self, name: str) -> None:
-        """Start one of the programs that make and place pods."""
+        """Start one of the controllers, or the scheduler."""
         self.start(name, commands.CONTROLLERS[name](self.layout))
 
     def ready(self) -> None:
-        """Wait until Volcano takes work, and KWOK plays every node."""
+        """Wait until Volcano's default Queue is open and every Node accepts pods."""
         api = self.api
         self.processes.wait("Volcano's default Queue", lambda: _open(api))
         self.processes.wait("every Node", lambda: all(map(takes_pods, api.list("v1", "Node"))))
         self.processes.check()
 
     def listens(self, port: str) -> bool:
-        """Tell whether a program listens on its port."""
+        """Return whether a program listens on its port."""
         with socket.socket() as probe:
             return probe.connect_ex((HOST, self.layout.ports[port])) == 0
 
@@ -131,12 +131,12 @@ class Sandbox:
 
 
 def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sandbox:
-    """Build what is missing, start everything, and give the running sandbox.
+    """Build missing programs, start everything, and return the running sandbox.
 
-    With `audit` the API server notes every request of a ServiceAccount in `log/audit.log`.
+    With `audit`, the API server logs every request of a ServiceAccount in `log/audit.log`.
 
     Raises:
-        SandboxError: The folder is in use, or a program died; what was started is ended.
+        SandboxError: The folder is in use, or a program exited. All started programs are stopped.
     """
     programs = ensure_sandbox(os.environ, report)
     require_free(folder)
@@ -161,42 +161,43 @@ def up(folder: Path, size: Size, report: Report, *, audit: bool = False) -> Sand
 
 
 def require_free(folder: Path) -> None:
-    """Refuse a folder in which something is.
+    """Check that a folder is free.
 
     Raises:
-        SandboxError: What is in it, and what to do about it.
+        SandboxError: It is not empty. The text describes the content and the solution.
     """
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise SandboxError(f"{folder} is a file. Choose a folder with FOLDER")
+        raise SandboxError(f"{folder} is a file. Choose another folder with FOLDER")
     if not any(folder.iterdir()):
         return
     if not (folder / PORTS_FILE).exists():
-        raise SandboxError(f"{folder} holds other files. Choose another folder with FOLDER")
+        raise SandboxError(f"{folder} contains other files. Choose another folder with FOLDER")
     layout = Layout.read(folder.absolute())
     running = Processes(layout).running()
-    end = f"end it with `make sandbox-down FOLDER={folder}`"
+    end = f"stop it with `make sandbox-down FOLDER={folder}`"
     if running:
         raise SandboxError(
-            f"a sandbox of {count_of(len(running), 'program')} runs in {folder}: use it with "
-            f"`export KUBECONFIG={layout.kubeconfig}`, {end}, or choose another folder with FOLDER"
+            f"a sandbox with {count_of(len(running), 'program')} is running in {folder}: use it "
+            f"with `export KUBECONFIG={layout.kubeconfig}`, {end}, or choose another folder with "
+            "FOLDER"
         )
     raise SandboxError(
-        f"{folder} holds a sandbox that has ended; its logs are in {folder / 'log'}. Remove it "
+        f"{folder} contains a stopped sandbox; its logs are in {folder / 'log'}. Remove it "
         f"with `make sandbox-down FOLDER={folder}`, or choose another folder with FOLDER"
     )
 
 
 def opened(folder: Path) -> Sandbox:
-    """Give the sandbox that runs in a folder."""
+    """Return the sandbox that runs in a folder."""
     if not (folder / PORTS_FILE).exists():
         raise SandboxError(f"there is no sandbox in {folder}. Start one with `make sandbox`")
     return Sandbox(Layout.read(folder.absolute()), ensure_sandbox(os.environ, lambda _line: None))
 
 
 def down(folder: Path) -> list[str]:
-    """End the programs of a sandbox, remove its folder, and name what was ended."""
+    """Stop the programs of a sandbox, remove its folder, and return the programs' names."""
     sandbox = opened(folder)
     ended = sandbox.processes.running()
     sandbox.processes.stop_all()
@@ -205,7 +206,7 @@ def down(folder: Path) -> list[str]:
 
 
 def create(api: Cluster, bodies: Iterable[Mapping[str, Any]]) -> None:
-    """Create objects, one after the other."""
+    """Create objects one by one."""
     for body in bodies:
         api.create(body)
 
@@ -215,7 +216,7 @@ def _namespace(name: str) -> dict[str, Any]:
 
 
 def _scheduler_config() -> dict[str, Any]:
-    """Show the scheduler's config where an installation has it; ours reads it from a file."""
+    """Return the scheduler's config as in an installation. Our scheduler reads it from a file."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,4 +1,4 @@
-"""How each program is started. Every one listens on loopback, or not at all."""
+"""The command lines of the programs. Each one listens only on loopback, or not at all."""
 
 import json
 from collections.abc import Callable
@@ -17,11 +17,11 @@ tiers:
   - {name: binpack}
   - {name: network-topology-aware}
 """
-"""Volcano's own default has no network-topology-aware: see its docs of network topology."""
+"""Volcano's default config lacks network-topology-aware: see its docs on network topology."""
 
 
 def etcd(layout: Layout) -> list[str]:
-    """Keep the cluster's state; a sandbox needs no state that outlives a power cut."""
+    """Store the cluster's state, without fsync: a sandbox need not survive a power failure."""
     client, peer = (f"http://{layout.address(port)}" for port in ("etcd", "peer"))
     return [
         f"--data-dir={layout.folder / 'etcd'}",
@@ -36,7 +36,7 @@ def etcd(layout: Layout) -> list[str]:
 
 
 def api_server(layout: Layout, *, audit: bool = False) -> list[str]:
-    """Serve the API with RBAC, and without limits on how fast it may be asked."""
+    """Serve the API with RBAC and without rate limits."""
     key, certificate = layout.pki("server.key"), layout.pki("server.crt")
     return [
         f"--etcd-servers=http://{layout.address('etcd')}",
@@ -60,9 +60,9 @@ def api_server(layout: Layout, *, audit: bool = False) -> list[str]:
 
 
 def _audit(layout: Layout) -> list[str]:
-    """Note every request of a ServiceAccount: who asked what of which object."""
+    """Log every request of a ServiceAccount."""
     policy = layout.folder / "audit.json"
-    # The cluster's own programs have certificates; what they ask would fill the log and turn it.
+    # Not the cluster's own programs, which have certificates: they would fill and rotate the log.
     rules = [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]
     body = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
     policy.write_text(json.dumps(body | {"omitStages": ["RequestReceived"]}))
@@ -70,7 +70,7 @@ def _audit(layout: Layout) -> list[str]:
 
 
 def controller_manager(layout: Layout) -> list[str]:
-    """Run Kubernetes' own controllers, without those for clouds and for node addresses."""
+    """Run Kubernetes' controllers, except those for clouds and for node addresses."""
     return [
         f"--kubeconfig={layout.kubeconfig}",
         "--bind-address=127.0.0.1",
@@ -86,7 +86,7 @@ def controller_manager(layout: Layout) -> list[str]:
 
 
 def volcano_admission(layout: Layout) -> list[str]:
-    """Judge Volcano's objects: the webhook configurations must be there before it starts."""
+    """Validate Volcano's objects. The webhook configurations must exist before this starts."""
     return [
         f"--kubeconfig={layout.kubeconfig}",
         "--listen-address=127.0.0.1",
@@ -100,7 +100,7 @@ def volcano_admission(layout: Layout) -> list[str]:
 
 
 def volcano_controllers(layout: Layout) -> list[str]:
-    """Open queues, and keep the phases of PodGroups."""
+    """Open queues, and update the phases of PodGroups."""
     return [
         f"--kubeconfig={layout.kubeconfig}",
         "--leader-elect=false",
@@ -122,7 +122,7 @@ def volcano_scheduler(layout: Layout) -> list[str]:
 
 
 def kthena_admission(layout: Layout) -> list[str]:
-    """Judge ModelServings."""
+    """Validate ModelServings."""
     return [
         f"--address={layout.address('kthena')}",
         f"--tls-cert-file={layout.pki('server.crt')}",
@@ -131,7 +131,7 @@ def kthena_admission(layout: Layout) -> list[str]:
 
 
 def kthena(layout: Layout) -> list[str]:
-    """Make pods of ModelServings. Its admission runs by itself: see toolchain/kthena/main.go."""
+    """Create the pods of ModelServings. Admission is separate: see toolchain/kthena/main.go."""
     return [
         f"--kubeconfig={layout.kubeconfig}",
         "--enable-webhook=false",
@@ -142,7 +142,7 @@ def kthena(layout: Layout) -> list[str]:
 
 
 def kwok(layout: Layout) -> list[str]:
-    """Play the nodes, and the pods on them."""
+    """Simulate the nodes and the pods on them."""
     return [
         f"--kubeconfig={layout.kubeconfig}",
         "--manage-all-nodes=true",
@@ -160,4 +160,4 @@ CONTROLLERS: dict[str, Callable[[Layout], list[str]]] = {
     "kthena-controller-manager": kthena,
     "kwok": kwok,
 }
-"""Whatever makes, places and plays pods; none of them listens for the API server."""
+"""The programs that create, schedule and simulate pods. The API server calls none of them."""

@@ -1,4 +1,4 @@
-"""Where a sandbox keeps its things, and at which addresses its programs listen."""
+"""The files of a sandbox, and the addresses of its programs."""
 
 import json
 import os
@@ -11,27 +11,27 @@ from typing import Self
 HOST = "127.0.0.1"
 PORTS_FILE = "ports.json"
 PORTS = ("etcd", "peer", "api", "controllers", "volcano", "kthena", "kwok")
-"""Whoever listens. The schedulers and the other controllers do not."""
+"""The programs that listen. The scheduler and the other controllers do not."""
 _FIRST, _COUNT = 10_000, 20_000
-"""Ports to choose from: Linux takes those from 32768 on for connections."""
+"""The range of ports: Linux uses ports from 32768 for outgoing connections."""
 _APART = 16 * len(PORTS)
-"""Ports between the places of two processes, so that those started together do not meet."""
+"""Distance between the first ports of two processes, so that they do not choose the same."""
 _GIVEN: set[int] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """One sandbox: a folder of its own and ports that were free."""
+    """The folder and the ports of one sandbox."""
 
     folder: Path
     ports: dict[str, int]
 
     @classmethod
     def free(cls, folder: Path) -> Self:
-        """Choose ports that nobody listens on, and that this process has not given away.
+        """Choose ports that are free and that this process has not chosen before.
 
-        They are free again until the programs start. So they lie below those that connections
-        take, and each process looks from a place of its own.
+        Another program could take them before ours start. To avoid this, they are below the ports
+        of outgoing connections, and each process starts at another port.
         """
         free = (port for port in _candidates() if port not in _GIVEN and _is_free(port))
         ports = dict(zip(PORTS, free, strict=False))
@@ -40,15 +40,15 @@ class Layout:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what `write` wrote."""
+        """Read a layout from its folder."""
         return cls(folder=folder, ports=json.loads((folder / PORTS_FILE).read_text()))
 
     def write(self) -> None:
-        """Keep the ports for later commands."""
+        """Store the ports for later commands."""
         (self.folder / PORTS_FILE).write_text(json.dumps(self.ports))
 
     def address(self, port: str) -> str:
-        """Give host and port of a listener."""
+        """Return the host and port of a program."""
         return f"{HOST}:{self.ports[port]}"
 
     @property
@@ -63,20 +63,20 @@ class Layout:
 
     @property
     def authority(self) -> Path:
-        """The certificate that everything here is signed with."""
+        """The certificate of the certificate authority."""
         return self.folder / "pki" / "ca.crt"
 
     @property
     def stages(self) -> Path:
-        """What KWOK does to nodes and pods, and when."""
+        """KWOK's config: the stages of nodes and pods."""
         return self.folder / "stages.yaml"
 
     def pki(self, name: str) -> Path:
-        """Give a file of the keys and certificates."""
+        """Return the path of a key or certificate."""
         return self.folder / "pki" / name
 
     def log(self, program: str) -> Path:
-        """Give what a program said."""
+        """Return the path of a program's log."""
         return self.folder / "log" / f"{program}.log"
 
 

@@ -1,14 +1,14 @@
-"""GPU nodes that KWOK plays, in racks under one spine, as Nodes and HyperNodes."""
+"""The fake GPU nodes: Nodes and HyperNodes, in racks under one spine."""
 
 from typing import Any
 
 RACK, SPINE = "rack", "spine"
 LABEL = "topology.kthena-components/rack"
-"""The label that says in which rack a node stands."""
+"""The label with the rack of a node."""
 
 
 def node(name: str, rack: str, gpus: int) -> dict[str, Any]:
-    """Describe one node as its kubelet would."""
+    """Return a Node as a kubelet would register it."""
     resources = {
         "cpu": "192",
         "memory": "2000Gi",
@@ -30,7 +30,7 @@ def node(name: str, rack: str, gpus: int) -> dict[str, Any]:
 
 
 def nodes(racks: int, per_rack: int, gpus: int) -> list[dict[str, Any]]:
-    """Describe every node, rack by rack."""
+    """Return all Nodes, rack by rack."""
     return [
         node(f"{RACK}-{rack}-node-{number}", f"{RACK}-{rack}", gpus)
         for rack in range(racks)
@@ -39,7 +39,7 @@ def nodes(racks: int, per_rack: int, gpus: int) -> list[dict[str, Any]]:
 
 
 def hyper_nodes(racks: int) -> list[dict[str, Any]]:
-    """Describe the racks, tier 1, and the spine over them, tier 2."""
+    """Return the HyperNodes of the racks (tier 1) and of the spine (tier 2)."""
     leaves = [
         _hyper_node(f"{RACK}-{rack}", 1, [_by_label(f"{RACK}-{rack}")]) for rack in range(racks)
     ]

@@ -1,4 +1,4 @@
-"""Keys and certificates: one authority, one pair for servers, one for the administrator."""
+"""Keys and certificates: one authority, one pair for the servers, one for the administrator."""
 
 import base64
 from pathlib import Path
@@ -16,7 +16,7 @@ def write_pki(layout: Layout) -> None:
     layout.pki("").mkdir()
     authority = trustme.CA(organization_name="kthena-components sandbox")
     server = authority.issue_cert(*NAMES)
-    # Without a name of its own its certificate has an empty extension, which Go refuses.
+    # Without a host name, the certificate has an empty extension, which Go rejects.
     admin = authority.issue_cert(
         "admin.sandbox", common_name="admin", organization_name="system:masters"
     )
@@ -35,7 +35,7 @@ def _credentials(pair: trustme.LeafCert) -> dict[str, str]:
 
 
 def kubeconfig(layout: Layout, user: str, credentials: dict[str, str]) -> str:
-    """Write the kubeconfig of one user of the sandbox."""
+    """Return the kubeconfig of one user of the sandbox, as YAML."""
     cluster = {
         "server": layout.server,
         "certificate-authority-data": _encoded(layout.authority.read_bytes()),
@@ -56,6 +56,6 @@ def _encoded(pem: bytes) -> str:
 
 
 def _private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, from its first byte on."""
+    """Write a file that only its owner can read. The mode is set before the content."""
     path.touch(mode=0o600)
     path.write_bytes(content)

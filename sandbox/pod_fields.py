@@ -1,4 +1,4 @@
-"""Which fields a pod template has, and of what type, as a running API server says it.
+"""Reads the fields and types of a pod template from a running API server.
 
 `python -m sandbox.pod_fields FOLDER` writes the table that core/schema/pod.py reads.
 """
@@ -17,9 +17,9 @@ _SPECIAL = {"Quantity": "quantity", "IntOrString": "int-or-string", "Time": "str
 
 
 def read_fields(api: Cluster) -> dict[str, dict[str, Any]]:
-    """Give the fields of each type that a pod template is made of, by the type's name.
+    """Return the fields of each type in a pod template, by the type's name.
 
-    `keys` names the lists in which no two members may share the values of some fields.
+    `keys` has the lists in which the values of some fields must be unique.
     """
     defined = api.ask("GET", "/openapi/v2")["definitions"]
     by_name = {name.rpartition(".")[2]: name for name in defined if _is_plain(name)}
@@ -43,7 +43,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """Write a type in a word: `string`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
+    """Write a type: `string`, `Probe`, `[]EnvVar`, `[set]int32`, `{}quantity`."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition(".")[2]
         return _SPECIAL.get(name, name)

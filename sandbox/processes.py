@@ -1,4 +1,4 @@
-"""Start programs that outlive us, watch them while they start, and end exactly those."""
+"""Starts background programs, watches them while they start, and stops only those."""
 
 import json
 import subprocess
@@ -11,22 +11,22 @@ import psutil
 from sandbox.layout import Layout
 
 LINES = 15
-"""Of a log, when its program has died."""
+"""Lines of a log to show if its program exited."""
 PATIENCE = 300
-"""Seconds in which something must have become ready."""
+"""Timeout in seconds for a program to become ready."""
 GRACE = 5
-"""Seconds that a program has to end by itself."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 class SandboxError(Exception):
-    """What a user must mend; its text says what and how, so no traceback is wanted."""
+    """An error that the user can fix. The text describes the fix, so no traceback is shown."""
 
 
 class Processes:
-    """The programs of one sandbox. What was started is written down at once."""
+    """The programs of one sandbox. Each started program is recorded in a file at once."""
 
     def __init__(self, layout: Layout) -> None:
-        """Take those that an earlier command started."""
+        """Load the programs that an earlier command started."""
         self._layout = layout
         self._file = layout.folder / "processes.json"
         self._started: dict[str, tuple[int, float]] = {}
@@ -36,7 +36,7 @@ class Processes:
             self._started = {name: (pid, born) for name, (pid, born) in stated.items()}
 
     def start(self, name: str, program: Path, arguments: Sequence[str]) -> None:
-        """Start one program in a session of its own, with its words in a log."""
+        """Start one program in its own session, with its output in a log."""
         if not program.exists():
             raise SandboxError(f"{program} is missing: run `make sandbox`, which builds it")
         with self._layout.log(name).open("ab") as log:
@@ -53,7 +53,7 @@ class Processes:
         self._write()
 
     def wait(self, what: str, ready: Callable[[], bool]) -> None:
-        """Wait until something is ready; a program that dies meanwhile is named with its log."""
+        """Wait until something is ready. Raise with the log if a program exits meanwhile."""
         until = time.monotonic() + PATIENCE
         while not ready():
             self.check()
@@ -62,32 +62,32 @@ class Processes:
             time.sleep(0.1)
 
     def check(self) -> None:
-        """Refuse to go on when a program has died."""
+        """Raise if a program has exited."""
         for name in self._started:
             if self._running(name) is None:
                 log = self._layout.log(name)
                 last = log.read_text(errors="replace").splitlines()[-LINES:]
                 shown = "\n".join(f"  {line}" for line in last)
-                raise SandboxError(f"{name} has died. The end of {log}:\n{shown}")
+                raise SandboxError(f"{name} has exited. The end of {log}:\n{shown}")
 
     def running(self) -> list[str]:
-        """List the programs that still run."""
+        """List the programs that are still running."""
         return [name for name in self._started if self._running(name) is not None]
 
     def memory(self) -> int:
-        """Give what all programs hold, in bytes."""
+        """Return the resident memory of all programs, in bytes."""
         found = (self._running(name) for name in self._started)
         return sum(process.memory_info().rss for process in found if process)
 
     def process(self, name: str) -> psutil.Process:
-        """Give a running program, for tests that disturb it."""
+        """Return a running program, for tests that disturb it."""
         found = self._running(name)
         if found is None:
-            raise SandboxError(f"{name} does not run")
+            raise SandboxError(f"{name} is not running")
         return found
 
     def stop(self, name: str) -> None:
-        """End one program, gently first."""
+        """Stop one program: SIGTERM, then SIGKILL."""
         process = self._running(name)
         if process is not None:
             process.terminate()
@@ -97,21 +97,21 @@ class Processes:
                 process.kill()
                 process.wait(GRACE)
         if child := self._children.pop(name, None):
-            child.poll()  # so that it is known to have ended
+            child.poll()  # reaps the process
         self._started.pop(name, None)
         self._write()
 
     def stop_all(self) -> None:
-        """End what was started, last first."""
+        """Stop all programs, the last one first."""
         for name in reversed(list(self._started)):
             self.stop(name)
 
     def _write(self) -> None:
-        if self._file.parent.exists():  # another command may have taken the sandbox down
+        if self._file.parent.exists():  # another command may have removed the sandbox
             self._file.write_text(json.dumps(self._started))
 
     def _running(self, name: str) -> psutil.Process | None:
-        """Find a program by its id and its time of birth: ids are given away again."""
+        """Find a program by its id and start time, because ids are reused."""
         pid, born = self._started[name]
         try:
             process = psutil.Process(pid)

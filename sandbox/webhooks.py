@@ -1,4 +1,4 @@
-"""Who judges what at admission: the real webhooks, by address instead of by Service."""
+"""The configurations of the real webhooks, with addresses instead of Services."""
 
 import base64
 from typing import Any
@@ -9,11 +9,10 @@ _MODEL_SERVING = "/validate-workload-ai-v1alpha1-modelserving"
 
 
 def configurations(layout: Layout) -> list[dict[str, Any]]:
-    """Give the webhook configurations of Kthena and of Volcano.
+    """Return the webhook configurations of Kthena and of Volcano.
 
-    Volcano's admission looks for the names that its own installation gives them.
-    PodGroups are judged when they are made only: its handler refuses every change, and then no
-    PodGroup would ever get its phase.
+    Volcano's admission expects the names of its own installation. PodGroups are validated only on
+    CREATE: the handler rejects every update, so no PodGroup would ever get a phase.
     """
     volcano = [
         ("podgroups", "scheduling.volcano.sh", "v1beta1", ["CREATE"]),
@@ -55,7 +54,7 @@ def _configuration(
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Fail",
-        "timeoutSeconds": 30,  # the most: a busy machine must not refuse
+        "timeoutSeconds": 30,  # the maximum, so that a busy machine rejects nothing
     }
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",

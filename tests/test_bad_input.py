@@ -45,12 +45,13 @@ UPDATE = "rollout_strategy.rolling_update_configuration"
 GROUP_TOPOLOGY = "network_topology.group_policy"
 FIVE = [{"name": name, "entry_template": template()} for name in "abcde"]
 NOT_KNOWN = (
-    "is an Output, whose value is not known while the plan is made; counts and names decide how "
+    "is an Output, whose value is not known while the plan is built; counts and names decide how "
     "many resources there are. Pass a plain value, from the program or from the stack's config. "
     "[known-when-planned]"
 )
 COUNTED = (
-    "an overlay may change every field of the pod except what the package counts: GPUs, commands "
+    "an overlay may change every field of the pod except what the package sets itself: GPUs, "
+    "commands "
     "and injected variables. {}. [overlay-counted]"
 )
 OVERLAID = "roles[0].overlay.spec.containers[engine]"
@@ -73,7 +74,7 @@ CASES = {
     "five-roles-on-kthena": BadInput(
         TEMPLATES_PLAIN,
         KTHENA | {"roles": FIVE},
-        "roles: has 5 roles (a, b, c, d, e), and a ModelServing holds at most 4. Split the "
+        "roles: has 5 roles (a, b, c, d, e), and a ModelServing has at most 4. Split the "
         "serving, or write backend: native. [backend-loss]",
     ),
     "two-roles-of-one-name": BadInput(
@@ -85,8 +86,8 @@ CASES = {
     "role-name-starts-with-a-digit": BadInput(
         GUIDE,
         KTHENA | {"roles[0].name": "405b", "gang_policy": REMOVED},
-        "roles[0].name: is '405b', and Kthena wants a role name that starts with a letter. Write "
-        "for example 'r405b'. [backend-loss]",
+        "roles[0].name: is '405b', and Kthena requires a role name that starts with a letter. "
+        "Write for example 'r405b'. [backend-loss]",
     ),
     "long-name-natively": BadInput(
         ENGINE_RAY,
@@ -166,10 +167,9 @@ CASES = {
         },
         f"{CONTAINER}.command: engine 'llama-405b' starts tensor 8 × pipeline 2 = 16 ranks, but "
         "its 2 pods (entry 8, workers 4 GPUs) hold 12. Give each pod 8 GPUs. "
-        "[world-size-equals-gpus]\n"
-        "roles[0].worker_template.spec.containers[0].resources: engine 'llama-405b' gives its "
-        "entry pod 8 GPUs and each worker 4, and an engine deals its ranks out evenly. Write 8 in "
-        "both, or 4 in both. [leader-worker-same-gpus]",
+        "[world-size-equals-gpus]\nroles[0].worker_template.spec.containers[0].resources: engine "
+        "'llama-405b' gives its entry pod 8 GPUs and each worker 4, and an engine distributes its "
+        "ranks evenly. Write 8 in both, or 4 in both. [leader-worker-same-gpus]",
     ),
     "ray-waits-for-other-pods": BadInput(
         GUIDE,
@@ -200,7 +200,7 @@ CASES = {
     "surge-on-kthena": BadInput(
         ENGINE_RAY,
         KTHENA | {f"{UPDATE}.max_surge": 1},
-        f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that take the field drop "
+        f"{UPDATE}.max_surge: is 1, but Kthena has no surge: versions that accept the field ignore "
         "it. Remove it; max_unavailable is the only budget. [backend-loss]",
     ),
     "surge-natively": BadInput(
@@ -213,7 +213,7 @@ CASES = {
         ENGINE_RAY,
         {f"{GROUP_TOPOLOGY}.highest_tier_name": "rack"},
         f"{GROUP_TOPOLOGY}: both highest_tier_allowed (1) and highest_tier_name ('rack') are "
-        "given, and Volcano takes one or the other. Remove one of them. [topology-cap-stated]",
+        "given, and Volcano accepts only one of them. Remove one of them. [topology-cap-stated]",
     ),
     "hard-without-a-cap": BadInput(
         ENGINE_RAY,
@@ -252,14 +252,14 @@ CASES = {
         NATIVE_8B,
         {"roles[0].overlay.metadata.labels": {"modelserving.volcano.sh/role": "x"}},
         "roles[0].overlay.metadata.labels: label 'modelserving.volcano.sh/role' is set here, but "
-        "it is how the pods of a group are found. Remove it, or use a label of your own. "
+        "it selects the pods of a group. Remove it, or use a label of your own. "
         "[reserved-labels]",
     ),
     "counted-flag": BadInput(
         NATIVE_8B,
         {"roles[0].engine.extra_args": ["--seed", "1", "-tp=2"]},
-        "roles[0].engine.extra_args: '-tp' states what the package counts itself. Remove it and "
-        "use engine.parallelism, launcher, port or model. [counted-flag]",
+        "roles[0].engine.extra_args: '-tp' sets a value that the package sets itself. Remove it "
+        "and use engine.parallelism, launcher, port or model. [counted-flag]",
     ),
     "gpus-in-an-overlay": BadInput(
         NATIVE_8B,

@@ -180,4 +180,4 @@ def test_it_says_how_it_is_called() -> None:
         [sys.executable, SCRIPT, "github"], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 2
-    assert ran.stderr.startswith("ci/comment.py github|gitlab NUMBER JUDGE COMMENT")
+    assert ran.stderr.startswith("usage: ci/comment.py github|gitlab NUMBER JUDGE COMMENT")

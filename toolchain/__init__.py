@@ -1,6 +1,6 @@
-"""Find Pulumi and its Kubernetes provider, or build them from Go modules.
+"""Finds Pulumi and its Kubernetes provider, or builds them from Go modules.
 
-An installation from Pulumi's own site is always preferred. Building is for
-machines that reach package registries and nothing else.
-This package uses the standard library alone: it runs before anything is installed.
+An official installation of Pulumi takes precedence. The build is for machines that can reach only
+package registries. This package uses only the standard library, because it runs before any package
+is installed.
 """

@@ -1,4 +1,4 @@
-"""`python -m toolchain`: the commands behind `make toolchain`, `make env` and `make up`."""
+"""Find or build Pulumi and run stacks, for `make toolchain`, `make env` and `make up`."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ from toolchain.programs import ROOT, ToolchainError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command. Progress goes to stderr: `eval "$(… env)"` must read variables only."""
+    """Run one command. Progress goes to stderr, because `eval "$(… env)"` reads stdout."""
     signal.signal(signal.SIGTERM, _leave)
     options = _parser().parse_args(arguments)
     try:
@@ -37,23 +37,23 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m toolchain", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("ensure", help="find Pulumi and its Kubernetes provider, or build them")
-    commands.add_parser("ensure-sandbox", help="build the programs of a cluster")
-    commands.add_parser("env", help="print the variables that make a shell use them")
+    commands.add_parser("ensure-sandbox", help="build the programs of the sandbox")
+    commands.add_parser("env", help="print the shell variables that put them on PATH")
     for action in local_stack.ACTIONS:
         command = commands.add_parser(
-            action, help=f"pulumi {action} with state kept in the checkout"
+            action, help=f"run `pulumi {action}` with the state in .state/"
         )
-        command.add_argument("--stack", default="dev")
-        command.add_argument("arguments", nargs="*", help="more for pulumi, after --")
+        command.add_argument("--stack", default="dev", help="default: dev")
+        command.add_argument("arguments", nargs="*", help="more arguments for pulumi, after --")
     return parser
 
 
 def _print_exports() -> None:
-    """Print what a shell needs for `pulumi`, and for the commands of this checkout's packages."""
+    """Print the variables for `pulumi` and for the commands of this checkout's packages."""
     variables = exports(os.environ, _say)
     path = variables.get("PATH", os.environ.get("PATH", os.defpath)).split(os.pathsep)
     own = str(ROOT / ".venv" / "bin")
-    # Last, so that no program of the user's is hidden; but where the user has put it, it stays.
+    # Last, so that it hides none of the user's programs. If it is on PATH already, it stays there.
     variables["PATH"] = os.pathsep.join(path if own in path else [*path, own])
     for name, value in variables.items():
         print(f"export {name}={shlex.quote(value)}")
@@ -64,7 +64,7 @@ def _say(line: str) -> None:
 
 
 def _leave(number: int, _frame: object) -> None:
-    """Turn a signal into an exception, so that a build ends its `go` before we go."""
+    """Turn a signal into an exception, so that a build stops its `go` process."""
     raise SystemExit(128 + number)
 
 

@@ -1,8 +1,7 @@
-"""Build one program from Go modules into its cache entry.
+"""Builds one program from Go modules into its cache entry.
 
-A build happens in a folder of its own beside the entry and is renamed into place when it is whole,
-so a killed build leaves nothing that looks finished. A lock lets the second of two builders wait
-for the first instead of repeating its minutes of work.
+A build uses a separate folder and renames it at the end, so a killed build leaves no incomplete
+entry. A lock makes a second build of the same program wait for the first.
 """
 
 import fcntl
@@ -23,7 +22,7 @@ LOG_LINES_SHOWN = 15
 
 
 def ensure_built(program: Program, cache: Path, report: Report) -> Path:
-    """Return the program's cache entry, building it first if it is not there."""
+    """Return the program's cache entry, and build it first if it does not exist."""
     entry = program.entry(cache)
     if entry.is_dir():
         return entry
@@ -36,37 +35,37 @@ def ensure_built(program: Program, cache: Path, report: Report) -> Path:
 
 
 def require_go(program: Program) -> None:
-    """Refuse with one sentence when no Go on PATH can build the program."""
+    """Raise a ToolchainError if no Go on PATH can build the program."""
     if problem := _problem_with_go():
-        pulumi = f"Pulumi {VERSIONS['oldest_pulumi']} or newer (3.x), or "
+        pulumi = f"Pulumi {VERSIONS['oldest_pulumi']} or later (3.x), or "
         raise ToolchainError(
             f"{program.title} is not installed and cannot be built: {problem}. "
             f"Install {pulumi if program.purpose == 'pulumi' else ''}Go {VERSIONS['go']} "
-            "or newer to build it, and run this again."
+            "or later to build it, and run this again."
         )
 
 
 def _problem_with_go() -> str | None:
     if shutil.which("go") is None:
-        return "there is no `go` on PATH"
+        return "`go` is not on PATH"
     answer = _go("version").stdout.strip()
     found = re.search(r"\bgo(\d+)\.(\d+)", answer)
     oldest = tuple(int(part) for part in VERSIONS["go"].split("."))
     if found is None or tuple(int(part) for part in found.groups()) < oldest:
-        return f"`go version` says {answer!r}"
+        return f"`go version` prints {answer!r}"
     return None
 
 
 def _build(program: Program, cache: Path, report: Report) -> None:
     entry = program.entry(cache)
     log = entry.with_name(f"{entry.name}.log")
-    # Named after this process: an orphaned `go build` of a killed run must not write into ours.
+    # With our process id: an orphaned `go build` of a killed run must not write into our folder.
     partial = entry.with_name(f"{entry.name}.partial-{os.getpid()}")
     for left_over in cache.glob(f"{entry.name}.partial-*"):
         shutil.rmtree(left_over)
     report(
-        f"building {program.title} from Go modules: about {minutes_of(program.minutes)} "
-        f"and {program.memory_gib} GiB of memory on 2 cores, kept in {cache}"
+        f"building {program.title} from Go modules into {cache}: about "
+        f"{minutes_of(program.minutes)} on 2 cores, and {program.memory_gib} GiB of memory"
     )
     started = time.monotonic()
     try:
@@ -80,7 +79,7 @@ def _build(program: Program, cache: Path, report: Report) -> None:
 
 
 def _compile(program: Program, target: Path, log: Path, report: Report) -> None:
-    """Run `go build`, its words in a log, and tell every half minute that it still runs."""
+    """Run `go build` with its output in a log, and report progress every half minute."""
     command = [
         *("go", "build", "-trimpath", "-mod=readonly", "-buildvcs=false"),
         *("-ldflags", " ".join(["-s", "-w", *(f"-X {stamp}" for stamp in program.stamps)])),
@@ -117,9 +116,9 @@ def _failure(program: Program, log: Path) -> str:
 
 
 def _add_files_beside(program: Program, folder: Path) -> None:
-    """Copy what the program expects in its own folder.
+    """Copy the files that the program expects in its own folder.
 
-    Go keeps its module cache read-only and drops executable bits, so both are set here.
+    Files in Go's module cache are read-only and not executable, so this sets the mode.
     """
     files = list(program.beside)
     for module, path in program.beside_from_modules.items():
@@ -129,13 +128,15 @@ def _add_files_beside(program: Program, folder: Path) -> None:
 
 
 def _add_data(program: Program, folder: Path) -> None:
-    """Copy the files that are kept with the program; a pattern that finds none is a mistake."""
+    """Copy the data files of the program. Raise if a pattern matches no file."""
     for module, patterns in program.data_from_modules.items():
         place = _module_folder(program, module)
         for pattern in patterns:
             found = sorted(place.glob(pattern))
             if not found:
-                raise ToolchainError(f"{module} has no {pattern}, which {program.title} needs")
+                raise ToolchainError(
+                    f"{program.title} needs {pattern}, but {module} has no such file"
+                )
             folder.mkdir(exist_ok=True)
             for file in found:
                 shutil.copyfile(file, folder / "-".join(file.relative_to(place).parts))
@@ -158,18 +159,18 @@ def _go(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 
 
 def _go_environment() -> dict[str, str]:
-    """Keep Go to the installed version and to our own go.mod, whatever lies around the checkout."""
+    """Return variables that make Go use the installed version and our own go.mod."""
     return {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 @contextmanager
 def _only_builder_of(entry: Path, program: Program, report: Report) -> Iterator[None]:
-    """Hold the entry's lock. The system drops it when its holder dies, so it never goes stale."""
+    """Hold the entry's lock. The system releases it if the process dies."""
     with entry.with_name(f"{entry.name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(f"waiting for another build of {program.title}")
+            report(f"waiting for another build of {program.title} to finish")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -1,10 +1,10 @@
-"""Run a stack of this project with its state, passphrase and secrets salt in `.state/`.
+"""Runs a stack of this project with its state, passphrase and secrets salt in `.state/`.
 
-`pulumi stack init` writes an `encryptionsalt` into the stack's file, which is committed: merely
-trying the project would change the checkout. So the stack is made from an empty project of the
-same name inside `.state/`, where Pulumi leaves the salt, and every later command reads a copy of
-the committed file with that salt added. The committed file is never written, and plain
-`pulumi up --stack dev` with a backend of the user's own works as anywhere else.
+`pulumi stack init` writes an `encryptionsalt` into the committed stack file, so a first try would
+change the checkout. Therefore this creates the stack from an empty project of the same name inside
+`.state/`, where Pulumi stores the salt, and every later command reads a copy of the committed file
+with that salt. It never writes the committed file. Plain `pulumi up --stack dev` with the user's
+own backend works as usual.
 """
 
 import os
@@ -27,9 +27,9 @@ SALT = "encryptionsalt:"
 
 
 def run(action: str, stack: str, arguments: list[str], report: Report) -> NoReturn:
-    """Become one Pulumi command on the local stack.
+    """Replace this process by a Pulumi command on the local stack.
 
-    This process is replaced, not a parent: Ctrl-C must reach Pulumi alone, which ends in order.
+    It is not a child process, so that Ctrl-C reaches only Pulumi, which then stops cleanly.
     """
     config = committed_config(ROOT, stack)
     state = ROOT / ".state"
@@ -49,19 +49,20 @@ def run(action: str, stack: str, arguments: list[str], report: Report) -> NoRetu
 
 
 def committed_config(root: Path, stack: str) -> Path:
-    """Return the stack's file, or say which stacks there are."""
+    """Return the stack's file, or raise with the list of stacks."""
     config = root / "stacks" / f"Pulumi.{stack}.yaml"
     if not config.is_file():
         known = sorted(
             path.stem.removeprefix("Pulumi.") for path in config.parent.glob("Pulumi.*.yaml")
         )
-        raise ToolchainError(f"there is no stack {stack!r}. Known: {', '.join(known) or 'none'}.")
+        stacks = ", ".join(known) or "none"
+        raise ToolchainError(f"there is no stack {stack!r}. The stacks are: {stacks}.")
     return config
 
 
 def state_variables(state: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the backend's address and, if the user chose no passphrase, one of this checkout."""
-    # Without metadata there is no side file, whose half-written copy would hide the whole state.
+    """Return the backend's URL and, if the user has set no passphrase, a local one."""
+    # Without metadata, there is no side file. An incomplete one would make the state unreadable.
     backend = f"{state.as_uri()}?metadata=skip"
     variables = {"PULUMI_BACKEND_URL": backend, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     if not environ.keys() & {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"}:
@@ -70,7 +71,7 @@ def state_variables(state: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_salt(config: str, salt: str) -> str:
-    """Add the local salt to a stack's file, unless the user has already given it one."""
+    """Add the local salt to a stack file, unless it has one."""
     if any(line.startswith(SALT) for line in config.splitlines()):
         return config
     return f"{config.rstrip()}\n{salt}\n".lstrip()
@@ -85,7 +86,7 @@ def _passphrase(state: Path) -> Path:
 
 
 def _salt_of(stack: str, state: Path, environ: Mapping[str, str]) -> str:
-    """Return the line that Pulumi wrote when it made the stack, making the stack if need be."""
+    """Return the line with the salt that Pulumi wrote. Create the stack first if necessary."""
     project = state / "init"
     project.mkdir(exist_ok=True)
     (project / "Pulumi.yaml").write_text(f"name: {_project_name()}\nruntime: python\n")
@@ -99,4 +100,4 @@ def _project_name() -> str:
     for line in (ROOT / "Pulumi.yaml").read_text().splitlines():
         if line.startswith("name:"):
             return line.removeprefix("name:").strip()
-    raise ToolchainError("Pulumi.yaml has no line `name: …`.")
+    raise ToolchainError("Pulumi.yaml has no line `name: …`")

@@ -1,7 +1,7 @@
-"""Decide which programs this machine still needs, and which variables make a shell use them.
+"""Decides which programs to build, and which shell variables put them on PATH.
 
-Pulumi: an installation on PATH, else the cache. Provider: an installed plugin, else whatever an
-installed Pulumi downloads by itself, else the cache.
+Pulumi comes from PATH or else from the cache. The provider is an installed plugin, or else the one
+that an installed Pulumi downloads, or else comes from the cache.
 """
 
 import os
@@ -26,26 +26,27 @@ from toolchain.programs import (
 
 
 def ensure(environ: Mapping[str, str], report: Report) -> None:
-    """Build what is needed and not there yet."""
+    """Build the missing programs."""
     for program in needed(environ, report):
         ensure_built(program, cache_root(environ), report)
 
 
 def ensure_sandbox(environ: Mapping[str, str], report: Report) -> dict[str, Program]:
-    """Build the programs of the sandbox that are not there yet, and give them by name."""
+    """Build the missing programs of the sandbox, and return all of them by name."""
     programs = known_programs("sandbox")
     missing = [each for each in programs.values() if not each.entry(cache_root(environ)).is_dir()]
     if missing:
         minutes = sum(program.minutes for program in missing)
         programs_of = "1 program" if len(missing) == 1 else f"{len(missing)} programs"
-        report(f"the sandbox needs {programs_of} more: about {minutes_of(minutes)}, once a machine")
+        time = f"about {minutes_of(minutes)}, once per machine"
+        report(f"the sandbox needs {programs_of} that must be built: {time}")
     for program in missing:
         ensure_built(program, cache_root(environ), report)
     return programs
 
 
 def needed(environ: Mapping[str, str], report: Report) -> list[Program]:
-    """Return the programs that the cache has to provide."""
+    """Return the programs that must come from the cache."""
     programs = known_programs()
     if installed_pulumi(environ, report) is None:
         return [programs[CLI], programs[PROVIDER]]
@@ -55,7 +56,7 @@ def needed(environ: Mapping[str, str], report: Report) -> list[Program]:
 
 
 def installed_pulumi(environ: Mapping[str, str], report: Report) -> Path | None:
-    """Return a usable `pulumi` on PATH that we did not build ourselves."""
+    """Return a usable `pulumi` on PATH that is not from our cache."""
     cache = cache_root(environ)
     folders = [
         folder
@@ -67,13 +68,14 @@ def installed_pulumi(environ: Mapping[str, str], report: Report) -> Path | None:
         return None
     version = _version_of(found, environ)
     if version is None or not _version(VERSIONS["oldest_pulumi"]) <= version < (4,):
-        report(f"{found} is not used: Pulumi {VERSIONS['oldest_pulumi']} or newer (3.x) is needed")
+        oldest = VERSIONS["oldest_pulumi"]
+        report(f"{found} is not used: Pulumi {oldest} or later (3.x) is required")
         return None
     return Path(found)
 
 
 def exports(environ: Mapping[str, str], report: Report) -> dict[str, str]:
-    """Return the variables to set. Empty when everything needed is installed on the machine."""
+    """Return the variables to set. Empty if the machine has everything installed."""
     programs = {program.name: program for program in needed(environ, report)}
     cache = cache_root(environ)
     for program in programs.values():
@@ -93,7 +95,7 @@ def _cli_variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     path = environ.get("PATH", os.defpath).split(os.pathsep)
     variables = {
         "PATH": os.pathsep.join([str(folder), *(other for other in path if other != str(folder))]),
-        # Neither can work without Pulumi's own sites, and each costs seconds to find that out.
+        # Both need Pulumi's own sites, and would wait seconds before they fail.
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
     }
@@ -104,9 +106,9 @@ def _cli_variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _home_with_plugin(provider: Program, cache: Path) -> Path:
-    """Return a PULUMI_HOME in the cache with the provider in it, so that ~/.pulumi stays untouched.
+    """Return a PULUMI_HOME in the cache with the provider, so that ~/.pulumi is never changed.
 
-    The engine passes over links to folders, so the folder is real and the program in it a link.
+    The engine ignores links to folders, so the folder is real and only the program is a link.
     """
     home = cache / "home"
     plugin = home / _plugin_path(provider)

@@ -1,4 +1,4 @@
-"""What can be built, and where a build is kept. versions.json is the only place with versions."""
+"""The programs to build, and their cache. versions.json is the only file with versions."""
 
 import hashlib
 import json
@@ -17,38 +17,38 @@ PROVIDER = "pulumi-resource-kubernetes"
 
 
 class ToolchainError(Exception):
-    """Something the user must mend; its text says what and how, so no traceback is wanted."""
+    """An error that the user can fix. The text describes the fix, so no traceback is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One Go program: a folder with go.mod, go.sum and perhaps sources."""
+    """One Go program: a folder with go.mod, go.sum and optional sources."""
 
     name: str
     version: str
     folder: Path
     package: str
     purpose: str
-    """What it is for: pulumi or sandbox."""
+    """The purpose: `pulumi` or `sandbox`."""
     stamps: tuple[str, ...] = ()
-    """Linker settings that tell the program its version; untold, it calls itself a dev build."""
+    """Linker settings for the program's version. Without them it reports a dev build."""
     minutes: int
-    """What a cold build takes on 2 cores. It is promised to the user before the build starts."""
+    """Duration of a build without a cache, on 2 cores. It is shown before the build starts."""
     memory_gib: int
     beside: tuple[Path, ...] = ()
-    """Files of ours that belong into the program's own folder."""
+    """Our own files to copy into the program's folder."""
     beside_from_modules: Mapping[str, str] = field(default_factory=dict)
-    """The same from Go modules that the build has fetched: module to path in it."""
+    """Files from Go modules to copy into the program's folder: module to path."""
     data_from_modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Files of Go modules that are kept with the program, such as its CRDs: module to patterns."""
+    """Data files from Go modules, such as CRDs: module to patterns."""
 
     @property
     def title(self) -> str:
-        """Name and version, as shown to the user."""
+        """The name and version, as shown to the user."""
         return f"{self.name} {self.version}"
 
     def key(self) -> str:
-        """Hash all that decides what comes out, so that a change in any of it is built anew."""
+        """Return a hash of all inputs of the build, so that any change causes a new build."""
         fetched = (dict(self.beside_from_modules), dict(self.data_from_modules))
         recipe = (self.name, self.version, self.package, self.stamps, *fetched)
         digest = hashlib.sha256(json.dumps(recipe).encode())
@@ -59,15 +59,15 @@ class Program:
         return digest.hexdigest()[:12]
 
     def entry(self, cache: Path) -> Path:
-        """Return the folder that holds the finished build. It appears whole or not at all."""
+        """Return the folder of the finished build. It is created atomically."""
         return cache / f"{self.name}-{self.version}-{self.key()}"
 
     def binary(self, cache: Path) -> Path:
-        """Return the built program."""
+        """Return the path of the built program."""
         return self.entry(cache) / "bin" / self.name
 
     def data(self, cache: Path) -> Path:
-        """Return the folder of the files that are kept with the program."""
+        """Return the folder of the data files."""
         return self.entry(cache) / "data"
 
     def _sources(self) -> Iterator[Path]:
@@ -78,7 +78,7 @@ class Program:
 
 
 def known_programs(purpose: str = "pulumi") -> dict[str, Program]:
-    """Return the programs of versions.json that are for one purpose, by name."""
+    """Return the programs of versions.json for one purpose, by name."""
     stated = (data for data in VERSIONS["programs"] if data["for"] == purpose)
     return {data["name"]: _program(data) for data in stated}
 
@@ -100,7 +100,7 @@ def minutes_of(number: int) -> str:
 
 
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of finished builds, outside the checkout: a second clone costs nothing."""
+    """Return the cache folder. It is outside the checkout, so that clones share it."""
     if chosen := environ.get("KTHENA_COMPONENTS_CACHE"):
         return Path(chosen).expanduser().absolute()
     home = environ.get("XDG_CACHE_HOME") or "~/.cache"

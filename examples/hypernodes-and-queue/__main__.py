@@ -1,9 +1,9 @@
-"""Tell Volcano the racks of the cluster, reserve a share, and keep a serving inside one rack."""
+"""Define the racks of the cluster, reserve GPUs in a queue, and keep a serving inside one rack."""
 
 import pulumi
 from kthena_components import EngineArgs, HyperNodeTopology, ModelServing, Queue, RoleArgs
 
-# Labels that the nodes carry already place them; hyper_nodes would write the tree out instead.
+# The tree follows from labels of the nodes. With hyper_nodes, you list the tree yourself.
 racks = {"gpu-1": "r1", "gpu-2": "r1", "gpu-3": "r2", "gpu-4": "r2"}
 network = HyperNodeTopology("network", {"inventory": {
     "nodes": [{"name": n, "labels": {"rack": r, "room": "a"}} for n, r in racks.items()],

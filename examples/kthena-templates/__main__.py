@@ -1,7 +1,7 @@
-"""Deploy a ModelServing manifest that exists already: its pod templates pass through untouched.
+"""Deploy an existing ModelServing manifest. Its pod templates stay as they are.
 
-What the package adds is the check before anything is applied: change a number in the manifest,
-such as --pipeline-parallel-size, and the preview says what no longer fits.
+The package checks the manifest before it applies anything: change a number in it, such as
+--pipeline-parallel-size, and the preview reports what no longer matches.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Serve with SGLang, prefill apart from decode, and a router that hands each request to both."""
+"""Serve with SGLang: separate prefill and decode engines, and a router that uses both."""
 
 import pulumi
 from kthena_components import EngineArgs, GangPolicyArgs, ModelServing, RoleArgs
@@ -10,19 +10,19 @@ pods: RoleArgs = {"name": "", "worker_replicas": 1, "resources": {"gpus_per_pod"
 
 
 def flags(mode: str) -> EngineArgs:
-    """Let an engine do one half of the work."""
+    """Return the engine for one of the two modes."""
     return {**engine, "extra_args": ["--disaggregation-mode", mode]}
 
 
 prefill: RoleArgs = {**pods, "name": "prefill", "replicas": 2, "engine": flags("prefill")}
 decode: RoleArgs = {**pods, "name": "decode", "engine": flags("decode")}
-# Names are a promise: pod 0 of engine 1 of the role prefill in group 0 is chat-0-prefill-1-0.
+# Names are stable: pod 0 of engine 1 of the role prefill in group 0 is chat-0-prefill-1-0.
 router = ["python3", "-m", "sglang_router.launch_router", "--pd-disaggregation"]
 router += [f"--prefill=http://chat-0-prefill-{number}-0:8080" for number in range(2)]
 router += ["--decode=http://chat-0-decode-0-0:8080", "--host=0.0.0.0", "--port=8080"]
 front = {"spec": {"containers": [{"name": "router", "image": image, "command": router}]}}
 roles: list[RoleArgs] = [prefill, decode, {"name": "router", "entry_template": front}]
-# One prefill engine is enough to start; without decode or the router nothing could answer.
+# One prefill engine is enough to start. Decode and the router are required to answer requests.
 gang: GangPolicyArgs = {"min_role_replicas": {"prefill": 1, "decode": 1, "router": 1}}
 chat = ModelServing("chat", {"roles": roles, "gang_policy": gang, "expose": {"role": "router"}})
 pulumi.export("endpoint", chat.endpoint)

@@ -1,7 +1,7 @@
-"""Give the pods a token: pulumi config set --secret hf_token.
+"""Pass a token to the pods: pulumi config set --secret hf_token.
 
-The Secret's name is made by Pulumi and known only when it exists: text of a serving may be an
-Output. A new token gives a new Secret, and so new pods that read it.
+Pulumi generates the Secret's name, which is an Output: texts of a serving may be Outputs. A new
+token creates a new Secret, and therefore new pods that read it.
 """
 
 import pulumi

@@ -1,4 +1,4 @@
-"""Use the parts of a ModelServing by themselves, where a program wires them on its own."""
+"""Use a ServingGroup and a Role without a ModelServing, for programs that combine them."""
 
 import pulumi
 from kthena_components import EngineArgs, Role, RoleArgs, ServingGroup
@@ -9,11 +9,11 @@ engine: EngineArgs = {
     "model": "Qwen/Qwen2.5-72B-Instruct",
     "parallelism": {"tensor": 8, "pipeline": 2},
 }
-# A group brings its own gang: both pods start together, or neither.
+# A group has its own gang: both pods start together, or neither.
 serve: RoleArgs = {"name": "serve", "worker_replicas": 1, "resources": {"gpus_per_pod": 8}}
 group = ServingGroup("batch", {"roles": [{**serve, "engine": engine}]})
 
-# A role alone has no gang. Its one pod here needs none; others join one with pod_group.
+# A role alone has no gang. This role has one pod and needs none; others join one with pod_group.
 small: EngineArgs = {**engine, "parallelism": {"tensor": 8}}
 role = Role("draft", {"serving": "batch-draft", "engine": small, "resources": {"gpus_per_pod": 8}})
 pulumi.export("addresses", role.addresses)

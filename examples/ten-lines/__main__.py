@@ -1,4 +1,4 @@
-"""Serve one model with 16 GPUs on 2 nodes. No controller is needed but Volcano's."""
+"""Serve one model with 16 GPUs on 2 nodes. The cluster needs only Volcano."""
 
 import pulumi
 from kthena_components import EngineArgs, ModelServing, RoleArgs

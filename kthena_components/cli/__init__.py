@@ -1,1 +1,1 @@
-"""The command line: judges manifests in files, without a cluster and without Pulumi."""
+"""The command line `kthena-components`. It does not import Pulumi."""

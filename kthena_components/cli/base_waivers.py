@@ -1,4 +1,4 @@
-"""Waivers that the base of a branch has. One that only the branch has does not excuse it."""
+"""Waivers in the base of a branch. A waiver that exists only in the branch does not count."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,13 +19,13 @@ class BaseWaivers:
     """The texts of waivers in the files of a base."""
 
     def __init__(self, base: Path) -> None:
-        """Take the folder of the base."""
+        """Store the folder of the base."""
         self._base = base
 
     def apply(self, said: Iterable[Said]) -> Iterator[Said]:
-        """Refuse again what a waiver lets stand that is nowhere in the base."""
+        """Make waived findings mandatory again if the base does not contain their waiver."""
         for item in said:
-            # The clause is the last one, whatever the finding quotes before it.
+            # The finding may quote the clause too, but the waiver's own is the last one.
             at = item.text.rfind(_CLAUSE) if item.weight is Weight.WAIVED else -1
             stated = _WAIVED.match(item.text, at) if at >= 0 else None
             if item.weight is Weight.WAIVED and not (stated and self._has(stated)):
@@ -34,7 +34,7 @@ class BaseWaivers:
                 yield item
 
     def _has(self, stated: re.Match[str]) -> bool:
-        """Tell whether one file of the base names the rule, and holds the waiver's whole text."""
+        """Return whether a file of the base contains the rule's name and the full waiver text."""
         text = re.escape(f"{stated[1]} {stated[2]}")
         whole = re.compile(rf"{text}\.?\s*(?:[\"',}}\]#]|$)", re.MULTILINE)
         return any(stated[3] in content and whole.search(content) for content in self._texts)

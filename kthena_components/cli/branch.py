@@ -1,7 +1,7 @@
-"""What a branch changes, sorted: stacks to preview, and what a person must look at.
+"""Sorts the paths that a branch changes: stacks to preview, and files that a person must approve.
 
-Only stack files leave everything that judges and runs as it is in the base. Whatever is not known
-to be harmless counts as code.
+A branch that changes only stack files runs the code and the checks of its base. Every path that is
+not known to be harmless counts as code.
 """
 
 import re
@@ -20,11 +20,11 @@ _JUDGE = re.compile(
     r"|requirements[^/]*|pyproject\.toml",
     re.DOTALL,
 )
-"""What judges: rules, levels, the package, what it is locked to, and what calls it."""
+"""The files that do the checking: rules, levels, the package, its lock file, and its callers."""
 _BESIDE = re.compile(
     r"(policies|ci|\.ci|\.github|\.gitlab)/.*|\.gitlab-ci\.yml|CODEOWNERS", re.DOTALL
 )
-"""What judges and takes no part in a preview, which is judged by the base."""
+"""Checking files that previews do not run, because previews use those of the base."""
 _SHOWN = 5
 
 
@@ -35,12 +35,12 @@ class Changed:
     path: str
     deleted: bool = False
     is_file: bool = True
-    """Whether it is a regular file: no link and no submodule."""
+    """Whether it is a regular file, not a link or a submodule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where a project keeps its stack files, from the root of the repository."""
+    """Where a project keeps its stack files, relative to the root of the repository."""
 
     prefix: str
     """`stacks/Pulumi.`"""
@@ -48,43 +48,43 @@ class Layout:
     """`.yaml`"""
 
     def stack_of(self, path: str) -> str | None:
-        """Give the stack whose file a path is."""
+        """Return the name of the stack if a path is a stack file."""
         if not (path.startswith(self.prefix) and path.endswith(self.suffix)):
             return None
         return path[len(self.prefix) : -len(self.suffix)] or None
 
     def file_of(self, stack: str) -> str:
-        """Give the path of a stack's file."""
+        """Return the path of a stack's file."""
         return f"{self.prefix}{stack}{self.suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A branch, sorted."""
+    """The paths that a branch changes, by category."""
 
     stacks: tuple[str, ...] = ()
     """Stacks to preview."""
     files: tuple[str, ...] = ()
-    """Stack files that it changes or adds."""
+    """Stack files that the branch changes or adds."""
     deleted: tuple[str, ...] = ()
-    """Stacks whose file it deletes."""
+    """Stacks whose file the branch deletes."""
     judge: tuple[str, ...] = ()
-    """Paths that judge."""
+    """Paths of files that do the checking."""
     code: tuple[str, ...] = ()
     """Paths that a preview may run."""
     odd: tuple[str, ...] = ()
-    """Stack files that cannot be one: links, or names that no stack may have."""
+    """Invalid stack files: links, or files with a name that is not a valid stack name."""
 
 
 def sort_branch(
     changes: Iterable[Changed], layouts: Sequence[Layout], known: Sequence[str]
 ) -> Branch:
-    """Sort what a branch changes.
+    """Sort the paths that a branch changes.
 
     Args:
-        changes: Every path that differs.
-        layouts: Of the base and of the branch.
-        known: Stacks that the branch has.
+        changes: All paths that differ.
+        layouts: The layouts of the base and of the branch.
+        known: The stacks in the branch.
     """
     found = _Sorted()
     for change in changes:
@@ -132,12 +132,12 @@ class _Sorted:
 
 
 def is_harmless(path: str) -> bool:
-    """Tell whether nothing runs a path, and nothing is judged by it."""
+    """Return whether a path is neither run nor used for checking."""
     return _HARMLESS.fullmatch(path) is not None and _JUDGE.fullmatch(path) is None
 
 
 def named(paths: Sequence[str]) -> str:
-    """Name a few paths, and count the rest."""
+    """List the first paths and count the rest."""
     shown = ", ".join(paths[:_SHOWN])
     more = len(paths) - _SHOWN
     return f"{shown} and {count_of(more, 'other')}" if more > 0 else shown

@@ -1,7 +1,7 @@
-"""From a branch to the previews of its stacks, and to what a person has to be told of it.
+"""Previews the stacks that a branch touches, and lists the changes that need an approval.
 
-The judge is the base: its policies, its levels and the waivers in its files. This module runs in
-the base's package too, where ci/review starts it.
+Policies, levels and waivers come from the base of the branch. ci/review starts this module from
+the base, too.
 """
 
 import os
@@ -33,40 +33,40 @@ _POLICIES = "policies"
 
 @dataclass(slots=True, kw_only=True)
 class BranchReview:
-    """What was learned of a branch."""
+    """The result of reviewing a branch."""
 
     base: str
-    """The commit whose judge it is."""
+    """The commit that supplies the policies, levels and waivers."""
     reasons: list[str] = field(default_factory=list)
-    """Why a person must look at it: each completes "it changes"."""
+    """Why a person must approve it: each entry completes "it changes"."""
     said: list[Said] = field(default_factory=list)
-    """Findings of no single stack."""
+    """Findings that do not belong to one stack."""
     notes: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    """What keeps it, or a stack of it, from being judged."""
+    """Why the branch, or one of its stacks, could not be checked."""
     previews: list[tuple[str, str]] = field(default_factory=list)
-    """Stacks, and the files with the events of their previews."""
+    """Pairs of a stack and the file with the events of its preview."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the review of a branch goes by."""
+    """The options of a review."""
 
     tree: Path
-    """The branch, checked out."""
+    """The checkout of the branch."""
     base: str
     judge: Path
-    """The files of the base."""
+    """The folder with the files of the base."""
     work: Path
     allow_exec: bool = False
     approved: bool = False
     previews: bool = True
-    """Whether to preview its stacks, which runs its program."""
+    """Whether to preview the stacks. This runs the program of the branch."""
     today: date
 
 
 def review_branch(asked: Asked) -> BranchReview:
-    """Sort what a branch changes, compare what judges it, and preview its stacks."""
+    """Sort the changes of a branch, compare its checks with the base, and preview its stacks."""
     made = BranchReview(base=asked.base)
     try:
         checkout = Checkout(asked.tree)
@@ -79,10 +79,10 @@ def review_branch(asked: Asked) -> BranchReview:
     known = sorted(_stacks(asked.tree, layout))
     branch = sort_branch(changes, [*_base_layout(asked.judge), layout], known)
     if not (known or branch.odd) and branch != Branch():
-        made.failed.append(f"no stack file is called {layout.file_of('<stack>')}")
-    made.failed += [f"{path} is no regular file with the name of a stack" for path in branch.odd]
+        made.failed.append(f"there is no stack file {layout.file_of('<stack>')}")
+    made.failed += [f"{path} is not a regular file with a valid stack name" for path in branch.odd]
     made.notes += [
-        f"Stack {stack}: its file is deleted. What it deployed stays until "
+        f"Stack {stack}: the branch deletes its file. Its resources stay until you run "
         f"'pulumi destroy --stack {stack}'."
         for stack in branch.deleted
     ]
@@ -100,7 +100,7 @@ def _layout(project: Project) -> Layout:
 def _base_layout(judge: Path) -> Iterator[Layout]:
     try:
         yield _layout(read_project(judge))
-    except ProjectError:  # the project is new, or the branch mends it
+    except ProjectError:  # the project is new, or the branch repairs it
         return
 
 
@@ -113,30 +113,30 @@ def _stacks(tree: Path, layout: Layout) -> Iterator[str]:
 
 
 def _tell(made: BranchReview, asked: Asked, branch: Branch, project: Project) -> None:
-    """Say what of a branch needs a person, and what it would weaken."""
+    """Record which changes need an approval, and which checks the branch would weaken."""
     layout = _layout(project)
     where = list(_tell_stacks(made, asked, branch, project))
     for file in branch.judge:
         if _LEVELS.fullmatch(file):
             _weigh(made, asked, _level_findings(file, asked))
     if branch.judge:
-        made.reasons.append(f"what judges it ({named(branch.judge)})")
+        made.reasons.append(f"its own checks ({named(branch.judge)})")
     if branch.code:
-        made.reasons.append(f"what its previews run ({named(branch.code)})")
+        made.reasons.append(f"code that previews run ({named(branch.code)})")
     if new := sorted(_without_levels(asked, branch, layout)):
-        made.reasons.append(f"which stacks there are, and no levels judge {named(new)}")
+        made.reasons.append(f"the list of stacks, and the base has no levels for {named(new)}")
     if where:
-        made.reasons.append(f"where its previews go ({named(where)})")
+        made.reasons.append(f"what previews connect to ({named(where)})")
 
 
 def _tell_stacks(
     made: BranchReview, asked: Asked, branch: Branch, project: Project
 ) -> Iterator[str]:
-    """Weigh what stack files would weaken, and give the settings that send a preview elsewhere."""
+    """Report checks that stack files would weaken. Yield settings that redirect a preview."""
     layout = _layout(project)
     for file in branch.files:
         stack = layout.stack_of(file)
-        if stack is None:  # it lies where the base has its stacks, and the branch has not
+        if stack is None:  # the file is in the base's stack folder, which the branch has moved
             continue
         try:
             after = read_stack_values(asked.tree, file, project)
@@ -152,7 +152,7 @@ def _tell_stacks(
 
 
 def _without_levels(asked: Asked, branch: Branch, layout: Layout) -> Iterator[str]:
-    """Give the new stack files whose stacks have no levels in a base that has levels."""
+    """Yield new stack files without levels, if the base has levels."""
     levels = asked.judge / _POLICIES / "levels"
     for file in branch.files if levels.is_dir() else ():
         is_new = not (asked.judge / file).exists()
@@ -171,7 +171,7 @@ def _stack_findings(
 def _level_findings(file: str, asked: Asked) -> Iterator[Finding]:
     try:
         before = read_policies(asked.judge / file, asked.judge)
-    except SettingError:  # what the base says is no judge either
+    except SettingError:  # the levels of the base are not valid either
         return
     try:
         after = read_policies(asked.tree / file, asked.tree)
@@ -211,22 +211,22 @@ def _preview(made: BranchReview, asked: Asked, branch: Branch, project: Project)
 
 
 def _problem(asked: Asked, stack: str, file: str, project: Project) -> str:
-    """Say why a stack must not be previewed: what the branch, not the base, has it run or send."""
+    """Return why a stack must not be previewed: its new kubeconfig runs or sends something."""
     try:
         after = read_stack_values(asked.tree, file, project)
-    except ProjectError:  # Pulumi may understand what nobody here has looked through
-        return f"{file} is not understood"
+    except ProjectError:  # Pulumi may still be able to read the file, and it was not checked here
+        return f"{file} cannot be read"
     if asked.allow_exec:
         return ""
     known = set(_kubeconfigs(asked.judge, _before(asked, stack)))
     found = [content for content in _kubeconfigs(asked.tree, after) if content not in known]
     programs = dict.fromkeys(clause for content in found for clause in _clauses(content))
-    told = f"its kubeconfig runs or sends what the branch names: {'; '.join(programs)}"
-    return f"{told} (--allow-exec)" if programs else ""
+    told = f"its kubeconfig comes from the branch, and {'; '.join(programs)}"
+    return f"{told}. To allow this, use --allow-exec" if programs else ""
 
 
 def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable]:
-    """Give the text of each kubeconfig, wherever it lies."""
+    """Yield the text of each kubeconfig, from the stack file or from the file that it names."""
     for stated in values.kubeconfigs():
         if is_kubeconfig_text(stated) or stated.lstrip().startswith("{"):
             yield stated
@@ -234,8 +234,8 @@ def _kubeconfigs(folder: Path, values: StackValues) -> Iterator[str | Unreadable
         path = Path(os.path.normpath(folder / Path(stated).expanduser()))
         if path.is_relative_to(folder):
             yield read_below(path, folder)
-        elif path.parts[1:2] in {("proc",), ("dev",)}:  # which mean another file to each process
-            yield Unreadable(file=stated, because="is no place for a kubeconfig")
+        elif path.parts[1:2] in {("proc",), ("dev",)}:  # a different file for each process
+            yield Unreadable(file=stated, because="is not a valid place for a kubeconfig")
         else:
             yield read_text(str(path), named=False)
 
@@ -245,7 +245,7 @@ def _clauses(content: str | Unreadable) -> tuple[str, ...]:
 
 
 def _before(asked: Asked, stack: str) -> StackValues:
-    """Give what the base says of a stack, wherever its file is; nothing where it has none."""
+    """Return the settings of a stack in the base. They are empty if it has no such stack."""
     try:
         project = read_project(asked.judge)
         return read_stack_values(asked.judge, _layout(project).file_of(stack), project)

@@ -1,4 +1,4 @@
-"""From paths to results, one file at a time, and then all objects together."""
+"""Checks the objects in some paths: first file by file, then all objects together."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from kthena_components.reading.folders import Found, find_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One finding, and the object and the place that it is about."""
+    """One finding with its object, file and line."""
 
     file: str
     line: int
@@ -42,21 +42,21 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
-    """By what is judged."""
+    """The options of `check`."""
 
     settings: Settings = field(default_factory=Settings)
-    """How much each rule weighs, and for which Kthena."""
+    """The levels of the rules and the version of Kthena."""
     today: date | None = None
-    """The day by which waivers are judged; none is heeded if left out."""
+    """The date for expiring waivers. Without it, no waiver applies."""
     asked: StackOptions = field(default_factory=StackOptions)
-    """What is said of all objects together."""
+    """The options for checking all objects together."""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
-    """Shapes of models by name, in lower case."""
+    """Shapes of models by lower-case name."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """What was looked at, counted."""
+    """Counts of files, objects and findings."""
 
     files: int = 0
     objects: int = 0
@@ -67,11 +67,11 @@ class Summary:
     waived: int = 0
     unreadable: int = 0
     faults: int = 0
-    """Rules that failed, each also counted as not checked."""
+    """Rules that failed. Each one is also counted as not checked."""
     hidden: int = 0
     linked: int = 0
     again: int = 0
-    """Folders and links that were passed over, as in `Found`."""
+    """Folders and links that were skipped, as in `Found`."""
 
     def count(self, finding: Finding) -> None:
         """Count one finding."""
@@ -79,12 +79,12 @@ class Summary:
         setattr(self, finding.level.value, getattr(self, finding.level.value) + 1)
 
     def pass_over(self, found: Found) -> None:
-        """Take in what is not read of the folders that were named."""
+        """Copy the counts of skipped folders and links."""
         self.hidden, self.linked, self.again = found.hidden, found.linked, found.again
 
     @property
     def passed_over(self) -> str:
-        """Say what was not read, and left no finding; empty if there is no such thing."""
+        """List what was skipped without a finding. The text is empty if nothing was skipped."""
         kinds = ((self.hidden, "hidden"), (self.linked, "linked"))
         told: list[str] = []
         if self.hidden or self.linked:
@@ -95,7 +95,7 @@ class Summary:
         return ", ".join(told)
 
     def __str__(self) -> str:
-        """Write the closing line."""
+        """Return the summary line."""
         others = f" ({self.others} more without rules)" if self.others else ""
         waived = f", {self.waived} waived" if self.waived else ""
         unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
@@ -111,12 +111,12 @@ class Summary:
 def check(
     paths: Iterable[str], given: CheckOptions, summary: Summary
 ) -> Iterator[Result | Unreadable]:
-    """Judge every object below some paths, and count in the summary what was looked at.
+    """Check every object in some paths, and update the summary.
 
     Args:
-        paths: Files, folders, or standard input. All ConfigMaps in them are known to all objects.
-        given: By what is judged.
-        summary: What is counted in.
+        paths: Files, folders, or `-` for standard input. Every object can use every ConfigMap.
+        given: The options.
+        summary: The counts to update.
     """
     found = find_files(paths)
     summary.pass_over(found)
@@ -140,7 +140,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What all files share."""
+    """State that all files share."""
 
     given: CheckOptions
     summary: Summary
@@ -163,11 +163,12 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
             if not is_judged(item.body.get("apiVersion"), item.body.get("kind")):
                 summary.others += 1
                 beside.together.pass_over(path, document.shift, item)
-                continue
-            summary.objects += 1
-            findings, held = judge_safely(item.body, beside.given, beside.context)
-            kept = beside.together.keep(path, document.shift, item, held, findings)
-            findings += [finding for finding in kept if finding not in findings]
+                findings, _ = judge_safely(item.body, beside.given)
+            else:
+                summary.objects += 1
+                findings, held = judge_safely(item.body, beside.given, beside.context)
+                kept = beside.together.keep(path, document.shift, item, held, findings)
+                findings += [finding for finding in kept if finding not in findings]
             for finding in beside.given.settings.levels.apply(findings):
                 yield _result(name, item.line_of(finding.path), item.body, finding)
 
@@ -175,7 +176,7 @@ def _file(path: str, beside: _Beside) -> Iterator[Result | Unreadable]:
 def judge_safely(
     body: Mapping[str, Any], given: CheckOptions, context: Context = NO_CONTEXT
 ) -> tuple[list[Finding], GpuDemand | None]:
-    """Judge, and turn a fault outside of the rules into a finding as well."""
+    """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
         return judge_and_count(
             body, context=context, today=given.today, versions=given.settings.versions

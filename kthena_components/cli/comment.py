@@ -1,6 +1,6 @@
-"""The comment on a pull request: Markdown, from previews that were read.
+"""Writes the comment on a pull request, as Markdown.
 
-Nothing is shown of a resource but its name, its counts, the names of fields and what rules said.
+Of a resource it shows only the name, the counts, the names of changed fields and the findings.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from kthena_components.cli.shown import cell_text
 from kthena_components.core.findings import count_of
 
 MARK = "<!-- kthena-components review -->"
-"""Last line of the comment: by it a workflow finds the comment that it wrote before."""
+"""The last line of the comment. A workflow uses it to find its earlier comment."""
 MOST_CHARACTERS = 60_000
-"""GitHub takes 65,536 characters in a comment, GitLab more."""
+"""GitHub accepts 65,536 characters in a comment, GitLab more."""
 _MOST_LINES = 20
 _MOST_NAMES = 6
 _HEADERS = (
@@ -31,12 +31,12 @@ _HEADERS = (
     "backend",
 )  # fmt: skip
 _TITLES = {
-    Weight.MANDATORY: "Refused",
-    Weight.ADVISORY: "Worth a look",
+    Weight.MANDATORY: "Mandatory",
+    Weight.ADVISORY: "Advisory",
     Weight.WAIVED: "Waived",
-    Weight.UNKNOWN: "Not checked, and why",
+    Weight.UNKNOWN: "Not checked",
 }
-_LOG = "the log of this job tells it"
+_LOG = "see the log of this job"
 
 
 def write_comment(
@@ -46,13 +46,13 @@ def write_comment(
     first: Sequence[tuple[str, str]] = (),
     said: Sequence[Said] = (),
 ) -> str:
-    """Write the whole comment, shortened where it would be longer than is taken.
+    """Write the whole comment, and shorten it if it is too long for the host.
 
     Args:
-        stacks: What was judged.
-        notes: Lines more, below the summary.
-        first: What stands before everything: words in bold, and the rest of the sentence.
-        said: Findings of no single stack.
+        stacks: The stacks that were checked.
+        notes: Extra lines below the summary.
+        first: Lines above the heading: a text in bold, and the text after it.
+        said: Findings that do not belong to one stack.
     """
     head = [f"**{words}** {cell_text(why)}" for words, why in first] + [
         "## Servings in this change",
@@ -63,40 +63,39 @@ def write_comment(
     text = "\n\n".join([*head, *(_section(stack) for stack in stacks)])
     if len(text) > MOST_CHARACTERS:
         cut = text[:MOST_CHARACTERS].rpartition("\n")[0]
-        text = f"{cut}\n\nThe rest is left out, because a comment may not be longer: {_LOG}."
+        text = f"{cut}\n\nThe comment is too long, so the rest is omitted: {_LOG}."
     return f"{text}\n\n{MARK}\n"
 
 
 def write_judge(first: Sequence[tuple[str, str]], said: Sequence[Said]) -> str:
-    """Write what is said of a branch without a preview of it."""
+    """Write the result for a branch that was not previewed."""
     told = [f"**{words}** {cell_text(why)}" for words, why in first] + _of_the_branch(said)
-    return (
-        "\n\n".join([*(told or ["It changes nothing that judges it, and no code."]), MARK]) + "\n"
-    )
+    nothing = "The branch does not change its own checks or any code."
+    return "\n\n".join([*(told or [nothing]), MARK]) + "\n"
 
 
 def _of_the_branch(said: Sequence[Said]) -> list[str]:
     refused = sum(item.weight is Weight.MANDATORY for item in said)
-    told = f"**refused**, {count_of(refused, 'mandatory finding')}" if refused else "**approved**"
-    return [f"### What judges it: {told}", *_by_weight(said, {})] if said else []
+    told = f"**fails**, {count_of(refused, 'mandatory finding')}" if refused else "**approved**"
+    return [f"### Weaker checks: {told}", *_by_weight(said, {})] if said else []
 
 
 def _summary(stacks: Sequence[Reviewed], first: Sequence[object], said: Sequence[Said]) -> str:
     weaker = sum(item.weight is Weight.MANDATORY for item in said)
     if not stacks:
-        return f"No stack is {'previewed' if first else 'touched'}."
+        return "No stack was previewed." if first else "This change affects no stack."
     total = Gpus(before=0, after=0, not_known=0)
     for stack in stacks:
         total += stack.gpus
     counted = {
-        "refused": sum(stack.mandatory > 0 for stack in stacks),
-        "not judged": sum(stack.is_broken and not stack.mandatory for stack in stacks),
-        "weakening of its judge": weaker,
+        "failed": sum(stack.mandatory > 0 for stack in stacks),
+        "not checked": sum(stack.is_broken and not stack.mandatory for stack in stacks),
+        "weaker checks": weaker,
     }
     bad = [f"{number} {word}" for word, number in counted.items() if number]
-    told = f"**{', '.join(bad)}**" if bad else "**nothing refused**"
+    told = f"**{', '.join(bad)}**" if bad else "**no mandatory findings**"
     known = "" if any(stack.is_stopped for stack in stacks) else f" GPUs: {total}."
-    return f"{count_of(len(stacks), 'stack')} touched: {told}.{known}"
+    return f"{count_of(len(stacks), 'stack')} affected: {told}.{known}"
 
 
 def _section(stack: Reviewed) -> str:
@@ -113,9 +112,9 @@ def _trouble(stack: Reviewed) -> Iterator[str]:
     if stack.preview.errors:
         yield f"The preview failed with {count_of(stack.preview.errors, 'error')}: {_LOG}."
     elif not stack.preview.ended:
-        yield f"The preview did not come to its end: {_LOG}."
+        yield f"The preview did not finish: {_LOG}."
     elif stack.is_broken:
-        yield f"The preview failed, and no finding says why: {_LOG}."
+        yield f"The preview failed without a finding: {_LOG}."
 
 
 def _shapes(stack: Reviewed) -> Iterator[str]:
@@ -123,9 +122,9 @@ def _shapes(stack: Reviewed) -> Iterator[str]:
         yield from _before(stack)
         return
     if stack.is_stopped:
-        yield "The program stopped, so this is a part of what would happen."
+        yield "The program stopped early, so the list of changes is incomplete."
     if not stack.pairs:
-        yield "It has no serving."
+        yield "This stack has no servings."
         return
     changed = [pair for pair in stack.pairs if pair.is_changed]
     same = len(stack.pairs) - len(changed)
@@ -133,19 +132,19 @@ def _shapes(stack: Reviewed) -> Iterator[str]:
         yield _table(changed, stack.gpus, same)
         yield f"GPUs: **{stack.gpus}**"
     else:
-        yield f"No shape changes: {count_of(same, 'role')}, {stack.gpus} GPUs."
+        yield f"No sizes change: {count_of(same, 'role')}, {stack.gpus} GPUs."
         table = _table(stack.pairs, stack.gpus)
-        yield f"<details><summary>Shapes</summary>\n\n{table}\n\n</details>"
+        yield f"<details><summary>Sizes</summary>\n\n{table}\n\n</details>"
 
 
 def _before(stack: Reviewed) -> Iterator[str]:
     rows = deployed(stack.preview)
-    told = "The program stopped before it registered a serving, so the shapes after are not known."
+    told = "The program stopped before it registered a serving, so the new sizes are unknown."
     if not rows:
-        yield f"{told} Those before are not known either."
+        yield f"{told} The deployed sizes are unknown, too."
         return
     pairs = [Pair(before=row, after=row) for row in rows]
-    yield f"{told} Deployed is:"
+    yield f"{told} Currently deployed:"
     yield _table(pairs, gpus_of(pairs))
 
 
@@ -175,7 +174,7 @@ def _subject(pair: Pair) -> str:
 
 
 def _held(pair: Pair) -> str:
-    """Write the GPUs: those of what is new or removed go from or to none."""
+    """Write the GPUs of a role. A new role starts from 0, a removed one ends at 0."""
     if pair.before is None:
         return between("0", pair.cell("gpus"))
     return between(pair.cell("gpus"), "0") if pair.after is None else pair.cell("gpus")
@@ -183,7 +182,7 @@ def _held(pair: Pair) -> str:
 
 def _effects(found: Sequence[PlannedChange]) -> Iterator[str]:
     if not found:
-        yield "Nothing that runs is touched."
+        yield "No resources change."
         return
     lines: list[str] = []
     for effect in Effect:
@@ -199,7 +198,7 @@ def _effects(found: Sequence[PlannedChange]) -> Iterator[str]:
             lines.append(f"- **{effect}** {', '.join(told)}")
         else:
             lines += [_line(effect, kind, alike) for (kind, _), alike in grouped.items()]
-    yield "What would happen:"
+    yield "Planned changes:"
     yield _listed(lines)
 
 
@@ -227,12 +226,12 @@ def _by_weight(said: Sequence[Said], extra: Mapping[Weight, list[str]]) -> Itera
 
 
 def _unseen(stack: Reviewed) -> Iterator[str]:
-    """Say what nobody looked at."""
+    """List what was not checked apart from findings."""
     if not stack.preview.packs and not stack.is_stopped:
-        yield "- The policies: the preview ran without a policy pack, or does not tell"
+        yield "- Policies: the preview ran without a policy pack, or does not report one"
     missing = stack.gpus.not_known
     if missing:
-        yield f"- The GPUs of {count_of(missing, 'role')}: known after the update, or a secret"
+        yield f"- GPUs of {count_of(missing, 'role')}: known only after the update, or secret"
 
 
 def _finding(item: Said) -> str:

@@ -1,4 +1,4 @@
-"""What the commands that look at a cluster share: how it is named, opened, and given up."""
+"""Shared by the commands that read a cluster: its flags, and opening it."""
 
 import argparse
 import sys
@@ -19,23 +19,28 @@ NEEDS = "pip install 'kthena-components[cluster]'"
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name a cluster."""
     parser.add_argument(
-        "--kubeconfig", metavar="FILE", type=Path, help="default: KUBECONFIG, or ~/.kube/config"
+        "--kubeconfig",
+        metavar="FILE",
+        type=Path,
+        help="path of the kubeconfig; default: KUBECONFIG, or ~/.kube/config",
     )
-    parser.add_argument("--context", metavar="CONTEXT", help="default: the kubeconfig's current")
+    parser.add_argument(
+        "--context", metavar="CONTEXT", help="default: the current context of the kubeconfig"
+    )
 
 
 @contextmanager
 def opened(
     asked: argparse.Namespace, parser: argparse.ArgumentParser
 ) -> Iterator[tuple["Cluster", str]]:
-    """Open a cluster, give it with its version, and end with one sentence when it fails."""
+    """Open a cluster and yield it with its version. If that fails, exit with one sentence."""
     try:
         from kthena_components.cluster.client import ClusterError  # noqa: PLC0415
         from kthena_components.cluster.connect import open_cluster  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in {"kubernetes", "urllib3"}:
             raise
-        parser.exit(WRONG, f"{parser.prog}: the official client is missing: {NEEDS}\n")
+        parser.exit(WRONG, f"{parser.prog}: the Kubernetes client is not installed: {NEEDS}\n")
     try:
         yield open_cluster(asked.kubeconfig, asked.context)
     except ClusterError as error:

@@ -1,4 +1,4 @@
-"""What stands beside the objects that are judged: ConfigMaps in the same files, model shapes."""
+"""The context of a check: ConfigMaps in the same files, and shapes of models."""
 
 import json
 import re
@@ -22,26 +22,26 @@ from kthena_components.reading.files import (
 
 _HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
 _REFERS = ("configMap", "inference")
-"""What a file says that may take something from a ConfigMap."""
+"""Words in every file that may read a value from a ConfigMap."""
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
 _CONFIG = "config.json"
 
 
 class ModelConfigError(ValueError):
-    """A --model-config that cannot be used, with the reason in one sentence."""
+    """A --model-config that cannot be used. The text is the reason in one sentence."""
 
 
 class Texts:
-    """The texts of files. The last one is kept, and so is what ends: standard input, and pipes."""
+    """Reads files. It caches the last file, and whatever can be read only once, such as pipes."""
 
     def __init__(self, named: Container[str]) -> None:
-        """Begin with nothing read. Of what the user did not name, regular files are read."""
+        """Create an empty cache. Files that the user did not name are read only if regular."""
         self._named = named
         self._last: dict[str, str | Unreadable] = {}
         self._kept: dict[str, str | Unreadable] = {}
 
     def read(self, path: str) -> str | Unreadable:
-        """Give the text of a file, or say why it cannot be read."""
+        """Return the text of a file, or the reason why it cannot be read."""
         if path in self._kept:
             return self._kept[path]
         if path not in self._last:
@@ -57,7 +57,7 @@ class Texts:
 def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> ConfigMaps:
     """Collect the ConfigMaps in some files.
 
-    No file is parsed that holds none, and none at all where no file refers to one.
+    Files without a ConfigMap are not parsed. If no file refers to a ConfigMap, no file is parsed.
     """
     found, holding, referred = ConfigMaps(), list[str](), False
     for path in paths:
@@ -88,21 +88,21 @@ def _documents(text: str, path: str) -> Iterable[Any]:
     return read_documents(text, shown_name(path), _may_hold)
 
 
-def _may_hold(_: object, kind: object) -> bool:
+def _may_hold(_version: object, kind: object, _text: str) -> bool:
     return kind == "ConfigMap" or (isinstance(kind, str) and kind.endswith("List"))
 
 
 def read_shapes(stated: Sequence[str]) -> dict[str, ModelShape]:
-    """Read the shapes that `--model-config MODEL=PATH` states, by the model's name in lower case.
+    """Read the shapes from `--model-config MODEL=PATH`, by lower-case model name.
 
     Raises:
-        ModelConfigError: A file cannot be read, is no JSON, or says too little.
+        ModelConfigError: A file cannot be read, is not JSON, or lacks a field.
     """
     shapes = {}
     for each in stated:
         model, equals, path = each.partition("=")
         if not (model and equals and path):
-            message = f"--model-config '{each}' is not of the form MODEL=PATH"
+            message = f"--model-config '{each}' does not have the form MODEL=PATH"
             raise ModelConfigError(message)
         shapes[model.casefold()] = _shape(model, path)
     return shapes
@@ -112,7 +112,7 @@ def _shape(model: str, path: str) -> ModelShape:
     inside = Path(path).is_dir()
     place = Path(path, _CONFIG) if inside else Path(path)
     about = f"--model-config {model}: {place}"
-    # A link is followed wherever it leads: caches of models hold links to what they downloaded.
+    # Links are followed, because model caches contain links to the downloaded files.
     text = read_text(str(place), named=not inside)
     if isinstance(text, Unreadable):
         message = f"{about} {text.because}"
@@ -125,6 +125,6 @@ def _shape(model: str, path: str) -> ModelShape:
     shape = shape_from_config(config) if isinstance(config, dict) else None
     if isinstance(shape, ModelShape):
         return shape
-    message = f"{about} {'is not used' if shape else 'holds no object'}"
+    message = f"{about} {'cannot be used' if shape else 'is not a JSON object'}"
     message += f": {shape.because}" if shape else ""
     raise ModelConfigError(message)

@@ -1,4 +1,4 @@
-"""`kthena-components doctor`: whether a cluster has what an update needs, before the update."""
+"""`kthena-components doctor`: checks before an update that a cluster has everything it needs."""
 
 import argparse
 import sys
@@ -16,35 +16,38 @@ _EXITS = """exit status:
   1  a check failed: an update would fail, or its pods would never run
   2  wrong usage, or the cluster cannot be read
 
-Each line begins with ok, warn, fail, or unknown where the result could not be determined."""
+Each line begins with ok, warn, fail, or unknown if the result could not be determined."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "doctor",
-        help="check whether a cluster has what servings need, before anything is applied",
-        description="Check a cluster, without changing it: Volcano, Kthena, their versions, "
-        "whether they run, the scheduler's plugins, queues, HyperNodes, GPUs and your rights.",
+        help="check that a cluster has what servings need, before you deploy",
+        description="Check a cluster: Volcano and Kthena with their versions and controllers, "
+        "the scheduler's plugins, queues, HyperNodes, GPUs and your RBAC permissions. This "
+        "changes nothing in the cluster.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--stack", metavar="STACK", help="check what this stack of the project here needs"
+        "--stack",
+        metavar="STACK",
+        help="check what this stack of the project in the current folder needs",
     )
     add_cluster(parser)
     parser.add_argument(
         "--allow-exec",
         action="store_true",
-        help="let the kubeconfig that the stack file names run its login program, and send the "
-        "token file that it names; a kubeconfig that you name yourself may always do so",
+        help="allow a kubeconfig that the stack file names to run its login program and to send "
+        "its token file; a kubeconfig that you name yourself may always do so",
     )
     parser.set_defaults(run=lambda asked: run(asked, parser))
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Write one line for each thing that was looked at, and give the exit status."""
-    # Imported here because most commands need none of it.
+    """Write one line for each check, and return the exit status."""
+    # Imported here because most commands do not need it.
     from kthena_components.cluster.requirements import DEFAULT, requirements_of_backends  # noqa: PLC0415
     from kthena_components.cluster.stack_file import (  # noqa: PLC0415
         StackFileError,

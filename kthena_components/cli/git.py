@@ -1,4 +1,4 @@
-"""What git knows of a checkout. Nothing of it is changed, and no program of its files is run."""
+"""Reads a git checkout. It changes nothing and runs no program from the checkout."""
 
 import io
 import subprocess
@@ -11,11 +11,11 @@ from kthena_components.cli.branch import Changed
 from kthena_components.core.values.visible import visible
 
 _REGULAR = ("100644", "100755", "000000")
-"""Modes of regular files, and of what is not there."""
+"""Modes of regular files, and of a file that does not exist."""
 
 
 class GitError(Exception):
-    """What git could not tell. Its text is for people."""
+    """A git command failed. The text is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Checkout:
     root: Path
 
     def commit(self, name: str) -> str:
-        """Give the commit that a name stands for: a branch before a tag that is called the same.
+        """Return the commit of a name. A branch takes precedence over a tag of the same name.
 
         Raises:
-            GitError: there is none.
+            GitError: There is no such commit.
         """
         for full in (f"refs/remotes/{name}", f"refs/heads/{name}", name):
             try:
@@ -36,16 +36,15 @@ class Checkout:
             except GitError:
                 continue
             return told.strip()
-        raise GitError(f"there is no commit '{visible(name)}' here; fetch it, or name another base")
+        raise GitError(f"there is no commit '{visible(name)}'; fetch it, or name another base")
 
     def changes(self, base: str) -> list[Changed]:
-        """Give every path that differs from where the branch left its base.
+        """Return every path that differs from the merge base, including uncommitted changes.
 
-        Branches that were merged into each other have left in several places. Then a path counts
-        that differs from any of them. What is not committed yet is included.
+        If there are several merge bases, a path that differs from any of them is included.
 
         Raises:
-            GitError: the two have no commit in common, as in a shallow clone.
+            GitError: There is no common commit, as in a shallow clone.
         """
         found: dict[str, Changed] = {}
         for since in self._forks_of(base):
@@ -57,7 +56,7 @@ class Checkout:
             return self._git("merge-base", "--all", base, "HEAD").split()
         except GitError:
             raise GitError(
-                "the branch and its base have no commit in common; fetch the whole history "
+                "the branch and its base have no common commit; fetch the whole history "
                 "(fetch-depth: 0, GIT_DEPTH: 0)"
             ) from None
 
@@ -76,10 +75,10 @@ class Checkout:
             yield Changed(path=path, is_file=not (self.root / path).is_symlink())
 
     def export(self, commit: str, folder: Path) -> Path:
-        """Write the files of a commit into a new folder, and give it.
+        """Write the files of a commit into a new folder, and return the folder.
 
         Raises:
-            GitError: git cannot.
+            GitError: `git archive` failed.
         """
         folder.mkdir()
         with tarfile.open(fileobj=io.BytesIO(self._run("archive", commit))) as archive:
@@ -94,7 +93,7 @@ class Checkout:
         try:
             ran = subprocess.run(command, capture_output=True, check=False)
         except OSError as error:
-            raise GitError(f"git cannot be run: {error.strerror}") from error
+            raise GitError(f"cannot run git: {error.strerror}") from error
         if ran.returncode:
             said = ran.stderr.decode(errors="replace").strip()
             raise GitError(f"git {arguments[0]}: {visible(said)[:300]}")

@@ -1,6 +1,6 @@
-"""Shapes before and after: rows of components, and rows read from anybody's manifests.
+"""Sizes of servings before and after a change, from components and from any manifests.
 
-A row holds counts and names, and nothing else of a manifest leaves this module.
+A row contains only counts and names. No other value of a manifest leaves this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.cli.preview import STACK_TYPE, Preview, Step
 from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import count_of
 from kthena_components.core.plan.report import shape_of
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count_or_unknown, group_kind, mapping, sequence
@@ -31,14 +32,14 @@ Key = tuple[str, str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One role of one serving, before and after. None: it was not, or will not be, there."""
+    """One role of a serving, before and after. None if it does not exist at that time."""
 
     before: Row | None
     after: Row | None
 
     @property
     def is_changed(self) -> bool:
-        """Whether a number of it changes."""
+        """Whether one of its numbers changes."""
         return self.before is None or self.after is None or _told(self.before) != _told(self.after)
 
     def cell(self, key: str) -> str:
@@ -62,7 +63,7 @@ class Gpus:
     before: int
     after: int
     not_known: int
-    """Rows, before or after, whose GPUs are not known; they are left out."""
+    """Number of rows whose GPUs are unknown. The sums do not include them."""
 
     def __add__(self, other: "Gpus") -> "Gpus":
         return Gpus(
@@ -75,19 +76,20 @@ class Gpus:
         added = self.after - self.before
         told = between(str(self.before), str(self.after))
         told += f" ({added:+d})" if added else ""
-        missing = f", and those of {self.not_known} more are not known" if self.not_known else ""
+        roles = count_of(self.not_known, "role")
+        missing = f", plus {roles} with an unknown number" if self.not_known else ""
         return f"{told}{missing}"
 
 
 def between(before: str | None, after: str | None) -> str:
-    """Write what was and what will be, once where that is the same."""
+    """Write the value before and after, or one value if they are the same."""
     if before is None or after is None or before == after:
         return next(text for text in (after, before, "") if text is not None)
     return f"{before}{ARROW}{after}"
 
 
 def pairs_of(preview: Preview) -> list[Pair]:
-    """Pair the rows of a preview, by serving: the order of the engine changes from run to run."""
+    """Pair the rows of a preview, sorted by serving: the engine's order is not stable."""
     before = _numbered(row for step in preview.steps.values() for row in _rows(step, step.old))
     after = _numbered(row for step in preview.steps.values() for row in _rows(step, step.new))
     keys = sorted(dict.fromkeys([*after, *before]), key=lambda key: key[:2])
@@ -95,7 +97,7 @@ def pairs_of(preview: Preview) -> list[Pair]:
 
 
 def deployed(preview: Preview) -> list[Row]:
-    """Give the rows that the last update of a stack left, where the program exports them."""
+    """Return the rows that the last update exported, if the program exports them."""
     roots = (step for step in preview.steps.values() if step.type == STACK_TYPE)
     return [
         _whole(mapping(row)) for step in roots for row in sequence(step.outputs.get("servings"))
@@ -114,7 +116,7 @@ def gpus_of(pairs: Iterable[Pair]) -> Gpus:
 
 
 def _rows(step: Step, inputs: Mapping[str, Any]) -> list[Row]:
-    """Give the rows of a resource: a component states them, a manifest is read."""
+    """Return the rows of a resource: from a component's `shape`, or read from a manifest."""
     if step.type.startswith("kthena:"):
         return [_whole(mapping(row)) for row in sequence(inputs.get("shape"))]
     if not inputs or not step.type.startswith("kubernetes:") or step.is_ours:
@@ -145,7 +147,7 @@ def identity(resource_type: str) -> dict[str, str]:
 
 
 def _is_sealed(part: Any) -> bool:
-    """Tell whether a secret hides a part: for one in a list, the provider hides the whole list."""
+    """Return whether a value contains a secret. The provider hides whole lists for one secret."""
     parts = [part]
     while parts:
         item = parts.pop()
@@ -159,14 +161,14 @@ def _is_sealed(part: Any) -> bool:
 
 
 def _serves(facts: ServingFacts) -> bool:
-    """Tell whether a manifest is about GPUs or engines at all: most of a stack is not."""
+    """Return whether a manifest has GPUs or engines. Most objects of a stack do not."""
     pods = [pod for engine in facts.engines for pod in (engine.entry, engine.worker) if pod]
     started = (pod.command is not None and pod.command.engine is not None for pod in pods)
     return any(started) or any(pod.asks_for_gpus for pod in pods)
 
 
 def _whole(row: Row) -> Row:
-    """Keep of a row what the table shows, as counts and names."""
+    """Keep the columns of the table, as counts and names."""
     kept = {key: row[key] for key in (*_COUNTS, *_SIZES) if key in row}
     named = {key: _name(row.get(key)) for key in _NAMES}
     return {**{key: _count(value) for key, value in kept.items()}, **named}
@@ -185,7 +187,7 @@ def _count(value: object) -> int | str:
 
 
 def _numbered(rows: Iterable[Row]) -> dict[Key, Row]:
-    """Give rows by serving and role; of equal ones the second is another one."""
+    """Return rows by serving and role, numbered if several have the same names."""
     known: dict[Key, Row] = {}
     counts: dict[tuple[str, str, str], int] = {}
     for row in rows:

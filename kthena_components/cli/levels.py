@@ -1,4 +1,4 @@
-"""By what the command line judges: levels of an environment or a file, and releases of systems."""
+"""Reads the options `--level`, `--kthena-version`, `--volcano-version` and `--release`."""
 
 import json
 import os
@@ -22,23 +22,23 @@ from kthena_components.reading.files import Unreadable, read_text
 from kthena_components.reading.maps import parse_map, read_below
 
 POLICY = "serving-rules"
-"""The policy whose config the command line reads too, of a file that is Pulumi's."""
+"""The policy whose settings the command line uses from a config file of the policy pack."""
 TOGETHER = "serving-groups"
-"""The policy whose limits of GPUs the command line reads too, where the file has them."""
+"""The policy whose GPU limits the command line uses from such a file."""
 _LEVEL = "enforcementLevel"
 
 
 def read_settings(
     level: str | None, versions: Mapping[str, str] = MappingProxyType({})
 ) -> Settings:
-    """Read what was asked for. Without levels each finding has its own.
+    """Read the settings. Without `level`, each finding keeps the level of its rule.
 
     Args:
-        level: An environment, or a file: of levels by rule, or of the policy pack's config.
-        versions: Releases by system. Default: what the file says, or the newest.
+        level: An environment, a JSON file of levels by rule, or a config of the policy pack.
+        versions: Releases by system. Default: those in the file, or the newest.
 
     Raises:
-        SettingError: the file is missing, is not of this shape, or names what is not there.
+        SettingError: The file is missing, has another form, or contains an unknown name.
     """
     settings = Settings() if level is None else _read(level)
     asked = {system: parse_version(version, system) for system, version in versions.items()}
@@ -54,14 +54,14 @@ def _read(level: str) -> Settings:
     except SettingError as error:
         raise SettingError(f"{level}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise SettingError(f"{level}: is not JSON: {error}") from error
+        raise SettingError(f"{level}: not valid JSON: {error}") from error
 
 
 def read_policies(path: Path, root: Path) -> dict[str, PolicyLevels]:
-    """Read a config of the policy pack that was found below a folder, policy by policy.
+    """Read the levels of each policy from a config of the policy pack below a folder.
 
     Raises:
-        SettingError: it is missing, or cannot be used.
+        SettingError: The file is missing or not valid.
     """
     text = read_below(path, root)
     stated = text if isinstance(text, Unreadable) else parse_map(text, str(path))
@@ -82,11 +82,11 @@ def _policy(config: object) -> PolicyLevels:
 
 
 def _settings(stated: object) -> Settings:
-    """Read levels by rule; or, where something is a map of its own, the config of policies."""
+    """Read levels by rule, or a config of policies if one of the values is a map."""
     if isinstance(stated, Mapping) and any(isinstance(part, Mapping) for part in stated.values()):
         config = stated.get(POLICY)
         if not isinstance(config, Mapping):
-            raise SettingError(f"is a config of policies, but not of {POLICY}; add it")
+            raise SettingError(f"this config of policies has no entry {POLICY}; add it")
         settings = parse_settings(_without_level(config))
         others = _without_level(stated.get(TOGETHER))
         limits = parse_settings(others, together=True)
@@ -95,7 +95,7 @@ def _settings(stated: object) -> Settings:
 
 
 def _without_level(config: object) -> Mapping[str, object]:
-    """Give what a policy's config says beside its level; it may be a level alone."""
+    """Return a policy's config without its enforcement level. The config may be only a level."""
     if not isinstance(config, Mapping):
         return {}
     return {key: part for key, part in config.items() if key != _LEVEL}
@@ -104,7 +104,7 @@ def _without_level(config: object) -> Mapping[str, object]:
 def _text(level: str) -> str:
     if not os.path.lexists(level):
         meant = suggest(level, ENVIRONMENTS)
-        raise SettingError(f"there is no level and no file '{level}'; {meant}, or a file")
+        raise SettingError(f"there is no level or file '{level}'; {meant}, or a file")
     text = read_text(level)
     if isinstance(text, Unreadable):
         raise SettingError(f"{level}: {text.because}")

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from kthena_components.cli.check import CheckOptions, Summary, check
 from kthena_components.cli.context import ModelConfigError, read_shapes
-from kthena_components.cli.doctor import add_parser as add_doctor
 from kthena_components.cli.levels import read_settings
 from kthena_components.cli.reports import (
     GithubReport,
@@ -19,12 +18,9 @@ from kthena_components.cli.reports import (
     TextReport,
     Write,
 )
-from kthena_components.cli.review import add_parser as add_review
-from kthena_components.cli.rights import add_parser as add_rights
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.stack import StackOptions
-from kthena_components.cli.status import add_parser as add_status
 from kthena_components.core.schema.versions import NAMED, TITLES, VERSIONS
 from kthena_components.core.values.visible import visible
 from kthena_components.judge.levels import SettingError, parse_releases
@@ -41,37 +37,43 @@ FORMATS: dict[str, Callable[[Write], Report]] = {
     "github": GithubReport,
 }
 _EXITS = """exit status:
-  0  nothing mandatory was found
+  0  no mandatory findings
   1  at least one mandatory finding
-  2  wrong usage, something could not be read, or a rule failed (rule-fault); everything else is
-     still checked, and 2 is given even where there are mandatory findings"""
+  2  wrong usage, a file that cannot be read, or a rule that failed (rule-fault); everything else
+     is still checked, and 2 takes precedence over 1"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and give its exit status."""
+    """Run the command and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    parser, checking = _parsers()
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser, checking = _parsers(alone=list(arguments[:1]) == ["check"])
     asked = parser.parse_args(arguments)
     try:
         return _check(asked, checking) if asked.command == "check" else asked.run(asked)
     except BrokenPipeError:
-        # Who read has gone; Python would complain once more when it flushes at its end.
+        # The reader has closed the pipe. Without this, Python reports that again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG
 
 
-def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Return the parsers of the program and of `check`.
+
+    Args:
+        alone: Leave out the other commands: loading them takes a tenth of a second.
+    """
     parser = argparse.ArgumentParser(
-        prog="kthena-components", description="Checks for multi-node LLM serving on Kubernetes."
+        prog="kthena-components", description="Check multi-node LLM serving on Kubernetes."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     checking = commands.add_parser(
         "check",
-        help="check manifests in files, without a cluster",
-        description="Check Kubernetes manifests: whether an engine starts as many ranks as its "
-        "pods request GPUs, and whether the cluster would accept the object.",
+        help="check manifests in files; needs no cluster",
+        description="Check Kubernetes manifests: each engine must start as many ranks as its pods "
+        "request GPUs, and the cluster must accept each object.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -79,14 +81,17 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         "paths",
         metavar="PATH",
         nargs="*",
-        help="a file of YAML or JSON, a folder of them, or - for standard input",
+        help="a YAML or JSON file, a folder of such files, or - for standard input",
     )
-    checking.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    checking.add_argument(
+        "--format", choices=FORMATS, default="text", help="output format; default: text"
+    )
     checking.add_argument(
         "--level",
         metavar="dev|staging|prod|FILE",
-        help="the level of each rule; FILE is JSON that maps a rule, or * for all others, to "
-        "mandatory, advisory or disabled, or it is the config of the policy pack",
+        help="the level of each rule: that of an environment, or from FILE, a JSON file that maps "
+        "rules (* for all others) to mandatory, advisory or disabled, or a config of the policy "
+        "pack",
     )
     for system in NAMED:
         known = VERSIONS[system]
@@ -101,22 +106,27 @@ def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         metavar="SYSTEM=VERSION",
         action="append",
         default=[],
-        help="the release of another system, such as lws=0.9; may be given several times; default: "
-        f"the newest that is known ({_newest()})",
+        help="the release of another system to check its objects against, such as lws=0.9; can be "
+        f"repeated; default: the newest that is known ({_newest()})",
     )
     _together(checking)
+    _models_and_rules(checking)
+    if not alone:
+        _add_others(commands)
+    return parser, checking
+
+
+def _models_and_rules(checking: argparse.ArgumentParser) -> None:
     checking.add_argument(
         "--model-config",
         metavar="MODEL=PATH",
         action="append",
         default=[],
-        help="the config.json of a model that is not in the table of models, or the folder that "
-        "holds it; may be given several times",
+        help="the config.json of a model that is not in the built-in table, or its folder; can be "
+        "repeated",
     )
-    _about_rules(checking)
-    for add in (add_review, add_doctor, add_status, add_rights):
-        add(commands)
-    return parser, checking
+    checking.add_argument("--rules", action="store_true", help="list all rules and exit")
+    checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation and exit")
 
 
 def _newest() -> str:
@@ -124,31 +134,33 @@ def _newest() -> str:
     return ", ".join(f"{system} {VERSIONS[system][-1]}" for system in others)
 
 
-def _about_rules(checking: argparse.ArgumentParser) -> None:
-    checking.add_argument("--rules", action="store_true", help="list every rule")
-    checking.add_argument("--explain", metavar="RULE", help="print a rule's documentation")
+def _add_others(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    from kthena_components.cli import doctor, review, rights, status  # noqa: PLC0415
+
+    for command in (review, doctor, status, rights):
+        command.add_parser(commands)
 
 
 def _together(checking: argparse.ArgumentParser) -> None:
-    """Add what is said of all objects."""
+    """Add the options for all objects together."""
     checking.add_argument(
         "--whole",
         action="store_true",
-        help="the paths hold all objects of one cluster: missing objects are reported, and an "
-        "object that is in two files counts twice",
+        help="the paths contain all objects of one cluster: report missing objects, and count an "
+        "object in two files twice",
     )
     checking.add_argument(
         "--gpu-budget",
         metavar="N",
         type=_number,
-        help="how many accelerators all pods together may request",
+        help="the maximum number of GPUs that all pods together may request",
     )
     checking.add_argument(
         "--gpu-types",
         metavar="NAME,NAME",
         default="",
-        help="resources (nvidia.com/gpu) and products (NVIDIA-H100-80GB-HBM3) of accelerators that "
-        "pods may request",
+        help="the GPU resources (nvidia.com/gpu) and products (NVIDIA-H100-80GB-HBM3) that pods "
+        "may request",
     )
 
 
@@ -169,13 +181,13 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         return CLEAN
     if not asked.paths:
         parser.error("give a file, a folder, or - for standard input")
-    # Most of what is made is let go with its document, and nothing of it is in a cycle: looking for
-    # cycles as often as usual takes a tenth of the time.
+    # Almost all objects are freed with their document and none is in a cycle, so the collector
+    # would waste a tenth of the time.
     gc.set_threshold(_OBJECTS, 20, 20)
     types = tuple(word.strip() for word in asked.gpu_types.split(",") if word.strip())
     given = CheckOptions(
         settings=settings,
-        # Waivers end by the day of UTC, so that they end for everybody at once.
+        # In UTC, so that a waiver expires for everybody at the same time.
         today=datetime.now(UTC).date(),
         asked=StackOptions(
             whole=asked.whole,
@@ -189,13 +201,13 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 
 def _number(text: str) -> int:
-    """Read a count of accelerators.
+    """Parse a number of GPUs.
 
     Raises:
-        ValueError: it is none.
+        argparse.ArgumentTypeError: It is not a number.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number of GPUs")
     return int(text)
 
 

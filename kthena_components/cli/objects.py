@@ -1,4 +1,4 @@
-"""From documents to Kubernetes objects, and from a finding's path to its line."""
+"""Splits documents into Kubernetes objects, and finds the line of a finding's path."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,36 +8,38 @@ from typing import Any
 
 import yaml
 
+from kthena_components.core.objects.signs import may_hold_signs
 from kthena_components.judge.manifest import has_rules, is_compared
+from kthena_components.judge.unread import is_foreign
 from kthena_components.reading.documents import Document
 
 _LIST = "List"
 _DIGITS = 9
 _ENDS = frozenset({"", ".", "["})
-"""What may stand behind a key in a path."""
+"""What can follow a key in a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeObject:
-    """One object, and where it stands."""
+    """One object with its place in the file."""
 
     body: Mapping[str, Any]
     line: int
     node: yaml.Node | None = None
     shift: int = 0
     _keys: dict[int, "_Keys"] = field(default_factory=dict, compare=False)
-    """What maps of the object hold, by the map's id: findings ask for the same ones."""
+    """Cached keys of the object's maps, by the id of the map."""
 
     def line_of(self, path: str) -> int:
-        """Find the line of a finding's path, or of the nearest part around it that is there."""
+        """Find the line of a finding's path, or of its nearest parent that exists."""
         return _line_of(self.node, path, self.line - self.shift - 1, self._keys) + self.shift + 1
 
 
 class _Keys:
-    """What a map holds, by its keys; of doubles the first."""
+    """The keys of a map. Of duplicate keys, the first one counts."""
 
     def __init__(self, node: yaml.MappingNode) -> None:
-        """Read the keys of a map that are texts."""
+        """Collect the keys of a map that are strings."""
         self._found: dict[str, tuple[yaml.Node, int]] = {}
         for name, value in node.value:
             if isinstance(name.value, str) and name.value:
@@ -45,7 +47,7 @@ class _Keys:
         self._lengths = sorted({len(key) for key in self._found}, reverse=True)
 
     def longest(self, path: str) -> tuple[str, yaml.Node, int] | None:
-        """Find the longest key that a path begins with: a key may have dots in it."""
+        """Find the longest key at the start of a path. A key may contain dots."""
         for length in self._lengths:
             key = path[:length] if path[length : length + 1] in _ENDS else ""
             if len(key) == length and key in self._found:
@@ -53,13 +55,20 @@ class _Keys:
         return None
 
 
-def is_wanted(version: object, kind: object) -> bool:
-    """Tell whether an object may have to be judged: there are rules for it, or it is a list."""
-    return is_judged(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST))
+def is_wanted(version: object, kind: object, text: str) -> bool:
+    """Tell whether an object may have to be judged.
+
+    There are rules for it, or it is a list, or nobody knows its kind and its text has words of an
+    engine or of accelerators.
+    """
+    if is_judged(version, kind) or (isinstance(kind, str) and kind.endswith(_LIST)):
+        return True
+    body = {"apiVersion": version, "kind": kind}
+    return is_foreign(body) and may_hold_signs(text)
 
 
 def is_judged(version: object, kind: object) -> bool:
-    """Tell whether there are rules for a kind, alone or among the others of a cluster."""
+    """Return whether a kind has rules, for one object or for all objects together."""
     return isinstance(version, str) and isinstance(kind, str) and _has_reader(version, kind)
 
 
@@ -70,7 +79,7 @@ def _has_reader(version: str, kind: str) -> bool:
 
 
 def objects_of(document: Document) -> Iterator[KubeObject]:
-    """Give the objects of a document; those of a list one by one, and none if it holds none."""
+    """Yield the objects of a document, and the items of a list one by one."""
     body, node = document.body, document.node
     yield from _objects(body, node, document.line, document.shift)
 
@@ -93,7 +102,7 @@ def _objects(body: Any, node: yaml.Node | None, line: int, shift: int) -> Iterat
 
 
 def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    """Find what a map holds under a key; of doubles the last, as it is read."""
+    """Find the value of a key. Of duplicate keys, the last one counts, as in the parsed body."""
     found = None
     for name, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if name.value == key:
@@ -102,7 +111,7 @@ def _child(node: yaml.Node | None, key: str) -> yaml.Node | None:
 
 
 def _line_of(node: yaml.Node | None, path: str, line: int, keys: dict[int, _Keys]) -> int:
-    """Walk down as far as the path leads."""
+    """Follow a path as far as it exists, and return the line."""
     while node is not None and path:
         found: yaml.Node | None = None
         if isinstance(node, yaml.SequenceNode):

@@ -1,4 +1,4 @@
-"""What an update would do to what runs, in plain words. Fields are named, never their values."""
+"""Describes what an update would do to each object. It shows names of fields, never values."""
 
 import re
 from collections import deque
@@ -17,8 +17,8 @@ from kthena_components.systems.contract import Restart
 
 _SHOWN = 3
 _USUAL = Restart(paths=r"spec\b", how="the controller may restart pods")
-"""For a kind that does not say what restarts its pods."""
-_SCALES = re.compile(r"spec\.(template\.roles\[\d+\]\.|predictor\.|roles\[\d+\]\.)?\w*[rR]eplicas")
+"""For a kind that does not define what restarts its pods."""
+_SCALES = re.compile(r"spec\.(.*\.)?\w*[rR]eplicas")
 
 
 _FOLLOWS = re.compile(
@@ -27,7 +27,7 @@ _FOLLOWS = re.compile(
 
 
 class Effect(StrEnum):
-    """What happens to objects, the gravest first."""
+    """What happens to an object, the most disruptive first."""
 
     DELETED = "Deleted"
     REPLACED = "Replaced"
@@ -40,12 +40,12 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChange:
-    """What happens to one object."""
+    """The planned change of one object."""
 
     effect: Effect
     step: Step
     words: str = ""
-    """How, in a clause; empty where the effect says it all."""
+    """Details as a clause. Empty if the effect needs none."""
     paths: tuple[str, ...] = ()
 
 
@@ -53,7 +53,7 @@ _PLAIN = {"create": Effect.CREATED, "import": Effect.ADOPTED}
 
 
 def planned_changes(steps: Iterable[Step]) -> list[PlannedChange]:
-    """Say what happens to each Kubernetes object that does not stay as it is."""
+    """Return the planned change of each Kubernetes object that changes."""
     return [
         _happening(step)
         for step in steps
@@ -67,8 +67,8 @@ def _happening(step: Step) -> PlannedChange:
         words = "with the pods" if runs else ""
         return PlannedChange(effect=Effect.DELETED, step=step, words=words)
     if step.op == "replace":
-        words = "pods end before new ones start, so what they serve is down in between"
-        words = words if runs else "deleted and made anew"
+        words = "old pods stop before new ones start, so there is downtime"
+        words = words if runs else "deleted and created again"
         return PlannedChange(
             effect=Effect.REPLACED, step=step, words=words, paths=tuple(_changed(step))
         )
@@ -94,11 +94,13 @@ def _update(step: Step, *, runs: bool) -> PlannedChange:
 
 
 def _steps_of(step: Step) -> str:
-    """Say how many copies there were and will be, where that is one number."""
+    """Describe the change of replicas, if both numbers are known."""
     counts = [mapping(body.get("spec")).get("replicas", 1) for body in (step.old, step.new)]
     if any(isinstance(n, bool) or not isinstance(n, int) for n in counts) or counts[0] == counts[1]:
-        return "what stays keeps running"
-    return f"from {display(counts[0])} to {display(counts[1])} copies, and what stays keeps running"
+        return "remaining pods keep running"
+    return (
+        f"from {display(counts[0])} to {display(counts[1])} replicas; remaining pods keep running"
+    )
 
 
 def _has_pods(step: Step) -> bool:
@@ -110,9 +112,9 @@ def _body(step: Step) -> Mapping[str, Any]:
 
 
 def shown_paths(paths: Iterable[str]) -> str:
-    """Name a few fields as code, and count the rest."""
+    """List the first fields as code, and count the rest."""
     every = sorted(set(paths), key=natural)
-    # Hashes and awaited counts only follow what has changed; they are told where nothing else is.
+    # Hashes and awaited counts only follow other changes, so they are listed only if alone.
     listed = [path for path in every if not _FOLLOWS.search(path)] or every
     shown = [f"`{re.sub(r'[`|]|[^ -~]', '', path)[:120]}`" for path in listed[:_SHOWN]]
     more = [f"{len(listed) - _SHOWN} more"] if len(listed) > _SHOWN else []
@@ -120,18 +122,18 @@ def shown_paths(paths: Iterable[str]) -> str:
 
 
 def natural(text: str) -> list[tuple[int, str]]:
-    """Order texts so that [8] comes before [10]."""
+    """Return a sort key that puts [8] before [10]."""
     parts = re.findall(r"\d{1,9}|[^\d]+|\d", text)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _step_in(path: str, key: str) -> str:
-    """Write a field of a map as Pulumi does: `a.b`, and `a["b.c"]` where a dot is in it."""
+    """Write the path of a field as Pulumi does: `a.b`, or `a["b.c"]` for a key with a dot."""
     return f"{path}.{key}".lstrip(".") if re.fullmatch(r"[\w-]+", key) else f'{path}["{key}"]'
 
 
 def _changed(step: Step) -> Iterator[str]:
-    """Give the fields that change: the provider's list, or what differs between the inputs."""
+    """Yield the fields that change: from the provider, or else by comparing the inputs."""
     if step.paths:
         yield from step.paths
         return

@@ -1,7 +1,7 @@
-"""Read what `pulumi preview` tells: steps, findings, and how it ended.
+"""Reads the steps, findings and result of a `pulumi preview`.
 
-Two forms are read: one JSON document (`--json`), which holds no findings of policies, and the
-events of the engine, one JSON object a line (`--event-log FILE`). Configuration is never looked at.
+It accepts two forms: one JSON document (`--json`), which has no findings of policies, and the
+events of the engine, one JSON object per line (`--event-log FILE`). It ignores the configuration.
 """
 
 import json
@@ -21,18 +21,18 @@ _RULE = re.compile(r"\[([a-z][a-z0-9]*(?:-[a-z0-9]+)*)\]$")
 _NOT_CHECKED = re.compile(r"\bnot checked, because\b")
 _WAIVED = re.compile(r"\bWaived until \d{4}-\d\d-\d\d: ")
 _COLOURS = re.compile(r"<\{%[^%\n]{0,40}%\}>|\x1b\[[0-9;]{0,40}m")
-"""Pulumi's tags, such as `<{%fg 13%}>`, and what they become on a terminal. None is longer."""
+"""Colors as tags of Pulumi, such as `<{%fg 13%}>`, and as escape sequences of a terminal."""
 _OPS = {
     "create": "create", "update": "update", "delete": "delete", "same": "same",
     "replace": "replace", "create-replacement": "replace", "delete-replaced": "replace",
     "import": "import", "import-replacement": "import",
 }  # fmt: skip
 _NO_REASON = "preview failed"
-"""What the engine adds when a policy or the program has said why."""
+"""The engine adds this error if a policy or the program has reported the reason."""
 
 
 class Weight(StrEnum):
-    """How much a finding weighs in a review."""
+    """The level of a finding in a review."""
 
     MANDATORY = "mandatory"
     ADVISORY = "advisory"
@@ -41,54 +41,54 @@ class Weight(StrEnum):
 
 
 class PreviewError(ValueError):
-    """A file that holds no preview, and why."""
+    """A file is not a preview. The text is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What the engine would do to one resource."""
+    """The planned operation of one resource."""
 
     op: str
     """create, update, replace, delete, import or same."""
     urn: str
     old: Mapping[str, Any]
-    """Inputs as they were applied; empty for a new resource."""
+    """Inputs of the last update. Empty for a new resource."""
     new: Mapping[str, Any]
-    """Inputs as they would be applied; empty for one that goes."""
+    """Inputs of this update. Empty for a deleted resource."""
     outputs: Mapping[str, Any]
-    """Outputs as the last update left them."""
+    """Outputs of the last update."""
     paths: tuple[str, ...]
-    """Fields that change, where the provider tells them."""
+    """Fields that change, if the provider reports them."""
 
     @property
     def types(self) -> list[str]:
-        """Types of the components that it is part of and, last, its own."""
+        """Types of its parent components, followed by its own type."""
         parts = self.urn.split("::", _URN_PARTS - 1)
         return parts[2].split("$") if len(parts) == _URN_PARTS else [""]
 
     @property
     def type(self) -> str:
-        """Its own type: `kubernetes:apps/v1:StatefulSet`."""
+        """Its own type, such as `kubernetes:apps/v1:StatefulSet`."""
         return self.types[-1]
 
     @property
     def kind(self) -> str:
-        """Last part of its type."""
+        """The last part of its type."""
         return self.type.rpartition(":")[2]
 
     @property
     def is_ours(self) -> bool:
-        """Whether a component of this package made it."""
+        """Whether it belongs to a component of this package."""
         return any(kind.startswith("kthena:") for kind in self.types[:-1])
 
     @property
     def name(self) -> str:
-        """Pulumi's name for it."""
+        """Its Pulumi name."""
         return self.urn.split("::", _URN_PARTS - 1)[-1]
 
 
 def title_of(urn: str) -> str:
-    """Give the kind and the name that a URN ends with."""
+    """Return the kind and the name from the end of a URN."""
     parts = urn.split("::", _URN_PARTS - 1)
     if len(parts) < _URN_PARTS:
         return urn
@@ -97,19 +97,19 @@ def title_of(urn: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A finding as a policy, the program or the review told it."""
+    """A finding as a policy, the program or the review reported it."""
 
     weight: Weight
     rule: str
     text: str
-    """The whole sentence, with the rule's name in brackets where it has one."""
+    """The full text, with the rule's name in brackets if there is one."""
     urn: str = ""
     more: int = 0
-    """Other resources of which the same is said."""
+    """Number of other resources with the same finding."""
 
     @property
     def sentence(self) -> str:
-        """Give the text without its path, which is another one in a program and in a manifest."""
+        """The text without its path, which differs between a program and a manifest."""
         parts = self.text.split(": ")
         path = 0
         while path < len(parts) - 1 and " " not in parts[path]:
@@ -126,38 +126,38 @@ class Preview:
     """By URN. A replacement is one step."""
     said: list[Said] = field(default_factory=list)
     packs: int = 0
-    """Policy packs that looked at it."""
+    """Number of policy packs that ran."""
     ended: bool = False
-    """Whether the engine came to its end and says so."""
+    """Whether the engine reported that it finished."""
     failed: bool = False
     refusals: int = 0
-    """Errors of the program that are findings: it registered nothing after them."""
+    """Errors of the program that are findings. The program registered nothing after them."""
     errors: int = 0
-    """Errors that are no findings: the log of the preview tells them."""
+    """Errors that are not findings. They are in the log of the preview."""
 
 
 def read_preview(stack: str, path: str) -> Preview:
     """Read the preview of a stack from a file.
 
     Raises:
-        PreviewError: the file is missing, or holds neither of the two forms.
+        PreviewError: The file is missing or has neither of the two forms.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise PreviewError(f"{path}: cannot be read: {error}") from error
+        raise PreviewError(f"{path}: cannot read the file: {error}") from error
     try:
         return parse_preview(stack, text)
     except (ValueError, RecursionError) as error:
-        raise PreviewError(f"{path}: is no preview of Pulumi's: {error}") from error
+        raise PreviewError(f"{path}: not a Pulumi preview: {error}") from error
 
 
 def parse_preview(stack: str, text: str) -> Preview:
-    """Read a preview from a text.
+    """Parse a preview.
 
     Raises:
-        ValueError: it is neither of the two forms.
-        RecursionError: it is nested too deeply to be JSON of Pulumi's.
+        ValueError: The text has neither of the two forms.
+        RecursionError: The JSON is nested too deeply.
     """
     preview = Preview(stack=stack)
     for item in _objects(text):
@@ -170,11 +170,11 @@ def parse_preview(stack: str, text: str) -> Preview:
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
     decoder, space = json.JSONDecoder(), re.compile(r"\s*")
-    at = len(space.match(text)[0])  # type: ignore[index] # an empty match is one
+    at = len(space.match(text)[0])  # type: ignore[index] # it always matches
     while at < len(text):
         value, at = decoder.raw_decode(text, at)
         if not isinstance(value, dict):
-            raise ValueError("it holds a value that is no object")  # noqa: TRY004 - as JSON's own
+            raise ValueError("a value is not a JSON object")  # noqa: TRY004 - as json raises
         yield value
         at = space.match(text, at).end()  # type: ignore[union-attr]
 
@@ -217,7 +217,7 @@ def _take_step(
         paths=_paths(op, mapping(data.get("detailedDiff"))),
     )
     known = preview.steps.get(urn)
-    if known is not None:  # a replacement comes in parts, and each shows another side of it
+    if known is not None:  # a replacement has several steps, each with a part of the values
         step = replace(
             step,
             old=step.old or known.old,
@@ -229,13 +229,13 @@ def _take_step(
 
 
 def _paths(op: str, diff: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the fields that change; of a replacement those that ask for it."""
+    """Return the fields that change, or for a replacement those that require it."""
     asking = [path for path, how in diff.items() if "replace" in _kind(mapping(how))]
     return tuple(asking if op == "replace" and asking else diff)
 
 
 def _kind(how: Mapping[str, Any]) -> str:
-    """Give what is said of a field: `kind` in --json, `diffKind` in the events."""
+    """Return the kind of a field's change: `kind` in --json, `diffKind` in the events."""
     return _text(how.get("kind")) or _text(how.get("diffKind"))
 
 
@@ -259,7 +259,7 @@ def _take_diagnostic(preview: Preview, told: Mapping[str, Any]) -> None:
 
 def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:
     lines = _COLOURS.sub("", _text(told.get("message"))).strip().splitlines()
-    # The engine puts the policy's description into the first line.
+    # The first line is the policy's description.
     text = " ".join(line.strip() for line in (lines[1:] or lines))
     named = _RULE.search(text)
     stops = told.get("enforcementLevel") == "mandatory"
@@ -270,7 +270,7 @@ def _take_violation(preview: Preview, told: Mapping[str, Any]) -> None:
 
 def _say(preview: Preview, text: str, weight: Weight, rule: str, urn: str) -> None:
     if weight is not Weight.MANDATORY:
-        # Neither policies nor diagnostics have a level for these: the words tell them apart.
+        # Policies and diagnostics have no level for these, so the text decides.
         weight = Weight.UNKNOWN if _NOT_CHECKED.search(text) else weight
         weight = Weight.WAIVED if _WAIVED.search(text) else weight
     preview.said.append(Said(weight=weight, rule=rule, text=text, urn=urn))

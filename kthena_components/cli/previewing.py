@@ -1,6 +1,6 @@
-"""Run `pulumi preview` on a stack of a checked-out branch, with the policies of its base.
+"""Runs `pulumi preview` on a stack of a checked-out branch, with the policies of its base.
 
-A preview runs the program that is checked out, as whoever runs it. See docs/security.md.
+A preview runs the program of the checkout with the rights of its caller: see docs/security.md.
 """
 
 import os
@@ -13,38 +13,36 @@ from pathlib import Path
 
 from kthena_components.core.values.visible import visible
 
-ALONE = (
-    "this job has no state of it, because it is new or out of reach here. All of it shows as new."
-)
+ALONE = "this job cannot read its state, or the stack is new. All its resources show as new."
 _MARGIN = "| "
-"""Begins each line that Pulumi or a program writes, so that no pipeline takes it for a command."""
+"""Prefix for each line of Pulumi or a program, so that a pipeline never reads it as a command."""
 
 
 class NoPulumiError(Exception):
-    """Pulumi cannot be run. Its text is for people."""
+    """Pulumi is not installed. The text is for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previewer:
-    """What the previews of one branch share."""
+    """Runs the previews of one branch."""
 
     tree: Path
-    """Folder of the project that is previewed."""
+    """The folder of the project."""
     policies: Path | None
-    """Folder of the policy pack, and of its levels."""
+    """The folder of the policy pack and its levels."""
     work: Path
-    """An empty folder. Previews hold the configuration in plain text, so it must be removed."""
+    """An empty folder. Remove it afterwards: previews contain the configuration in plain text."""
 
     def preview(self, stack: str, file: Path, log: Path) -> str:
-        """Write the events of a stack's preview to a file; give what has to be said of it.
+        """Preview a stack, write the events to a file, and return a note for the comment.
 
         Args:
-            stack: Its name.
-            file: Its stack file, in the tree.
-            log: Where the events go. What fails is in them, or they come to no end.
+            stack: The name of the stack.
+            file: Its stack file in the tree.
+            log: The file for the events. A failed preview leaves an error or incomplete events.
 
         Raises:
-            NoPulumiError: there is no Pulumi.
+            NoPulumiError: Pulumi is not installed.
         """
         log.touch()
         sys.stderr.write(f"--- stack {visible(stack)}\n")
@@ -52,7 +50,7 @@ class Previewer:
         if shown == 0:
             self._events({}, stack, log)
             return ""
-        # Making a stack writes into its file.
+        # `stack init` changes the stack file.
         kept = file.read_bytes()
         state = self.work / "state"
         state.mkdir(exist_ok=True)
@@ -73,17 +71,17 @@ class Previewer:
             policies = ["--policy-pack", str(self.policies)]
             levels = self.policies / "levels" / f"{stack}.json"
             policies += ["--policy-pack-config", str(levels)] if levels.is_file() else []
-        # --event-log is one of the flags that this variable shows; Pulumi's Automation API uses it.
+        # This variable enables --event-log. Pulumi's Automation API uses it, too.
         shows = {**own, "PULUMI_DEBUG_COMMANDS": "true"}
         flags = ("--non-interactive", "--color", "never", "--event-log", str(log))
         self._pulumi(shows, "preview", f"--stack={stack}", *flags, *policies)
 
     def _pulumi(self, own: Mapping[str, str], *arguments: str) -> int:
-        """Run Pulumi, and write what it says to standard error."""
+        """Run Pulumi, and write its output to standard error."""
         program = shutil.which("pulumi")
         if program is None:
             raise NoPulumiError(
-                'there is no pulumi on PATH; run eval "$(make -s env)", or install Pulumi'
+                'pulumi is not on PATH; run eval "$(make -s env)", or install Pulumi'
             )
         with subprocess.Popen(
             [program, *arguments],

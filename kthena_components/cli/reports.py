@@ -1,4 +1,4 @@
-"""How results are written. Each format is a class that is told one result after another."""
+"""The output formats. Each format is a class that receives the results one by one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,41 +27,41 @@ _COMMANDS = {
 
 
 class Report(Protocol):
-    """What a format does."""
+    """The interface of a format."""
 
     def add(self, result: Result) -> None:
-        """Take in one result."""
+        """Add one result."""
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Take in something that could not be read; standard error names it in any case."""
+        """Add something that could not be read. The caller also writes it to standard error."""
 
     def close(self, summary: Summary) -> None:
-        """Write what is left."""
+        """Write the rest."""
 
 
 @dataclass(slots=True)
 class TextReport:
-    """One line for each finding, which editors can jump to, and a line that counts."""
+    """One line per finding, in a form that editors can jump to, and a summary line."""
 
     write: Write
 
     def add(self, result: Result) -> None:
-        """Write the line."""
+        """Write one line."""
         level = WORDS[result.finding.level]
         line = f"{result.file}:{result.line}: {level}: {result.subject}: {result.finding}"
         self.write(f"{visible(line)}\n")
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Leave it to standard error."""
+        """Do nothing: it is on standard error."""
 
     def close(self, summary: Summary) -> None:
-        """Write the counts."""
+        """Write the summary line."""
         self.write(f"{summary}\n")
 
 
 @dataclass(slots=True)
 class GithubReport:
-    """Workflow commands of GitHub Actions, which become annotations, and a line that counts.
+    """Workflow commands of GitHub Actions, which become annotations, and a summary line.
 
     Source: docs.github.com, Workflow commands for GitHub Actions; escapes as in actions/toolkit
     packages/core/src/command.ts.
@@ -77,12 +77,12 @@ class GithubReport:
         self._command(_COMMANDS[finding.level], stated, f"{result.subject}: {finding}")
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Write an error at the place."""
+        """Write an error with the place in the file."""
         stated = {"file": unreadable.file, "line": unreadable.line, "col": unreadable.column}
         self._command("error", {**stated, "title": "unreadable"}, str(unreadable))
 
     def close(self, summary: Summary) -> None:
-        """Write the counts."""
+        """Write the summary line."""
         self.write(f"{summary}\n")
 
     def _command(self, name: str, stated: Mapping[str, object], text: str) -> None:
@@ -134,16 +134,16 @@ class JsonReport:
         self.begun = True
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Leave it to standard error."""
+        """Do nothing: it is on standard error."""
 
-    def close(self, summary: Summary) -> None:  # noqa: ARG002 - it is counted by who reads it
+    def close(self, summary: Summary) -> None:  # noqa: ARG002 - a JSON list has no summary
         """Close the list."""
         self.write("\n]\n" if self.begun else "[]\n")
 
 
 @dataclass(slots=True)
 class MarkdownReport:
-    """A table for a comment on a pull request, below a line that counts."""
+    """A table for a comment on a pull request, below a summary line."""
 
     write: Write
     rows: list[str] = field(default_factory=list)
@@ -164,7 +164,7 @@ class MarkdownReport:
         self.skipped.append(f"- {cell_text(str(unreadable))}\n")
 
     def close(self, summary: Summary) -> None:
-        """Write the counts, then the table, then what could not be read."""
+        """Write the summary line, the table, and the list of what could not be read."""
         self.write(f"**{summary}**\n")
         if self.rows:
             self.write("\n| level | where | object | finding |\n|---|---|---|---|\n")

@@ -1,4 +1,4 @@
-"""`kthena-components review`: from previews to the comment on a pull request."""
+"""`kthena-components review`: writes the comment on a pull request from Pulumi previews."""
 
 import argparse
 import sys
@@ -23,12 +23,13 @@ from kthena_components.judge.waivers import annotated, waive
 
 CLEAN, FOUND, WRONG, UNAPPROVED = 0, 1, 2, 3
 _EXITS = """exit status:
-  0  nothing mandatory was found
+  0  no mandatory findings
   1  at least one mandatory finding
-  2  wrong usage, or a preview that could not be read, failed for another reason or did not finish;
+  2  wrong usage, or a preview that cannot be read, did not finish or failed for another reason;
      the comment is still written
-  3  with --base: nothing mandatory, but the branch changes what checks it (such as policies,
-     levels or workflows), what its previews run or where they go, and nobody has approved that"""
+  3  with --base: no mandatory findings, but the branch needs an approval, because it changes its
+     own checks (such as policies, levels or workflows), the code that previews run, or the
+     clusters and backends that they connect to"""
 _WEIGHTS = {
     Level.MANDATORY: Weight.MANDATORY,
     Level.ADVISORY: Weight.ADVISORY,
@@ -41,8 +42,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "review",
         help="write the comment on a pull request from Pulumi previews",
-        description="Write, as Markdown, what a change would do to each stack: sizes before and "
-        "after, GPUs, what restarts or is replaced, and every finding.",
+        description="Write a Markdown comment that shows what a change does to each stack: sizes "
+        "and GPUs before and after, restarts and replacements, and all findings.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -50,8 +51,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "previews",
         metavar="STACK=FILE",
         nargs="*",
-        help="a stack, and what `pulumi preview` wrote with --event-log FILE; the output of "
-        "--json also works, but has no findings of policies",
+        help="a stack and the FILE from `pulumi preview --event-log FILE`; the output of --json "
+        "also works, but has no findings of policies",
     )
     parser.add_argument("--level", metavar="dev|staging|prod|FILE", help="as for check")
     parser.add_argument(
@@ -62,39 +63,44 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _about_a_branch(parser: argparse.ArgumentParser) -> None:
-    """Add what makes the previews itself. docs/security.md says what that runs."""
+    """Add the options for --base, which runs previews: see docs/security.md."""
     parser.add_argument(
         "--base",
         metavar="COMMIT",
-        help="preview the stacks that the branch in --tree changes since this commit, with the "
-        "policies, levels and waivers of the commit",
+        help="preview the stacks that the branch in --tree has changed since this commit; the "
+        "policies, levels and waivers come from the commit",
     )
     parser.add_argument(
-        "--tree", metavar="FOLDER", type=Path, default=Path(), help="the branch; default: here"
+        "--tree",
+        metavar="FOLDER",
+        type=Path,
+        default=Path(),
+        help="the checkout of the branch; default: the current folder",
     )
     parser.add_argument(
-        "--judge", metavar="FOLDER", type=Path, help="the files of --base; default: taken from git"
+        "--judge", metavar="FOLDER", type=Path, help="the files of --base; default: read from git"
     )
     parser.add_argument(
         "--no-preview",
         action="store_true",
-        help="only report which changes a person must approve; run no code of the branch",
+        help="only report the changes that need an approval; run no code of the branch",
     )
     parser.add_argument(
         "--approved",
         action="store_true",
-        help="a person has approved that the branch changes what checks it: findings about weaker "
-        "checks are advisory, and its waivers count",
+        help="a person has approved the branch: findings about weaker checks are advisory, and "
+        "its new waivers count",
     )
     parser.add_argument(
         "--allow-exec",
         action="store_true",
-        help="also preview stacks whose kubeconfig comes from the branch and runs a program",
+        help="also preview a stack whose kubeconfig comes from the branch and runs a program or "
+        "sends a file",
     )
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Write the comment to standard output and give the exit status."""
+    """Write the comment to standard output and return the exit status."""
     try:
         levels = read_settings(asked.level).levels
     except ValueError as error:
@@ -106,13 +112,13 @@ def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if asked.base is None:
         return _write(BranchReview(base="", previews=previews, notes=asked.note), levels)
     if asked.previews:
-        parser.error("--base makes the previews itself; give one or the other")
+        parser.error("--base runs the previews itself; use either --base or STACK=FILE")
     with TemporaryDirectory() as work:
         return _review_branch(asked, levels, Path(work))
 
 
 def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int:
-    """Preview what a branch touches and review it, judged by its base."""
+    """Preview and review the stacks that a branch affects, with the checks of its base."""
     today = datetime.now(UTC).date()
     try:
         checkout = Checkout(asked.tree.resolve())
@@ -130,7 +136,7 @@ def _review_branch(asked: argparse.Namespace, levels: Levels, work: Path) -> int
 
 
 def _write(found: BranchReview, levels: Levels, by: Asked | None = None) -> int:
-    """Write the comment, and give the exit status."""
+    """Write the comment, and return the exit status."""
     stacks: list[Reviewed] = []
     waivers = BaseWaivers(by.judge) if by is not None and not by.approved else None
     for stack, path in found.previews:
@@ -138,15 +144,15 @@ def _write(found: BranchReview, levels: Levels, by: Asked | None = None) -> int:
             preview = read_preview(stack, path)
         except PreviewError as error:
             sys.stderr.write(f"{visible(str(error))}\n")
-            # The text of the error may hold a piece of the file.
-            found.failed.append(f"the preview of stack {stack} could not be read")
+            # Not the text of the error: it may quote the file.
+            found.failed.append(f"the preview of stack {stack} cannot be read")
             continue
         said = judge_updates(preview, levels, datetime.now(UTC).date())
         if waivers is not None:
             said, preview.said = waivers.apply(said), list(waivers.apply(preview.said))
         stacks.append(reviewed(preview, said))
     for reason in found.failed:
-        sys.stderr.write(f"not judged: {visible(reason)}\n")
+        sys.stderr.write(f"not checked: {visible(reason)}\n")
     approved = by is not None and by.approved
     first = _first(found, approved=approved)
     if by is not None and not by.previews:
@@ -159,10 +165,10 @@ def _write(found: BranchReview, levels: Levels, by: Asked | None = None) -> int:
 
 
 def _first(found: BranchReview, *, approved: bool) -> list[tuple[str, str]]:
-    """Say what a reader has to know before anything else: a few bold words, and why."""
-    told = [("Not judged:", f"{reason}.") for reason in found.failed]
+    """Return the lines at the top of the comment: a text in bold, and the text after it."""
+    told = [("Not checked:", f"{reason}.") for reason in found.failed]
     if found.reasons:
-        by = f"It is judged by its base, {found.base[:12]}."
+        by = f"The checks are those of its base, {found.base[:12]}."
         words = (
             "A person has approved this branch."
             if approved
@@ -182,9 +188,9 @@ def _status(stacks: Sequence[Reviewed], found: BranchReview, *, approved: bool) 
 
 
 def judge_updates(preview: Preview, levels: Levels, today: date) -> Iterator[Said]:
-    """Judge each object that is updated in place by what it was and what it would be.
+    """Check each object that is updated in place, from its old and new inputs.
 
-    What is wrong with a waiver, the policies say, which see the object alone.
+    Invalid waivers are not reported here, because the policies report them.
     """
     for step in preview.steps.values():
         if step.op != "update" or not step.type.startswith("kubernetes:"):

@@ -1,4 +1,4 @@
-"""One stack, judged: what its preview tells, and how it ended."""
+"""The review of one stack: its preview, findings and result."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,22 +10,22 @@ from kthena_components.core.findings import RULE_FAULT, count_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed:
-    """One stack, judged."""
+    """The review of one stack."""
 
     preview: Preview
     said: Sequence[Said]
-    """What policies, the program and the review said, each thing once."""
+    """Findings of the policies, the program and the review, without duplicates."""
     pairs: Sequence[Pair]
     gpus: Gpus
 
     @property
     def mandatory(self) -> int:
-        """Mandatory findings."""
+        """The number of mandatory findings."""
         return sum(said.weight is Weight.MANDATORY for said in self.said)
 
     @property
     def is_broken(self) -> bool:
-        """Whether it came to no end, failed without a finding that says why, or a rule failed."""
+        """Whether the preview did not finish, failed without a finding, or a rule failed."""
         preview = self.preview
         unexplained = preview.failed and not self.mandatory
         faulty = any(said.rule == RULE_FAULT for said in self.said)
@@ -33,29 +33,29 @@ class Reviewed:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the program stopped, so that what it had not registered yet is not known."""
+        """Whether the program stopped early, so that some resources are missing."""
         return self.preview.refusals > 0 or self.preview.errors > 0
 
     @property
     def verdict(self) -> str:
-        """Say in a few words how it ended."""
+        """The result in a few words."""
         if self.mandatory:
-            return f"**refused**, {count_of(self.mandatory, 'mandatory finding')}"
-        return "**not judged**, its preview failed" if self.is_broken else "**passes**"
+            return f"**fails**, {count_of(self.mandatory, 'mandatory finding')}"
+        return "**not checked**, the preview failed" if self.is_broken else "**passes**"
 
 
 def reviewed(preview: Preview, more: Iterable[Said] = ()) -> Reviewed:
-    """Put together what is known of a stack."""
+    """Review a stack from its preview and further findings."""
     pairs = pairs_of(preview)
     said = _once([*preview.said, *more])
     return Reviewed(preview=preview, said=said, pairs=pairs, gpus=gpus_of(pairs))
 
 
 def _once(said: Iterable[Said]) -> list[Said]:
-    """Keep one of the findings that say the same of several resources, and count the others.
+    """Keep one of several resources' equal findings, and count the others.
 
-    The one kept is the nearest to what the user wrote: the program's, the component's. The order
-    is always the same, because the engine's own is not.
+    It keeps the finding that is closest to the user's code: of the program, then of a component.
+    The result is sorted, because the order of the engine's events is not stable.
     """
     found: dict[tuple[Weight, str, str], list[Said]] = {}
     for item in said:

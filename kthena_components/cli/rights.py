@@ -1,4 +1,4 @@
-"""`kthena-components rights`: the role that whoever deploys needs, as YAML."""
+"""`kthena-components rights`: prints the RBAC role that a deployer needs."""
 
 import argparse
 import re
@@ -17,12 +17,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "rights",
         help="print the RBAC role that a deployer needs",
-        description="Print, as YAML for kubectl apply, the minimal rights of the user that runs "
-        "Pulumi: a ClusterRole, or with --namespace a Role and, for cluster-scoped resources, a "
-        "ClusterRole. Bind them to your user.",
+        description="Print the minimal RBAC permissions of the user that runs Pulumi, as YAML for "
+        "kubectl apply: a ClusterRole, or with --namespace a Role and, for cluster-scoped "
+        "resources, a ClusterRole. Bind them to your user.",
     )
     parser.add_argument(
-        "--backend", choices=[*EMITTERS, "all"], default="all", help="of the servings; default: all"
+        "--backend",
+        choices=[*EMITTERS, "all"],
+        default="all",
+        help="the backend of the servings; default: all",
     )
     parser.add_argument(
         "--with",
@@ -30,16 +33,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         choices=sorted(extras()),
         action="append",
         default=[],
-        help="what the stack describes beside servings; may be given several times",
+        help="other objects in the stack; can be repeated",
     )
     parser.add_argument(
-        "--namespace", metavar="N", type=_namespace, help="the servings' namespace; default: any"
+        "--namespace",
+        metavar="N",
+        type=_namespace,
+        help="the namespace of the servings; default: all namespaces",
     )
     parser.set_defaults(run=run)
 
 
 def run(asked: argparse.Namespace) -> int:
-    """Write the roles to standard output and give the exit status."""
+    """Write the roles to standard output and return the exit status."""
     backends = EMITTERS if asked.backend == "all" else (asked.backend,)
     written = roles(resources_of(backends, dict.fromkeys(asked.extras)), asked.namespace)
     sys.stdout.write(yaml.safe_dump_all(written, sort_keys=False))
@@ -49,6 +55,7 @@ def run(asked: argparse.Namespace) -> int:
 def _namespace(text: str) -> str:
     if not _NAMESPACE.fullmatch(text):
         raise argparse.ArgumentTypeError(
-            f"{text[:80]!r} is no namespace: lower-case letters, digits and dashes, at most 63"
+            f"{text[:80]!r} is not a valid namespace: use at most 63 lower-case letters, digits "
+            "and dashes"
         )
     return text

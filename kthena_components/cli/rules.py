@@ -1,25 +1,25 @@
-"""The rules as text: their list, and one of them in full."""
+"""Prints the list of rules, and the documentation of one rule."""
 
 from tabulate import tabulate
 
-from kthena_components.core.findings import Level, suggest
+from kthena_components.core.findings import Level, nearest
 from kthena_components.core.rules.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
 from kthena_components.judge.levels import ENVIRONMENTS, environment_levels
 
 
 class UnknownRuleError(LookupError):
-    """There is no rule of that name."""
+    """There is no rule with that name."""
 
 
 def list_rules() -> str:
-    """Write every rule in a line: its name, its level, what holds."""
+    """Write one line per rule: its name, its level, what it checks and what it requires."""
     rows = [(rule.name, shown_level(rule), rule.judges, rule.summary) for rule in all_rules()]
-    return tabulate(rows, headers=("rule", "level", "judges", "what holds"), tablefmt="plain")
+    return tabulate(rows, headers=("rule", "level", "checks", "requirement"), tablefmt="plain")
 
 
 def shown_level(rule: RuleDoc) -> str:
-    """Write the level of a rule in a word or two."""
+    """Return the level of a rule as text."""
     return "not checked" if rule.level is Level.UNKNOWN else rule.level.value
 
 
@@ -27,17 +27,19 @@ def find_rule(name: str) -> RuleDoc:
     """Find a rule by its name.
 
     Raises:
-        UnknownRuleError: there is none; the text says which one was probably meant.
+        UnknownRuleError: There is no such rule. The text suggests a similar name.
     """
     rules = {rule.name: rule for rule in all_rules()}
     if name not in rules:
-        raise UnknownRuleError(f"there is no rule '{name}'; {suggest(name, rules)}")
+        close = nearest(name, rules)
+        meant = f"write '{close}'" if close else "--rules lists all rules"
+        raise UnknownRuleError(f"there is no rule '{name}'; {meant}")
     return rules[name]
 
 
 def explain(rule: RuleDoc) -> str:
     """Write a rule's documentation."""
-    facts = [f"level: {rule.weighs}", *_by_environment(rule), f"judges: {rule.judges}"]
+    facts = [f"level: {rule.weighs}", *_by_environment(rule), f"checks: {rule.judges}"]
     facts += [f"{'pass' if case.passes else 'fail'}: {case.text}" for case in rule.examples]
     facts += [f"source: {source}" for source in rule.sources]
     parts = [f"{rule.name}: {rule.summary}", rule.body, "\n".join(facts)]

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0, which code scanning of GitHub and GitLab reads.
+"""SARIF 2.1.0, for the code scanning of GitHub and GitLab.
 
 Source: docs.oasis-open.org/sarif/sarif/v2.1.0.
 """
@@ -28,14 +28,14 @@ _LEVELS = {
 
 @dataclass(slots=True)
 class SarifReport:
-    """One run with all rules, their help, and a result for each finding."""
+    """One run with all rules, their help, and one result per finding."""
 
     write: Callable[[str], object]
     results: list[dict[str, Any]] = field(default_factory=list)
     notifications: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
-        """Keep one result."""
+        """Store one result."""
         finding = result.finding
         row: dict[str, Any] = {
             "ruleId": finding.rule,
@@ -54,7 +54,7 @@ class SarifReport:
         self.results.append(row)
 
     def skip(self, unreadable: Unreadable) -> None:
-        """Keep a notification."""
+        """Store a notification."""
         line, column = unreadable.line, unreadable.column
         self.notifications.append(
             {

@@ -1,8 +1,8 @@
-"""Texts of strangers in JSON and in Markdown: shown, and never followed.
+"""Escapes untrusted text for JSON and Markdown.
 
-GitHub and GitLab look for mentions, references and links in what Markdown has become, so neither a
-backslash nor a character reference hides one from them: `&#64;team` pings the team. A space without
-a width, between the mark and what follows, does.
+GitHub and GitLab find mentions, references and links in the rendered Markdown. So a backslash or a
+character reference does not prevent them: `&#64;team` still pings the team. A zero-width space
+after the mark does.
 """
 
 import json
@@ -16,17 +16,17 @@ _LINKS = re.compile(
     r"|(?<!\w)(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{4}(?=[0-9a-f]{3,36}(?!\w))",
     re.IGNORECASE,
 )
-"""The first part of what becomes a link, and the part that follows.
+"""The beginning of a link, mention or reference, followed by the rest of it.
 
 Source: docs.github.com, Autolinked references and URLs; docs.gitlab.com, GitLab Flavored Markdown,
 GitLab-specific references; github/cmark-gfm extensions/autolink.c.
 """
 _BLOCK = re.compile(r"^(?=[-+=/]|\d+[.)])")
-"""Where a text would begin a list, a heading, a rule, or a quick action of GitLab."""
+"""The beginning of a list, a heading, a horizontal rule, or a quick action of GitLab."""
 
 
 def cell_text(text: str) -> str:
-    """Write a text so that Markdown and HTML take nothing in it for their own, also in a table."""
+    """Escape a text for Markdown, also inside a table."""
     plain = _BLOCK.sub("\0\\g<0>", _LINKS.sub("\\g<0>\0", visible(text).strip()))
     plain = plain.replace("\\", "\\\\").replace("&", "&amp;")
     plain = plain.replace("<", "&lt;").replace(">", "&gt;")
@@ -36,7 +36,7 @@ def cell_text(text: str) -> str:
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
-    r"""Write JSON in which every character shows: `\u202e` stands for itself, and so does `##[`."""
+    r"""Write JSON with escapes for invisible characters, such as `\u202e`, and for `##[`."""
     text = json.dumps(value, ensure_ascii=False, indent=indent).replace("##[", "#\\u0023[")
     if text.isprintable():
         return text

@@ -1,7 +1,7 @@
-"""What is judged when all files have been read: whether the objects fit together.
+"""Checks all objects together after all files have been read.
 
-Until then each object is held in a few hundred bytes, without its command lines, the values of
-Secrets or the lines of its file. Those that something is found in are looked up again.
+Until then it keeps a few hundred bytes per object, without command lines, values of Secrets or line
+numbers. It reads a file again to find the lines of its findings.
 """
 
 import os
@@ -34,15 +34,15 @@ from kthena_components.systems.native.facts import GroupMember, join_parts, read
 _OPEN, _CLOSE = "\ue002", "\ue003"
 _ASKED = frozenset({"gpu-budget", "surge-needs-spare-gpus", "gpu-type-allowed", RULE_FAULT})
 _OWNER = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
-"""An object's number in the paths that rules are given, which no file name can be taken for."""
+"""The number of an object in the paths for the rules. It cannot be part of a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackOptions:
-    """What the caller says of all objects."""
+    """The options for all objects together."""
 
     whole: bool = False
-    """They are all objects of one cluster: what is missing here is missing there."""
+    """Whether these are all objects of one cluster, so that missing objects are reported."""
     budget: int | None = None
     gpu_types: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -51,13 +51,13 @@ class StackOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReducedObject:
-    """What is held of an object."""
+    """The part of an object that is kept."""
 
     file: str
     line: int
     shift: int
     number: int
-    """Its place among the objects of the documents that have this shift."""
+    """Its index among the objects with the same file and shift."""
     body: Mapping[str, Any]
     part: GroupMember | None
     held: GpuDemand | None
@@ -65,11 +65,11 @@ class ReducedObject:
 
     @property
     def place(self) -> str:
-        """Name its file and line."""
+        """Its file and line."""
         return f"{shown_name(self.file)}:{self.line}"
 
     def identity(self) -> tuple[object, ...] | None:
-        """Give what no two objects of a cluster share; None for one without a name."""
+        """Return the key that is unique in a cluster, or None for an object without a name."""
         metadata = mapping(self.body.get("metadata"))
         name, kind = metadata.get("name"), self.body.get("kind")
         space = metadata.get("namespace")
@@ -80,7 +80,7 @@ class ReducedObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedFinding:
-    """A finding about one object, or about all of some files."""
+    """A finding about one object, or about all objects of some files."""
 
     kept: ReducedObject
     line: int
@@ -94,12 +94,12 @@ class Together:
 
     asked: StackOptions
     today: date | None = None
-    """The day by which waivers are judged; none is heeded if left out."""
+    """The date for expiring waivers. Without it, no waiver applies."""
     kept: list[ReducedObject] = field(default_factory=list)
     said: set[int] = field(default_factory=set)
-    """Hashes of what was found in single objects."""
+    """Hashes of the findings in single objects."""
     read: Callable[[str], str | Unreadable] = read_text
-    """How the text of a file is had once more."""
+    """Reads a file again."""
     _foreign: set[tuple[object, object]] = field(default_factory=set)
     _numbers: tuple[str, int, int] = ("", -1, 0)
     _stated: dict[int, dict[str, list[Stated]]] = field(default_factory=dict)
@@ -112,14 +112,14 @@ class Together:
         held: GpuDemand | None,
         found: Iterable[Finding],
     ) -> list[Finding]:
-        """Hold what the rules for all objects read of one. Gives a finding where that fails."""
+        """Keep the fields that the rules over all objects need. Return a finding if that fails."""
         number = self._number(path, shift)
         if not is_compared(item.body):
             return []
         try:
             part = read_part(item.body, f"{_OPEN}{len(self.kept)}{_CLOSE}")
             body = reduce_object(item.body)
-        except Exception as error:  # noqa: BLE001 - the other objects fit together or do not
+        except Exception as error:  # noqa: BLE001 - the other objects must still be checked
             return [fault(READING, error)]
         self.said.update(hash((finding.rule, finding.seen)) for finding in found)
         self.kept.append(
@@ -137,7 +137,7 @@ class Together:
         return []
 
     def pass_over(self, path: str, shift: int, item: KubeObject) -> None:
-        """Hold no more than the kind of an object without rules: it may make pods."""
+        """Keep only the kind of an object without rules, because it may create pods."""
         number = self._number(path, shift)
         kind = item.body.get("apiVersion"), item.body.get("kind")
         if self.asked.whole and kind not in self._foreign:
@@ -157,7 +157,7 @@ class Together:
         return number
 
     def judge(self) -> Iterator[LocatedFinding]:
-        """Judge the objects of each cluster together, and give findings in the order of files."""
+        """Check the objects of each cluster together, and yield the findings by file."""
         told = [one for cluster in self._clusters() for one in self._judge(cluster)]
         by_file: dict[str, list[LocatedFinding]] = {}
         for one in sorted(told, key=lambda one: not one.of_all):
@@ -166,11 +166,11 @@ class Together:
             yield from self._with_lines(path, found)
 
     def _clusters(self) -> Iterator[list[int]]:
-        """Give the numbers of the objects that may be of one cluster.
+        """Yield the numbers of the objects that may be in the same cluster.
 
-        A folder may hold several environments. Where two files hold one object, and nobody says
-        that all is one cluster, each folder is taken for one, and where even a folder holds an
-        object in two files, each file.
+        If two files contain the same object, such as in folders per environment, each folder is
+        one cluster. If two files of one folder contain it, each file of that folder is one. With
+        `whole`, all objects are in one cluster.
         """
         numbers = list(range(len(self.kept)))
         if self.asked.whole or not self._clash(numbers):
@@ -214,7 +214,7 @@ class Together:
             yield LocatedFinding(kept=owner, line=owner.line, finding=waived, of_all=match is None)
 
     def _waived(self, finding: Finding, owner: ReducedObject) -> Finding:
-        """Let a finding stand that its object waives. Judging waivers is done where it is alone."""
+        """Apply the waivers of the object. Invalid waivers are reported with the single object."""
         if self.today is None:
             return finding
         if id(owner) not in self._stated:
@@ -240,7 +240,7 @@ class Together:
         )
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Leave out what was not checked because it is not here, and may be in the cluster."""
+        """Drop findings that were not checked, because the missing object may be in the cluster."""
         return [
             finding
             for finding in findings
@@ -248,7 +248,7 @@ class Together:
         ]
 
     def _named(self, text: str) -> str:
-        """Write for the number of an object where it stands."""
+        """Replace the numbers of objects by their files and lines."""
 
         def place(match: re.Match[str]) -> str:
             number = int(match[1])
@@ -257,7 +257,7 @@ class Together:
         return _OWNER.sub(place, text) if _OPEN in text else text
 
     def _with_lines(self, path: str, found: list[LocatedFinding]) -> Iterator[LocatedFinding]:
-        """Look up the lines of findings in one file, which is read once more for them."""
+        """Read a file again to find the lines of its findings."""
         wanted = {one.kept.shift for one in found if one.kept.has_lines and one.finding.path}
         text = self.read(path) if wanted else ""
         items: dict[int, list[KubeObject]] = {}
@@ -272,6 +272,6 @@ class Together:
 
 
 def _grouped(kept: Iterable[ReducedObject]) -> Iterator[Finding]:
-    """Judge engines of several objects."""
+    """Check engines that consist of several objects."""
     for facts in join_parts(one.part for one in kept if one.part is not None):
         yield from run_checks(facts)

@@ -1,4 +1,4 @@
-"""The settings of a stack file, for comparing two states of it. Nothing is decrypted."""
+"""Reads the settings of a stack file to compare two versions of it. It decrypts nothing."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from kthena_components.reading.project import Project, config_of, read_mapping
 
 _CONFIG = "config"
 _WHERE = ("kubeconfig", "context")
-"""Settings of the stack program that say which cluster it talks to, and how it logs in."""
+"""Settings of the stack program that select the cluster and the login."""
 _SECRETS = ("secretsprovider", "encryptedkey", "environment")
-"""Which service decrypts, and which environments of Pulumi's cloud are opened.
+"""Settings that select the secrets provider and the Pulumi ESC environments.
 
 Source: pulumi sdk/go/common/workspace/project.go ProjectStack.
 """
@@ -20,17 +20,17 @@ Source: pulumi sdk/go/common/workspace/project.go ProjectStack.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackValues:
-    """What a stack file holds; empty for one that is not there."""
+    """The settings of a stack file. Empty if there is no file."""
 
     own: Mapping[str, Any] = field(default_factory=dict)
-    """The project's own settings, by key without its name."""
+    """The project's own settings. The keys are without the project's name."""
     others: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of providers and of Pulumi itself, by whole key."""
+    """Settings of providers and of Pulumi itself, by full key."""
     beside: Mapping[str, Any] = field(default_factory=dict)
-    """What stands beside `config`."""
+    """The other top-level keys of the file, without `config`."""
 
     def moved(self, before: "StackValues") -> list[str]:
-        """Name the settings that send a preview elsewhere than before, or let it in elsewhere."""
+        """List the changed settings that decide what a preview connects to, and its login."""
         return [
             *_differing(self.beside, before.beside, _SECRETS),
             *_differing(self.own, before.own, _WHERE),
@@ -38,7 +38,7 @@ class StackValues:
         ]
 
     def kubeconfigs(self) -> Iterator[str]:
-        """Give each kubeconfig that it names: a path or the whole text. Encrypted ones are not."""
+        """Yield each kubeconfig as a path or as text. Encrypted ones are left out."""
         for value in (self.own.get("kubeconfig"), self.others.get("kubernetes:kubeconfig")):
             if isinstance(value, str) and value:
                 yield value
@@ -47,10 +47,10 @@ class StackValues:
 
 
 def read_stack_values(folder: Path, file: str, project: Project) -> StackValues:
-    """Read a stack file of a project, with what the project adds to it.
+    """Read a stack file with the defaults of its project.
 
     Raises:
-        ProjectError: it cannot be read.
+        ProjectError: The file cannot be read.
     """
     body = read_mapping(folder / file, folder)
     config = {**project.defaults, **config_of(body, project.name, file)}
@@ -63,7 +63,7 @@ def read_stack_values(folder: Path, file: str, project: Project) -> StackValues:
 
 
 def _plain(value: Any) -> Any:
-    """Give a value its structure, which `pulumi config set` writes as text."""
+    """Parse a structured value that `pulumi config set` has written as text."""
     if not (isinstance(value, str) and value.lstrip().startswith(("[", "{"))):
         return value
     try:

@@ -1,4 +1,4 @@
-"""`kthena-components status`: what runs where in a cluster, and why the rest does not run."""
+"""`kthena-components status`: shows where pods run in a cluster, and why others wait."""
 
 import argparse
 import sys
@@ -9,8 +9,8 @@ from kthena_components.core.values.visible import visible_lines
 
 CLEAN, FOUND = 0, 1
 _EXITS = """exit status:
-  0  everything runs
-  1  something does not run, or there is no serving
+  0  all pods run
+  1  a pod does not run, or there is no serving
   2  wrong usage, or the cluster cannot be read"""
 
 
@@ -18,23 +18,27 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to those of `kthena-components`."""
     parser = commands.add_parser(
         "status",
-        help="show where the pods of servings run in a cluster, and why others do not",
-        description="Show each pod of each serving, of both backends: its node and rack, the "
-        "lowest tier of HyperNodes that holds its whole group, and what the scheduler reports "
-        "about pods that wait. Nothing is changed.",
+        help="show where the pods of servings run, and why others wait",
+        description="Show the pods of all servings of both backends: the node and rack of each "
+        "pod, the lowest HyperNode tier that contains its whole group, and the scheduler's reason "
+        "for pods that wait. This changes nothing in the cluster.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("serving", metavar="SERVING", nargs="?", help="default: all servings")
-    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", help="default: all namespaces")
+    parser.add_argument(
+        "serving", metavar="SERVING", nargs="?", help="the name of a serving; default: all"
+    )
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="its namespace; default: all namespaces"
+    )
     add_cluster(parser)
     parser.set_defaults(run=lambda asked: run(asked, parser))
 
 
 def run(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Write the table to standard output and give the exit status."""
+    """Write the table to standard output and return the exit status."""
     with opened(asked, parser) as (cluster, _version):
-        # Imported here because it needs the optional extra.
+        # Imported here because it needs the extra `cluster`.
         from kthena_components.cluster.fetch_servings import look_at_servings  # noqa: PLC0415
         from kthena_components.cluster.status import render_status, waits  # noqa: PLC0415
 

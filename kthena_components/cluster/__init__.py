@@ -1,1 +1,1 @@
-"""What is read from a running cluster, for `doctor` and `status`. Nothing else here opens one."""
+"""Reads a running cluster for `doctor` and `status`."""

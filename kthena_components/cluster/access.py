@@ -1,4 +1,4 @@
-"""Whether namespaces, queues and Secrets are there, and what the user may do. Pure."""
+"""Checks namespaces, queues, Secrets and the user's permissions. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _OPEN = "Open"
 
 
 def allows(rules: Iterable[Mapping[str, Any]], right: Right) -> bool:
-    """Tell whether rules grant a right on every object of its kind."""
+    """Return whether rules grant a right on every object of its kind."""
     return any(
         not rule.get("resourceNames")
         and {right.verb, _ANY} & set(sequence(rule.get("verbs")))
@@ -26,13 +26,11 @@ def allows(rules: Iterable[Mapping[str, Any]], right: Right) -> bool:
 
 
 def judge_namespaces(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say which namespaces are missing: no stack makes one."""
+    """Report missing namespaces: no stack creates one."""
     for name in need.namespaces:
-        there = seen.namespaces.get(name, Unknown("it was not looked for"))
+        there = seen.namespaces.get(name, Unknown("not checked"))
         if isinstance(there, Unknown):
-            yield Diagnostic(
-                Status.UNKNOWN, "namespace", f"{name}: cannot be told, {there.because}"
-            )
+            yield Diagnostic(Status.UNKNOWN, "namespace", f"{name}: unknown, {there.because}")
         elif not there:
             text = f"{name} does not exist. Run `kubectl create namespace {name}`"
             yield Diagnostic(Status.FAIL, "namespace", text)
@@ -41,14 +39,12 @@ def judge_namespaces(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]
 
 
 def judge_queues(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say which queues take no work: Volcano's admission refuses a PodGroup for them."""
+    """Report queues that are missing or not open: Volcano's admission rejects their PodGroups."""
     if not serves(seen, POD_GROUP):
         return
     if isinstance(seen.queues, Unknown):
         for name in need.queues:
-            yield Diagnostic(
-                Status.UNKNOWN, "queue", f"{name}: cannot be told, {seen.queues.because}"
-            )
+            yield Diagnostic(Status.UNKNOWN, "queue", f"{name}: unknown, {seen.queues.because}")
         return
     states = {name_of(body): status_of(body).get("state") for body in known(seen.queues)}
     for name in need.queues:
@@ -58,7 +54,7 @@ def judge_queues(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             text = f"{name} does not exist. {remedy} it to queues of the stack"
             yield Diagnostic(Status.FAIL, "queue", text)
         elif states[name] != _OPEN:
-            text = f"{name} is {states[name] or 'without a state'}, so Volcano's admission refuses "
+            text = f"{name} is {states[name] or 'without a state'}, so Volcano's admission rejects "
             yield Diagnostic(
                 Status.FAIL, "queue", f"{text}its PodGroups. Open it, or use another one"
             )
@@ -67,33 +63,33 @@ def judge_queues(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 
 def judge_secrets(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say which Secrets are missing, or lack a key that pods take."""
+    """Report Secrets that are missing or lack a key that pods use."""
     for taken in need.secrets:
-        keys = seen.secrets.get((taken.namespace, taken.name), Unknown("it was not looked for"))
+        keys = seen.secrets.get((taken.namespace, taken.name), Unknown("not checked"))
         yield _secret(taken, keys)
 
 
 def _secret(taken: SecretKey, keys: frozenset[str] | Unknown | None) -> Diagnostic:
     if isinstance(keys, Unknown):
-        return Diagnostic(Status.UNKNOWN, "secret", f"{taken}: cannot be told, {keys.because}")
+        return Diagnostic(Status.UNKNOWN, "secret", f"{taken}: unknown, {keys.because}")
     create = (
         f"`kubectl create secret generic {taken.name} -n {taken.namespace} "
         f"--from-file={taken.key or 'KEY'}=FILE`"
     )
     if keys is None:
-        text = f"{taken} does not exist, and pods that take it do not start. Run {create}"
+        text = f"{taken} does not exist, and pods that use it do not start. Run {create}"
         return Diagnostic(Status.FAIL, "secret", text)
     if taken.key and taken.key not in keys:
         near = nearest(taken.key, keys)
         remedy = f"Write '{near}', or add the key" if near else "Add the key"
-        text = f"{taken} has no key '{taken.key}', and pods that take it do not start. {remedy}"
+        text = f"{taken} has no key '{taken.key}', and pods that use it do not start. {remedy}"
         return Diagnostic(Status.FAIL, "secret", text)
     has = f"has the key '{taken.key}'" if taken.key else "exists"
     return Diagnostic(Status.OK, "secret", f"{taken} {has}")
 
 
 def judge_rights(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say what the user may not do that an update or a destroy does."""
+    """Report permissions that an update or a destroy needs and the user lacks."""
     places: dict[str, list[Right]] = {}
     for right in need.rights:
         places.setdefault(right.namespace, []).append(right)
@@ -108,7 +104,7 @@ def judge_rights(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             yield Diagnostic(Status.UNKNOWN, "rights", f"whether you may {_verbs(unknown)} {where}")
         else:
             made = sorted({r.resource for r in rights if r.verb not in READ})
-            text = f"you may make, change and delete {', '.join(made)} {where}"
+            text = f"you may create, change and delete {', '.join(made)} {where}"
             yield Diagnostic(Status.OK, "rights", text)
 
 

@@ -1,8 +1,8 @@
-"""Whether the cluster of a stack knows the kinds that the stack makes.
+"""Checks that the cluster serves the kinds that a stack creates.
 
-Without this, Pulumi's provider makes what it can, looks for the kind for a minute, and fails. Only
-what the API server itself says it does not know is a finding: who may not ask, or is not let in,
-hears of it from the provider, whose way in may be another one.
+Otherwise Pulumi's provider creates what it can, waits a minute for the kind, and fails. Only a kind
+that the API server itself reports as unknown is a finding. If the request or the login fails, the
+provider reports it: it may use other credentials.
 """
 
 import re
@@ -25,34 +25,34 @@ from kthena_components.core.plan.stack import StackSpec, is_kubeconfig_text
 from kthena_components.judge.secrecy import SECRET
 
 PATIENCE = 15
-"""Seconds after which an answer is no longer waited for."""
+"""Seconds to wait for an answer."""
 SETTLES = 4
-"""Seconds that a definition may take until its kind is served."""
+"""Seconds until the kind of a new CustomResourceDefinition is served."""
 _GROUP = re.compile(r"^[a-z.]*\bvolcano\.sh/")
-"""apiVersions of what has to be installed: Kubernetes has the others."""
+"""apiVersions that need an installation; the others are Kubernetes' own."""
 
 
 def check_kinds(
     spec: StackSpec, servings: Iterable[Compiled], context: str | None
 ) -> list[Finding]:
-    """Name the kinds of Volcano and Kthena that the cluster does not know, and what brings them.
+    """Report kinds of Volcano and Kthena that the cluster does not serve, with the remedy.
 
     Args:
-        spec: The stack, which may name or hold a kubeconfig.
+        spec: The stack, which may name or contain a kubeconfig.
         servings: Its servings, compiled.
-        context: The context of the kubeconfig that the provider takes; the current one if None.
+        context: The kubeconfig context that the provider uses; the current one if None.
     """
     made = [(path, kind) for path, kind in _made(spec, servings) if _GROUP.search(kind[0])]
     found: list[tuple[str, set[Kind]]] = []
 
     def ask() -> None:
-        # Whatever goes wrong, the provider's way in may be another one; and the text of what is
-        # raised may hold a credential.
+        # Ignore every error: the provider may use other credentials, and the text of the exception
+        # may contain one.
         with suppress(Exception):
             cluster, _ = open_cluster(_kubeconfig(spec.kubeconfig), context)
             found.append((cluster.server, _unknown(cluster, {kind for _, kind in made})))
 
-    # A program that logs somebody in may wait for ever, and so may a server.
+    # A login program may wait forever, and so may a server.
     asking = Thread(target=ask, daemon=True)
     asking.start()
     asking.join(PATIENCE)
@@ -74,7 +74,7 @@ def _kubeconfig(stated: str | None) -> Kubeconfig | None:
 
 
 def _made(spec: StackSpec, servings: Iterable[Compiled]) -> Iterator[tuple[str, Kind]]:
-    """Give the kinds that a stack makes, each with the field that asks for it."""
+    """Return the kinds that a stack creates, each with the field that requests it."""
     if spec.topology:
         yield "topology", HYPER_NODE
     if spec.queues:
@@ -85,7 +85,7 @@ def _made(spec: StackSpec, servings: Iterable[Compiled]) -> Iterator[tuple[str, 
 
 
 def _unknown(cluster: Cluster, kinds: set[Kind]) -> set[Kind]:
-    """Ask for kinds for a while: one whose definition was made a moment ago is not served yet."""
+    """Look kinds up for a while: a kind is not served at once when its definition is new."""
     until = time.monotonic() + SETTLES
     while unknown := {kind for kind in kinds if not cluster.serves(*kind)}:
         if time.monotonic() > until:
@@ -97,5 +97,5 @@ def _unknown(cluster: Cluster, kinds: set[Kind]) -> set[Kind]:
 def _finding(path: str, kind: Kind, server: str) -> Finding:
     kthena = kind == MODEL_SERVING
     remedy = f"{INSTALL_KTHENA}, or write backend: native" if kthena else INSTALL_VOLCANO
-    seen = f"makes a {kind[1]} of {kind[0]}, which {server} does not know"
+    seen = f"creates a {kind[1]} of {kind[0]}, which {server} does not serve"
     return Finding(path=path, seen=seen, remedy=remedy, rule="kind-unserved")

@@ -1,7 +1,6 @@
-"""Whether nodes have the GPUs: in all, and for one group inside the HyperNodes it may use. Pure.
+"""Checks whether nodes have enough GPUs: in total, and for one group inside its HyperNodes. Pure.
 
-A node counts for the pods that it takes, by what it offers. Affinities between pods are not looked
-at.
+A node counts if it accepts the pods. Affinity between pods is not checked.
 """
 
 from collections import Counter
@@ -27,7 +26,8 @@ from kthena_components.core import naming
 from kthena_components.core.findings import count_of
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.spec.model import TopologyMode, TopologySpec
+from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.spec.words import TopologyMode
 from kthena_components.core.templates.template import Template
 from kthena_components.core.topology.capacity import Amounts, least_of, slots
 from kthena_components.core.topology.domains import Domain
@@ -37,7 +37,7 @@ from kthena_components.core.values.unknown import Unknown
 
 
 def judge_gpus(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Count accelerators: what nodes have, what pods hold, what is free."""
+    """Count accelerators: total, used by pods, free."""
     subject = "GPUs"
     if isinstance(seen.nodes, Unknown):
         yield Diagnostic(
@@ -75,10 +75,12 @@ def _kinds(nodes: Sequence[Body]) -> str:
 
 
 def judge_nodes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say when none of the nodes that are large enough takes the pods of a role."""
+    """Report roles whose pods no large enough node accepts."""
     roles = ((plan, role) for plan in need.plans if plan.groups for role in plan.roles)
     found = (
-        _judge_pods(f"{plan.namespace}/{plan.name}: no node takes a pod of {role.name}", pod, seen)
+        _judge_pods(
+            f"{plan.namespace}/{plan.name}: no node accepts a pod of {role.name}", pod, seen
+        )
         for plan, role in roles
         for pod in _templates(role)
     )
@@ -106,7 +108,7 @@ def _judge_pods(title: str, template: Template, seen: Snapshot) -> Diagnostic | 
 
 
 def free_on(seen: Snapshot, pods: Sequence[Body]) -> dict[str, dict[str, Decimal]]:
-    """Say what is left on each node that takes pods."""
+    """Return the free resources of each node that accepts pods."""
     held = requested(pods)
     return {
         name_of(node): {
@@ -120,24 +122,24 @@ def free_on(seen: Snapshot, pods: Sequence[Body]) -> dict[str, dict[str, Decimal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """Pods that start together within one HyperNode."""
+    """Pods that start together in one HyperNode."""
 
     title: str
     pods: int
     least: Amounts
-    """The least that each of them asks for."""
+    """The smallest request of any of them."""
     topology: TopologySpec | None
     copies: int
     specs: tuple[Body, ...]
     """One for each kind of pod, with the tolerations that the API server may add."""
 
     def may_use(self, node: Body) -> bool:
-        """Tell whether a node takes one of its pods."""
+        """Return whether a node accepts one of its pods."""
         return any(not any(obstacles(spec, node)) for spec in self.specs)
 
 
 def gangs(plan: ServingPlan) -> Iterator[Gang]:
-    """Give what must be placeable together: each group, and each engine with its own topology."""
+    """Return what must be placed together: each group, and each engine with its own topology."""
     everything = [pod for role in plan.roles if role.gang_replicas for pod in _templates(role)]
     yield Gang(
         title=f"{plan.namespace}/{plan.name}: a group", pods=plan.min_member,
@@ -165,10 +167,10 @@ def _tolerant(templates: Sequence[Template]) -> tuple[Body, ...]:
 
 
 def judge_room(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say for each gang of a stack whether it can ever be placed, and whether it can be now."""
+    """Report for each gang of a stack whether it can ever be placed, and whether it can be now."""
     for plan in need.plans:
         for gang in gangs(plan) if plan.gang and plan.groups else ():
-            # What no node takes is told by judge_nodes.
+            # judge_nodes reports pods that no node accepts.
             if not known(seen.nodes) or any(map(gang.may_use, known(seen.nodes))):
                 yield _judge_gang(seen, need, plan, gang)
     if len(need.plans) > 1:
@@ -176,15 +178,17 @@ def judge_room(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 
 def _judge_sum(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say when the servings of a stack have no room beside one another."""
+    """Report when the servings of a stack do not fit into the cluster together."""
     if isinstance(seen.nodes, Unknown) or isinstance(seen.pods, Unknown):
         return
     asked = sum(_gpus_of(plan) for plan in need.plans)
     others = [pod for pod in seen.pods if not any(_is_of(pod, plan) for plan in need.plans)]
     free = sum(max(0, accelerators(left)) for left in free_on(seen, others).values())
-    text = f"all servings together ask for {count_of(asked, 'GPU')}, and {free} are free of others"
+    text = (
+        f"all servings together request {count_of(asked, 'GPU')}, and {free} are not used by others"
+    )
     if asked > free:
-        yield Diagnostic(Status.WARN, "room", f"{text}. What has no room waits until GPUs are free")
+        yield Diagnostic(Status.WARN, "room", f"{text}. Pods without room wait until GPUs are free")
     else:
         yield Diagnostic(Status.OK, "room", text)
 
@@ -197,13 +201,13 @@ def _judge_gang(seen: Snapshot, need: Requirements, plan: ServingPlan, gang: Gan
     domains = _usable(seen, need, gang.topology)
     if isinstance(domains, Unknown):
         return Diagnostic(
-            Status.UNKNOWN, "room", f"{gang.title}: not judged, because {domains.because}"
+            Status.UNKNOWN, "room", f"{gang.title}: not checked, because {domains.because}"
         )
     may_use = {name_of(node) for node in known(seen.nodes) if gang.may_use(node)}
     empty = {name_of(n): allocatable(n) for n in known(seen.nodes) if name_of(n) in may_use}
     largest = max(domains, key=lambda domain: _slots_in(domain, empty, gang.least))
     most = _slots_in(largest, empty, gang.least)
-    some = f", which {len(may_use)} of {count_of(len(seen.labels), 'node')} take"
+    some = f", which {len(may_use)} of {count_of(len(seen.labels), 'node')} accept"
     asks = f"{gang.title} is {_asks(gang)}{some if len(may_use) < len(seen.labels) else ''}"
     tier = max(domain.tier for domain in domains)
     if most < gang.pods:
@@ -211,17 +215,20 @@ def _judge_gang(seen: Snapshot, need: Requirements, plan: ServingPlan, gang: Gan
         text = f"{asks}, but the {place} has room for {most} when it is empty, so it never starts"
         return Diagnostic(Status.FAIL, "room", f"{text}. {_remedy(largest)}")
     if isinstance(seen.pods, Unknown):
-        text = f"{asks} and fits into an empty cluster; now is not known: {seen.pods.because}"
+        text = (
+            f"{asks} and fits into an empty cluster; whether it fits now is unknown: "
+            f"{seen.pods.because}"
+        )
         return Diagnostic(Status.OK, "room", text)
     others = [pod for pod in seen.pods if not _is_of(pod, plan)]
     free = {name: left for name, left in free_on(seen, others).items() if name in may_use}
     # HyperNodes of one tier share no node, and those of lower tiers are inside of them.
     now = sum(_slots_in(d, free, gang.least) // gang.pods for d in domains if d.tier == tier)
     where = f"HyperNodes of tier {tier} have" if largest.name else "the cluster has"
-    text = f"{asks}; {where} room for {now} now, and {gang.copies} asked for"
+    text = f"{asks}; {where} room for {now} now, and the stack needs {gang.copies}"
     if now < gang.copies:
         return Diagnostic(
-            Status.WARN, "room", f"{text}. What has no room waits until GPUs are free"
+            Status.WARN, "room", f"{text}. Pods without room wait until GPUs are free"
         )
     return Diagnostic(Status.OK, "room", text)
 
@@ -239,7 +246,7 @@ def _is_of(pod: Body, plan: ServingPlan) -> bool:
 def _usable(
     seen: Snapshot, need: Requirements, topology: TopologySpec | None
 ) -> Sequence[Domain] | Unknown:
-    """List the HyperNodes that a gang may use; the whole cluster is one where nothing binds it."""
+    """List the HyperNodes that a gang may use; without a constraint, the whole cluster is one."""
     if isinstance(seen.nodes, Unknown):
         return seen.nodes
     whole = Domain(name="", tier=0, tier_name=None, nodes=frozenset(seen.labels))
@@ -250,13 +257,13 @@ def _usable(
         return domains
     cap, top = cap_of(domains, topology), max((domain.tier for domain in domains), default=0)
     if cap is None or cap > top:
-        return [whole]  # the constraint is void, as judge_tiers tells
+        return [whole]  # judge_tiers reports that the constraint has no effect
     within = [domain for domain in domains if domain.tier <= cap]
     return within or Unknown(f"no HyperNode has a tier of at most {cap}")
 
 
 def cap_of(domains: Sequence[Domain], topology: TopologySpec) -> int | None:
-    """Find the highest tier that a topology allows; None when no HyperNode has its name."""
+    """Return the highest tier that a topology allows; None when no HyperNode has its name."""
     if topology.highest_tier_name is None:
         return topology.highest_tier_allowed
     named = (d.tier for d in domains if d.tier_name == topology.highest_tier_name)

@@ -1,7 +1,7 @@
-"""Requests to an API server, by apiVersion and kind: a thin coat over the official client.
+"""Requests to an API server, by apiVersion and kind: a thin wrapper of the official client.
 
-The official client reads kubeconfigs, with certificates, tokens and exec plugins, and keeps
-connections. Its typed classes are not used, because custom resources have none.
+The official client reads kubeconfigs with certificates, tokens and exec plugins, and reuses
+connections. Its typed classes are not used: custom resources have none.
 """
 
 import json
@@ -20,15 +20,15 @@ from kthena_components.judge.secrecy import without_login
 
 Body = Mapping[str, Any]
 Kubeconfig = Path | Mapping[str, Any]
-"""A file, or what one holds."""
+"""A path, or the content of a kubeconfig."""
 PAGE = 500
-"""Objects of a list that are asked for at once."""
+"""Page size of lists."""
 SECONDS = (5, 60)
-"""How long a connection may take, and how long the next piece of an answer."""
+"""Seconds for connecting, and for each read."""
 
 
 class ClusterError(Exception):
-    """An answer that is no success, or none at all. Its text is for people."""
+    """A request that failed or was not answered. Its text is written for users."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         """Keep the HTTP status (0 without an answer) and the reason, such as AlreadyExists."""
@@ -39,10 +39,10 @@ class ClusterError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """How the objects of a kind are addressed."""
+    """The API address of a kind."""
 
     path: str
-    """Of the group and version: `/apis/apps/v1`."""
+    """Path of the group and version: `/apis/apps/v1`."""
     plural: str
     namespaced: bool
 
@@ -131,7 +131,7 @@ class Cluster:
         return self._resources[key]
 
     def serves(self, api_version: str, kind: str) -> bool:
-        """Tell whether a kind is served."""
+        """Return whether a kind is served."""
         try:
             self.resource(api_version, kind)
         except ClusterError as error:
@@ -141,7 +141,7 @@ class Cluster:
         return True
 
     def path(self, body: Body, *, named: bool = True) -> str:
-        """Give the address of an object, or of all objects beside it."""
+        """Return the address of an object, or of all objects beside it."""
         metadata = body.get("metadata") or {}
         found = self.resource(str(body["apiVersion"]), str(body["kind"]))
         namespace = f"/namespaces/{metadata.get('namespace', 'default')}"
@@ -207,7 +207,7 @@ def _refusal(status: int, content: bytes) -> ClusterError:
 
 
 def _words(error: Exception) -> str:
-    """Say why there was no answer, without passwords and the addresses of objects in memory."""
+    """Explain why there was no answer, without passwords and the addresses of objects in memory."""
     reason = getattr(error, "reason", None)
     told = str(reason if isinstance(reason, Exception) else error)
     return without_login(told.rpartition(">: ")[2])

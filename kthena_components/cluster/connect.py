@@ -1,4 +1,4 @@
-"""The way into a cluster for the command line: opened and answering, or one sentence why not."""
+"""Opens a cluster for the command line, or explains in one sentence why it cannot."""
 
 import logging
 import re
@@ -23,10 +23,10 @@ _CHOOSE = "Name another cluster with --kubeconfig or --context"
 
 
 def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cluster, str]:
-    """Open a cluster, and give it with its version.
+    """Open a cluster and return it with its version.
 
     Raises:
-        ClusterError: It cannot be used; the text is a sentence for its user.
+        ClusterError: The cluster cannot be used. The text is a sentence for the user.
     """
     file = kubeconfig if isinstance(kubeconfig, Path) else None
     try:
@@ -38,15 +38,15 @@ def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cl
         where = file or "the kubeconfig"
         raise _told(f"{where} cannot be read as a kubeconfig. {_CHOOSE}") from None
     except Exception as error:  # noqa: BLE001 - each way to log in raises its own
-        why = type(error).__name__  # and its text may hold a credential
-        raise _told(f"the kubeconfig's way to log in has failed: {why}. {_CHOOSE}") from None
-    # Whoever switches verification off in a kubeconfig knows it, and kubectl is silent as well.
+        why = type(error).__name__  # and its text may contain a credential
+        raise _told(f"the login of the kubeconfig has failed: {why}. {_CHOOSE}") from None
+    # Disabled verification is set in the kubeconfig on purpose; kubectl does not warn either.
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if errors:
         raise _told(_no_login(errors[0], cluster.server))
     try:
         answer = cluster.ask("GET", "/version")
-        cluster.ask("GET", "/api/v1")  # which anybody who is let in may read
+        cluster.ask("GET", "/api/v1")  # every authenticated user may read it
     except ClusterError as error:
         raise _told(_refused(error, cluster.server)) from None
     return cluster, str(mapping(answer).get("gitVersion", "?"))
@@ -54,7 +54,7 @@ def open_cluster(kubeconfig: Kubeconfig | None, context: str | None) -> tuple[Cl
 
 @contextmanager
 def _login_errors() -> Iterator[list[str]]:
-    """Collect what the client's library only logs: that a program for credentials has failed."""
+    """Collect errors that the client's library only logs, such as a failed credential program."""
 
     class Collector(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -100,12 +100,12 @@ def _refused(error: ClusterError, server: str) -> str:
             "of another cluster. Log in again, or name another context with --context"
         )
     if error.status == HTTPStatus.FORBIDDEN:
-        return f"{server} lets nobody in without credentials. Log in, or {_CHOOSE.lower()}"
+        return f"{server} requires credentials. Log in, or {_CHOOSE.lower()}"
     said = _flat(str(error))
     if "certificate has expired" in said or "certificate expired" in said:
         return f"{server}: a certificate has expired: {said}. Log in again, or renew it"
     if "certificate verify failed" in said or "CERTIFICATE" in said:
-        seen = "shows a certificate that the kubeconfig's authority has not signed"
+        seen = "presents a certificate that the kubeconfig's CA has not signed"
         return f"{server} {seen}. {_CHOOSE}"
     return f"{server} does not answer: {_NOISE.sub('', said)}. Start it or connect to it. {_CHOOSE}"
 

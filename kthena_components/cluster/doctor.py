@@ -1,4 +1,4 @@
-"""All that `doctor` says of what it has seen. Pure."""
+"""Puts the diagnostics of `doctor` together. Pure."""
 
 from kthena_components.cluster.access import (
     judge_namespaces,
@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 def judge_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
-    """Say what an update of a stack would be refused for, whatever the cluster."""
+    """Report findings that make an update of a stack fail in any cluster."""
     if stack is None:
         return []
     found = [Diagnostic(Status.FAIL, "stack", str(refusal)) for refusal in stack.refusals[:_SHOWN]]
@@ -38,7 +38,7 @@ def judge_stack_file(stack: ReadStack | None) -> list[Diagnostic]:
 
 
 def judge_cluster(seen: Snapshot, need: Requirements) -> list[Diagnostic]:
-    """Judge a cluster by everything that is asked of it, in the order in which one mends it."""
+    """Run all checks of a cluster, in the order in which one fixes their findings."""
     return [
         *judge_kubernetes(seen, need),
         *judge_volcano(seen, need),

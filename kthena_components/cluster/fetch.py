@@ -1,6 +1,6 @@
-"""Read what `doctor` judges: lists, schemas and the user's rights. Nothing is changed.
+"""Reads what `doctor` checks: lists, schemas and the user's permissions. Changes nothing.
 
-A review of rights is a POST that the API server answers and keeps nowhere.
+An access review is a POST request, which the API server answers without storing anything.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ _SCHEMA = "#/components/schemas/"
 
 
 def fetch(cluster: Cluster, version: str, need: Requirements) -> Snapshot:
-    """Read everything that is judged."""
+    """Read everything that `doctor` checks."""
     kinds = (POD_GROUP, QUEUE, HYPER_NODE, MODEL_SERVING)
     return Snapshot(
         server=cluster.server,
@@ -70,14 +70,14 @@ def _user(cluster: Cluster) -> str:
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         answer = cluster.ask("POST", path, review)
-    except ClusterError as error:  # a cluster before 1.28 has no such review
+    except ClusterError as error:  # Kubernetes before 1.28 has no such review
         why(error, "")
         return "you"
     return str(mapping(mapping(answer.get("status")).get("userInfo")).get("username") or "you")
 
 
 def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
-    """List the kinds that are served of our groups, in every version of them."""
+    """List the served kinds of our groups, in all versions."""
     found: dict[str, list[str]] = {}
     for group in sorted({kind[0].partition("/")[0] for kind in kinds}):
         versions = _asked(cluster, f"/apis/{group}")
@@ -90,7 +90,7 @@ def _served(cluster: Cluster, kinds: Iterable[Kind]) -> dict[str, list[str]]:
 
 
 def _asked(cluster: Cluster, path: str) -> Body:
-    """Ask for something that may not be there."""
+    """Request something that may not exist."""
     try:
         return mapping(cluster.ask("GET", path))
     except ClusterError as error:
@@ -100,7 +100,7 @@ def _asked(cluster: Cluster, path: str) -> Body:
 
 
 def _schema(cluster: Cluster, kind: Kind) -> Body | Unknown:
-    """Read what the API server publishes of a kind, which anybody may read."""
+    """Read the published OpenAPI schema of a kind, which every user may read."""
     try:
         answer = cluster.ask("GET", f"/openapi/v3/apis/{kind[0]}")
     except ClusterError as error:
@@ -111,7 +111,7 @@ def _schema(cluster: Cluster, kind: Kind) -> Body | Unknown:
 
 
 def _of_systems(cluster: Cluster, kind: Kind) -> Any:
-    """List what is in every namespace; else in those that installations usually have."""
+    """List objects of all namespaces; if forbidden, of the usual ones of Volcano and Kthena."""
     everywhere = listed(cluster, kind)
     if not isinstance(everywhere, Unknown):
         return everywhere
@@ -128,7 +128,7 @@ def _namespace(cluster: Cluster, name: str) -> bool | Unknown:
 def _secrets(
     cluster: Cluster, need: Requirements
 ) -> dict[tuple[str, str], frozenset[str] | Unknown | None]:
-    """Read the keys of Secrets. Their values are let go at once."""
+    """Read the keys of Secrets. Values are dropped at once."""
     found: dict[tuple[str, str], frozenset[str] | Unknown | None] = {}
     for taken in need.secrets:
         place = {"name": taken.name, "namespace": taken.namespace}
@@ -141,7 +141,7 @@ def _secrets(
 
 
 def _rights(cluster: Cluster, rights: Iterable[Right]) -> dict[Right, bool | Unknown]:
-    """Ask for the user's rules, and one by one for what they leave open."""
+    """Read the user's rules, then review one by one the rights that they leave open."""
     asked = list(rights)
     found: dict[Right, bool | Unknown] = {}
     for namespace in sorted({right.namespace for right in asked}):
@@ -156,7 +156,7 @@ def _rights(cluster: Cluster, rights: Iterable[Right]) -> dict[Right, bool | Unk
 
 
 def _rules(cluster: Cluster, namespace: str) -> tuple[list[Body], bool]:
-    """Give the rules of the user; authorizers such as a cloud's list only a part."""
+    """Return the user's rules. Some authorizers, such as those of clouds, list only a part."""
     review = _review("SelfSubjectRulesReview", {"namespace": namespace})
     try:
         answer = cluster.ask("POST", f"{_REVIEWS}/selfsubjectrulesreviews", review)

@@ -1,4 +1,4 @@
-"""Read from a cluster without changing it. What may not be read is told, never an error."""
+"""Reads servings from a cluster without changing it. Reports what cannot be read; never fails."""
 
 from http import HTTPStatus
 from typing import Any
@@ -21,7 +21,7 @@ NODE = ("v1", "Node")
 
 
 def why(error: ClusterError, what: str) -> Unknown:
-    """Say why something could not be read. What breaks the connection ends the command instead."""
+    """Explain why something could not be read. Connection errors are raised again."""
     if error.status == 0:
         raise error
     if error.status == HTTPStatus.FORBIDDEN:
@@ -34,7 +34,7 @@ def why(error: ClusterError, what: str) -> Unknown:
 def listed(
     cluster: Cluster, kind: Kind, namespace: str | None = None, selector: str = ""
 ) -> Listed:
-    """List objects, or say why not."""
+    """List objects; Unknown with the reason when that fails."""
     try:
         return list(cluster.list(*kind, namespace, selector))
     except ClusterError as error:
@@ -44,7 +44,7 @@ def listed(
 def listed_if_served(
     cluster: Cluster, kind: Kind, namespace: str | None = None, selector: str = ""
 ) -> Listed:
-    """List objects; there are none of a kind that the cluster does not have."""
+    """List objects; an empty list when the cluster does not serve the kind."""
     try:
         if not cluster.serves(*kind):
             return ()
@@ -54,7 +54,7 @@ def listed_if_served(
 
 
 def read(cluster: Cluster, body: Body) -> Body | Unknown | None:
-    """Read one object; None when there is none."""
+    """Read one object; None when it does not exist."""
     try:
         answer: Any = cluster.get(body)
     except ClusterError as error:
@@ -72,7 +72,7 @@ def look_at_servings(cluster: Cluster, namespace: str | None) -> Servings:
         raise ClusterError(0, "Forbidden", f"{pods.because}{where}")
     return Servings(
         pods=pods,
-        # Not by label: the PodGroup of a Role alone has none of ours.
+        # Not by label: the PodGroup of a standalone Role has none of our labels.
         pod_groups=listed_if_served(cluster, POD_GROUP, namespace),
         model_servings=listed_if_served(cluster, MODEL_SERVING, namespace),
         stateful_sets=listed(cluster, STATEFUL_SET, namespace, naming.NAME),

@@ -1,7 +1,7 @@
-"""What a kubeconfig makes its reader do beside asking its server: run a program, or send a file.
+"""Finds what a kubeconfig makes its reader do beyond API requests: run programs, send files.
 
-Whoever names a kubeconfig may write one. A stack file of a pull request is a stranger's, so what
-it names is looked through before it is used. Pure.
+A stack file of a pull request is untrusted, and so is the kubeconfig that it names: it is checked
+before it is used. Pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _FILES = {
     "clusters": ("cluster", ("certificate-authority",)),
     "users": ("user", ("client-certificate", "client-key", _TOKEN)),
 }
-"""Fields that hold paths, from the folder of the kubeconfig.
+"""Fields with paths, which are relative to the folder of the kubeconfig.
 
 Source: client-go tools/clientcmd/loader.go, GetClusterFileReferences and GetAuthInfoFileReferences.
 """
@@ -25,18 +25,18 @@ _SHOWN = 80
 
 
 def programs_of(content: Mapping[str, Any] | str, context: str | None = None) -> tuple[str, ...]:
-    """Say what a kubeconfig runs or sends, a clause for each; empty for one that does neither.
+    """List what a kubeconfig runs or sends, one clause each; empty when it does neither.
 
     Args:
-        content: What it holds, or its text. What cannot be read is told as well: nobody knows what
-            another reader takes from it.
+        content: Its parsed content, or its text. Content that cannot be read is reported too:
+            another reader may read it differently.
         context: The context that is used. None: any of them.
 
     Returns:
         Clauses such as `its user 'ci' runs 'sh -c …' (exec)`.
 
-    Certificates and keys that it names by path are not told: of them a server gets to see the
-    certificate alone, which is no secret.
+    Certificate and key files are not reported: a server sees only the certificate, which is no
+    secret.
     """
     if isinstance(content, str):
         parsed = parse_map(content, "kubeconfig")
@@ -46,11 +46,11 @@ def programs_of(content: Mapping[str, Any] | str, context: str | None = None) ->
     try:
         return tuple(clause for user in _users(content, context) for clause in _clauses(user))
     except (AttributeError, TypeError):
-        return ("it is not of the form of a kubeconfig",)
+        return ("it is not a valid kubeconfig",)
 
 
 def anchored(content: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """Write paths in a kubeconfig so that they mean the same wherever it is read."""
+    """Make the relative paths in a kubeconfig absolute."""
     made: dict[str, Any] = dict(content)
     for listed, (inner, fields) in _FILES.items():
         entries = content.get(listed)
@@ -68,7 +68,7 @@ def _anchored(held: Mapping[str, Any], fields: tuple[str, ...], folder: str) -> 
 
 
 def _users(content: Mapping[str, Any], context: str | None) -> Iterator[Mapping[str, Any]]:
-    """Give the users that a context may mean; all of them where that is not clear."""
+    """Return the users that a context may select; all of them when that is unclear."""
     users = _entries(content, "users")
     meant = {
         str(_field(_field(entry, "context") or {}, "user"))
@@ -93,7 +93,7 @@ def _clauses(user: Mapping[str, Any]) -> Iterator[str]:
         what = "runs" if program else "logs in by"
         yield f"{title} {what} '{_shown(*filter(None, named))}' ({_PROVIDER})"
     if token is not None:
-        yield f"{title} sends what stands in the file '{_shown(token)}' ({_TOKEN})"
+        yield f"{title} sends the content of the file '{_shown(token)}' ({_TOKEN})"
 
 
 def _entries(content: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -110,7 +110,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _field(held: Mapping[str, Any], key: str) -> Any:
-    """Give a field however its case: some readers of JSON take each."""
+    """Return a field, ignoring case: some JSON readers do so too."""
     return next(
         (
             value

@@ -1,4 +1,4 @@
-"""Whether HyperNodes are sound, and the tiers that servings ask for exist. Pure."""
+"""Checks that HyperNodes are valid, and that the tiers that servings request exist. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ from kthena_components.cluster.objects import accelerators, allocatable, known, 
 from kthena_components.cluster.requirements import HYPER_NODE, Requirements
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.spec.model import TopologyMode, TopologySpec
+from kthena_components.core.spec.model import TopologySpec
+from kthena_components.core.spec.words import TopologyMode
 from kthena_components.core.topology.domains import Domain
 from kthena_components.core.topology.tree import check_tree
 from kthena_components.core.values.unknown import Unknown
@@ -21,29 +22,31 @@ _SHOWN = 3
 
 
 def judge_network(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Judge the tree by the rules of core/topology/tree.py, then which nodes are in it."""
+    """Check the tree by the rules of core/topology/tree.py, then which nodes are in it."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return
     domains = seen.domains(need.hyper_nodes)
     if isinstance(seen.hyper_nodes, Unknown):
-        yield Diagnostic(Status.UNKNOWN, SUBJECT, f"not judged, because {seen.hyper_nodes.because}")
+        yield Diagnostic(
+            Status.UNKNOWN, SUBJECT, f"not checked, because {seen.hyper_nodes.because}"
+        )
         return
     bodies = seen.all_hyper_nodes(need.hyper_nodes)
     if not bodies:
         mark = Status.FAIL if need.topology else Status.WARN
-        text = "there are none, so a hard network topology binds nothing. Describe the racks in "
+        text = "there are none, so a hard network topology has no effect. Describe the racks in "
         yield Diagnostic(
-            mark, SUBJECT, f"{text}topology of the stack, or switch Volcano's discovery on"
+            mark, SUBJECT, f"{text}topology of the stack, or enable Volcano's discovery"
         )
         return
     told = list(_tree(seen, need))
     yield from told
     if isinstance(domains, Unknown):
-        yield Diagnostic(Status.UNKNOWN, SUBJECT, f"which nodes they hold: {domains.because}")
+        yield Diagnostic(Status.UNKNOWN, SUBJECT, f"their nodes are unknown: {domains.because}")
         return
     empty = [domain.name for domain in domains if not domain.nodes]
     if empty:
-        text = f"{_some(empty)} hold{'s' if len(empty) == 1 else ''} no node of this cluster. "
+        text = f"{_some(empty)} contain{'s' if len(empty) == 1 else ''} no node of this cluster.  "
         yield Diagnostic(
             Status.WARN, SUBJECT, f"{text}Compare their selectors with `kubectl get nodes`"
         )
@@ -59,7 +62,7 @@ def _tree(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     for finding in check_tree(read.hyper_nodes):
         yield _line(finding, names)
     for finding in read.problems:
-        # What the reader cannot carry over, such as matchExpressions, is read in places.py.
+        # places.py reads what the reader leaves out, such as matchExpressions.
         if finding.level is not Level.UNKNOWN:
             yield _line(finding, [name_of(body) for body in bodies])
 
@@ -73,7 +76,7 @@ def _line(finding: Finding, names: list[str]) -> Diagnostic:
 
 
 def _outside(seen: Snapshot, domains: list[Domain]) -> Iterator[Diagnostic]:
-    """Name nodes with GPUs that are in no HyperNode: a hard topology never uses them."""
+    """Report nodes with GPUs that are in no HyperNode: a hard topology never uses them."""
     inside = frozenset[str]().union(*(domain.nodes for domain in domains))
     gpus = [name_of(node) for node in known(seen.nodes) if accelerators(allocatable(node))]
     out = sorted(set(gpus) - inside)
@@ -94,7 +97,7 @@ def _tiers(domains: list[Domain]) -> str:
 
 
 def judge_tiers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say when a topology names a tier that binds nothing, or one that nothing has."""
+    """Report topologies whose tier has no effect or does not exist."""
     domains = seen.domains(need.hyper_nodes)
     if isinstance(domains, Unknown) or not domains:
         return
@@ -118,7 +121,7 @@ def _tier(topology: TopologySpec, domains: list[Domain]) -> str | None:
         )
     if cap > top:
         return (
-            f"allows tier {cap}, but the highest is {top}, so the constraint binds nothing. "
+            f"allows tier {cap}, but the highest is {top}, so the constraint has no effect. "
             f"Write at most {top}"
         )
     if cap < lowest:

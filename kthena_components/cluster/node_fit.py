@@ -1,4 +1,4 @@
-"""Which nodes take a pod, by its nodeSelector, its node affinity and its tolerations. Pure.
+"""Decides which nodes accept a pod, by nodeSelector, node affinity and tolerations. Pure.
 
 Source: Kubernetes 1.34 component-helpers scheduling/corev1 (MatchNodeSelectorTerms) and
 core/v1/toleration.go (ToleratesTaint), which Volcano's plugin `predicates` calls.
@@ -13,12 +13,12 @@ from kthena_components.core.values.read import mapping, sequence
 
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
 _OF_KUBERNETES = "node.kubernetes.io/"
-"""Taints of a node that is cordoned, not ready or under pressure: its state, which passes."""
+"""Taints of a cordoned, unready or overloaded node: a temporary state."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def obstacles(spec: Body, node: Body) -> Iterator[str]:
-    """Say why a node does not take pods of a spec, as `with the taint …`; nothing if it does."""
+    """List why a node rejects pods of a spec, such as `with the taint …`; empty if it accepts."""
     labels = labels_of(node)
     wanted = mapping(spec.get("nodeSelector"))
     lacking = [f"{key}={value}" for key, value in wanted.items() if labels.get(key) != value]
@@ -31,7 +31,7 @@ def obstacles(spec: Body, node: Body) -> Iterator[str]:
 
 
 def tolerating_devices(spec: Body, requests: Iterable[str]) -> Body:
-    """Add what the API server adds where its plugin ExtendedResourceToleration is enabled.
+    """Add the tolerations that the API server's plugin ExtendedResourceToleration adds.
 
     Source: Kubernetes 1.34 plugin/pkg/admission/extendedresourcetoleration/admission.go.
     """
@@ -44,7 +44,7 @@ def tolerating_devices(spec: Body, requests: Iterable[str]) -> Body:
 
 
 def untolerated(spec: Body, node: Body) -> list[Body]:
-    """List the taints of a node that keep pods of a spec out."""
+    """List the taints of a node that pods of a spec do not tolerate."""
     tolerations = [mapping(item) for item in sequence(spec.get("tolerations"))]
     return [
         taint
@@ -76,7 +76,7 @@ def _tolerates(toleration: Body, taint: Body) -> bool:
 
 
 def _matches_affinity(spec: Body, node: Body, labels: Labels) -> bool:
-    """Judge the required node affinity: one term must match, and an empty one never does."""
+    """Match the required node affinity: one term must match, and an empty term never does."""
     stated = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
     if not stated:
         return True

@@ -1,4 +1,4 @@
-"""Objects as a cluster lists them, and the few things that are read from many of them. Pure."""
+"""Reads common fields of objects as a cluster lists them. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from kthena_components.core.values.unknown import Unknown
 
 Body = Mapping[str, Any]
 Listed = Sequence[Body] | Unknown
-"""Objects of one kind; or why they could not be listed."""
+"""Objects of one kind, or the reason why they could not be listed."""
 _NUMBER = re.compile(r"(\d+)")
 _ENDED = frozenset({"Succeeded", "Failed"})
 
@@ -24,7 +24,7 @@ def name_of(body: Body) -> str:
 
 
 def namespace_of(body: Body) -> str:
-    """Namespace of an object, empty for the whole cluster's."""
+    """Namespace of an object, empty for a cluster-scoped one."""
     return str(mapping(body.get("metadata")).get("namespace", ""))
 
 
@@ -44,33 +44,33 @@ def annotations_of(body: Body) -> Labels:
 
 
 def status_of(body: Body) -> Body:
-    """Status of an object, empty when nobody has written one."""
+    """Status of an object, empty when it has none."""
     return mapping(body.get("status"))
 
 
 def condition_of(body: Body, kind: str) -> Body:
-    """One of an object's conditions, empty when it has none of this type."""
+    """Condition of an object by its type, empty when it has none."""
     listed = (mapping(item) for item in sequence(status_of(body).get("conditions")))
     return next((item for item in listed if item.get("type") == kind), {})
 
 
 def known(listed: Listed) -> Sequence[Body]:
-    """What is there, and nothing where it could not be listed."""
+    """Listed objects; an empty list when they could not be listed."""
     return () if isinstance(listed, Unknown) else listed
 
 
 def in_order(text: str) -> list[tuple[int, str]]:
-    """Key that sorts `chat-10` behind `chat-9`."""
+    """Sort key that puts `chat-10` after `chat-9`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(text)]
 
 
 def node_labels(nodes: Listed) -> dict[str, Labels]:
-    """Labels of each node, by its name."""
+    """Labels of each node, by node name."""
     return {name_of(node): labels_of(node) for node in known(nodes)}
 
 
 def allocatable(node: Body) -> dict[str, Decimal]:
-    """What pods may ask for on an empty node."""
+    """Allocatable resources of a node."""
     status = status_of(node)
     stated = mapping(status.get("allocatable") or status.get("capacity"))
     read = ((key, parse_quantity(amount)) for key, amount in stated.items())
@@ -78,13 +78,13 @@ def allocatable(node: Body) -> dict[str, Decimal]:
 
 
 def takes_pods(node: Body) -> bool:
-    """Tell whether a node is ready and not cordoned."""
+    """Return whether a node is ready and not cordoned."""
     ready = condition_of(node, "Ready").get("status") == "True"
     return ready and not mapping(node.get("spec")).get("unschedulable")
 
 
 def requested(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
-    """What pods that have not ended hold on each node, one pod's place included."""
+    """Requests of all pods that have not ended, by node, including each pod's own slot."""
     found: dict[str, dict[str, Decimal]] = {}
     for pod in pods:
         node = mapping(pod.get("spec")).get("nodeName")
@@ -95,5 +95,5 @@ def requested(pods: Iterable[Body]) -> dict[str, dict[str, Decimal]]:
 
 
 def accelerators(amounts: Mapping[str, Decimal]) -> int:
-    """How many accelerators are among resources."""
+    """Number of accelerators among resources."""
     return int(sum(amount for key, amount in amounts.items() if is_accelerator(key)))

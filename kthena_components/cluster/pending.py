@@ -1,6 +1,6 @@
-"""Why pods do not run yet, in plain words with numbers. Pure.
+"""Explains why pods do not run yet, with numbers. Pure.
 
-Source of the scheduler's sentences: Volcano v1.14 pkg/scheduler/api/job_info.go FitError and
+Source of the scheduler's messages: Volcano v1.14 pkg/scheduler/api/job_info.go FitError and
 unschedule_info.go; seen on 1.14.1.
 """
 
@@ -22,7 +22,7 @@ _LONGEST = 400
 
 
 def why_gang_waits(group: Body, pods: Sequence[Body]) -> str:
-    """Say what a PodGroup needs, how much of it is there, and what the scheduler says."""
+    """Explain what a PodGroup needs, how many pods are placed, and what the scheduler says."""
     spec, placed = mapping(group.get("spec")), sum(1 for pod in pods if node_of(pod))
     least = int(spec.get("minMember") or 0)
     where = _where(mapping(spec.get("networkTopology")))
@@ -34,7 +34,7 @@ def why_gang_waits(group: Body, pods: Sequence[Body]) -> str:
 
 
 def why_pod_waits(pod: Body) -> str | None:
-    """Say why one pod does not run, or None when it does or the scheduler has yet to speak."""
+    """Explain why one pod does not run; None when it runs or the scheduler has not reported yet."""
     unbound = condition_of(pod, "PodScheduled")
     if unbound.get("status") == "False" and unbound.get("message"):
         return plain(str(unbound["message"]))
@@ -47,9 +47,9 @@ def why_pod_waits(pod: Body) -> str | None:
 
 
 def why_node_holds(pod: Body, node: Body | None) -> str | None:
-    """Say that the node of a pod no longer answers, and what to do; None when it does.
+    """Report that the pod's node does not answer, with the remedy; None when it does.
 
-    Source: Kubernetes 1.34 docs, non-graceful node shutdown; held by conformance's hung node.
+    Source: Kubernetes 1.34 docs, non-graceful node shutdown; tested by conformance's hung node.
     """
     if node is None or condition_of(node, "Ready").get("status") != "Unknown":
         return None
@@ -58,23 +58,23 @@ def why_node_holds(pod: Body, node: Body | None) -> str | None:
         return f"runs on {name}, which does not answer"
     taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
     return (
-        f"is being deleted, but {name} does not answer, and it alone ends its pods. If the machine "
-        f"is surely off, run `kubectl taint node {name} {taint}`"
+        f"is being deleted, but {name} does not answer, and only its kubelet can end its pods. "
+        f"If the machine is off for certain, run `kubectl taint node {name} {taint}`"
     )
 
 
 def is_ending(pod: Body) -> bool:
-    """Tell whether a pod is being deleted."""
+    """Return whether a pod is being deleted."""
     return bool(mapping(pod.get("metadata")).get("deletionTimestamp"))
 
 
 def node_of(pod: Body) -> str:
-    """Node of a pod, empty before it has one."""
+    """Node of a pod, empty while it is not scheduled."""
     return str(mapping(pod.get("spec")).get("nodeName") or "")
 
 
 def plain(message: str) -> str:
-    """Write a sentence of the scheduler plainly; one that is not known stays as it is."""
+    """Simplify a message of the scheduler; unknown messages stay as they are."""
     origin, split = _ORIGIN.search(message), _SPLIT.search(message)
     if origin is None:
         return _short(_lacks(message.strip().rstrip(".")))
@@ -95,7 +95,7 @@ def _scheduler(group: Body, pods: Sequence[Body]) -> str:
     if told is not None:
         return f"Scheduler: {told}"
     if not status.get("phase"):
-        return "No scheduler has looked at it: is Volcano's scheduler running?"
+        return "No scheduler has reported on it: is Volcano's scheduler running?"
     return "The scheduler has given no reason yet"
 
 
@@ -110,7 +110,7 @@ def _where(topology: Mapping[str, object]) -> str:
 
 
 def _lacks(text: str) -> str:
-    """Say `4 Insufficient nvidia.com/gpu` as people do."""
+    """Write `4 Insufficient nvidia.com/gpu` in plain English."""
 
     def worded(found: re.Match[str]) -> str:
         verb = "has" if found[1] == "1" else "have"
@@ -125,7 +125,7 @@ def _short(text: str) -> str:
 
 
 def missing_group(name: str, pods: Sequence[Body]) -> str:
-    """Say that pods name a PodGroup that is not there."""
+    """Report that pods name a PodGroup that does not exist."""
     return (
         f"{count_of(len(pods), 'pod')} such as {name_of(pods[0])} name the PodGroup '{name}', "
         "which does not exist, so Volcano never places them"

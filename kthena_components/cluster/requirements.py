@@ -1,4 +1,4 @@
-"""What a cluster must have: for a stack, or for both backends when no stack is named. Pure."""
+"""Requirements on a cluster: of a stack, or of both backends when no stack is named. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ HYPER_NODE = ("topology.volcano.sh/v1alpha1", "HyperNode")
 MODEL_SERVING = ("workload.serving.volcano.sh/v1alpha1", "ModelServing")
 READ = ("get", "list", "watch")
 VERBS = (*READ, "create", "patch", "delete")
-"""What Pulumi's provider does to an object in its life. Waiting lists and watches it."""
+"""Verbs of Pulumi's provider. It lists and watches objects while it waits for them."""
 DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One verb on one resource in a namespace, empty for the whole cluster."""
+    """One verb on one resource. An empty namespace means the whole cluster."""
 
     namespace: str
     group: str
@@ -41,48 +41,48 @@ class Right:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SecretKey:
-    """A Secret that pods take something from."""
+    """A Secret that pods use, or one key of it."""
 
     namespace: str
     name: str
     key: str
-    """Empty for all of it."""
+    """Empty: all keys."""
 
     def __str__(self) -> str:
-        """Name it with its namespace."""
+        """Write it with its namespace."""
         return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """What is asked of a cluster."""
+    """What a stack needs from a cluster."""
 
     stack: str | None = None
     backends: frozenset[str] = frozenset(EMITTERS)
     namespaces: tuple[str, ...] = (DEFAULT,)
     kinds: frozenset[tuple[str, Kind]] = frozenset()
-    """Kinds to apply, each with its namespace, empty for the whole cluster."""
+    """Kinds to apply, each with its namespace; empty if cluster-scoped."""
     queues: tuple[str, ...] = (DEFAULT,)
-    """Queues that must be there already."""
+    """Queues that must exist."""
     secrets: tuple[SecretKey, ...] = ()
-    """Secrets that must be there already."""
+    """Secrets that must exist."""
     hyper_nodes: tuple[Body, ...] = ()
-    """HyperNodes that the stack brings along."""
+    """HyperNodes that the stack creates."""
     plans: tuple[ServingPlan, ...] = ()
 
     @property
     def topology(self) -> bool:
-        """Whether some serving asks for a network topology."""
+        """Whether any serving requests a network topology."""
         return any(plan.group_topology or plan.role_topology for plan in self.plans)
 
     @property
     def volcano(self) -> bool:
-        """Whether anything is for Volcano."""
+        """Whether anything uses Volcano."""
         return not self.stack or any(plan.gang for plan in self.plans) or bool(self.hyper_nodes)
 
     @property
     def rights(self) -> list[Right]:
-        """Every right that an update and a destroy use."""
+        """All rights that an update and a destroy need."""
         plural = {(made.api_version, made.kind): made.plural for made in _every_resource()}
         found = {
             Right(namespace, kind[0].rpartition("/")[0], plural[kind], verb)
@@ -98,7 +98,7 @@ def _every_resource() -> tuple[Resource, ...]:
 
 
 def requirements_of_backends(namespace: str, backends: Iterable[str] = EMITTERS) -> Requirements:
-    """Ask what either backend needs, without a stack."""
+    """Return the requirements of either backend, without a stack."""
     chosen = tuple(backends)
     kinds = {
         (namespace, (made.api_version, made.kind))
@@ -111,7 +111,7 @@ def requirements_of_backends(namespace: str, backends: Iterable[str] = EMITTERS)
 def requirements_of_stack(
     stack: str, spec: StackSpec, servings: Iterable[Compiled]
 ) -> Requirements:
-    """Ask what the servings of a stack need that the stack does not make itself."""
+    """Return what the servings of a stack need and the stack does not create itself."""
     compiled = list(servings)
     plans = tuple(one.plan for one in compiled)
     made = {(secret.namespace, secret.name) for secret in spec.secrets}
@@ -146,7 +146,7 @@ def _kinds(spec: StackSpec, compiled: Iterable[Compiled]) -> Iterator[tuple[str,
 def _hyper_nodes(spec: StackSpec) -> tuple[Body, ...]:
     try:
         return emit_hyper_nodes(build_topology(spec.topology)) if spec.topology else ()
-    except SpecError:  # which the stack is refused for, in its own words
+    except SpecError:  # the stack's own check reports it
         return ()
 
 
@@ -157,7 +157,7 @@ def _secrets(plan: ServingPlan) -> Iterator[SecretKey]:
 
 
 def _taken(role: RolePlan) -> Iterator[tuple[str, str]]:
-    """Find the Secrets without which the pods of a role do not start."""
+    """Find the Secrets that pods of a role need to start."""
     for template in filter(None, (role.entry, role.worker)):
         spec = mapping(template.get("spec"))
         containers = (*sequence(spec.get("containers")), *sequence(spec.get("initContainers")))

@@ -1,4 +1,4 @@
-"""What `doctor` has seen of a cluster, and the lines that it says. Pure."""
+"""The state of a cluster that `doctor` checks, and the lines that it prints. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,40 +15,40 @@ from kthena_components.core.values.unknown import Unknown
 
 
 class Status(StrEnum):
-    """How a line ends up."""
+    """Result of one check."""
 
     OK = "ok"
     WARN = "warn"
-    """Works, but not as somebody may expect; or not for everybody."""
+    """Works, but perhaps not as expected, or not for all users."""
     FAIL = "fail"
     """An update would fail, or its pods would never run."""
     UNKNOWN = "unknown"
-    """Could not be told, and why."""
+    """Could not be checked; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing that was looked at."""
+    """Result of checking one subject."""
 
     mark: Status
     subject: str
     text: str
-    """What was seen with numbers, and what to do about it."""
+    """The observation with its numbers, and the remedy."""
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
+@dataclass(frozen=True, kw_only=True)  # without slots: cached properties need a __dict__
 class Snapshot:
-    """Everything that is judged. What could not be read is Unknown, with the reason."""
+    """Everything that is checked. Unknown, with the reason, where it could not be read."""
 
     server: str
     version: str
-    """Kubernetes' own, as v1.34.4."""
+    """Version of Kubernetes, such as v1.34.4."""
     user: str
     now: datetime
     served: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Kinds by apiVersion, of the groups that we use."""
+    """Served kinds of the groups that we use, by apiVersion."""
     schemas: Mapping[Kind, Body | Unknown] = field(default_factory=dict)
-    """What the API server publishes of a kind."""
+    """Published OpenAPI schema of a kind."""
     deployments: Listed = ()
     leases: Listed = ()
     queues: Listed = ()
@@ -61,7 +61,7 @@ class Snapshot:
     rights: Mapping[Right, bool | Unknown] = field(default_factory=dict)
     namespaces: Mapping[str, bool | Unknown] = field(default_factory=dict)
     secrets: Mapping[tuple[str, str], frozenset[str] | Unknown | None] = field(default_factory=dict)
-    """Keys of each Secret, never its values; None for one that is not there."""
+    """Keys of each Secret, never values; None for a missing Secret."""
 
     @cached_property
     def labels(self) -> Mapping[str, Mapping[str, str]]:
@@ -69,29 +69,29 @@ class Snapshot:
         return node_labels(self.nodes)
 
     def domains(self, more: Iterable[Body] = ()) -> list[Domain] | Unknown:
-        """HyperNodes with their nodes, and those that a stack brings along in place of them."""
+        """HyperNodes with their nodes; HyperNodes of a stack replace those of the same name."""
         for listed in (self.hyper_nodes, self.nodes):
             if isinstance(listed, Unknown):
                 return listed
         return read_domains(self.all_hyper_nodes(more), self.labels)
 
     def all_hyper_nodes(self, more: Iterable[Body] = ()) -> list[Body]:
-        """List the cluster's HyperNodes, and others in place of those of the same name."""
+        """List the cluster's HyperNodes; others replace those of the same name."""
         named = {name_of(body): body for body in (*known(self.hyper_nodes), *more)}
         return list(named.values())
 
 
 def serves(seen: Snapshot, kind: Kind) -> bool:
-    """Tell whether the cluster knows a kind in our version of it."""
+    """Return whether the cluster serves a kind in the version that we write."""
     return kind[1] in seen.served.get(kind[0], ())
 
 
 def render_lines(lines: Sequence[Diagnostic]) -> str:
-    """Write one line for each thing."""
+    """Write one line for each diagnostic."""
     rows = [[line.mark, line.subject, line.text] for line in lines]
     return tabulate(rows, tablefmt="plain", disable_numparse=True)
 
 
 def exit_status(lines: Sequence[Diagnostic]) -> int:
-    """Give 1 when something failed, or else 0."""
+    """Return 1 when a check failed, else 0."""
     return int(any(line.mark is Status.FAIL for line in lines))

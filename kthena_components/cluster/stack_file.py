@@ -1,4 +1,4 @@
-"""Read a stack file of a project without Pulumi, for what its servings need of a cluster."""
+"""Reads a project's stack file without Pulumi, for the requirements of its servings."""
 
 import json
 import os
@@ -29,28 +29,28 @@ _SECURE = "secure"
 
 
 class StackFileError(Exception):
-    """A stack that cannot be looked at. Its text is for people."""
+    """A stack file that cannot be used. Its text is written for users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStack:
-    """A stack, and what was found in it."""
+    """A stack and its findings."""
 
     need: Requirements
     spec: StackSpec
     file: str
-    """Its path, from the project's folder."""
+    """Path, relative to the project's folder."""
     refusals: tuple[Finding, ...]
-    """Why an update would be refused, in the coordinates of the file."""
+    """Findings that would make an update fail, with paths in the file."""
 
     @property
     def renders(self) -> bool:
-        """Whether an update writes files, and touches no cluster."""
+        """Whether an update writes files instead of changing a cluster."""
         return self.spec.output is OutputMode.RENDER
 
     @property
     def kubeconfig(self) -> Path | None:
-        """The kubeconfig that the stack names, where it is a file."""
+        """The kubeconfig that the stack names, if that is a path."""
         stated = self.spec.kubeconfig
         return None if stated is None or is_kubeconfig_text(stated) else _path(stated)
 
@@ -64,7 +64,7 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
     config = _config(folder, stack)
     try:
         spec, findings = parse_stack(read_values(config))
-    except RecursionError:  # a text in it, which is JSON
+    except RecursionError:  # a JSON text in it
         raise StackFileError(f"{config.file} is nested too deeply to be read") from None
     findings += [*check_stack(spec, config), *judge_queues(spec.queues)]
     compiled: list[Compiled] = []
@@ -81,13 +81,13 @@ def read_stack_file(folder: Path, stack: str) -> ReadStack:
 def usable_kubeconfig(
     stack: ReadStack, context: str | None, *, allow_exec: bool
 ) -> Path | Mapping[str, Any] | None:
-    """Give the kubeconfig that a stack names, if nothing that it names is run or sent.
+    """Return the kubeconfig that a stack names, unless that runs programs or sends files.
 
-    It is given as it was read, so that what is used is what was looked through; as its path if
-    the user named it as well, or allows everything.
+    Returns its content, so that what was checked is what is used; or its path, if the user has
+    named the same file or allows everything.
 
     Raises:
-        StackFileError: It cannot be read, or would run or send something.
+        StackFileError: It cannot be read, or it would run a program or send a file.
     """
     path = stack.kubeconfig
     if path is None or _is_own(path):
@@ -101,7 +101,7 @@ def usable_kubeconfig(
         return path
     found = programs_of(content, context or _current(content))
     if found:
-        bound = "no program is run and no file is sent that a stack file names"
+        bound = "programs and files that a stack file names are neither run nor sent"
         instead = "Look at it, then name it yourself with --kubeconfig, or add --allow-exec"
         raise StackFileError(f"{stated}, and {', '.join(found)}, but {bound}. {instead}")
     return anchored(content, str(path.absolute().parent))
@@ -115,12 +115,12 @@ def _current(content: Mapping[str, Any]) -> str | None:
 def _path(stated: str) -> Path:
     try:
         return Path(stated).expanduser()
-    except RuntimeError:  # the home folder of nobody
+    except RuntimeError:  # a home folder of an unknown user
         return Path(stated)
 
 
 def _is_own(path: Path) -> bool:
-    """Tell whether a kubeconfig is one that the user's environment names as well."""
+    """Return whether the user's environment names the same kubeconfig."""
     return any(own.exists() and path.exists() and own.samefile(path) for own in _own())
 
 
@@ -151,14 +151,14 @@ def _encrypted(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    """Give a value as Pulumi hands it to a program."""
+    """Write a value as Pulumi passes it to a program."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, default=str)
 
 
 def _without_models(serving: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out files that describe models: what a cluster must have does not depend on them."""
+    """Drop files that describe models: requirements do not depend on them."""
     roles = serving.get("roles")
     if not isinstance(roles, list):
         return dict(serving)

@@ -1,4 +1,4 @@
-"""What runs where: a table of the pods of servings, and why the others do not run. Pure."""
+"""Shows the pods of servings in a table, and why others do not run. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,9 +40,9 @@ _NONE, _HIDDEN = "-", "?"
 _ENDED = frozenset({"Running", "Completed"})
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
+@dataclass(frozen=True, kw_only=True)  # without slots: cached properties need a __dict__
 class Servings:
-    """What a cluster lists of servings, and of the nodes that they run on."""
+    """The listed objects of servings, and the nodes that they run on."""
 
     pods: Sequence[Body]
     pod_groups: Listed
@@ -53,7 +53,7 @@ class Servings:
 
     @cached_property
     def domains(self) -> list[Domain] | Unknown:
-        """HyperNodes with their nodes; unknown when one of the two cannot be listed."""
+        """HyperNodes with their nodes; Unknown when either cannot be listed."""
         for listed in (self.hyper_nodes, self.nodes):
             if isinstance(listed, Unknown):
                 return listed
@@ -61,12 +61,12 @@ class Servings:
 
     @cached_property
     def by_name(self) -> dict[str, Body]:
-        """Nodes by their names; none where they cannot be listed."""
+        """Nodes by name; empty when they cannot be listed."""
         return {name_of(node): node for node in known(self.nodes)}
 
     @cached_property
     def groups(self) -> dict[tuple[str, str, str], list[Body]]:
-        """Pods of each ServingGroup, by namespace, serving and group, in order."""
+        """Pods of each ServingGroup, by namespace, serving and group, sorted."""
         found: dict[tuple[str, str, str], list[Body]] = {}
         for pod in sorted(self.pods, key=lambda pod: in_order(title_of(pod))):
             labels = labels_of(pod)
@@ -82,7 +82,7 @@ class Servings:
         return (found | {name_of(body) for body in known(self.model_servings)}) - {""}
 
     def only(self, serving: str) -> "Servings":
-        """Keep what belongs to one serving, and PodGroups that belong to none."""
+        """Keep the objects of one serving, and PodGroups that belong to none."""
         own = [pod for pod in self.pods if labels_of(pod).get(naming.NAME) == serving]
         return replace(
             self,
@@ -111,7 +111,7 @@ def _named(listed: Listed, name: str) -> Listed:
 
 
 def render_status(seen: Servings) -> str:
-    """Write the table, then what waits and why, then what could not be seen."""
+    """Write the table, then what waits and why, then what could not be read."""
     rows = list(_rows(seen))
     parts = []
     if rows:
@@ -137,7 +137,7 @@ def _rows(seen: Servings) -> Iterator[list[str]]:
 
 
 def state_of(pod: Body) -> str:
-    """Say how a pod is in a word, as kubectl does."""
+    """Return a pod's state in one word, as kubectl shows it."""
     if is_ending(pod):
         return "Terminating"
     status = status_of(pod)
@@ -152,7 +152,7 @@ def state_of(pod: Body) -> str:
 
 
 def _reached(seen: Servings, pods: Sequence[Body]) -> str:
-    """Say which tier holds all nodes of a group: the lower, the closer."""
+    """Return the tier that contains all nodes of a group: the lower, the closer."""
     nodes = {node for node in map(node_of, pods) if node}
     if isinstance(seen.domains, Unknown):
         return _HIDDEN
@@ -170,7 +170,7 @@ def _rack(seen: Servings, pod: Body) -> str:
 
 
 def gang_of(pod: Body) -> str:
-    """Name of the PodGroup that a pod belongs to, empty for none."""
+    """Name of a pod's PodGroup, empty without one."""
     return annotations_of(pod).get(naming.POD_GROUP, "")
 
 
@@ -185,7 +185,7 @@ def _phase(seen: Servings, pod: Body) -> str:
 
 
 def waits(seen: Servings) -> Iterator[tuple[str, str]]:
-    """Say what does not run, and why: gangs first, then pods alone, then what has no pods."""
+    """Explain what does not run: first gangs, then single pods, then owners without pods."""
     told: set[str] = set()
     for gang, pods in _gangs(seen).items():
         namespace, name = gang
@@ -206,7 +206,7 @@ def waits(seen: Servings) -> Iterator[tuple[str, str]]:
 
 
 def _gangs(seen: Servings) -> dict[tuple[str, str], list[Body]]:
-    """Pods by namespace and PodGroup; a PodGroup of a serving that has no pods too."""
+    """Pods by namespace and PodGroup, including PodGroups of servings without pods."""
     found: dict[tuple[str, str], list[Body]] = {
         (namespace_of(group), name_of(group)): []
         for group in known(seen.pod_groups)
@@ -219,7 +219,7 @@ def _gangs(seen: Servings) -> dict[tuple[str, str], list[Body]]:
 
 
 def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
-    """Say what should make pods and has not made all of them."""
+    """Report owners that have not created all of their pods."""
     for owner in known(seen.stateful_sets):
         wanted = int(mapping(owner.get("spec")).get("replicas") or 0)
         made = int(status_of(owner).get("replicas") or 0)
@@ -227,7 +227,7 @@ def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
             yield (
                 title_of(owner),
                 (
-                    f"this StatefulSet has made {made} of {count_of(wanted, 'pod')}: "
+                    f"this StatefulSet has created {made} of {count_of(wanted, 'pod')}: "
                     f"see `kubectl describe statefulset {name_of(owner)}` for why"
                 ),
             )
@@ -239,7 +239,7 @@ def _without_pods(seen: Servings) -> Iterator[tuple[str, str]]:
 
 
 def _no_pods(serving: Body, wanted: int) -> str:
-    seen = "this ModelServing asks for " + count_of(wanted, "group") + " and has no pods; "
+    seen = "this ModelServing requests " + count_of(wanted, "group") + " and has no pods; "
     if not status_of(serving):
         return f"{seen}it has no status either: is Kthena's controller running?"
     said = condition_of(serving, "Available").get("message")
@@ -247,10 +247,10 @@ def _no_pods(serving: Body, wanted: int) -> str:
 
 
 def _hidden(seen: Servings) -> list[str]:
-    """Name the columns that could not be filled in, and why."""
+    """List the columns that could not be filled, with the reasons."""
     columns = {"PodGroup": seen.pod_groups, "rack and tier": seen.domains}
     return [
-        f"{column}: cannot be told, because {listed.because}."
+        f"{column}: unknown, because {listed.because}."
         for column, listed in columns.items()
         if isinstance(listed, Unknown)
     ]

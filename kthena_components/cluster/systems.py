@@ -1,4 +1,4 @@
-"""Whether Volcano and Kthena are there, new enough, and alive. Pure.
+"""Checks that Volcano and Kthena are installed, recent enough, and running. Pure.
 
 Source of names and labels: the Helm charts of Volcano v1.14 (installer/helm/chart/volcano) and of
 Kthena v1.0.0 (charts/kthena); Leases: cmd/scheduler/main.go and cmd/controller-manager of Volcano,
@@ -24,15 +24,15 @@ from kthena_components.cluster.requirements import (
 )
 from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
 from kthena_components.core.findings import count_of
-from kthena_components.core.spec.model import KthenaVersion
+from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
 
 OLDEST_KUBERNETES = (1, 28)
-"""The label of a pod's index came with it, and native workers read theirs from there."""
+"""It introduced the pod index label, from which native workers read their index."""
 PLUGIN = "network-topology-aware"
 SILENCE = timedelta(seconds=60)
-"""A controller that has not done in this time what it does at once does not run."""
+"""A running controller writes a status at once; after this time it counts as down."""
 INSTALL_VOLCANO = "Install Volcano 1.14 or later"
 INSTALL_KTHENA = "Install Kthena 1.0 with its CRDs"
 Field = tuple[str, ...]
@@ -41,7 +41,7 @@ _ROLE_BUDGET: Field = ("spec", "template", "roles", "maxUnavailable")
 
 
 def judge_kubernetes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say who answers, and whether Kubernetes is new enough."""
+    """Report the server, the user, and whether Kubernetes is recent enough."""
     text = f"{seen.server} answers {seen.user}: Kubernetes {seen.version}"
     found = re.match(r"v?(\d+)\.(\d+)", seen.version)
     if found and (int(found[1]), int(found[2])) < OLDEST_KUBERNETES and "native" in need.backends:
@@ -52,7 +52,7 @@ def judge_kubernetes(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]
 
 
 def judge_volcano(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say whether Volcano's kinds are there as we write them."""
+    """Check that the cluster serves Volcano's kinds in the versions that we write."""
     if not need.volcano:
         return
     missing = [kind for kind in (POD_GROUP, QUEUE) if not serves(seen, kind)]
@@ -63,20 +63,20 @@ def judge_volcano(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     fields = _has(seen, POD_GROUP, _SUB_GROUPS)
     if fields is False:
         text = "PodGroup has no subGroupPolicy, so this Volcano is older than 1.14 and engines are "
-        yield Diagnostic(Status.FAIL, "volcano", f"{text}not held together. {INSTALL_VOLCANO}")
+        yield Diagnostic(Status.FAIL, "volcano", f"{text}not scheduled as units. {INSTALL_VOLCANO}")
     elif not has_tree:
         mark = Status.FAIL if need.topology or need.hyper_nodes else Status.WARN
-        text = f"{_lacks(seen, [HYPER_NODE])}, so no network topology can be asked for"
+        text = f"{_lacks(seen, [HYPER_NODE])}, so servings cannot request a network topology"
         yield Diagnostic(mark, "volcano", f"{text}. {INSTALL_VOLCANO}")
     elif isinstance(fields, Unknown):
-        yield Diagnostic(Status.UNKNOWN, "volcano", f"its version cannot be told: {fields.because}")
+        yield Diagnostic(Status.UNKNOWN, "volcano", f"its version is unknown: {fields.because}")
     else:
         text = "PodGroup and Queue v1beta1, HyperNode v1alpha1: Volcano 1.14 or later"
         yield Diagnostic(Status.OK, "volcano", text)
 
 
 def judge_kthena(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say whether ModelServings are there as we write them."""
+    """Check that the cluster serves ModelServing in the version that we write."""
     if "kthena" not in need.backends:
         return
     if not serves(seen, MODEL_SERVING):
@@ -88,7 +88,7 @@ def judge_kthena(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
     newest = _has(seen, MODEL_SERVING, _ROLE_BUDGET)
     newer = [p.name for p in need.plans if p.kthena_version == KthenaVersion.V1_0]
     if isinstance(newest, Unknown):
-        yield Diagnostic(Status.UNKNOWN, "kthena", f"its version cannot be told: {newest.because}")
+        yield Diagnostic(Status.UNKNOWN, "kthena", f"its version is unknown: {newest.because}")
     elif newest:
         yield Diagnostic(Status.OK, "kthena", "ModelServing v1alpha1: Kthena 1.0 or later")
     else:
@@ -99,7 +99,7 @@ def judge_kthena(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
 
 
 def _lacks(seen: Snapshot, kinds: list[Kind]) -> str:
-    """Say which kinds are missing, and in which other versions they are there."""
+    """List missing kinds, and the other versions in which the cluster serves them."""
     told = []
     for api_version, name in kinds:
         group = api_version.partition("/")[0]
@@ -111,7 +111,7 @@ def _lacks(seen: Snapshot, kinds: list[Kind]) -> str:
 
 
 def _has(seen: Snapshot, kind: Kind, path: Field) -> bool | Unknown:
-    """Tell whether a published schema has a field."""
+    """Return whether a published schema has a field."""
     schema = seen.schemas.get(kind, Unknown("its schema was not published"))
     if isinstance(schema, Unknown):
         return schema
@@ -127,16 +127,16 @@ def _has(seen: Snapshot, kind: Kind, path: Field) -> bool | Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
-    """A program that must run, and by what it shows."""
+    """A program that must run, and how to detect it."""
 
     title: str
     label: tuple[str, str]
     """Of its Deployment."""
     leases: tuple[str, ...]
     evidence: Callable[[Snapshot], str | None]
-    """What only it can have written; None when there is nothing."""
+    """Evidence: what only it can have written; None without any."""
     silence: Callable[[Snapshot], str | None]
-    """What it should have written long ago; None when there is nothing."""
+    """What it should have written by now; None without any."""
 
 
 def _queue_status(key: str, said: str) -> Callable[[Snapshot], str | None]:
@@ -199,7 +199,7 @@ KTHENA = Controller(
 
 
 def judge_controllers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say whether the programs run, as far as a cluster shows it."""
+    """Check that the controllers run, as far as a cluster shows it."""
     volcano = need.volcano and serves(seen, POD_GROUP)
     for wanted, controller in (
         (volcano, SCHEDULER),
@@ -211,7 +211,7 @@ def judge_controllers(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic
 
 
 def judge_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
-    """Look for a Deployment, a Lease, and what the program alone writes, in this order."""
+    """Look for a Deployment, then a Lease, then objects that only the controller writes."""
     key, value = controller.label
     for body in known(seen.deployments):
         if labels_of(body).get(key) == value:
@@ -234,7 +234,7 @@ def judge_controller(seen: Snapshot, controller: Controller) -> Diagnostic:
         f"no Deployment has the label {key}={value}")  # fmt: skip
     if evidence:
         return Diagnostic(Status.OK, controller.title, f"has run here: {evidence}; {none}")
-    return Diagnostic(Status.UNKNOWN, controller.title, f"whether it runs cannot be told: {none}")
+    return Diagnostic(Status.UNKNOWN, controller.title, f"whether it runs is unknown: {none}")
 
 
 def _deployment(body: Body, controller: Controller) -> Diagnostic:
@@ -257,29 +257,31 @@ def _time(text: object) -> datetime | None:
 
 
 def judge_scheduler_config(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
-    """Say whether the scheduler heeds network topologies at all."""
+    """Check that the scheduler enables the plugin for network topologies."""
     if not need.volcano or not serves(seen, HYPER_NODE):
         return
     config, subject = seen.scheduler_config, "scheduler config"
     bad = Status.FAIL if need.topology else Status.WARN
     if isinstance(config, Unknown):
-        yield Diagnostic(Status.UNKNOWN, subject, f"cannot be told, because {config.because}")
+        yield Diagnostic(Status.UNKNOWN, subject, f"unknown, because {config.because}")
     elif config is None:
         text = "there is no ConfigMap volcano-system/volcano-scheduler-configmap, so whether "
-        yield Diagnostic(Status.UNKNOWN, subject, f"{text}the plugin {PLUGIN} is on cannot be told")
+        yield Diagnostic(
+            Status.UNKNOWN, subject, f"{text}the plugin {PLUGIN} is enabled is unknown"
+        )
     elif (plugins := _plugins(config)) is None:
-        text = f"{title_of(config)} holds no scheduler config that can be read. Write its tiers"
+        text = f"{title_of(config)} contains no readable scheduler config. Write its tiers"
         yield Diagnostic(bad, subject, text)
     elif PLUGIN in plugins:
         yield Diagnostic(Status.OK, subject, f"{title_of(config)} has the plugin {PLUGIN}")
     else:
         text = f"{title_of(config)} has no plugin {PLUGIN}, so even a hard network topology is "
-        text += f"ignored without a word. Add `- name: {PLUGIN}` to its plugins"
+        text += f"silently ignored. Add `- name: {PLUGIN}` to its plugins"
         yield Diagnostic(bad, subject, text)
 
 
 def _plugins(config: Body) -> set[str] | None:
-    """Read the plugins of the first text in a ConfigMap that is a scheduler's config."""
+    """Read the plugins of the first scheduler config in a ConfigMap."""
     data: Mapping[str, Any] = mapping(config.get("data"))
     for text in data.values():
         try:

@@ -1,1 +1,1 @@
-"""compiler."""
+"""Compiles a user's input to plans and manifests."""

@@ -1,7 +1,7 @@
-"""From what a user wrote to manifests, with every refusal at once. Pure.
+"""Compiles what a user wrote to manifests, with all mandatory findings at once. Pure.
 
-The one door for components, stacks and tests: structure first, then rules between fields, what
-the backend cannot express, and the checks.
+The only entry for components, stacks and tests. It checks structure first, then rules between
+fields, the limits of the backend, and the checks of the plan.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,25 +38,25 @@ from kthena_components.judge.waivers import listed, unwaivable, waive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """A plan, its manifests, and what there is to say about them that stops nothing."""
+    """A plan, its manifests, and the findings that do not stop it."""
 
     plan: ServingPlan
     manifests: tuple[Manifest, ...]
-    """In an order in which each one's `after` come earlier."""
+    """Sorted so that the manifests in `after` come first."""
     findings: tuple[Finding, ...]
     waivers: Mapping[str, str] = field(default_factory=dict)
-    """As they were given, by rule."""
+    """As given, by rule."""
 
 
 def compile_serving(
     args: Mapping[str, Any], subject: str = "", *, today: date | None = None
 ) -> Compiled:
-    """Compile a ModelServing, or raise one SpecError with every mandatory finding.
+    """Compile a ModelServing, or raise one SpecError with all mandatory findings.
 
     Args:
         args: What the user wrote.
-        subject: What is refused, for the text of the error.
-        today: The day by which its waivers are judged; none is heeded if left out.
+        subject: Title of the input, for the error's text.
+        today: The day on which waivers are checked; without it, all are ignored.
     """
     spec = parse_spec(ModelServingSpec, args, subject)
     return _compile(spec, check_spec(spec), lambda: build_plan(spec), subject, today)
@@ -65,7 +65,7 @@ def compile_serving(
 def compile_group(
     args: Mapping[str, Any], subject: str = "", *, today: date | None = None
 ) -> Compiled:
-    """Compile a ServingGroup used by itself: always native."""
+    """Compile a standalone ServingGroup: always native."""
     spec = parse_spec(StandaloneGroupSpec, args, subject)
     findings = check_spec(serving_of(spec), alone=True)
     return _compile(spec, findings, lambda: build_group_plan(spec), subject, today)
@@ -74,7 +74,7 @@ def compile_group(
 def compile_role(
     args: Mapping[str, Any], subject: str = "", *, today: date | None = None
 ) -> Compiled:
-    """Compile a Role used by itself: always native, without a PodGroup of its own."""
+    """Compile a standalone Role: always native, without a PodGroup of its own."""
     spec = parse_spec(StandaloneRoleSpec, args, subject)
     findings = check_spec(serving_of(role_serving(spec)), alone=True, role_path="")
     if spec.pod_group is not None and spec.scheduler_name != VOLCANO:
@@ -116,9 +116,9 @@ def _compile(
 
 
 def _about_a_private_model(finding: Finding) -> bool:
-    """Tell whether a finding only says that a model's shape could not be compared.
+    """Return whether a finding only says that a model's shape is unknown.
 
-    Whoever runs a private model would read it at every update. Policies say it, to reviewers.
+    Users of private models would see it at every update. Policies report it to reviewers.
     """
     return finding.level is Level.UNKNOWN and finding.rule in MODEL_RULES
 
@@ -130,11 +130,11 @@ def _waived(
     manifests: tuple[Manifest, ...],
     today: date,
 ) -> tuple[list[Finding], tuple[Manifest, ...]]:
-    """Waive what was judged, and let manifests carry the waivers of what is found in them too.
+    """Apply waivers to findings, and annotate the manifests with them.
 
-    What was found before there was a plan cannot be waived.
+    Findings from before the plan exists cannot be waived.
     """
-    # Few programs waive anything, and the readers of all systems take a while to load.
+    # Waivers are rare, and the readers of all systems are slow to load.
     from kthena_components.compiler.waivers import annotate  # noqa: PLC0415
 
     firm = {finding.rule for finding in findings if finding.level is Level.MANDATORY}
@@ -145,7 +145,7 @@ def _waived(
 
 
 def judge(plan: ServingPlan, names: tuple[NameFacts, ...] = ()) -> list[Finding]:
-    """Judge a plan by every check, in the user's own coordinates."""
+    """Check a plan by all rules; paths are those of the user's input."""
     return run_checks(replace(facts_from_plan(plan), names=names))
 
 

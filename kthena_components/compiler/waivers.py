@@ -1,4 +1,4 @@
-"""Manifests that carry the waivers of the component that they are made for. Pure."""
+"""Annotates manifests with the waivers of their component. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,14 +13,14 @@ from kthena_components.judge.waivers import Stated, annotations
 def annotate(
     manifests: tuple[Manifest, ...], stated: Sequence[Stated]
 ) -> tuple[tuple[Manifest, ...], frozenset[str]]:
-    """Annotate each manifest with the waivers of what would be found in it.
+    """Annotate each manifest with the waivers of its findings.
 
-    Whoever judges the manifests alone then finds the same as the component did. What needs all
-    objects of a cluster is waived in each.
+    A check of the manifests alone then reports the same as the component. Rules that need all
+    objects of a cluster are waived in each manifest.
 
     Returns:
-        The manifests, and the rules that find something in them, or may do so elsewhere; all
-        rules where there are no manifests.
+        The manifests, and the rules that report something in them or may do so elsewhere; all rules
+        if there are no manifests.
     """
     if not manifests:
         return manifests, rule_names()

@@ -1,1 +1,1 @@
-"""What is asked for, what is planned, what is wrong. Pure: no Pulumi, no I/O, no clock."""
+"""Specs, plans and rules. Pure: no Pulumi, no I/O, no clock."""

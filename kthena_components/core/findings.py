@@ -1,12 +1,12 @@
-"""What a check has to say, and the only renderer of error text.
+"""Findings, and the only renderer of error text.
 
-A finding has five parts: path, what was seen with its numbers, the rule, what to write instead,
-and the rule's name. Everything that refuses input in this package goes through here.
+A finding has five parts: path, the observation with its numbers, the rule, what to write instead,
+and the rule's name. All errors that this package reports about input are rendered here.
 """
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import StrEnum
@@ -18,29 +18,29 @@ from kthena_components.core.values.visible import visible
 
 T = TypeVar("T")
 RULE_FAULT = "rule-fault"
-"""The rule of a finding that says that another rule failed."""
+"""The rule of findings that report the failure of another rule."""
 READING, READING_ALL = "reading the object", "reading the objects"
-"""What else than a rule may fail."""
+"""Parts that may fail besides rules."""
 _PACKAGE = __name__.partition(".")[0]
 
 
 class Level(StrEnum):
-    """How much a finding weighs."""
+    """Severity of a finding."""
 
     MANDATORY = "mandatory"
     ADVISORY = "advisory"
     UNKNOWN = "unknown"
-    """Could not be judged: a value is not known yet. Never stops anything."""
+    """Not checked: a value is not known yet. Never stops anything."""
     WAIVED = "waived"
-    """Found, and let stand until a day that a waiver names. Never stops anything."""
+    """Suppressed until the day that a waiver states. Never stops anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiver:
-    """Until when a finding may stand, and why."""
+    """Until when a finding is suppressed, and why."""
 
     until: date
-    """The last day on which it counts."""
+    """The last day on which it applies."""
     reason: str
 
     def __str__(self) -> str:
@@ -50,22 +50,22 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that a rule has to say about one place in the input."""
+    """What a rule reports about one place in the input."""
 
     path: str
-    """Where, in the caller's own coordinates: `roles[0].parallelism`."""
+    """Path in the caller's input: `roles[0].parallelism`."""
     seen: str
-    """What was seen, with its numbers, and the rule that it breaks. A clause, no full stop."""
+    """The observation with its numbers, and the rule that it violates. A clause, no full stop."""
     remedy: str = ""
     """What to write instead, in the imperative. No full stop. Empty for an unknown."""
     rule: str
     """The rule's name in kebab case, as docs/policies.md lists it."""
     level: Level = Level.MANDATORY
     waiver: Waiver | None = None
-    """Why it is let stand; None where the level is not `waived`."""
+    """Why it is suppressed; None if the level is not `waived`."""
 
     def __str__(self) -> str:
-        """Render as one visible line: `path: seen. Remedy. [rule]`. A late value is `<output>`."""
+        """Render as one line: `path: seen. Remedy. [rule]`. A late value is `<output>`."""
         waived = "" if self.waiver is None else str(self.waiver)
         sentences = [
             part[:1].upper() + part[1:] if i else part
@@ -77,22 +77,22 @@ class Finding:
         return visible(text)
 
     def under(self, prefix: str) -> "Finding":
-        """Give the same finding in the coordinates of a caller one level up."""
+        """Return the finding with its path below the caller's prefix."""
         return replace(self, path=join_path(prefix, self.path))
 
 
 class SpecError(ValueError):
-    """An input that cannot be planned, with every reason at once."""
+    """An input that cannot be planned, with all reasons at once."""
 
     def __init__(self, findings: Sequence[Finding], subject: str = "") -> None:
-        """Keep the findings; the text lists one a line, under the subject when there is one."""
+        """Keep the findings; the text lists one per line, under the subject if there is one."""
         self.findings = tuple(findings)
         self.subject = subject
         super().__init__(render_findings(self.findings, subject))
 
 
 def render_findings(findings: Iterable[Finding], subject: str = "") -> str:
-    """List findings, one a line, below a line that counts them."""
+    """List findings, one per line, below a line that counts them."""
     lines = [str(finding) for finding in findings]
     if not subject:
         return "\n".join(lines)
@@ -103,12 +103,12 @@ def render_findings(findings: Iterable[Finding], subject: str = "") -> str:
 def judge_by(
     rules: Iterable[Callable[[T], Iterable[Finding]]], view: T, path: str = ""
 ) -> list[Finding]:
-    """Judge something by every rule, all findings at once and each of them once.
+    """Check something by every rule; all findings at once, without duplicates.
 
     Args:
-        rules: Functions that give findings in the coordinates of the view.
-        view: What they read.
-        path: Where it stands in the caller's input; a prefix of every path.
+        rules: Functions that yield findings with paths in the view.
+        view: Their input.
+        path: Its path in the caller's input; a prefix of every finding's path.
     """
     found = dict.fromkeys(finding for rule in rules for finding in judged(rule, view))
     return [finding.under(path) for finding in found]
@@ -116,39 +116,41 @@ def judge_by(
 
 def judged(
     rule: Callable[..., Iterable[Finding]], *view: Any, name: str = "", **asked: Any
-) -> Iterator[Finding]:
+) -> list[Finding]:
     """Give what one rule finds. Where it fails, that is a finding too, and hides no other.
 
     Args:
-        rule: A function that gives findings.
-        view: What it reads.
-        name: What fails with it, where that is not the rule of the function's name.
-        asked: What else it is told.
+        rule: A function that yields findings.
+        view: Its input.
+        name: Name to report on failure; the rule's own name if left out.
+        asked: Further arguments of the rule.
     """
+    found: list[Finding] = []
     try:
-        yield from rule(*view, **asked)
+        found.extend(rule(*view, **asked))
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
-        yield fault(name or f"the rule {rule_name(rule)}", error)
+        found.append(fault(name or f"the rule {rule_name(rule)}", error))
+    return found
 
 
 def rule_name(rule: Callable[..., Any]) -> str:
-    """Give the name that findings of a rule carry: its function's name in kebab case."""
+    """Return the rule name of a rule function: the function's name in kebab case."""
     return rule.__name__.replace("_", "-")
 
 
 def fault(what: str, error: Exception) -> Finding:
-    """Say that a part of this package failed. The error's own text may hold pieces of input."""
+    """Report a failure of this package, without the error's text: it may quote input."""
     return Finding(
         path="",
         seen=f"was not checked, because {what} failed with {type(error).__name__}{_raised(error)}",
-        remedy="please report it; what other rules find is told all the same",
+        remedy="please report it; the findings of other rules are complete",
         rule=RULE_FAULT,
         level=Level.UNKNOWN,
     )
 
 
 def _raised(error: Exception) -> str:
-    """Write where in this package an error came up."""
+    """Return the place in this package that raised an error."""
     place, trace = "", error.__traceback__
     while trace is not None:
         frame: FrameType = trace.tb_frame
@@ -160,7 +162,7 @@ def _raised(error: Exception) -> str:
 
 
 def once_each(findings: Iterable[Finding]) -> list[Finding]:
-    """Keep each finding once, and of what could not be judged one for each rule and place."""
+    """Remove duplicate findings, and keep one unknown for each rule and path."""
     found: dict[object, Finding] = {}
     for finding in findings:
         is_open = finding.level is Level.UNKNOWN and finding.rule != RULE_FAULT
@@ -169,7 +171,7 @@ def once_each(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def join_path(prefix: str, path: str) -> str:
-    """Put a path under a prefix: `roles[0]` and `name` give `roles[0].name`."""
+    """Join a prefix and a path: `roles[0]` and `name` give `roles[0].name`."""
     if not prefix or not path:
         return prefix or path
     return f"{prefix}{path}" if path.startswith("[") else f"{prefix}.{path}"
@@ -184,14 +186,14 @@ def path_of(location: Iterable[str | int]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Find the known word that was probably meant, ignoring case, dashes and underscores."""
+    """Find the most similar known word, ignoring case, dashes and underscores."""
     plain: Mapping[str, str] = {_plain(item): item for item in known}
     close = difflib.get_close_matches(_plain(word), plain, n=1, cutoff=0.6)
     return plain[close[0]] if close else None
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Say which word was probably meant, or which ones there are. A clause, no full stop."""
+    """Suggest the word that was probably meant, or list all words. A clause, no full stop."""
     words = sorted(known)
     close = nearest(word, words)
     listed = ", ".join(words) or "none"
@@ -199,7 +201,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def count_of(number: object, word: str) -> str:
-    """Write a count with its word: `1 pod`, `2 pods`."""
+    """Write a count with its noun: `1 pod`, `2 pods`."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
@@ -208,7 +210,7 @@ def _plain(word: str) -> str:
 
 
 def not_checked(path: str, gap: Unknown, rule: str) -> Finding:
-    """Say that a rule could not judge a place, and why."""
+    """Report that a rule could not check a place, and why."""
     seen = f"not checked, because {gap.because}"
     return Finding(path=path, seen=seen, rule=rule, level=Level.UNKNOWN)
 
@@ -219,7 +221,7 @@ _LONGEST = 1600
 
 
 def tidy(finding: Finding) -> Finding:
-    """Put a finding into one line of bearable length, whatever names it repeats."""
+    """Put a finding into one line of limited length."""
     path, seen, remedy = (
         _CONTROL.sub("?", part) for part in (finding.path, finding.seen, finding.remedy)
     )
@@ -239,5 +241,5 @@ def refuse(path: str, seen: str, remedy: str, rule: str) -> Finding:
 
 
 def advise(path: str, seen: str, remedy: str, rule: str) -> Finding:
-    """Say what is worth a look."""
+    """Return an advisory finding."""
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=Level.ADVISORY)

@@ -1,7 +1,7 @@
-"""Names and labels of everything that is emitted, and how long they may be.
+"""Names and labels of all emitted objects, and their maximum lengths.
 
-A Kubernetes name here is also the tail of a Pulumi resource name, so it is identity: a change
-moves a resource. Names equal Kthena's wherever Kubernetes lets them.
+A Kubernetes name here is also the end of a Pulumi resource name, so it is its identity: a change
+replaces the resource. Names equal Kthena's wherever Kubernetes allows it.
 Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go and pkg/apis/workload/v1alpha1/labels.go.
 """  # noqa: E501
 
@@ -10,7 +10,7 @@ import re
 DNS_LABEL = 63
 """Longest DNS label: a pod's hostname, a Service's name, a label's value."""
 STATEFUL_SET_NAME = 52
-"""Longest StatefulSet name: its pods carry `<name>-<10 characters>` as a label value of at most 63.
+"""Longest StatefulSet name: its pods have `<name>-<10 characters>` as a label value of at most 63.
 
 Source: kubernetes pkg/controller/history, label controller-revision-hash.
 """
@@ -27,7 +27,7 @@ REVISION = f"{_KTHENA}revision"
 ROLE_TEMPLATE_HASH = f"{_KTHENA}role-template-hash"
 KTHENA_LABELS = frozenset({NAME, GROUP_NAME, ROLE, ROLE_ID, ENTRY, REVISION, ROLE_TEMPLATE_HASH})
 WORKER = "kthena-components/worker"
-"""Ours: without a label of the workers, two StatefulSets would select one another's pods."""
+"""Our label: without one for the workers, two StatefulSets would select each other's pods."""
 
 POD_GROUP = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
@@ -61,22 +61,22 @@ def entry_name(serving: str, group: int, role: str, instance: int) -> str:
 
 
 def worker_set_name(serving: str, group: int, role: str, instance: int) -> str:
-    """Name the StatefulSet that holds the workers of a role instance."""
+    """Name the StatefulSet of the workers of a role instance."""
     return f"{instance_name(serving, group, role, instance)}-w"
 
 
 def entry_address(serving: str, group: int, role: str, instance: int, namespace: str) -> str:
-    """Write what ENTRY_ADDRESS holds: two parts, no `.svc`."""
+    """Write the value of ENTRY_ADDRESS: two parts, no `.svc`."""
     return f"{entry_name(serving, group, role, instance)}.{namespace}"
 
 
 def resource_name(component: str, serving: str, name: str) -> str:
-    """Name a Pulumi resource: the component's name, then what the object's name adds."""
+    """Name a Pulumi resource: the component's name and the rest of the object's name."""
     return f"{component}{name.removeprefix(serving)}"
 
 
 def instance_labels(serving: str, group: int, role: str, instance: int) -> dict[str, str]:
-    """Label everything that belongs to one role instance."""
+    """Return the labels of all objects of one role instance."""
     return {
         NAME: serving,
         GROUP_NAME: group_name(serving, group),
@@ -89,11 +89,11 @@ NAME_LIMIT = 253
 
 
 def dns_name(text: str) -> str:
-    """Make a DNS-1123 name of a text: lower case, and a dash for each other character."""
+    """Turn a text into a DNS-1123 name: lower case, with a dash for each other character."""
     return re.sub(r"[^a-z0-9]", "-", text.lower()).strip("-")
 
 
 def is_dns_name(text: str) -> bool:
-    """Tell whether a text is a DNS-1123 subdomain."""
+    """Return whether a text is a DNS-1123 subdomain."""
     parts = text.split(".")
     return len(text) <= NAME_LIMIT and all(DNS_1123_LABEL.fullmatch(part) for part in parts)

@@ -1,1 +1,1 @@
-"""judge."""
+"""Runs the rules over manifests, stacks and updates."""

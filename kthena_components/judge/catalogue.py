@@ -1,7 +1,7 @@
-"""What rules there are, read from the docstrings of the functions that are the rules.
+"""The list of all rules, read from the docstrings of rule functions.
 
-Each system says which rules its kinds have. What other findings there are, made by readers of input
-and by what runs a stack, is documented in extra.py.
+Each system lists the rules of its kinds. Findings of input readers and of the stack program are
+documented in extra.py.
 """
 
 import inspect
@@ -23,6 +23,7 @@ from kthena_components.judge.crd_schema import crd_schema
 from kthena_components.judge.extra import EDGE_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
+from kthena_components.judge.unread import kind_read
 from kthena_components.judge.waivers import waiver
 from kthena_components.judge.weakening import LEVEL_RULES
 from kthena_components.judge.weakening import STACK_RULES as BRANCH_RULES
@@ -34,23 +35,23 @@ ANY_MANIFEST, INPUT = "any serving", "input of components"
 VOLCANO, WHOLE, WAIVERS = "Volcano objects", "all objects of a cluster", "waivers"
 CHANGES, EDGES = "an update, before and after", "stacks, topologies and policies"
 BRANCH = "a branch and its judge"
-"""What rules judge, where that is not the kind of a system."""
+"""What rules check, if not a kind of a system."""
 
 _NAMES = {
     "engine_launch": ("engine-launch", "data-parallel-layout"),
     "crd_schema": (SCHEMA, *SCHEMAS.values()),
 }
-"""The names that findings carry, where a function's own name is not the only one."""
+"""Names of a rule function's findings, if they differ from the function's name."""
 
 
 @cache
 def all_rules() -> tuple[RuleDoc, ...]:
-    """List every rule once: those about anybody's servings first, those about our input last."""
+    """List every rule once: first those about servings, last those about this package's input."""
     systems = tuple(all_systems())
     kinds = [kind for system in systems for kind in system.kinds]
     alone = [rule for system in systems for rule in system.stack_rules]
     listed = (
-        *_documented((*CHECKS, pod_schema, crd_schema), ANY_MANIFEST),
+        *_documented((*CHECKS, pod_schema, crd_schema, kind_read), ANY_MANIFEST),
         *chain.from_iterable(map(_of_system, systems)),
         *_written(MANIFEST_DOCS, VOLCANO),
         *_documented(TREE_RULES, WHOLE),
@@ -71,13 +72,13 @@ def all_rules() -> tuple[RuleDoc, ...]:
 
 @cache
 def rule_names() -> frozenset[str]:
-    """Give the names of all rules."""
+    """Return the names of all rules."""
     return frozenset(rule.name for rule in all_rules())
 
 
 @cache
 def stack_rule_names() -> frozenset[str]:
-    """Give the names of the rules that one object alone is not enough for."""
+    """Return the names of the rules that need more than one object."""
     return frozenset(rule.name for rule in all_rules() if rule.judges in {WHOLE, CHANGES})
 
 

@@ -1,7 +1,7 @@
-"""Documentation of findings that no function of the catalogue makes: those at the edges.
+"""Documentation of findings that are not made by rule functions of the catalogue.
 
-They come from readers of input, from backends, and from what runs a stack, in modules that this
-package may not import. A test holds the names here equal to those that the sources give.
+They come from readers of input, backends, and the stack program, in modules that this package may
+not import. A test checks that the names here equal those in the sources.
 """
 
 from collections.abc import Mapping
@@ -14,25 +14,25 @@ Fail: nodes and children; no members.
 Level: mandatory for the component HyperNodeTopology, advisory for a manifest.
 Source: Volcano v1.14 pkg/webhooks/admission/hypernodes/validate.""",
 }
-"""What is said of manifests while they are read."""
+"""Findings while manifests are read."""
 
 INPUT_DOCS: Mapping[str, str] = {
-    "unknown-field": """A field is one that there is, in the place where it stands.
+    "unknown-field": """Every field exists, at its place.
 
 Pass: worker_replicas 1.
-Fail: workers 1, which is no field of a role.
+Fail: workers 1, which is not a field of a role.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
-    "required": """What has no default is given.
+    "required": """Every field without a default is given.
 
 Pass: an engine with kind, image and model.
 Fail: an engine without model.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
-    "type": """A value is of the field's type: a number is no text, and a text no number.
+    "type": """A value has the field's type: a number is not a text, and a text is not a number.
 
 Pass: replicas 2.
-Fail: replicas "2"; a mapping with a key that is no text.
+Fail: replicas "2"; a mapping with a key that is not a text.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
     "range": """A number is within the bounds of its field.
@@ -41,143 +41,143 @@ Pass: replicas 0.
 Fail: replicas -1.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
-    "length": """A text or a list is neither empty where it must not be nor longer than it may be.
+    "length": """A text or a list has a valid length: neither too short nor too long.
 
 Pass: one role.
 Fail: no roles at all.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
-    "pattern": """A text has the form that its field asks for, such as that of a name.
+    "pattern": """A text has the format that its field requires, such as that of a name.
 
 Pass: name chat-8b; a Secret's key HF_TOKEN.
 Fail: name Chat_8B; a Secret's key "hf token".
 Level: mandatory.
 Source: kthena_components/core/spec/model.py; Kubernetes documentation, Object Names and IDs.""",
-    "value": """A value is one that its field can mean.
+    "value": """A value is valid for its field.
 
 Pass: max_unavailable 25%.
 Fail: max_unavailable 1.5.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
-    "known-value": """A word is one of those that its field knows.
+    "known-value": """A word is one of the values that its field accepts.
 
 Pass: recovery_policy RoleRecreate.
 Fail: recovery_policy Recreate.
 Level: mandatory.
 Source: kthena_components/core/spec/model.py.""",
-    "known-when-planned": """What decides how many resources there are is known in the program.
+    "known-when-planned": """Values that determine the number of resources are known in the program.
 
-Counts, names and places in a tree cannot wait for an Output: Pulumi must know in a preview which
+Counts, names and positions in a tree cannot be Outputs: Pulumi must know in a preview which
 resources there will be.
 
 Pass: replicas 2; an image that is an Output.
 Fail: replicas that is an Output.
 Level: mandatory.
 Source: Pulumi documentation, Inputs and outputs.""",
-    "known-backend": """The backend is one that there is.
+    "known-backend": """The backend exists.
 
 Pass: backend kthena.
 Fail: backend lws.
 Level: mandatory.
 Source: kthena_components/compiler/compile.py.""",
-    "backend-loss": """The backend can do what is asked for; nothing is dropped on the way.
+    "backend-loss": """The backend supports all fields that are set; none is dropped silently.
 
-A StatefulSet recreates the pod that failed and nothing else, and it cannot surge; older versions of
-Kthena lack fields of newer ones.
+A StatefulSet only recreates the failed pod, and it cannot surge; older versions of Kthena lack
+fields of newer ones.
 
 Pass: recovery_policy RoleRecreate with backend kthena.
 Fail: recovery_policy RoleRecreate with backend native; max_surge; partition 50% with Kthena 0.3.
 Level: mandatory.
 Source: Kubernetes documentation, StatefulSets; the CRDs of Kthena v0.1.0 to v1.0.0.""",
-    "name-unique": """No role has the name that the native backend gives to a replica of another.
+    "name-unique": """No role has the name that the native backend generates for another's replica.
 
 Pass: roles serve, with 2 replicas, and prefill.
 Fail: roles serve, with 2 replicas, and serve-1.
 Level: mandatory.
 Source: kthena_components/core/naming.py.""",
-    "requests-mirrored": """Limits have requests beside them; else requests are added and told.
+    "requests-mirrored": """Limits come with requests; missing ones are added and reported.
 
 Pass: limits nvidia.com/gpu 8, requests nvidia.com/gpu 8.
 Fail: limits nvidia.com/gpu 8 and no requests.
 Level: advisory.
 Source: Volcano v1.14 pkg/scheduler/api/pod_info.go GetPodResourceRequest.""",
 }
-"""What is said of the input of components before there is a plan, or by a backend."""
+"""Findings about the input of components, before there is a plan or by a backend."""
 
 EDGE_DOCS: Mapping[str, str] = {
-    "hypernode-source": """A topology is given by its HyperNodes or by an inventory, not by both.
+    "hypernode-source": """A topology is given by HyperNodes or by an inventory, not by both.
 
 Pass: inventory and no hyper_nodes.
 Fail: both of them, or neither.
 Level: mandatory.
 Source: kthena_components/core/topology/spec.py.""",
-    "hypernode-duplicate-name": """Each HyperNode of a topology has a name of its own.
+    "hypernode-duplicate-name": """Each HyperNode of a topology has a unique name.
 
 Pass: rack-1 and rack-2.
 Fail: rack-1 twice.
 Level: mandatory.
-Source: Kubernetes documentation, Object Names and IDs: a HyperNode belongs to no namespace.""",
-    "hypernode-late-value": """The names and patterns of nodes are judged where they are known.
+Source: Kubernetes documentation, Object Names and IDs: a HyperNode is cluster-scoped.""",
+    "hypernode-late-value": """The names and patterns of nodes are known and can be checked.
 
 Pass: node gpu-1.
 Fail: a node whose name is an Output.
 Level: not checked.
 Source: kthena_components/core/topology/spec.py.""",
-    "hypernode-not-read": """The members of a HyperNode are of the forms that are read here.
+    "hypernode-not-read": """The members of a HyperNode have a form that is supported here.
 
 Pass: one regexMatch.
 Fail: a second regexMatch; matchExpressions.
 Level: not checked.
 Source: kthena_components/systems/volcano/view_hyper_node.py.""",
-    "inventory-label-missing": """Each node of an inventory has the labels that say where it stands.
+    "inventory-label-missing": """Each node of an inventory has the labels that place it.
 
 Pass: tiers rack and spine, a node with both labels.
 Fail: a node without the label of spine.
 Level: mandatory.
 Source: kthena_components/core/topology/spec.py.""",
-    "inventory-name": """The HyperNodes of an inventory get names that are legal, and each its own.
+    "inventory-name": """The HyperNodes of an inventory get valid, unique names.
 
 Pass: the label values a1 and a2.
-Fail: the label value "a 1"; two tiers that make the same name.
+Fail: the label value "a 1"; two tiers that generate the same name.
 Level: mandatory.
 Source: Volcano v1.14 config/crd/volcano/bases, topology.volcano.sh_hypernodes.yaml.""",
-    "inventory-node-twice": """A node stands once in an inventory.
+    "inventory-node-twice": """A node occurs once in an inventory.
 
 Pass: gpu-1 and gpu-2.
 Fail: gpu-1 twice.
 Level: mandatory.
 Source: kthena_components/core/topology/spec.py.""",
-    "stack-empty": """A stack deploys something: an empty one would take everything down.
+    "stack-empty": """A stack deploys something: an empty one would delete everything.
 
 Pass: one serving.
 Fail: a config whose servings are written at the wrong depth.
 Level: mandatory.
 Source: kthena_components/core/plan/stack.py.""",
-    "name-once": """Each serving, queue and Secret of a stack is written once.
+    "name-once": """Each serving, queue and Secret of a stack is defined once.
 
 Pass: servings serving/a and serving/b.
 Fail: two servings named serving/a.
 Level: mandatory.
 Source: kthena_components/core/plan/stack.py.""",
-    "output-field": """A stack gives no field that its output does not use.
+    "output-field": """A stack sets no field that its output does not use.
 
 Pass: render_directory with output render.
 Fail: kubeconfig with output render.
 Level: mandatory.
 Source: kthena_components/core/plan/stack.py.""",
-    "secret-in-config": """No secret value stands in config that becomes manifests.
+    "secret-in-config": """Config that becomes manifests contains no secret value.
 
 Pass: a config key hf_token that is secret, named in secrets.
 Fail: servings as a secret value.
 Level: mandatory.
 Source: Pulumi documentation, Secrets.""",
-    "secret-in-plain-text": """The config encrypts what is secret: values of Secrets, kubeconfigs.
+    "secret-in-plain-text": """The config encrypts secrets: values of Secrets, kubeconfigs.
 
 Pass: pulumi config set --secret hf_token.
 Fail: pulumi config set hf_token.
 Level: mandatory.
 Source: Pulumi documentation, Secrets.""",
-    "secret-missing": """A config value that a Secret names is there, and is a value of its own.
+    "secret-missing": """A config value that a Secret names exists, and is not a field of the stack.
 
 Pass: data HF_TOKEN: hf_token, and a config value hf_token.
 Fail: data HF_TOKEN: hf_token, and no such value; data HF_TOKEN: servings.
@@ -189,47 +189,47 @@ Pass: output cluster; output render with allow_plain_secrets [hf].
 Fail: output render, and a Secret that is not in allow_plain_secrets.
 Level: mandatory.
 Source: Kubernetes documentation, Good practices for Kubernetes Secrets.""",
-    "secret-unused": """Each secret value of a stack's config is named by a Secret.
+    "secret-unused": """A Secret names each secret value of a stack's config.
 
 Pass: a secret value hf_token, and data HF_TOKEN: hf_token.
-Fail: a secret value hf_tokn, which nothing names.
+Fail: a secret value hf_tokn, which no Secret names.
 Level: mandatory.
 Source: kthena_components/resources/secrets.py.""",
-    "kubeconfig": """The kubeconfig of a stack can be read and opens its cluster without asking.
+    "kubeconfig": """The kubeconfig of a stack is readable and has credentials of its cluster.
 
 Pass: a path, and a context that is in the file.
-Fail: a file that is not there; a context that has no user with credentials.
+Fail: a missing file; a context that has no user with credentials.
 Level: mandatory.
 Source: Kubernetes documentation, Organizing Cluster Access Using kubeconfig Files.""",
-    "cluster-unreachable": """The cluster that a stack goes to answers.
+    "cluster-unreachable": """The cluster of a stack answers.
 
-Pass: an API server that takes a connection.
+Pass: an API server that accepts a connection.
 Fail: one that refuses it.
-Level: mandatory; not checked where the cluster is reached through a proxy.
+Level: mandatory; not checked if the cluster is reached through a proxy.
 Source: kthena_components/resources/cluster.py.""",
-    "kind-unserved": """The cluster that a stack goes to knows the kinds that the stack makes.
+    "kind-unserved": """The cluster of a stack serves the kinds that the stack creates.
 
 Pass: backend kthena, and an API server with Kthena's ModelServing.
 Fail: backend kthena on a cluster without Kthena; a gang on one without Volcano.
-Level: mandatory; not checked without the extra `cluster`, or where the API server cannot be asked.
+Level: mandatory; not checked without the extra `cluster`, or if the API server cannot be queried.
 Source: kthena_components/cluster/api_kinds.py.""",
-    "policy-config": """The config of a policy can be used; else each finding has its own level.
+    "policy-config": """The config of a policy is valid; otherwise each finding keeps its own level.
 
-A release of pulumi-policy that does not tell which values are secret is told in its name too: then
+A release of pulumi-policy that does not mark secret values is also reported under this name: then
 no value is shown.
 
 Pass: environment prod.
 Fail: environment prd; gpuBudget "many"; two policies of a pair with different configs.
-Level: mandatory, or that of the policy that it was given to.
+Level: mandatory, or that of the configured policy.
 Source: kthena_components/judge/levels.py.""",
-    "rule-fault": """Every rule comes to an end; a fault in one of them hides no other finding.
+    "rule-fault": """Every rule completes; a failure in one of them hides no other finding.
 
-It names the rule that failed, or the step, such as reading the object, and where. `check` and
-`review` then end with the exit status 2. A level for all rules (*) does not hold for it.
+The finding names the failed rule, or the step, such as reading the object, and the place. `check`
+and `review` then exit with status 2. A level for all rules (*) does not apply to it.
 
 Pass: any object.
 Fail: an object at which a rule of this package fails; please report it.
 Level: not checked.
 Source: kthena_components/core/findings.py.""",
 }
-"""What is said of a stack, a topology or a policy, and by what runs them."""
+"""Findings about a stack, a topology or a policy."""

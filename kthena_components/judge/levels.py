@@ -1,7 +1,7 @@
-"""How much each rule weighs, by which releases, and what may be asked for: what callers are told.
+"""Settings of a check: rule levels, releases of systems, and limits on accelerators.
 
-The table of the environments is levels.json. A rule, or an environment, that is not in it keeps
-the level of its findings.
+levels.json is the table of environments. Rules or environments that are not in it keep the level of
+their findings.
 """
 
 import json
@@ -25,14 +25,14 @@ from kthena_components.judge.catalogue import rule_names
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
-"""Stands for all rules that are not named."""
+"""Means all rules that are not named."""
 _VERSION_SETTINGS = {f"{system}Version": system for system in NAMED}
 _RELEASES = "releases"
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
 
 
 class LevelOverride(StrEnum):
-    """What may be said of a rule."""
+    """The allowed levels of a rule."""
 
     MANDATORY = "mandatory"
     ADVISORY = "advisory"
@@ -43,34 +43,34 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
     "environment": {
         "type": "string",
         "enum": list(ENVIRONMENTS),
-        "description": "Whose levels are gone by. Default: each finding's own.",
+        "description": "Environment whose levels apply. Default: each finding's own.",
     },
     "levels": {
         "type": "object",
-        "description": "Level of a rule, or of all others (*), in place of the environment's.",
+        "description": "Level of a rule, or of all others (*), instead of the environment's.",
         "additionalProperties": {"type": "string", "enum": list(LevelOverride)},
     },
     **{
         setting: {
             "type": "string",
-            "description": f"{TITLES[system]} that objects are judged by. Default "
+            "description": f"{TITLES[system]} version by which its objects are checked. Default "
             f"{VERSIONS[system][-1]}.",
         }
         for setting, system in _VERSION_SETTINGS.items()
     },
     _RELEASES: {
         "type": "object",
-        "description": "Release of a system that objects are judged by: {lws: 0.9}. Default: the "
-        "newest that is known.",
+        "description": "Releases of systems by which their objects are checked: {lws: 0.9}. "
+        "Default: the newest that are known.",
         "additionalProperties": {"type": "string"},
     },
 }
-"""What a policy's config may say beside its enforcementLevel, as JSON schemas."""
+"""Settings of a policy's config besides enforcementLevel, as JSON schemas."""
 LIMITS: Mapping[str, dict[str, Any]] = {
     "gpuBudget": {
         "type": "integer",
         "minimum": 0,
-        "description": "GPUs that all pods of a cluster may ask for. Default: any number.",
+        "description": "GPUs that all pods of a cluster may request. Default: any number.",
     },
     "gpuTypes": {
         "type": "array",
@@ -79,23 +79,24 @@ LIMITS: Mapping[str, dict[str, Any]] = {
         "description": "Resources (nvidia.com/gpu) and products of GPUs to allow. Default: all.",
     },
 }
-"""What the config of a policy that sees all objects together may say as well."""
+"""Additional settings of a policy that sees all objects together."""
 
 
 class SettingError(ValueError):
-    """A setting that cannot be used, and why, in one sentence without a full stop."""
+    """An invalid setting; the text is one sentence without a full stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """The weight of each rule; a rule that is not named keeps the level of its findings."""
+    """The level of each rule; a rule that is not named keeps the level of its findings."""
 
     weights: Mapping[str, LevelOverride] = field(default_factory=dict)
 
     def apply(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Weigh findings. Disabled rules say nothing; what is unknown or waived stays so.
+        """Set the levels of findings. Disabled rules are dropped; unknown and waived stay so.
 
-        That a rule failed is not among all others: it is silent only where it is named.
+        The level for all rules does not apply to a rule's failure: only a level in its own name
+        does.
         """
         weighed: list[Finding] = []
         for finding in findings:
@@ -104,12 +105,12 @@ class Levels:
             if weight is LevelOverride.DISABLED:
                 continue
             if weight is not None and finding.level not in _UNWEIGHED:
-                finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, weighed
+                finding = replace(finding, level=Level(weight))  # noqa: PLW2901 - the same, with its level
             weighed.append(finding)
         return weighed
 
     def overlaid(self, other: "Levels") -> "Levels":
-        """Give these levels changed by others; a weight for all rules leaves nothing of these."""
+        """Return these levels overridden by others; a level for all rules overrides them all."""
         return (
             other if DEFAULT in other.weights else Levels(weights={**self.weights, **other.weights})
         )
@@ -117,22 +118,22 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """By what a pack judges."""
+    """The settings of a policy pack."""
 
     levels: Levels = field(default_factory=Levels)
     versions: Mapping[str, str] = field(default_factory=dict)
     """Releases that the cluster runs, by system: the newest that is known where one is left out."""
     gpu_budget: int | None = None
-    """How many accelerators all pods of a cluster may ask for; no limit where it is None."""
+    """Maximum accelerators that all pods of a cluster may request; None means no limit."""
     gpu_types: tuple[str, ...] = ()
-    """Resources and products of accelerators that pods may ask for; any where it is empty."""
+    """Resources and products of accelerators that pods may request; empty means any."""
 
 
 def environment_levels(environment: str) -> Levels:
-    """Give the levels of an environment.
+    """Return the levels of an environment.
 
     Raises:
-        SettingError: there is no such environment.
+        SettingError: The environment does not exist.
     """
     if environment not in ENVIRONMENTS:
         meant = suggest(environment, ENVIRONMENTS)
@@ -143,7 +144,7 @@ def environment_levels(environment: str) -> Levels:
 
 @cache
 def _table() -> Mapping[str, Mapping[str, LevelOverride]]:
-    """Read the weight of each rule by environment."""
+    """Read the level of each rule by environment."""
     text = resources.files(__package__).joinpath("levels.json").read_text(encoding="utf-8")
     rows: dict[str, dict[str, str]] = json.loads(text)
     return {
@@ -152,10 +153,10 @@ def _table() -> Mapping[str, Mapping[str, LevelOverride]]:
 
 
 def parse_levels(stated: object) -> Levels:
-    """Read a map from rules, or * for all others, to weights.
+    """Read a map from rules, or * for all others, to levels.
 
     Raises:
-        SettingError: it is no such map, or names a rule or a weight that is not there.
+        SettingError: It is not such a map, or it names an unknown rule or level.
     """
     if not isinstance(stated, Mapping):
         raise SettingError("must be a map from rules to levels")
@@ -163,7 +164,7 @@ def parse_levels(stated: object) -> Levels:
     for rule, weight in stated.items():
         if rule != DEFAULT and rule not in known:
             close = nearest(str(rule), known)
-            meant = f"write '{close}'" if close else "'check --rules' lists those that there are"
+            meant = f"write '{close}'" if close else "'check --rules' lists all of them"
             raise SettingError(f"there is no rule '{rule}'; {meant}")
         if not isinstance(weight, str) or weight not in set(LevelOverride):
             known_weights = ", ".join(LevelOverride)
@@ -176,13 +177,13 @@ def parse_version(stated: object, system: str = "kthena") -> str:
     """Read a version of a system, such as Kthena's `0.4` or Volcano's `v1.14.2`.
 
     Raises:
-        SettingError: it is no text, or a version that is not known here.
+        SettingError: It is not a text, or an unknown version.
     """
     known, title = ", ".join(VERSIONS[system]), TITLES[system]
     if not isinstance(stated, str):
-        raise SettingError(f"{_shown(stated)} is no text that names a {title}; known: {known}")
+        raise SettingError(f"{_shown(stated)} is not a version of {title}; known: {known}")
     if known_version(stated, system) is None:
-        raise SettingError(f"there is no {title} '{stated}' here; known: {known}")
+        raise SettingError(f"there is no {title} '{stated}'; known: {known}")
     return ".".join(map(str, read_release(stated)))
 
 
@@ -190,22 +191,22 @@ def parse_releases(stated: object) -> dict[str, str]:
     """Read a map from systems to releases: `{"lws": "0.9"}`.
 
     Raises:
-        SettingError: it is no such map, or names a system or a release that is not known here.
+        SettingError: It is not such a map, or contains an unknown system or release.
     """
     if not isinstance(stated, Mapping):
-        raise SettingError(f"{_RELEASES} is {_shown(stated)}, which is no map from systems")
+        raise SettingError(f"{_RELEASES} is {_shown(stated)}, which is not a map from systems")
     for system in stated:
         if system not in VERSIONS:
             meant = suggest(str(system), VERSIONS)
-            raise SettingError(f"{_RELEASES} names '{system}', of which none is known; {meant}")
+            raise SettingError(f"{_RELEASES} names '{system}', which is unknown; {meant}")
     return {str(system): parse_version(version, system) for system, version in stated.items()}
 
 
 def parse_budget(stated: object) -> int:
-    """Read how many accelerators may be asked for. A count may be a float: Pulumi sends those.
+    """Read the maximum number of accelerators. It may be a float: Pulumi sends those.
 
     Raises:
-        SettingError: it is no count.
+        SettingError: It is not a count.
     """
     count = whole(stated)
     if not isinstance(count, int) or count < 0:
@@ -214,31 +215,31 @@ def parse_budget(stated: object) -> int:
 
 
 def parse_types(stated: object) -> tuple[str, ...]:
-    """Read which accelerators may be asked for: names of resources, and of products.
+    """Read the allowed accelerators: names of resources, and of products.
 
     Raises:
-        SettingError: it is no list of names, or names nothing.
+        SettingError: It is not a list of names, or it is empty.
     """
     example = 'write for example ["nvidia.com/gpu"]'
     if not isinstance(stated, list | tuple):
-        raise SettingError(f"gpuTypes is {_shown(stated)}, which is no list; {example}")
+        raise SettingError(f"gpuTypes is {_shown(stated)}, which is not a list; {example}")
     if not stated:
-        raise SettingError("gpuTypes names nothing, and so allows nothing; name one or remove it")
+        raise SettingError("gpuTypes is empty, and so allows nothing; name one or remove it")
     for name in stated:
         if not isinstance(name, str) or not name.strip():
-            raise SettingError(f"gpuTypes holds {_shown(name)}, which is no name; {example}")
+            raise SettingError(f"gpuTypes contains {_shown(name)}, which is not a name; {example}")
     return tuple(name.strip() for name in stated)
 
 
 def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> Settings:
-    """Read what a policy's config says: an environment, levels on top of it, versions of systems.
+    """Read a policy's config: an environment, levels that override it, releases of systems.
 
     Args:
         stated: The config, without its enforcementLevel.
-        together: Whether the policy sees all objects together. Then it may limit accelerators.
+        together: Whether the policy sees all objects together, and may limit accelerators.
 
     Raises:
-        SettingError: something of it cannot be used.
+        SettingError: A setting is invalid.
     """
     known = (*SETTINGS, *LIMITS) if together else SETTINGS
     for name in stated:
@@ -273,7 +274,7 @@ def _meant(name: str, known: Iterable[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Show a value as it stands in JSON."""
+    """Format a value as JSON."""
     try:
         return json.dumps(value)[:60]
     except (TypeError, ValueError):

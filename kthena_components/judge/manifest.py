@@ -1,6 +1,6 @@
-"""From any manifest to facts and findings: what policies call. Pure, and it never raises.
+"""Checks any manifest: reads facts and returns findings. Pure, and never raises.
 
-What is judged, and how, each system says of its kinds: systems/contract.py.
+Each system declares the rules of its kinds: systems/contract.py.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import stack_rule_names
 from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.judge.pod_schema import pod_schema
+from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
 from kthena_components.judge.waivers import annotated, waive
 from kthena_components.systems import find_kind
@@ -41,12 +42,12 @@ from kthena_components.systems.native.facts import read_part
 def read_manifest(
     body: Body, path: str = "", *, context: Context = NO_CONTEXT
 ) -> ServingFacts | None:
-    """Read the facts of a manifest of any kind that is known; None for the others.
+    """Read the facts of a manifest of a known kind; None for others.
 
     Args:
         body: The object as it would be applied.
-        path: Where it stands in the caller's input; a prefix of every path.
-        context: What is known beside it: ConfigMaps, and shapes of models.
+        path: Its path in the caller's input; a prefix of every path.
+        context: Its context: ConfigMaps, and shapes of models.
     """
     kind = find_kind(group_kind(body))
     if kind is None or kind.facts is None:
@@ -56,7 +57,7 @@ def read_manifest(
 
 
 def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
-    """Read the facts of an object, with the shape of its model where that is stated beside it."""
+    """Read the facts of an object, with the shape of its model if the context states it."""
     facts = kind.facts(view) if kind.facts is not None else None
     shape, context = stated_shape(found.body.get("metadata")), found.context
     if facts is None or (shape is None and not context.shapes):
@@ -67,7 +68,7 @@ def _facts(kind: Kind[Any], found: Object, view: Any) -> ServingFacts | None:
 def _shaped(
     engine: EngineFacts, shape: ModelShape | Unknown | None, context: Context
 ) -> EngineFacts:
-    """Add the shape of its model to an engine that has no pod template to say it."""
+    """Add the model's shape to an engine without a pod template."""
     entry, command = engine.entry, engine.entry.command
     if shape is None and command is not None and isinstance(command.model, str):
         shape = context.shapes.get(command.model.casefold())
@@ -77,19 +78,19 @@ def _shaped(
 
 
 def has_rules(body: Body) -> bool:
-    """Tell by its group and kind whether there are rules for a manifest."""
+    """Return whether there are rules for a manifest's group and kind."""
     kind = find_kind(group_kind(body))
     return kind is not None and kind.is_judged
 
 
 def is_compared(body: Body) -> bool:
-    """Tell by its group and kind whether the rules for a whole stack look at a manifest."""
+    """Return whether the rules over a whole stack read a manifest's group and kind."""
     kind = find_kind(group_kind(body))
     return kind is not None and kind.kept is not None
 
 
 def reduce_object(body: Body) -> Body:
-    """Give a small copy of an object that is compared, for the rules over a stack."""
+    """Return a small copy of an object for the rules over a stack."""
     kind = find_kind(group_kind(body))
     return reduced(body, kind.kept if kind and kind.kept else kept_name)
 
@@ -102,15 +103,17 @@ def judge_manifest(
     today: date | None = None,
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Judge one manifest by every rule that applies to its kind. Unknown kinds give nothing.
+    """Judge one manifest by every rule that applies to its kind.
+
+    Of a kind that is not known, it is told that nobody reads it, where that matters (kind-read).
 
     Args:
         body: The object as it would be applied.
-        path: Where it stands in the caller's input; a prefix of every path.
-        context: What is known beside it: ConfigMaps, and shapes of models.
-        today: The day by which its waivers are judged; none is heeded if left out.
-        versions: The releases that the cluster runs, by system: `{"kthena": "0.4"}`. The newest
-            that is known where it is left out.
+        path: Its path in the caller's input; a prefix of every path.
+        context: Its context: ConfigMaps, and shapes of models.
+        today: The day on which its waivers are checked; without it, all are ignored.
+        versions: The releases that the cluster runs, by system, as in `{"kthena": "0.4"}`; the
+            newest that is known if left out.
     """
     return judge_and_count(body, path, context, today, versions)[0]
 
@@ -122,30 +125,41 @@ def judge_and_count(
     today: date | None = None,
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[Finding], GpuDemand | None]:
-    """Judge one manifest, and count the accelerators of pods that do not stand in it."""
+    """Check one manifest, and count the accelerators of pods without templates in it."""
     kind = find_kind(group_kind(body))
-    if kind is None or not kind.is_judged:
+    if kind is None:
+        return _unread(body, path), None
+    if not kind.is_judged:
         return [], None
     if versions:
         context = replace(context, versions={**context.versions, **versions})
     found = read_object(body, path, context)
     try:
         view = kind.view(found)
-    except Exception as error:  # noqa: BLE001 - pod templates are judged all the same
+    except Exception as error:  # noqa: BLE001 - pod templates are checked nevertheless
         return _waived(_schema(kind, found, [fault(READING, error)]), body, path, today), None
-    findings, demand = list[Finding](), None
+    findings, facts, demand = list[Finding](), None, None
     try:
         facts = _facts(kind, found, view)
         findings = run_checks(facts) if facts is not None else []
         demand = _demand(kind, view, facts)
-    except Exception as error:  # noqa: BLE001 - the rules of its kind may read it all the same
+    except Exception as error:  # noqa: BLE001 - the rules of its kind may read it nevertheless
         findings.append(fault(READING, error))
     findings += [finding.under(path) for finding in _own(kind, view)]
-    return _waived(_schema(kind, found, findings), body, path, today), demand
+    findings = _schema(kind, found, findings)
+    said = tuple(findings)
+    findings += map(tidy, judged(part_read, kind, found, view, facts, said, name=PART_READ))
+    return _waived(findings, body, path, today), demand
+
+
+def _unread(body: Body, path: str) -> list[Finding]:
+    """Say of an object of a kind that is not known that nobody reads it, where that matters."""
+    findings = map(tidy, judged(kind_read, read_object(body, path)))
+    return [finding.under(path) if finding.rule == RULE_FAULT else finding for finding in findings]
 
 
 def _own(kind: Kind[Any], view: Any) -> list[Finding]:
-    """Judge an object by the rules of its system, in its own coordinates."""
+    """Check an object by the rules of its system, with paths in the object."""
     judge = (finding for rule in kind.rules for finding in judged(rule, view))
     return [tidy(finding) for finding in once_each(judge)]
 
@@ -159,7 +173,7 @@ def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Fin
 
 
 def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand | None:
-    """Count the accelerators of pods whose templates do not stand in an object."""
+    """Count the accelerators of an object's pods that have no templates in it."""
     if kind.kept is None:
         return None
     if kind.demand is not None:
@@ -168,12 +182,12 @@ def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand
 
 
 def _waived(findings: list[Finding], body: Body, path: str, today: date | None) -> list[Finding]:
-    """Heed an object's waivers, and tell each fault once, in the object where it came up."""
+    """Apply an object's waivers, and report each failed rule once."""
     try:
         stated = () if today is None else annotated(body, path)
         if today is not None and stated:
             findings = waive(findings, stated, today, elsewhere=judged_elsewhere(body))
-    except Exception as error:  # noqa: BLE001 - what was found stands without them
+    except Exception as error:  # noqa: BLE001 - the findings remain without them
         findings.append(fault(f"the rule {WAIVER}", error))
     if any(finding.rule == RULE_FAULT for finding in findings):
         placed = (f if f.path or f.rule != RULE_FAULT else f.under(path) for f in findings)
@@ -182,13 +196,13 @@ def _waived(findings: list[Finding], body: Body, path: str, today: date | None) 
 
 
 def judged_elsewhere(body: Body) -> frozenset[str]:
-    """Give the rules that judge an object together with others (judge/stack.py) too."""
+    """Return the rules that also check the object together with others (judge/stack.py)."""
     shared = map(rule_name, CHECKS) if read_part(body) is not None else ()
     return stack_rule_names().union(shared)
 
 
 def read_demand(body: Body, context: Context = NO_CONTEXT) -> GpuDemand | None:
-    """Count the accelerators of an object whose pods do not stand in it as templates."""
+    """Count the accelerators of an object whose pods have no templates in it."""
     kind = find_kind(group_kind(body))
     if kind is None or (kind.demand is None and (kind.facts is None or kind.pods is not None)):
         return None

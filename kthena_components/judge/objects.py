@@ -1,4 +1,4 @@
-"""The objects of one cluster, read once for the rules that compare them."""
+"""Reads the objects of one cluster once, for the rules that compare them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -24,10 +24,10 @@ def read_objects(
     """Read the objects of one cluster, in one pass.
 
     Args:
-        manifests: The objects. What is not a map is passed over.
-        paths: Where each of them stands; none if left out.
-        demands: What objects ask for whose pods do not stand in them as templates, by their index.
-        complete: Whether what is not here is nowhere in the cluster.
+        manifests: The objects. Values that are not maps are skipped.
+        paths: Their paths; none if left out.
+        demands: Accelerators of objects without pod templates, by index.
+        complete: Whether the cluster has no other objects.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     stack = Stack(complete=complete)
@@ -50,7 +50,7 @@ def read_objects(
 
 
 def known(stack: Stack) -> Iterator[tuple[Object, Kind[Any], Any]]:
-    """Give each object of a kind that is known, with its view."""
+    """Return each object of a known kind, with its view."""
     for found in stack.objects:
         kind = find_kind(found.group_kind)
         if kind is not None:

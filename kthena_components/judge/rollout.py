@@ -1,4 +1,4 @@
-"""Updates that need more accelerators than a stack has."""
+"""Checks updates that need more accelerators than a stack has."""
 
 from collections.abc import Iterator
 
@@ -16,20 +16,20 @@ from kthena_components.systems.kubernetes.stack_gpus import gpus_asked, gpus_of_
 
 _RULE = "surge-needs-spare-gpus"
 _MOST_DOWN = 100
-"""Percent that maxUnavailable may be; maxSurge may be more."""
+"""Maximum percentage of maxUnavailable; maxSurge may be higher."""
 
 
 def surge_needs_spare_gpus(stack: Stack, budget: int) -> Iterator[Finding]:
-    """The replicas that an update adds at first have GPUs within the budget.
+    """The budget has GPUs for the additional replicas of an update.
 
-    With maxSurge above 0 new replicas start before old ones stop. Where maxUnavailable is 0, none
-    stops until a new one is ready, and an update that finds no room never ends. A Deployment that
-    states nothing has maxSurge 25%, rounded up, and maxUnavailable 25%, rounded down.
+    With maxSurge above 0, new replicas start before old ones stop. If maxUnavailable is 0, none
+    stops until a new one is ready, and an update without room never ends. A Deployment's defaults
+    are maxSurge 25%, rounded up, and maxUnavailable 25%, rounded down.
 
     Pass: a budget of 24, two replicas of 8 GPUs, maxSurge 1.
     Fail: a budget of 16, two replicas of 8 GPUs, maxSurge 1.
-    Level: mandatory where maxUnavailable is 0, else advisory. It holds only where a budget is
-    given, and the stack is within it.
+    Level: mandatory if maxUnavailable is 0, else advisory. It applies only if a budget is given and
+    the stack is within it.
     Source: kubernetes pkg/controller/deployment/util (ResolveFenceposts); kubernetes-sigs/lws
     pull request 779; kserve pkg/controller/v1beta1 (multi-node: 0% and 100%).
     """
@@ -72,7 +72,7 @@ def _judge(
 def _at_once(
     found: Object, rollout: Rollout, gpus: MaybeInt, used: int, budget: int
 ) -> Iterator[Finding]:
-    """Judge what is replaced all at once, the new pods first."""
+    """Check updates that replace everything at once, new pods first."""
     at = found.at(rollout.at)
     if isinstance(gpus, Unknown):
         yield not_checked(at, gpus, _RULE)
@@ -88,7 +88,7 @@ def _short(at: str, extra: str, needed: int, budget: int, *, stuck: bool) -> Fin
         path=at,
         seen=f"{extra} during an update: {needed} in all, but the budget of this stack is "
         f"{budget}{end}",
-        remedy=f"write {free} where the system takes it, or keep {needed - budget} more free",
+        remedy=f"write {free} if the system supports it, or keep {needed - budget} more free",
         rule=_RULE,
         level=Level.MANDATORY if stuck else Level.ADVISORY,
     )

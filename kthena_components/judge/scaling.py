@@ -1,4 +1,4 @@
-"""Autoscalers of a stack, and what they would scale."""
+"""Checks the autoscalers of a stack, and their targets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _Whose = tuple[GroupKind, Key]
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What an autoscaler scales."""
+    """The target of an autoscaler."""
 
     scaler: Object
     kind: GroupKind
@@ -30,16 +30,16 @@ class _Target:
 
     @property
     def path(self) -> str:
-        """Where the autoscaler says so."""
+        """The path at which the autoscaler names its target."""
         return self.scaler.at("spec.scaleTargetRef")
 
 
 def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
-    """An autoscaler targets something of the stack that can be scaled, and is the only one.
+    """An autoscaler's target can be scaled, and has no other autoscaler.
 
-    Some objects must keep their number: the StatefulSets of a ServingGroup, whose pods are one
-    engine, and an InferenceService with a workerSpec, for which KServe wants no autoscaler. A
-    ModelInfer and a DisaggregatedSet cannot be scaled from outside.
+    Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
+    engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. A
+    ModelInfer and a DisaggregatedSet have no scale subresource.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
     Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target.
@@ -92,7 +92,7 @@ def _targets(stack: Stack) -> Iterator[_Target | Finding]:
 
 
 def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:
-    """Say why a target must not be scaled; nothing where it may be."""
+    """Explain why a target must not be scaled; empty if it may be."""
     kind = find_kind(target.kind)
     if kind is not None and kind.unscalable:
         return kind.unscalable
@@ -104,7 +104,7 @@ def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:
 
 
 def _kept_by_controllers(stack: Stack) -> dict[_Whose, str]:
-    """Find the workloads that controllers make, and whose number they keep."""
+    """Find the workloads that controllers create and whose replicas they keep."""
     found: dict[_Whose, str] = {}
     for owner, kind, view in known(stack):
         made = kind.makes(view) if kind.makes is not None else None

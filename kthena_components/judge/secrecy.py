@@ -1,8 +1,8 @@
-"""What came from a secret is shown as `[secret]`, whichever rule quotes it, or a piece of it.
+"""Shows values from secrets as `[secret]`, whichever rule quotes them in whole or in part.
 
-Rules quote words of command lines, keys, and numbers that follow from others. So nothing is looked
-for in their sentences: they judge once more with `[secret]` in place of what is secret, and only
-what they say then is shown. What is wrong, and how much it weighs, the first time alone decides.
+Rules quote words of command lines, keys, and numbers derived from others. So sentences are not
+searched: the rules check the object again with `[secret]` in place of secret values, and only these
+second findings are shown. The first check alone decides what is wrong, and at which level.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
-SECRET = "[secret]"  # noqa: S105 - what stands in place of one, as in Pulumi's own messages
+SECRET = "[secret]"  # noqa: S105 - a placeholder, as in Pulumi's own messages
 SIGNATURE = "4dabf18193072939515e22adb298388d"
-SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark, nobody's secret
+SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark, not a secret
 """How Pulumi marks a secret. Source: pulumi sdk/go/common/resource/sig/sig.go."""
 T = TypeVar("T")
 _LOGIN = re.compile(r"(?<=//)[^/\s]+@")
@@ -26,18 +26,18 @@ _BROKEN = "breaks this rule with a value that is secret"
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A value that is secret, where it stands in an object."""
+    """A secret value, in place of the plain one in an object."""
 
     value: Any
 
 
 def opened(tree: Any) -> Any:
-    """Give an object as it is, and itself where nothing in it is sealed."""
+    """Return a copy of an object with secret values opened; the object itself if it has none."""
     return _without_seals(tree, lambda value: value) if _is_sealed(tree) else tree
 
 
 def hidden(tree: Any) -> Any:
-    """Give an object without what is secret, and itself where nothing in it is sealed."""
+    """Return a copy of an object without secret values; the object itself if it has none."""
     return _without_seals(tree, hide) if _is_sealed(tree) else tree
 
 
@@ -60,10 +60,10 @@ def _without_seals(tree: Any, instead: Callable[[Any], Any]) -> Any:
 
 
 def hide(value: Any) -> Any:
-    """Give what stands for a secret value: `[secret]`, unless it is a list or a map.
+    """Return the placeholder of a secret value: `[secret]`, except for lists and maps.
 
-    Those are marked as a whole for one value in them, so they keep their shape, and words that are
-    nobody's secret. What a preview does not know stays unknown.
+    Pulumi marks a whole list or map for one value in it, so these keep their shape, and words that
+    are not secret. Values that a preview does not know stay unknown.
     """
     if isinstance(value, Mapping | list | tuple):
         return _shape(value)
@@ -88,7 +88,7 @@ def _is_unknown(value: object) -> bool:
 
 
 def _words(text: str) -> str:
-    """Keep the words of a text that are nobody's secret, and `--option=` of `--option=value`."""
+    """Keep the words of a text that are not secret, and `--option=` of `--option=value`."""
     from kthena_components.judge.vocabulary import public_words  # noqa: PLC0415
 
     public, kept = public_words(), [""]
@@ -103,15 +103,15 @@ def _words(text: str) -> str:
 
 
 def without_login(address: str) -> str:
-    """Give an address without the name and the password before its host."""
+    """Return an address without the user name and password before its host."""
     return _LOGIN.sub("", address)
 
 
 def judge_sealed(judge: Callable[[Any], list[Finding]], tree: Any) -> list[Finding]:
-    """Judge an object that may hold sealed values, and show none of them.
+    """Check an object that may contain sealed values, without showing any of them.
 
     Args:
-        judge: What judges the object when it is opened.
+        judge: The function that checks the opened object.
         tree: The object.
     """
     body = opened(tree)
@@ -122,24 +122,24 @@ def judge_sealed(judge: Callable[[Any], list[Finding]], tree: Any) -> list[Findi
 def conceal(
     found: Sequence[Finding], judge: Callable[[T], Iterable[Finding]], shadow: T, tree: Any = None
 ) -> list[Finding]:
-    """Show what was found without what is secret: all that is told follows from the shadow.
+    """Replace findings by those of the shadow, which show no secret.
 
     Args:
-        found: What was found in an object.
-        judge: What found it.
-        shadow: The same object without what is secret.
-        tree: What the paths of findings lead through, where that is not the shadow.
+        found: Findings of an object.
+        judge: The function that found them.
+        shadow: The same object without secret values.
+        tree: The object that the paths of findings lead through, if not the shadow.
     """
     try:
         shown = list(judge(shadow))
-    except Exception:  # noqa: BLE001 - then nothing is known that may be shown
+    except Exception:  # noqa: BLE001 - then nothing may be shown
         shown = []
     retold = _Retold(shown, frozenset(found), shadow if tree is None else tree)
     return list(dict.fromkeys(map(retold.tell, found)))
 
 
 class _Retold:
-    """What may be told instead of findings."""
+    """Findings that may be shown instead."""
 
     def __init__(self, shown: Sequence[Finding], found: Collection[Finding], tree: Any) -> None:
         self._shown = frozenset(shown)
@@ -148,7 +148,7 @@ class _Retold:
         self._tree = tree
 
     def tell(self, finding: Finding) -> Finding:
-        """Give a finding as it is when it does not depend on a secret, or what may be told."""
+        """Return a finding if it does not depend on a secret, else one that may be shown."""
         if finding in self._shown or finding.rule == RULE_FAULT:
             return finding
         alike = next((item for item in self._spare if _is_retelling(item, finding)), None)
@@ -158,11 +158,11 @@ class _Retold:
         return replace(said, waiver=self._waiver(finding.waiver))
 
     def _place(self, path: str) -> str:
-        """Cut a path where it leaves what may be seen: keys of a secret map are secret too."""
+        """Cut a path before hidden keys: keys of a secret map are secret, too."""
         return path if path in self._paths else path[: _reach(path, self._tree)]
 
     def _waiver(self, waiver: Waiver | None) -> Waiver | None:
-        """Give a waiver whose text stands somewhere in the open, and None for any other."""
+        """Return a waiver if its text is visible in the object, else None."""
         if waiver is None:
             return None
         texts = (" ".join(text.split()) for text in _texts(self._tree))
@@ -171,13 +171,13 @@ class _Retold:
 
 
 def _is_retelling(shown: Finding, finding: Finding) -> bool:
-    """Tell whether a finding says the same as another one, with `[secret]` for some parts of it."""
+    """Return whether a finding equals another one, with `[secret]` for some parts of it."""
     alike = (shown.rule, shown.level) == (finding.rule, finding.level)
     return alike and _fits(shown.path, finding.path) and _fits(shown.seen, finding.seen)
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Tell whether a text is another one with anything in place of each `[secret]`."""
+    """Return whether a pattern matches a text, with any text for each `[secret]`."""
     first, *others = pattern.split(SECRET)
     if not others:
         return pattern == text
@@ -194,7 +194,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _unsaid(finding: Finding, path: str) -> Finding:
-    """Say that a rule has found something, and nothing of what it is."""
+    """Report that a rule has found something, without any details."""
     said = _NOT_CHECKED if finding.level is Level.UNKNOWN else _BROKEN
     seen = f"{said} and so not shown: {SECRET}"
     return replace(finding, path=path, seen=seen, remedy=_remedy(finding.rule))
@@ -213,7 +213,7 @@ def _reach(path: str, tree: Any) -> int:
 
 
 def _steps(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
-    """Give the ways to begin a path in an object."""
+    """Return the possible first steps of a path in an object."""
     if isinstance(tree, Mapping):
         words = ((str(key), item) for key, item in tree.items())
         yield from ((word, item) for word, item in words if word and path.startswith(word))
@@ -224,7 +224,7 @@ def _steps(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _after(path: str, word: str, item: Any) -> int:
-    """Go on behind the first word of a path; 0 where it is the beginning of a longer word."""
+    """Continue after the first word of a path; 0 if it is the start of a longer word."""
     at = len(word)
     if path[at : at + 1] not in {"", ".", "["}:
         return 0
@@ -234,7 +234,7 @@ def _after(path: str, word: str, item: Any) -> int:
 
 
 def _texts(tree: Any) -> Iterator[str]:
-    """Give every text in an object."""
+    """Return every text in an object."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, Mapping | list | tuple):

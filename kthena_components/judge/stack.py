@@ -1,4 +1,4 @@
-"""What no object shows by itself: engines of several objects, gangs, references. Pure."""
+"""Checks objects together: engines of several objects, gangs, references. Pure."""
 
 import json
 import re
@@ -21,11 +21,11 @@ from kthena_components.judge.waivers import Stated, annotated, read_waiver, unus
 from kthena_components.systems.native.facts import read_group
 
 Bodies = Mapping[str, Mapping[str, Any]]
-"""Objects of one cluster by the name that the caller gives them, which begins every path."""
+"""Objects of one cluster by the caller's name for them, a prefix of every path."""
 _REFERS = re.compile(r'"configMap|"inference"|"runtimeConfig"')
-"""What an object says that may take something from a ConfigMap."""
+"""Texts in an object that may read a ConfigMap."""
 _LONGEST_NAME = 4096
-"""Characters of the longest name by which a caller knows an object."""
+"""Maximum length of a caller's name for an object."""
 
 
 def judge_stack(
@@ -36,16 +36,16 @@ def judge_stack(
     gpu_types: Sequence[str] = (),
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Judge objects of one cluster by what they show only together.
+    """Check objects of one cluster by the rules that need several objects.
 
-    What an object shows by itself is not said again. Each finding stands below the name of the
-    object to change, and is waived there.
+    Findings of single objects are not repeated. The path of a finding starts with the name of the
+    object to change, and its waivers apply.
 
     Args:
         bodies: The objects. Pods of a gang may be missing, such as those of another stack.
-        today: The day by which waivers are judged; none is heeded if left out.
-        budget: How many accelerators they may ask for; no limit if left out.
-        gpu_types: Resources and products of accelerators that they may ask for; any if left out.
+        today: The day on which waivers are checked; without it, all are ignored.
+        budget: Maximum accelerators that they may request; no limit if left out.
+        gpu_types: Resources and products of accelerators that they may request; any if left out.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     context = Context(config_maps=gather(bodies.values()), versions=versions)
@@ -61,7 +61,7 @@ def judge_stack(
 
 
 def _grouped(bodies: Bodies, context: Context) -> Iterator[Finding]:
-    """Judge engines of several objects."""
+    """Check engines of several objects."""
     for facts in read_group(bodies.values(), list(bodies), context):
         yield from run_checks(facts)
 
@@ -84,16 +84,16 @@ def _compared(
 
 
 def _with_config_maps(bodies: Bodies, context: Context) -> Iterator[Finding]:
-    """Judge once more what takes something from a ConfigMap among the objects."""
+    """Check the objects that read ConfigMaps again, together with the ConfigMaps."""
     for name, body in bodies.items() if context.config_maps else ():
         if _REFERS.search(json.dumps(body, default=str)):
             yield from judge_manifest(body, name, context=context)
 
 
 def owner_of(finding: Finding, names: Container[str]) -> str:
-    """Find the longest name that a path begins with; none when it is about no object.
+    """Find the longest name that a path starts with; empty if it is about no object.
 
-    A name ends where the path does, or at a dot.
+    A name ends at the end of the path, or at a dot.
     """
     path, end = finding.path, len(finding.path)
     while end > 0 and (end > _LONGEST_NAME or path[:end] not in names):
@@ -107,7 +107,7 @@ def _waived(
     stated: Mapping[str, tuple[Stated, ...]],
     today: date,
 ) -> list[Finding]:
-    """Waive each finding by the object that it is about, and tell what waives nothing."""
+    """Apply the waivers of each finding's object, and report unused waivers."""
     waived: list[Finding] = []
     used: set[tuple[str, str]] = set()
     by_rule: dict[tuple[str, str], list[Stated]] = {}
@@ -117,7 +117,7 @@ def _waived(
     for finding in findings:
         heeded = by_rule.get((owner_of(finding, stated), finding.rule), [])
         used.update(map(_key, heeded))
-        # Judging a waiver is the part of the policy that sees the object alone.
+        # The policy for single objects checks waivers.
         waived += [f for f in waive([finding], heeded, today) if f.rule == finding.rule]
     for name, entries in stated.items():
         waived += _wrong(bodies[name], entries, used, today)
@@ -130,10 +130,10 @@ def _wrong(
     used: Collection[tuple[str, str]],
     today: date,
 ) -> Iterable[Finding]:
-    """Tell what is wrong with waivers, as far as nobody does who sees their object alone.
+    """Report wrong waivers that no check of their object alone reports.
 
-    The objects of one component carry the same waivers, so one that is used in one of them is
-    not spoken of in the others.
+    The objects of one component have the same waivers, so a waiver that one of them uses is not
+    reported in the others.
     """
     shared = judged_elsewhere(body)
     alone: frozenset[str] | None = None

@@ -1,10 +1,11 @@
-"""Whether the objects of one cluster fit together. Each rule's docstring is its documentation.
+"""Rules over all objects of one cluster. Each rule's docstring is its documentation.
 
-One object shows its own mistakes; what it expects of others shows only when all are read. The
-caller hands over the objects of one cluster at a time. Most of these rules are each system's own.
+References to other objects can only be checked when all are read. The caller passes the objects of
+one cluster at a time. Most of these rules belong to a system.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -19,13 +20,14 @@ from kthena_components.systems.contract import StackRule
 from kthena_components.systems.kubernetes.stack_gpus import gpu_budget, gpu_type_allowed
 
 OWN_RULES: tuple[StackRule, ...] = (autoscaler_conflict,)
-"""Rules that ask every system something, and are none's own."""
+"""Rules across all systems."""
 ASKED_RULES = (gpu_budget, surge_needs_spare_gpus, gpu_type_allowed)
-"""Rules that need a budget or a list as well, and hold only where one is given."""
+"""Rules that need a budget or a list, and only run if it is given."""
 
 
+@cache
 def stack_rules() -> tuple[StackRule, ...]:
-    """List every rule that needs nothing but the stack."""
+    """List every rule that only needs the stack."""
     systems = (rule for system in all_systems() for rule in system.stack_rules)
     return (*systems, *OWN_RULES)
 
@@ -40,16 +42,16 @@ def compare_objects(
     complete: bool = True,
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Judge all objects of one cluster together, in time linear in their number.
+    """Check all objects of one cluster together, in time linear in their number.
 
     Args:
-        manifests: The objects as they would be applied. What is not a map is passed over.
-        paths: Where each of them stands, in the caller's coordinates; none if left out.
-        held: What objects ask for whose pods do not stand in them as templates, by their index.
-        budget: How many accelerators the stack may ask for; no limit if left out.
-        gpu_types: Resources and products of accelerators that pods may ask for; all if empty.
+        manifests: The objects as they would be applied. Values that are not maps are skipped.
+        paths: Their paths in the caller's input; none if left out.
+        held: Accelerators of objects without pod templates, by index.
+        budget: Maximum accelerators that the stack may request; no limit if left out.
+        gpu_types: Resources and products of accelerators that pods may request; all if empty.
         complete: Whether these are all objects of the cluster, at least all pods of each PodGroup
-            and all Services. If not, what is missing is told as not checked, or not at all.
+            and all Services. If not, missing objects are reported as not checked, or not at all.
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     stack = read_objects(manifests, paths, held, complete=complete, versions=versions)

@@ -1,7 +1,7 @@
-"""Rules of two states of one object: what it is now, and what an update would make of it.
+"""Rules over two states of one object: before and after an update.
 
-Only a preview knows both, so only the review of a pull request asks these. A replaced object is
-made anew, and none of them is about that.
+Only a preview knows both, so only the review of a pull request runs them. They do not apply to an
+object that is replaced.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from kthena_components.systems import find_kind
 def judge_change(
     before: Mapping[str, Any], after: Mapping[str, Any], path: str = ""
 ) -> list[Finding]:
-    """Judge an update of one object in place by every rule that applies to its kind.
+    """Check an in-place update of one object by every rule of its kind.
 
     Args:
         before: The object as it was applied.
         after: The object as it would be applied. Values may be Unknown or late texts.
-        path: Where the object stands in the caller's input; a prefix of every path.
+        path: Its path in the caller's input; a prefix of every path.
     """
     kind = group_kind(after)
     change = Change(before, after)

@@ -1,11 +1,11 @@
-"""Waivers: findings that somebody lets stand until a day, and says why.
+"""Waivers: findings that are suppressed until a day, with a reason.
 
-A waiver is an annotation of the object that a finding is about, or an entry of `waivers` in what
-a component is given:
+A waiver is an annotation of the object that a finding is about, or an entry of `waivers` in a
+component's input:
 
     waive.kthena-components/shm-present: "2026-12-31 the new runtime gives 8 GiB"
 
-Whether it has ended depends on the day, which the caller hands in.
+Whether it has expired depends on the day, which the caller passes.
 """
 
 import re
@@ -19,9 +19,9 @@ from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 PREFIX = "waive.kthena-components/"
-"""What the key of an annotation begins with. The rule follows, and both together fit Kubernetes."""
+"""Prefix of an annotation's key. The rule follows; both together fit Kubernetes' limit."""
 FIELD = "waivers"
-"""Where components are given them."""
+"""Field of a component's input."""
 RULE = "waiver"
 _FORM = "write the last day as YYYY-MM-DD, and after it the reason"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -31,7 +31,7 @@ _SHOWN, _LONGEST = 40, 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """A waiver as somebody wrote it."""
+    """A waiver as written."""
 
     rule: str
     path: str
@@ -57,7 +57,7 @@ def _is_waiver(key: object) -> bool:
 
 
 def listed(waivers: object) -> tuple[Stated, ...]:
-    """Read the waivers that a component was given, by rule."""
+    """Read the waivers in a component's input, by rule."""
     return tuple(
         Stated(rule=rule, path=f"{FIELD}.{rule}", text=text)
         for rule, text in mapping(waivers).items()
@@ -76,17 +76,16 @@ def waive(
     *,
     elsewhere: Collection[str] = (),
 ) -> list[Finding]:
-    """Let findings stand that a waiver names, and say what is wrong with waivers.
+    """Suppress findings that a waiver names, and report invalid waivers.
 
-    A waiver that cannot be used changes nothing: its finding keeps its level. What could not be
-    judged stays so.
+    An invalid waiver changes nothing: its finding keeps its level. Unknown findings stay unknown.
 
     Args:
-        findings: What was found in the object.
+        findings: Findings of the object.
         stated: Its waivers.
-        today: The day by which they are judged.
-        elsewhere: Rules that judge the object in another place too, so that it is not known here
-            whether they found something.
+        today: The day on which they are checked.
+        elsewhere: Rules that also check the object elsewhere, so it is unknown here whether they
+            report something.
     """
     findings = list(findings)
     found = {finding.rule for finding in findings} | set(elsewhere)
@@ -96,7 +95,9 @@ def waive(
         read = read_waiver(entry, today)
         if isinstance(read, Finding):
             told.append(read)
-        elif entry.rule in found or RULE_FAULT in found:  # what the rule that failed would find?
+        elif (
+            entry.rule in found or RULE_FAULT in found
+        ):  # the findings of a failed rule are unknown
             waivers[entry.rule] = read
         else:
             told.append(unused(entry))
@@ -111,20 +112,20 @@ def _waived(finding: Finding, waivers: Mapping[str, Waiver]) -> Finding:
 
 
 def read_waiver(entry: Stated, today: date) -> Waiver | Finding:
-    """Read one waiver, or say what is wrong with it."""
+    """Read one waiver, or report what is wrong with it."""
     return next(waiver(entry, today), None) or _read(entry)
 
 
 def waiver(entry: Stated, today: date) -> Iterator[Finding]:
-    """A waiver names a rule, the last day on which it counts, and a reason.
+    """A waiver names a rule, the last day on which it applies, and a reason.
 
-    It is an annotation of the object that the finding is about, or an entry of `waivers` in what a
-    component is given. What it waives is told as waived, with the day and the reason, and stops
-    nothing. A waiver with a mistake in it waives nothing, one of a rule that found nothing is
-    advisory, and no waiver waives this rule. Days are those of UTC.
+    It is an annotation of the object that the finding is about, or an entry of `waivers` in a
+    component's input. A waived finding is suppressed until that day: it is reported as waived, with
+    the day and the reason, and stops nothing. An invalid waiver has no effect, an unused one is
+    advisory, and this rule cannot be waived. Days are in UTC.
 
     Pass: waive.kthena-components/shm-present: "2026-12-31 the new runtime gives 8 GiB".
-    Fail: no day, no reason, a day that is over, or a rule that does not exist.
+    Fail: no day, no reason, a day in the past, or a rule that does not exist.
     Source: Kubernetes documentation, Annotations: a prefix, and a name of at most 63 characters.
     """
     if any(
@@ -136,10 +137,10 @@ def waiver(entry: Stated, today: date) -> Iterator[Finding]:
 
 
 def unused(entry: Stated) -> Finding:
-    """Say that a waiver waives nothing."""
+    """Report that a waiver has no effect."""
     return Finding(
         path=entry.path,
-        seen=f"has nothing to waive: '{entry.rule}' finds nothing here",
+        seen=f"has nothing to waive: '{entry.rule}' reports nothing here",
         remedy="remove it",
         rule=RULE,
         level=Level.ADVISORY,
@@ -147,9 +148,9 @@ def unused(entry: Stated) -> Finding:
 
 
 def unwaivable(entry: Stated) -> Finding:
-    """Say that a component cannot be planned at all with what a rule has found."""
-    because = f"cannot waive '{entry.rule}': with what it finds there is no plan of the component"
-    return _refused(entry, because, "mend what it finds, and remove the waiver")
+    """Report that a finding of this rule prevents the plan of a component."""
+    because = f"cannot waive '{entry.rule}': its finding prevents the plan of the component"
+    return _refused(entry, because, "fix the finding, and remove the waiver")
 
 
 def _refused(entry: Stated, seen: str, remedy: str) -> Finding:
@@ -157,12 +158,12 @@ def _refused(entry: Stated, seen: str, remedy: str) -> Finding:
 
 
 def _not_known(entry: Stated) -> Finding:
-    seen = "was not checked, because only the deployment knows its text, and waives nothing yet"
+    seen = "was not checked, because only the deployment knows its text, and has no effect yet"
     return Finding(path=entry.path, seen=seen, rule=RULE, level=Level.UNKNOWN)
 
 
 def _no_rule(rule: str) -> tuple[str, str] | None:
-    # The catalogue documents this module's rule too, so it is read when it is needed.
+    # The catalogue also documents this module's rule, so it is imported on demand.
     from kthena_components.judge.catalogue import rule_names  # noqa: PLC0415
 
     if rule == RULE:
@@ -176,7 +177,7 @@ def _no_rule(rule: str) -> tuple[str, str] | None:
 
 
 def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:
-    """Say what is wrong with the text of a waiver, and what to write instead."""
+    """Report what is wrong with the text of a waiver, and what to write instead."""
     day, reason = _parts(entry)
     until = _day(day)
     if not isinstance(entry.text, str | date | None):
@@ -184,23 +185,23 @@ def _no_waiver(entry: Stated, today: date) -> tuple[str, str] | None:
     if not day:
         return "gives neither a day nor a reason", _FORM
     if until is None:
-        return f"begins with '{day[:_SHOWN]}', which is no day", _FORM
+        return f"begins with '{day[:_SHOWN]}', which is not a day", _FORM
     if not reason:
-        return f"gives no reason after {until}", "write after it why the finding may stand"
+        return f"gives no reason after {until}", "write after it why the finding is accepted"
     if until < today:
-        remedy = f"mend what '{entry.rule}' finds, or write a later day"
+        remedy = f"fix what '{entry.rule}' reports, or write a later day"
         return f"ended on {until}, and today is {today}", remedy
     return None
 
 
 def _read(entry: Stated) -> Waiver:
-    """Read a waiver in which nothing was found."""
+    """Read a valid waiver."""
     day, reason = _parts(entry)
     return Waiver(until=date.fromisoformat(day), reason=reason)
 
 
 def _parts(entry: Stated) -> tuple[str, str]:
-    """Give the day and the reason; YAML reads a day alone as a date."""
+    """Return the day and the reason; YAML reads a day alone as a date."""
     text = entry.text
     words = str(text).split() if isinstance(text, str | date) else []
     return (words[0] if words else ""), " ".join(words[1:])[:_LONGEST].strip(" .")

@@ -1,7 +1,7 @@
-"""Rules of a branch that is to be merged: what it takes from those who judge it.
+"""Rules about a branch that is to be merged: whether it weakens the checks.
 
-The branch itself is judged by what its base says. What it would say after the merge is compared
-here, so that a person sees it.
+The base's rules check the branch. Here the settings after the merge are compared with them, so that
+a person sees the difference.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +21,12 @@ _APPROVE = "or let a person who may decide it approve the branch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyLevels:
-    """What the config of one policy says."""
+    """The config of one policy."""
 
     enforced: str | None = None
-    """mandatory, advisory or disabled; None where nothing is said."""
+    """mandatory, advisory or disabled; None if not stated."""
     weights: Mapping[str, str] = field(default_factory=dict)
-    """By rule, or * for all others. A rule that is not named keeps its own level."""
+    """Levels by rule, or * for all others. A rule that is not named keeps its own level."""
     budget: int | None = None
     types: tuple[str, ...] = ()
 
@@ -39,14 +39,14 @@ class LevelsChange:
     before: Mapping[str, PolicyLevels]
     """By policy."""
     after: Mapping[str, PolicyLevels] | None
-    """None: the file is gone, or cannot be used."""
+    """None: the file is deleted or invalid."""
     rules: Mapping[str, str]
-    """Every rule that there is, and the level that it says itself."""
+    """All rules with their default levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackChange:
-    """The config of one stack in the base, and in the branch, keys without their namespace."""
+    """The config of one stack in the base, and in the branch; keys without their namespace."""
 
     file: str
     before: Mapping[str, Any]
@@ -55,11 +55,11 @@ class StackChange:
 
 
 def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
-    """A branch lets no rule weigh less than its base does.
+    """A branch lowers no rule's level.
 
-    Compared are the files of levels: how a policy is enforced, the level of each rule, gpuBudget
-    and gpuTypes. The branch is judged by the levels of its base in any case, so this tells what
-    would hold after the merge.
+    The rule compares the files of levels: the enforcement of each policy, the level of each rule,
+    gpuBudget and gpuTypes. The base's levels apply to the branch in any case, so this reports the
+    change after the merge.
 
     Pass: gpu-requests-equal-limits from advisory to mandatory.
     Fail: world-size-equals-gpus from mandatory to disabled; gpuBudget from 32 to 64; prod.json is
@@ -67,7 +67,7 @@ def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
     Source: docs/security.md, A branch and its judge.
     """
     if change.after is None:
-        seen = "is deleted or cannot be used, so that each rule would weigh what it says itself"
+        seen = "is deleted or invalid, so each rule would have its default level"
         yield _weaker(change.file, seen, f"keep the file, {_APPROVE}", _LEVELS)
         return
     for policy, before in change.before.items():
@@ -80,7 +80,7 @@ def levels_weakened(change: LevelsChange) -> Iterator[Finding]:
 
 def _enforced(path: str, before: PolicyLevels, after: PolicyLevels) -> Iterator[Finding]:
     had, has = before.enforced, after.enforced
-    # What says nothing is enforced as the policy pack says, and nothing is more than mandatory.
+    # The policy pack's default applies if nothing is stated, and mandatory is the highest level.
     if had is not None and has is not None and _RANKS.get(has, 0) < _RANKS.get(had, 0):
         seen = f"would be {has}, and the base has {had}"
         remedy = f"write {had}, {_APPROVE}"
@@ -98,7 +98,7 @@ def _weights(
     ]
     if lowered:
         more = f" and {len(lowered) - _SHOWN} more" if len(lowered) > _SHOWN else ""
-        seen = f"would let {count_of(len(lowered), 'rule')} weigh less: "
+        seen = f"would lower the level of {count_of(len(lowered), 'rule')}: "
         seen += f"{', '.join(lowered[:_SHOWN])}{more}"
         yield _weaker(path, seen, f"keep the levels of the base, {_APPROVE}", _LEVELS)
 
@@ -114,10 +114,10 @@ def _limits(path: str, before: PolicyLevels, after: PolicyLevels) -> Iterator[Fi
 
 
 def waiver_new(change: StackChange) -> Iterator[Finding]:
-    """A waiver that a branch adds to a stack file counts when it is merged, not in the branch.
+    """A waiver that a branch adds to a stack file applies after the merge, not in the branch.
 
-    What the waiver lets stand is refused in the branch, which would otherwise excuse itself. A
-    waiver that gets a later day is new, too.
+    In the branch the finding is not suppressed; otherwise a branch could waive its own findings. A
+    waiver with a later day is new, too.
 
     Pass: shm-present is waived until 2026-12-31 in the base and in the branch.
     Fail: the branch alone waives shm-present; the base does until 2026-12-31, the branch until
@@ -125,13 +125,13 @@ def waiver_new(change: StackChange) -> Iterator[Finding]:
     Source: docs/security.md, A branch and its judge.
     """
     for entry, waiver in new_waivers(change):
-        seen = f"is new in this branch and does not count in it: {waiver}"
-        remedy = f"mend what '{entry.rule}' finds, {_APPROVE}"
+        seen = f"is new in this branch and does not apply to it: {waiver}"
+        remedy = f"fix what '{entry.rule}' reports, {_APPROVE}"
         yield _weaker(f"{change.file}: {entry.path}", seen, remedy, _WAIVER)
 
 
 def new_waivers(change: StackChange) -> Iterator[tuple[Stated, Waiver]]:
-    """Give the waivers of a branch that its base does not have, or not for as long."""
+    """Return the waivers of a branch that its base does not have, or not for as long."""
     had = {(entry.path, entry.rule): waiver for entry, waiver in _waivers(change.before, change)}
     for entry, waiver in _waivers(change.after, change):
         known = had.get((entry.path, entry.rule))
@@ -147,7 +147,7 @@ def _waivers(values: Mapping[str, Any], change: StackChange) -> Iterator[tuple[S
 
 
 def _stated(root: Any) -> Iterator[Stated]:
-    """Find waivers wherever they stand: below `waivers`, and as annotations of a template."""
+    """Find waivers at any depth: below `waivers`, and as annotations of a template."""
     parts: list[tuple[str, Any]] = [("", root)]
     while parts:
         path, part = parts.pop()
@@ -167,7 +167,7 @@ def _stated(root: Any) -> Iterator[Stated]:
 
 
 def _name(item: Any, index: int) -> str:
-    """Name an item of a list, so that another order is no other place."""
+    """Name an item of a list, so that its path does not depend on the order."""
     name = item.get("name") if isinstance(item, Mapping) else None
     return name if isinstance(name, str) else str(index)
 
@@ -175,11 +175,11 @@ def _name(item: Any, index: int) -> str:
 def limits_weakened(change: StackChange) -> Iterator[Finding]:
     """A branch raises no limit that its base sets for a stack.
 
-    These are gpu_budget, and allow_plain_secrets, which names the Secrets that may be written to
-    files.
+    The limits are gpu_budget, and allow_plain_secrets, which names the Secrets that may be written
+    to files.
 
     Pass: gpu_budget from 32 to 16.
-    Fail: gpu_budget from 16 to 32, or taken away.
+    Fail: gpu_budget from 16 to 32, or removed.
     Source: docs/security.md, A branch and its judge.
     """
     old, new = (_count(values.get("gpu_budget")) for values in (change.before, change.after))
@@ -193,7 +193,7 @@ def limits_weakened(change: StackChange) -> Iterator[Finding]:
 
 
 def _count(value: object) -> int | None:
-    """Read a count as a stack file may have it, as a number or as text."""
+    """Read a count as a stack file may contain it, as a number or as text."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None  # noqa: PLR2004
 
@@ -204,7 +204,7 @@ def _texts(value: object) -> set[str]:
 
 def _raised(path: str, before: int, after: int | None, rule: str) -> Finding:
     seen = f"would be {after}, and the base has {before}"
-    seen = seen if after is not None else f"would be gone, and the base has {before}"
+    seen = seen if after is not None else f"would be removed, and the base has {before}"
     return _weaker(path, seen, f"write {before}, {_APPROVE}", rule)
 
 

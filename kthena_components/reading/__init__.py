@@ -1,1 +1,1 @@
-"""Files that anybody may have written, read within limits that are named."""
+"""Reads untrusted files within fixed limits."""

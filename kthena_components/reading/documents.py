@@ -1,6 +1,6 @@
-"""From text to documents: YAML and JSON that anybody wrote, with limits that are named.
+"""Reads YAML and JSON documents from untrusted text, within fixed limits.
 
-A document that cannot be read is named with its line, and the ones after it are read all the same.
+A document that cannot be read is reported with its line, and the following ones are still read.
 """
 
 import json
@@ -17,7 +17,7 @@ from kthena_components.reading.heads import Wanted, read_head
 from kthena_components.reading.limits import check_aliases, check_depth, check_json_depth
 from kthena_components.reading.loader import Loader
 
-# A pattern that begins with a line feed is looked for much faster than one that begins with ^.
+# A pattern that starts with a line feed is searched much faster than one with ^.
 _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
 _DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
 _BLANK = re.compile(r"\s*")
@@ -31,24 +31,24 @@ class Document:
     line: int
     """Its first line in the file."""
     node: yaml.Node | None = None
-    """Where each of its parts stands; None in JSON."""
+    """Its node, with the lines of its parts; None in JSON."""
     shift: int = 0
-    """Lines of the file before the text that the node's own lines count in."""
+    """Lines of the file before the text that the node's line numbers refer to."""
 
 
 def read_documents(
     text: str, file: str, wanted: Wanted, only: Container[int] | None = None
 ) -> Iterator[Document | Unreadable]:
-    """Read the documents of a file. Of what is not wanted, only apiVersion and kind are read.
+    """Read the documents of a file. Of unwanted ones, only apiVersion and kind are read.
 
-    A document whose first lines say that it is not wanted is not parsed (heads.py), so nobody is
-    told if it could not be read as a whole. Any other one that cannot be read is told.
+    A document whose first lines show that it is unwanted is not parsed (heads.py), so its syntax
+    errors are not reported. All other documents that cannot be read are reported.
 
-    `only` picks YAML documents by their shifts, to look some of them up again.
+    `only` selects YAML documents by their shifts, to read some of them again.
     """
     if file.endswith(".json") or text.lstrip()[:1] in {"{", "["}:
         documents = list(_read_json(text, file))
-        # YAML may begin with a bracket as well, in a file that has another name.
+        # YAML may start with a bracket, too, in a file with another name.
         if file.endswith(".json") or not any(isinstance(d, Unreadable) for d in documents):
             yield from documents
             return
@@ -101,12 +101,12 @@ def _read_yaml(
 
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
-    """Cut a text at its document markers; give each part with the number of lines before it."""
+    """Split a text at its document markers; each part comes with the number of lines before it."""
     start = line = 0
     first = _FIRST.match(text)
     for marker in chain((first,) if first else (), _MARKER.finditer(text)):
         begins = marker[1] == "---"
-        # Directives such as %YAML belong to the document that the marker begins.
+        # Directives such as %YAML belong to the document after the marker.
         if begins and _DIRECTIVES.fullmatch(text, start, marker.start(1)):
             continue
         cut = marker.start(1) if begins else marker.end()
@@ -120,7 +120,7 @@ def _document(loader: Any, piece: str, before: int, wanted: Wanted) -> Document:
     node = loader.get_node()
     line = before + node.start_mark.line + 1
     version, kind = identity(node)
-    if not wanted(version, kind):
+    if not wanted(version, kind, piece):
         return Document(body={"apiVersion": version, "kind": kind}, line=line)
     check_aliases(piece, node)
     return Document(body=loader.build(node), line=line, node=node, shift=before)
@@ -136,7 +136,7 @@ def identity(node: yaml.Node) -> tuple[object, object]:
 
 
 def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadable:
-    """Say where and why a piece of a file, with some lines before it, cannot be read."""
+    """Report where and why a piece of a file, after some lines, cannot be read."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is not None:
         line, column = before + mark.line + 1, mark.column + 1
@@ -150,12 +150,12 @@ def unreadable(error: Exception, piece: str, before: int, file: str) -> Unreadab
 
 
 def _reason(error: Exception) -> str:
-    """Say in one line why something is not read."""
+    """Explain in one line why a document cannot be read."""
     if isinstance(error, yaml.reader.ReaderError):
-        return f"is not YAML: character U+{_code(error.character):04X} is not allowed"
+        return f"is not valid YAML: character U+{_code(error.character):04X} is not allowed"
     if isinstance(error, yaml.MarkedYAMLError):
         told = " ".join(part for part in (error.context, error.problem) if part)
-        return f"is not YAML that can be read: {' '.join(told.split())}"
+        return f"is not valid YAML: {' '.join(told.split())}"
     if isinstance(error, RecursionError):
         return "is nested too deeply to be read"
     return " ".join(str(error).split()) or f"cannot be read: {type(error).__name__}"

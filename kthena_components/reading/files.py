@@ -1,4 +1,4 @@
-"""How the bytes of a file become text. One file is in memory at a time."""
+"""Reads files as text. One file is in memory at a time."""
 
 import os
 import stat
@@ -8,10 +8,10 @@ from pathlib import Path
 
 STDIN, STDIN_NAME = "-", "<stdin>"
 MOST_BYTES = 64 * 2**20
-"""The largest file that is read."""
+"""Maximum bytes of a file."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-"""How a file is opened that somebody may have replaced by a pipe or a terminal meanwhile."""
+"""Flags for opening a file that may have been replaced by a pipe or a terminal."""
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -23,7 +23,7 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """Something that could not be read, and why. The rest is checked all the same."""
+    """Something that could not be read, and why. The rest is still checked."""
 
     file: str
     because: str
@@ -37,17 +37,17 @@ class Unreadable:
 
 
 class _OddError(OSError):
-    """What was opened is no regular file."""
+    """The opened file is not a regular file."""
 
 
 def read_text(path: str, *, named: bool = True) -> str | Unreadable:
-    """Read one file, or say why it cannot be read.
+    """Read one file, or report why it cannot be read.
 
     Args:
         path: The file.
-        named: Whether the user named it, who may as well name a pipe. What is only found, in a
-            folder or by a fixed name in a tree of files, has to be a regular file: anything else
-            could keep the reader waiting, or be a device.
+        named: Whether the user named it; it may then be a pipe. A file that was only found, in a
+            folder or by a fixed name, must be a regular file: anything else could block the reader,
+            or be a device.
     """
     name = shown_name(path)
     try:
@@ -79,14 +79,14 @@ def _bytes(path: str, *, named: bool) -> bytes:
     if path == STDIN and named:
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     if not named:
-        # Before it is opened, because opening alone may do something to a device.
+        # Check before opening, because opening may already affect a device.
         _require_regular(Path(path).stat())
     with open(path, "rb", opener=None if named else _open_at_once) as file:
         seen = os.fstat(file.fileno())
         if not named:
             _require_regular(seen)
-        # A buffer as large as what is asked for is made at once, so no more is asked for than is
-        # there; what has no size, such as a pipe, is read up to the limit.
+        # Python allocates the requested size at once, so only the file's size is requested; files
+        # without a size, such as pipes, are read up to the limit.
         size = seen.st_size
         return file.read(min(size, MOST_BYTES) + 1 if size else MOST_BYTES + 1)
 
@@ -99,22 +99,22 @@ def _require_regular(seen: os.stat_result) -> None:
     odd = odd_kind(seen)
     if odd:
         raise _OddError(
-            f"is {odd}, and only a regular file is read here: put one in its place, or remove it"
+            f"is {odd}, and only regular files are read here: replace it by one, or remove it"
         )
 
 
 def odd_kind(seen: os.stat_result) -> str:
-    """Say what stands where a file was expected; empty for a regular file."""
+    """Name the type of a file; empty for a regular file."""
     if stat.S_ISREG(seen.st_mode):
         return ""
     return next((kind for is_kind, kind in _KINDS if is_kind(seen.st_mode)), "no regular file")
 
 
 def reads_again(path: str) -> bool:
-    """Tell whether a file can be read twice: standard input cannot, and no pipe."""
+    """Return whether a file can be read twice: standard input and pipes cannot."""
     return path != STDIN and Path(path).is_file()
 
 
 def shown_name(path: str) -> str:
-    """Give the name under which a file is spoken of."""
+    """Return the name of a file in messages."""
     return STDIN_NAME if path == STDIN else path

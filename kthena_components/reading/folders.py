@@ -1,7 +1,7 @@
-"""Which files are read of the paths that a user names.
+"""Finds the files to read among the paths that a user names.
 
-A folder may have been written by a stranger. Of it regular files are read, and links to such files
-as long as they stay inside of the folders that were named.
+A folder may be untrusted. Only regular files in it are read, and links to such files if they stay
+inside the named folders.
 """
 
 import os
@@ -17,30 +17,30 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(slots=True)
 class Found:
-    """What is to be read, and what is not."""
+    """The files to read, and what is skipped."""
 
     files: list[str | Unreadable] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
-    """Those that the user named, which need not be regular files."""
+    """Files that the user named; they need not be regular."""
     hidden: int = 0
-    """Folders that were passed over because their names begin with a dot."""
+    """Number of skipped folders whose names start with a dot."""
     linked: int = 0
-    """Folders that were passed over because they are links."""
+    """Number of skipped folders that are links."""
     again: int = 0
-    """Links that were passed over because the file that they lead to is read where it stands."""
+    """Number of skipped links whose target is read anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A link that is named like a file to be read."""
+    """A link with the name of a file to read."""
 
     path: str
     folder: str
-    """The folder that was named."""
+    """The named folder."""
 
 
 def find_files(paths: Iterable[str]) -> Found:
-    """List what is to be read: files as they are given, and what folders hold, sorted."""
+    """List the files to read: named files, and the contents of folders, sorted."""
     found, roots = Found(), list[str]()
     listed: list[str | Unreadable | _Link] = []
     read: set[str] = set()
@@ -63,9 +63,9 @@ def find_files(paths: Iterable[str]) -> Found:
 
 
 def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
-    """List one folder, each level before those below it.
+    """List one folder, level by level.
 
-    Not with os.walk, which calls itself for each level and so ends in a RecursionError.
+    Not with os.walk, which recurses for each level and so can raise a RecursionError.
     """
     waiting = [root]
     while waiting:
@@ -84,7 +84,7 @@ def _below(root: str, found: Found) -> Iterator[str | Unreadable | _Link]:
 
 
 def _is_folder(entry: os.DirEntry[str], found: Found) -> bool:
-    """Tell whether an entry is a folder to be read; count the others."""
+    """Return whether an entry is a folder to read; count the others."""
     if not _leads_to_folder(entry):
         return False
     if entry.name.startswith("."):
@@ -97,7 +97,7 @@ def _is_folder(entry: os.DirEntry[str], found: Found) -> bool:
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    # Of a link that leads in a circle, entry.is_dir() would raise, and the others not be listed.
+    # For a link cycle, entry.is_dir() would raise, and the remaining entries would not be listed.
     return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and Path(entry).is_dir())
 
 
@@ -109,11 +109,11 @@ def _entry(entry: os.DirEntry[str], root: str) -> str | Unreadable | _Link:
 
 
 def _follow(link: _Link, roots: list[str], read: set[str]) -> str | Unreadable | None:
-    """Say what becomes of a link: it is read, or refused; or None if its file is read anyway.
+    """Decide about a link: read it, report it, or return None if its target is read anyway.
 
-    What is read twice would be judged twice, and an object that is in two files is a finding.
-    A link is read for a file that nothing else reads: of another name, or in a hidden folder, as
-    where Kubernetes mounts a ConfigMap.
+    A file that is read twice would be checked twice, and an object in two files is a finding. A
+    link is read if nothing else reads its target: one with another name, or in a hidden folder, as
+    in Kubernetes' mounts of ConfigMaps.
     """
     real = os.path.realpath(link.path)
     if not any(_is_below(real, root) for root in roots):
@@ -137,8 +137,8 @@ def _refused(link: _Link, why: str) -> Unreadable:
         target = "?"
     return Unreadable(
         file=link.path,
-        because=f"is a link to '{target}', which {why}, and is not read: remove the link, or give "
-        "the file as an argument of its own",
+        because=f"is a link to '{target}', which {why}, and is not read: remove the link, or pass "
+        "the file as its own argument",
     )
 
 
@@ -149,17 +149,17 @@ def _odd(path: str) -> Unreadable:
         return Unreadable(file=path, because=f"cannot be read: {error.strerror}")
     return Unreadable(
         file=path,
-        because=f"is {kind or 'no regular file'}, and of a folder only regular files are read: "
-        "remove it, or give it as an argument of its own",
+        because=f"is {kind or 'not a regular file'}, and only regular files in a folder are read: "
+        "remove it, or pass it as its own argument",
     )
 
 
 def _empty(folder: str) -> Unreadable:
-    return Unreadable(file=folder, because=f"holds no file that ends in {' or '.join(SUFFIXES)}")
+    return Unreadable(file=folder, because=f"contains no file that ends in {' or '.join(SUFFIXES)}")
 
 
 def _real(path: str, root: str, real_root: str) -> str:
-    """Give the real path of a file below a folder, where no link is on the way."""
+    """Return the real path of a file below a folder with no link on the way."""
     return str(Path(real_root, Path(path).relative_to(root)))
 
 

@@ -1,26 +1,27 @@
-"""What a YAML document is, by its first lines, found without parsing it.
+"""Reads what a YAML document is from its first lines, without parsing it.
 
-A folder may hold hundreds of megabytes of definitions that nobody judges. Parsing them only to pass
-them over would take nearly all of the time.
+A folder may contain hundreds of megabytes of irrelevant definitions. Parsing them would take nearly
+all of the time.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Wanted = Callable[[object, object], bool]
-"""Whether an object of some apiVersion and kind is worth reading as a whole."""
+Wanted = Callable[[object, object, str], bool]
+"""Whether an object of some apiVersion and kind, written in a text, is worth reading as a whole."""
 
 _BREAKS = ("\r", "\x85", "\u2028", "\u2029")
-"""What ends a line in YAML 1.1 beside a line feed: with one, keys may stand where no line seems
-to begin."""
+"""Line ends of YAML 1.1 besides the line feed: with them, keys may follow where no line seems to
+start.
+"""
 _PASSED = r"(?:[ ]*+(?:#[^\n]*+)?\n)*+"
 """Empty lines and comments."""
 _END = r"[ ]*+(?:(?<=[ ])#[^\n]*+)?(?:\n|\Z)"
 
 
 def _stated(key: str, value: str) -> str:
-    """Match a line that states a key, the value with or without quotes."""
+    """Match a line that states a key, with or without quotes around the value."""
     quote = f"quote_of_{key}"
     return rf"{key}:[ ]++(?P<{quote}>[\"']?)(?P<{key}>{value})(?P={quote}){_END}"
 
@@ -31,20 +32,20 @@ _HEADS = tuple(
     re.compile(rf"{_PASSED}(?:---{_END}{_PASSED})?(?P<first>){one}{_PASSED}{other}{_PASSED}")
     for one, other in ((_VERSION, _KIND), (_KIND, _VERSION))
 )
-"""Both keys one after the other, with nothing before them that a quote or a bracket could hold
-together, and whatever comes next."""
+"""Both keys in sequence, with no quote or bracket before them, and the rest."""
 _INDENTED = (" ", "\t")
-"""What would go on with the value of the key before it."""
+"""Text that would continue the value of the previous key."""
 _DOUBTFUL = re.compile(
     r"\n(?![ \n#]|-[ \n]|(?!(?:apiVersion|kind):)[A-Za-z][A-Za-z0-9_-]*+:(?:[ \n]|\Z)|\Z)"
 )
-"""A line that begins in the first column with anything but a comment, an item of a list, or a plain
-key that is neither of the two."""
+"""A line that starts in the first column with anything except a comment, a list item, or another
+plain key.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a document says of itself."""
+    """The identity of a document."""
 
     version: str
     kind: str
@@ -53,23 +54,23 @@ class Head:
 
 
 def read_head(text: str, wanted: Wanted | None = None) -> Head | None:
-    """Read apiVersion and kind of one document; None where that takes a parser.
+    """Read apiVersion and kind of one document; None if that needs a parser.
 
-    A head is what a parser would find, if it can read the document at all: the keys of a map in
-    block style all stand in the column of the first one, so no other line can state a key twice or
-    spell it otherwise. Everything in doubt is left to the parser: flow style, quotes, tags, anchors
-    and merges around the two keys, a key that stands twice, a value that goes on in the next line,
-    templates in the first column, and JSON.
+    A head is what a parser would find, if it can read the document at all: all keys of a
+    block-style map start in the same column, so no other line can state a key again or spell it
+    differently. All doubtful cases are left to the parser: flow style, quotes, tags, anchors and
+    merges around the two keys, duplicate keys, values that continue in the next line, templates in
+    the first column, and JSON.
 
     Args:
         text: The document.
-        wanted: What is parsed anyway, so that its head is of no use.
+        wanted: Selects documents that are parsed anyway, so that their head is not needed.
     """
     found = _HEADS[0].match(text) or _HEADS[1].match(text)
-    if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"])):
+    if found is None or (wanted is not None and wanted(found["apiVersion"], found["kind"], text)):
         return None
     goes_on = text.startswith(_INDENTED, found.end())
-    # From the line feed before it, so that the line after the head is looked at as well.
+    # Start at the line feed before it, so that the line after the head is checked, too.
     if goes_on or _DOUBTFUL.search(text, found.end() - 1) or any(b in text for b in _BREAKS):
         return None
     line = text.count("\n", 0, found.start("first"))

@@ -1,7 +1,7 @@
-"""What keeps a hostile document from costing more than it is long.
+"""Limits the cost of a hostile document to its length.
 
 libyaml's binding composes nested nodes by recursion in C, which no Python limit stops, and aliases
-let a short text stand for a huge or an endless one. Both are measured before anything is built.
+expand a short text to a huge or endless one. Both are checked before anything is built.
 """
 
 import re
@@ -13,11 +13,11 @@ import yaml
 from kthena_components.reading.loader import Loader
 
 MOST_DEPTH = 250
-"""Levels of maps and lists in a document."""
+"""Maximum depth of maps and lists in a document."""
 MOST_NODES = 1_000_000
-"""Parts of a document that uses aliases, each counted as often as it is used."""
+"""Maximum nodes of a document with aliases, each counted as often as it is used."""
 _FEW_BRACKETS = MOST_DEPTH // 2
-# A pattern that begins with a line feed is looked for much faster than one that begins with ^.
+# A pattern that starts with a line feed is searched much faster than one with ^.
 _DEEP_LINE, _DEEP_FIRST = (
     re.compile(rf"{start}[ \t?:-]{{{MOST_DEPTH // 4}}}") for start in (r"\n", "")
 )
@@ -25,19 +25,19 @@ _ANCHOR, _ALIAS = re.compile(r"&[\w-]"), re.compile(r"\*[\w-]")
 
 
 class LimitError(ValueError):
-    """A document goes beyond a limit."""
+    """A document exceeds a limit."""
 
     def __init__(self, text: str, mark: Any = None) -> None:
-        """Keep where it does, as PyYAML's own errors do."""
+        """Keep the position, as PyYAML's own errors do."""
         super().__init__(text)
         self.problem_mark = mark
 
 
 def check_depth(text: str) -> None:
-    """Refuse a document that is nested too deeply, before it is composed.
+    """Reject a document that is nested too deeply, before it is composed.
 
-    Each level needs a bracket, or a column at the beginning of a line that at most two levels
-    share. Few of both settle it; only otherwise the document is read event by event.
+    Each level needs a bracket, or a column at the start of a line that at most two levels share.
+    Few of both are sufficient; otherwise the document is read event by event.
     """
     brackets = text.count("[") + text.count("{")
     if brackets >= _FEW_BRACKETS:
@@ -56,7 +56,7 @@ def check_depth(text: str) -> None:
 
 
 def check_json_depth(text: str, body: object) -> None:
-    """Refuse JSON that is nested too deeply."""
+    """Reject JSON that is nested too deeply."""
     if text.count("[") + text.count("{") <= MOST_DEPTH:
         return
     level, depth = [body], 0
@@ -74,7 +74,7 @@ def _items(part: object) -> Iterator[object]:
 
 
 def check_aliases(text: str, root: yaml.Node) -> None:
-    """Refuse a document that contains itself, or that its aliases make too large."""
+    """Reject a document that contains itself, or that its aliases make too large."""
     if not (_ALIAS.search(text) and _ANCHOR.search(text)):
         return
     sizes: dict[yaml.Node, int] = {}
@@ -90,7 +90,7 @@ def check_aliases(text: str, root: yaml.Node) -> None:
             if heights[node] > MOST_DEPTH:
                 raise _too_deep(node.start_mark)
             if sizes[node] > MOST_NODES:
-                seen = f"stands for more than {MOST_NODES:,} values by its aliases, the limit"
+                seen = f"expands to more than {MOST_NODES:,} values by its aliases, the limit"
                 raise LimitError(f"{seen} of a document", node.start_mark)
         elif part in path:
             raise LimitError("contains itself, by an alias inside its own anchor", part.start_mark)

@@ -1,7 +1,7 @@
-"""PyYAML's safe loader, set to read scalars as Kubernetes does, and quicker.
+"""PyYAML's safe loader, faster, and with Kubernetes' rules for scalars.
 
-Kubernetes knows no dates, no sexagesimal numbers (`22:30`) and no `=`: these are text there.
-Source: sigs.k8s.io/yaml, goyaml.v2/resolve.go.
+Kubernetes has no dates, no sexagesimal numbers (`22:30`) and no `=`: these are text there. Source:
+sigs.k8s.io/yaml, goyaml.v2/resolve.go.
 """
 
 import re
@@ -27,7 +27,7 @@ _KNOWN = {
     (f"{_PREFIX}null", "null"): None,
     (f"{_PREFIX}null", ""): None,
 }
-"""Values that are as common as text and numbers."""
+"""Scalars that are cached: they are as common as text and numbers."""
 _REMEMBERED, _LONG = 4096, 2**20
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _IMPLICIT: dict[str, list[tuple[str, re.Pattern[str]]]] = {
@@ -38,7 +38,7 @@ _IMPLICIT: dict[str, list[tuple[str, re.Pattern[str]]]] = {
 
 @lru_cache(maxsize=_REMEMBERED)
 def _tag(kind: object, value: str, implicit: tuple[bool, bool]) -> str:
-    """Give the tag of a value that states none."""
+    """Return the tag of a value without an explicit one."""
     if kind is yaml.ScalarNode:
         for tag, pattern in _IMPLICIT.get(value[:1], ()) if implicit[0] else ():
             if pattern.match(value):
@@ -47,11 +47,11 @@ def _tag(kind: object, value: str, implicit: tuple[bool, bool]) -> str:
     return _MAP if kind is yaml.MappingNode else _SEQ
 
 
-class Loader(_SAFE):  # type: ignore[misc]  # which one it is depends on how PyYAML was built
-    """Builds nothing but maps, lists and scalars. A tag of another kind is an error."""
+class Loader(_SAFE):  # type: ignore[misc]  # the class depends on how PyYAML was built
+    """Builds only maps, lists and scalars. Other tags are errors."""
 
-    # All three are called for each value of a document: what is built in takes a third of the time
-    # of a function of ours. The first two do nothing, as no tag depends on where a value stands.
+    # All three are called for each value of a document: built-ins take a third of the time of
+    # Python functions. The first two do nothing: no tag depends on a value's position.
     descend_resolver: Any = staticmethod({}.get)
     ascend_resolver: Any = staticmethod({}.clear)
     resolve = staticmethod(_tag)
@@ -62,7 +62,7 @@ class Loader(_SAFE):  # type: ignore[misc]  # which one it is depends on how PyY
         self._long = len(text) > _LONG
 
     def dispose(self) -> None:
-        """Let go of the text, and of the values of a long one that are remembered."""
+        """Release the text, and cached values of a long one."""
         super().dispose()
         if self._long:
             _tag.cache_clear()

@@ -1,6 +1,6 @@
-"""Files of settings: one document, which is a map, and no key in it twice.
+"""Reads settings files: one document, which is a map without duplicate keys.
 
-What reads the same file after us may take the first of two keys where Python takes the last. Go's
+Other readers of the same file may use the first of two keys, while Python uses the last. Go's
 encoding/json even merges lists of objects that are stated twice.
 """
 
@@ -24,11 +24,11 @@ from kthena_components.reading.loader import Loader
 
 _SHOWN = 60
 _KEYS = frozenset({"str", "int", "float", "bool", "null", "merge"})
-"""What a key may be tagged as, so that a value has the text in JSON that Pulumi gives it."""
+"""Tags that a key may have, so that its JSON text is the one that Pulumi writes."""
 
 
 def read_below(path: Path, root: Path) -> str | Unreadable:
-    """Read a file that was found below a folder: no link leads out of it, and nothing waits."""
+    """Read a file that was found below a folder: it must be inside the folder and not block."""
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
         told = f"leads out of {root.absolute()}, and is not read: put the file itself there"
         return Unreadable(file=str(path), because=told)
@@ -36,7 +36,7 @@ def read_below(path: Path, root: Path) -> str | Unreadable:
 
 
 def parse_map(text: str, file: str) -> Mapping[str, Any] | Unreadable:
-    """Read a text of settings, in JSON if the file's name says so, and else in YAML."""
+    """Parse a settings text: JSON if the file's name says so, else YAML."""
     try:
         content = _json(text) if file.endswith(".json") else _yaml(text)
     except json.JSONDecodeError as error:
@@ -45,7 +45,7 @@ def parse_map(text: str, file: str) -> Mapping[str, Any] | Unreadable:
     except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
         return unreadable(error, text, 0, file)
     if not isinstance(content, Mapping):
-        return Unreadable(file=file, because="holds no map of settings")
+        return Unreadable(file=file, because="contains no map of settings")
     return content
 
 
@@ -79,7 +79,7 @@ def _yaml(text: str) -> Any:
 
 
 def _check_keys(root: yaml.Node) -> None:
-    """Refuse a map that states a key twice, wherever in a document it is."""
+    """Reject duplicate keys in any map of a document."""
     waiting, seen = [root], {id(root)}
     while waiting:
         node = waiting.pop()
@@ -96,7 +96,9 @@ def _check_map(node: yaml.MappingNode) -> None:
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode):
             if key.tag.rpartition(":")[2] not in _KEYS:
-                told = f"has a key, '{key.value[:_SHOWN]}', that JSON could not hold: write a text"
+                told = (
+                    f"has a key, '{key.value[:_SHOWN]}', that JSON does not support: write a text"
+                )
                 raise LimitError(told, key.start_mark)
             if (key.tag, key.value) in stated:
                 raise _twice(key.value, key.start_mark)

@@ -1,6 +1,6 @@
-"""What a project of Pulumi says of itself, read without Pulumi.
+"""Reads a Pulumi project without Pulumi.
 
-What is not understood is refused: whoever asks decides by the answer what is looked at.
+Anything that is not understood is an error, because the answer decides which files are checked.
 Source: Pulumi v3.259.0, sdk/go/common/workspace: paths.go, loaders.go and project.go; and
 pkg/workspace/config.go.
 """
@@ -17,7 +17,7 @@ from kthena_components.reading.files import Unreadable
 from kthena_components.reading.maps import parse_map, read_below
 
 SUFFIXES = (".json", ".yaml", ".yml")
-"""How the files of a project may end. Those of its stacks end as Pulumi.* does."""
+"""File suffixes of a project. Stack files have the suffix of Pulumi.*."""
 _KEYS = ("name", "main", "config", "stackConfigDir")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _VALUES = ("value", "default")
@@ -25,24 +25,24 @@ _SHOWN = 80
 
 
 class ProjectError(ValueError):
-    """A project, or a stack of it, that is not understood. Its text is for people."""
+    """A project or stack that is not understood. Its text is written for users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project as far as it says where its parts are, and what its stacks have in common."""
+    """The paths of a project's parts, and the config that its stacks share."""
 
     name: str
     stacks: str = ""
-    """Where the files of its stacks are, below the project's own folder, with `/` in between."""
+    """Folder of its stack files, relative to the project's folder, with `/` as separator."""
     suffix: str = ".yaml"
     main: str = ""
-    """Where its program is, below the project's own folder."""
+    """Folder of its program, relative to the project's folder."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Config of stacks that do not state it, by `namespace:key`."""
+    """Default config of stacks, by `namespace:key`."""
 
     def stack_file(self, stack: str) -> str:
-        """Give the path of a stack's file, from the project's own folder."""
+        """Return the path of a stack's file, relative to the project's folder."""
         return posixpath.normpath(posixpath.join(self.stacks, f"Pulumi.{stack}{self.suffix}"))
 
 
@@ -54,17 +54,17 @@ def read_project(folder: Path) -> Project:
     """
     names = [f"Pulumi{suffix}" for suffix in SUFFIXES if _is_there(folder / f"Pulumi{suffix}")]
     if not names:
-        raise ProjectError(f"{folder.absolute()} holds no project of Pulumi")
+        raise ProjectError(f"{folder.absolute()} contains no Pulumi project")
     if len(names) > 1:
         listed = " and ".join(names)
-        told = f"{folder.absolute()} holds {listed}, of which Pulumi reads the first"
+        told = f"{folder.absolute()} contains {listed}, of which Pulumi reads the first"
         raise ProjectError(f"{told}: remove the others")
     content = read_mapping(folder / names[0])
     return parse_project(content, str(folder / names[0]))
 
 
 def parse_project(content: Mapping[str, Any], file: str) -> Project:
-    """Read what a project's file holds.
+    """Parse a project file.
 
     Raises:
         ProjectError: It is not understood.
@@ -76,7 +76,7 @@ def parse_project(content: Mapping[str, Any], file: str) -> Project:
         raise ProjectError(f"{file}: {seen}, at most 100: write one")
     if isinstance(config, str):
         if "stackConfigDir" in content:
-            seen = "config and stackConfigDir both say where the files of stacks are"
+            seen = "config and stackConfigDir both set the folder of stack files"
             raise ProjectError(f"{file}: {seen}: remove config")
         content, config = {**content, "stackConfigDir": config}, None
     if not isinstance(config, Mapping | None):
@@ -91,12 +91,12 @@ def parse_project(content: Mapping[str, Any], file: str) -> Project:
 
 
 def stack_config(folder: Path, project: Project, stack: str) -> dict[str, Any]:
-    """Read the config of a stack, by `namespace:key`: its own, and what its project adds to it.
+    """Read the config of a stack, by `namespace:key`, including its project's defaults.
 
-    Values are as they are written. What is encrypted is a map `{"secure": …}`.
+    Values are as written. An encrypted value is a map `{"secure": …}`.
 
     Raises:
-        ProjectError: There is no such stack, or it is not understood.
+        ProjectError: The stack does not exist, or is not understood.
     """
     path = folder / project.stack_file(stack)
     if not _is_there(path):
@@ -106,7 +106,7 @@ def stack_config(folder: Path, project: Project, stack: str) -> dict[str, Any]:
 
 
 def config_of(content: Mapping[str, Any], project: str, file: str) -> dict[str, Any]:
-    """Give the config that a stack's file holds, by `namespace:key`, however a key is written.
+    """Return the config in a stack's file, by `namespace:key`, however a key is written.
 
     Raises:
         ProjectError: It is not understood.
@@ -120,14 +120,14 @@ def config_of(content: Mapping[str, Any], project: str, file: str) -> dict[str, 
 
 
 def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
-    """Read a file of settings that was found: a regular file, below a root that no link leaves.
+    """Read a settings file that was found: a regular file below a root.
 
     Args:
         path: The file.
-        root: The folder's own if left out.
+        root: Folder that must contain it, links followed; the file's own if left out.
 
     Raises:
-        ProjectError: It cannot be read, or holds no map.
+        ProjectError: It cannot be read, or contains no map.
     """
     text = read_below(path, root or path.parent)
     content = text if isinstance(text, Unreadable) else parse_map(text, str(path))
@@ -137,7 +137,7 @@ def read_mapping(path: Path, root: Path | None = None) -> Mapping[str, Any]:
 
 
 def _is_there(path: Path) -> bool:
-    """Tell whether there is something that Pulumi takes for a file, a link to nothing included."""
+    """Return whether there is something that Pulumi treats as a file, even a broken link."""
     return (path.exists() or path.is_symlink()) and not path.is_dir()
 
 
@@ -147,21 +147,21 @@ def _stacks(folder: Path, project: Project) -> list[str]:
 
 
 def _require_spelling(content: Mapping[str, Any], known: Iterable[str], file: str) -> None:
-    """Refuse a key that differs in case only: Go reads it where the file is JSON, and we do not."""
+    """Reject a key that differs only in case: Go reads it in JSON files, and this does not."""
     by_fold = {key.casefold(): key for key in known}
     for key in content:
         meant = by_fold.get(str(key).casefold())
         if meant is not None and key != meant:
-            raise ProjectError(f"{file}: holds the key {_show(key)}: write '{meant}'")
+            raise ProjectError(f"{file}: contains the key {_show(key)}: write '{meant}'")
 
 
 def _inside(stated: object, key: str, file: str) -> str:
-    """Give a path as Go joins it to the project's folder, which no path may lead out of."""
+    """Join a path to the project's folder as Go does; it must stay inside."""
     if stated is None or stated == "":
         return ""
     if not isinstance(stated, str):
         raise ProjectError(f"{file}: {key} is {_show(stated)}, but must be a path: write one")
-    # To Pulumi a stackConfigDir of /x is the folder x of the project, but a main of /x is /x.
+    # Pulumi reads stackConfigDir /x as the project's folder x, but main /x as /x.
     path = posixpath.normpath(stated if key == "main" else stated.lstrip("/"))
     if path.startswith("/") or path.split("/")[0] == "..":
         seen = f"{key} is {_show(stated)}, which leads out of the project's folder"
@@ -178,7 +178,7 @@ def _defaults(config: Mapping[Any, Any], name: str, file: str) -> dict[str, Any]
 
 
 def _default(stated: object, file: str) -> Any:
-    """Give the value that a project states for a key, in one of Pulumi's forms for it."""
+    """Return the project's default for a key, in one of Pulumi's forms."""
     if not isinstance(stated, Mapping):
         return stated
     _require_spelling(stated, _VALUES, file)
@@ -196,14 +196,14 @@ def _by_key(items: Iterable[tuple[Any, Any]], project: str, file: str) -> dict[s
 
 
 def _parts(key: object, project: str, file: str) -> Iterator[str]:
-    """Give namespace and name of a key, which Pulumi takes in three forms."""
+    """Return namespace and name of a key, in one of Pulumi's three forms."""
     match key.split(":") if isinstance(key, str) else ():
         case [name]:
             yield from (project, name)
         case [namespace, name] | [namespace, "config", name]:
             yield from (namespace, name)
         case _:
-            seen = f"holds the config key {_show(key)}"
+            seen = f"contains the config key {_show(key)}"
             raise ProjectError(f"{file}: {seen}: write it as {project}:name")
 
 

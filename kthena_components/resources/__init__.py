@@ -1,4 +1,4 @@
-"""Pulumi components over the plans and manifests of the other packages.
+"""Pulumi components on top of the plans and manifests of the other packages.
 
-The only package that registers resources.
+Only this package registers resources.
 """

@@ -1,8 +1,9 @@
-"""From manifests to Pulumi resources, each below the component that it belongs to.
+"""Registers manifests as Pulumi resources, each below its component.
 
-What an object says and waits for is decided in the manifests; Pulumi's names come from naming.py.
+Manifests decide content and order of objects; naming.py decides Pulumi's names.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from functools import cache
 from importlib.metadata import version
 
 import pulumi
+from pulumi.runtime import settings
 
 from kthena_components.core.naming import group_name, resource_name
 from kthena_components.core.plan.manifest import Manifest
@@ -17,30 +19,32 @@ from kthena_components.resources._outputs import Outputs
 
 SERVING_GROUP = "kthena:index:ServingGroup"
 ROLE = "kthena:index:Role"
+MANY_OUTPUTS = 500
+"""Pending Outputs above which the order matters in which Pulumi's SDK awaits them."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Scope:
-    """The component that manifests are applied for, and the components made below it."""
+    """The component for which manifests are applied, and the components below it."""
 
     root: pulumi.ComponentResource
     name: str
-    """Name of the component: what every Pulumi name starts with."""
+    """Name of the component: prefix of every Pulumi name."""
     serving: str = ""
-    """What every object's name starts with: the name of the serving. Empty: nothing."""
+    """Name of the serving: prefix of every object's name. Empty: no prefix."""
     timeouts: pulumi.CustomTimeouts | None = None
-    """What the user gave the component; wins over what a manifest says."""
+    """The component's options, set by the user. They override those of a manifest."""
     made: dict[tuple[int | None, str | None], pulumi.ComponentResource] = field(
         default_factory=dict
     )
 
     def name_of(self, object_name: str) -> str:
-        """Give the Pulumi name of an object."""
+        """Return the Pulumi name of an object."""
         own = object_name if self.serving else f"-{object_name}"
         return resource_name(self.name, self.serving, own)
 
     def parent_of(self, manifest: Manifest) -> pulumi.ComponentResource:
-        """Find the component of a manifest's group and role, or make it."""
+        """Find or create the component of a manifest's group and role."""
         return self._component(manifest.group, manifest.role)
 
     def _component(self, group: int | None, role: str | None) -> pulumi.ComponentResource:
@@ -63,7 +67,7 @@ class Scope:
 def apply(
     scope: Scope, manifests: Iterable[Manifest], outputs: Outputs
 ) -> dict[str, pulumi.CustomResource]:
-    """Register manifests, each one's `after` before it, and give the resources by key."""
+    """Register manifests, each after those in its `after`; return the resources by key."""
     resources: dict[str, pulumi.CustomResource] = {}
     before = _Before()
     for manifest in manifests:
@@ -73,7 +77,7 @@ def apply(
             outputs.restore(manifest.body),
             pulumi.ResourceOptions(
                 parent=scope.parent_of(manifest),
-                depends_on=[resources[key] for key in before.nearest(manifest)],
+                depends_on=[_StandIn(resources[key]) for key in before.nearest(manifest)],
                 delete_before_replace=manifest.delete_first or None,
                 replace_on_changes=list(manifest.replace_on),
                 ignore_changes=list(manifest.ignore),
@@ -82,14 +86,34 @@ def apply(
                 version=provider_version(),
             ),
         )
+    _await_registrations_first()
     return resources
 
 
-class _Before:
-    """What comes before each manifest, as a set of bits.
+class _StandIn(pulumi.CustomResource):
+    """A dependency on a resource that hides the resource's own dependencies.
 
-    Pulumi's SDK walks all that comes before a resource for each single dependency. So only the
-    nearest are stated; what those wait for is there anyway.
+    Pulumi's SDK searches all transitive dependencies of each dependency for cycles, with a
+    recursive function: a chain of groups takes cubic time and ends in a RecursionError. Manifests
+    depend only on earlier ones, so they form no cycle.
+    Source: pulumi 3.259 sdk/python/lib/pulumi/runtime/resource_cycle_breaker.py.
+    """
+
+    def __init__(self, resource: pulumi.Resource) -> None:
+        self._resource = resource
+        super().__init__("", "", {}, None, dependency=True)  # registers nothing
+
+    @property
+    def urn(self) -> pulumi.Output[str]:
+        """The URN of the resource."""
+        return self._resource.urn
+
+
+class _Before:
+    """The manifests before each manifest, as bit sets.
+
+    Only direct predecessors are stated, and what those depend on is implied. The engine stores and
+    sends each stated dependency, so the number of all of them would grow quadratically.
     """
 
     def __init__(self) -> None:
@@ -97,7 +121,7 @@ class _Before:
         self._all: dict[str, int] = {}
 
     def nearest(self, manifest: Manifest) -> list[str]:
-        """Give those of a manifest's `after` that no other one of them waits for."""
+        """Return the manifests in `after` on which no other one of them depends."""
         implied = stated = 0
         for key in manifest.after:
             implied |= self._all[key]
@@ -107,10 +131,29 @@ class _Before:
         return [key for key in dict.fromkeys(manifest.after) if not self._bits[key] & implied]
 
 
+def _await_registrations_first() -> None:
+    """Make Pulumi's SDK await the registrations of a large program before its Outputs.
+
+    At the end of a program the SDK awaits the RPCs that have started, and then all Outputs: it
+    hands all pending ones to asyncio.wait each time one of them completes. Without an RPC in its
+    list it does so at once, because no registration has started yet, and takes quadratic time.
+    After the first RPC, even a finished one, all have started, and it awaits those.
+    Source: pulumi 3.259 sdk/python/lib/pulumi/runtime/stack.py wait_for_rpcs.
+    """
+    sdk = getattr(settings, "SETTINGS", None)
+    pending = getattr(sdk, "outputs", None)
+    started = getattr(getattr(sdk, "rpc_manager", None), "rpcs", None)
+    # Another release of the SDK may keep them elsewhere, and is left alone.
+    if isinstance(pending, set) and isinstance(started, list) and len(pending) > MANY_OUTPUTS:
+        finished: asyncio.Future[None] = asyncio.Future()
+        finished.set_result(None)
+        started.append(finished)
+
+
 def awaited(
     manifests: Iterable[Manifest], resources: Mapping[str, pulumi.Resource]
 ) -> list[pulumi.Output[str]]:
-    """Give Outputs that are there only when the serving is ready."""
+    """Return Outputs that resolve only when the serving is ready."""
     return [
         resources[manifest.key].urn
         for manifest in manifests
@@ -139,5 +182,5 @@ def _timeouts(
 
 @cache
 def provider_version() -> str:
-    """Give the version of the Kubernetes provider: the one of the installed package."""
+    """Return the version of the Kubernetes provider: that of the installed package."""
     return version("pulumi-kubernetes")

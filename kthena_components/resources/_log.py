@@ -1,4 +1,4 @@
-"""What components say while they are made, and the day that they go by."""
+"""Messages of components, and the day on which waivers are checked."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -10,12 +10,12 @@ from kthena_components.resources._outputs import without_tokens
 
 
 def today() -> date:
-    """Give the day by which waivers are judged: that of UTC, so that it is everybody's."""
+    """Return the day on which waivers are checked, in UTC: the same for everyone."""
     return datetime.now(UTC).date()
 
 
 def report(component: pulumi.ComponentResource, findings: Iterable[Finding]) -> None:
-    """Show what stops nothing, identical lines once; as warnings what would, but for a waiver."""
+    """Log non-blocking findings, duplicates once; waived mandatory findings as warnings."""
     for line, level in {str(finding): finding.level for finding in findings}.items():
         log = pulumi.log.warn if level is Level.WAIVED else pulumi.log.info
         log(without_tokens(line), resource=component)

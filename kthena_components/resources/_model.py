@@ -1,4 +1,4 @@
-"""Read the config.json files that engines name, before anything is compiled."""
+"""Reads the config.json files that engines name, before anything is compiled."""
 
 import json
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from kthena_components.reading.files import Unreadable, read_text
 
 
 def read_hf_configs(args: dict[str, Any]) -> dict[str, Any]:
-    """Give args in which each `hf_config` that is a path is what the file holds.
+    """Return args in which each `hf_config` path is replaced by the file's content.
 
     Args:
         args: Plain data of a component: a serving or group with roles, or a role.
 
     Raises:
-        SpecError: With every file that cannot be read, is not JSON, or holds no object.
+        SpecError: With every file that cannot be read, is not JSON, or contains no object.
     """
     findings: list[Finding] = []
     read: dict[str, Any] = _role(args, "", findings)
@@ -42,7 +42,7 @@ def _role(role: Any, path: str, findings: list[Finding]) -> Any:
         finding = Finding(
             path=join_path(path, "engine.hf_config"),
             seen=f"{stated[:200]} {_reason(error)}",
-            remedy="name the config.json of the model, or the folder that holds it",
+            remedy="name the config.json of the model, or the folder that contains it",
             rule="hf-config-shape",
         )
         findings.append(finding)
@@ -60,7 +60,7 @@ def _config(path: str) -> dict[str, Any]:
         message = "is not JSON"
         raise ValueError(message) from None
     if not isinstance(config, dict):
-        message = "holds no JSON object"
+        message = "contains no JSON object"
         raise ValueError(message)  # noqa: TRY004 - of the file, not of an argument
     return config
 

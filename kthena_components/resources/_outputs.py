@@ -1,7 +1,7 @@
-"""Carry Outputs through the pure code as text, and put them back into what comes out.
+"""Passes Outputs through the pure code as text tokens, and restores them in the result.
 
-Nothing here decides whether an Output may stand somewhere: a field that must be known has a type
-or a pattern that the text does not fit.
+Nothing here decides where an Output is allowed: the type or pattern of a field that must be known
+rejects the token.
 """
 
 import zlib
@@ -22,10 +22,10 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 def to_tokens(args: object) -> "tuple[dict[str, Any], Outputs]":
-    """Make plain data of a component's args: Outputs become tokens, enum members their text.
+    """Convert a component's args to plain data: Outputs become tokens, enum members their text.
 
     Raises:
-        SpecError: with every value that is no data, such as an args object of another package.
+        SpecError: With every value that is not data, such as an args object of another package.
     """
     hiding = _Hiding(args)
     plain = hiding.visit(args, ())
@@ -37,19 +37,19 @@ def to_tokens(args: object) -> "tuple[dict[str, Any], Outputs]":
 
 
 def without_tokens(text: str) -> str:
-    """Write a text that holds tokens for a reader."""
+    """Write a text with tokens for a reader."""
     return OUTPUT_TOKEN.sub("<Output>", text)
 
 
 class Outputs:
-    """The Outputs behind the tokens of one component."""
+    """The Outputs of one component, by token."""
 
     def __init__(self, outputs: Mapping[int, pulumi.Output[Any]]) -> None:
         self._outputs = outputs
         self._restoren: dict[str, pulumi.Output[Any]] = {}
 
     def restore(self, value: Any) -> Any:
-        """Put the Outputs back; what holds none is given back as it is, not as a copy."""
+        """Restore the Outputs; a value without tokens is returned as is, not copied."""
         return self._restore(value) if self._outputs else value
 
     def _restore(self, value: Any) -> Any:
@@ -62,7 +62,7 @@ class Outputs:
         return value
 
     def _text(self, text: str) -> pulumi.Output[Any]:
-        """Give the Output itself for a token alone, and else one that is made of the whole text."""
+        """Return the Output of a single token, or an Output of the whole text."""
         known = self._restoren.get(text)
         if known is None:
             parts: list[Any] = OUTPUT_TOKEN.split(text)
@@ -74,14 +74,14 @@ class Outputs:
 
 
 def _join(parts: Sequence[object]) -> str:
-    """Join what has become of a text whose odd parts were Outputs. Never shows a value."""
+    """Join a text whose odd parts were Outputs. Never shows a value."""
     wrong = [type(part).__name__ for part in parts if not isinstance(part, str)]
     if wrong:
         around = "<Output>".join(str(part) for part in parts[::2])
         around = SECRET if holds_secret(around, config_secrets()) else around
         raise pulumi.RunError(
-            f"an Output inside the text '{around[:200]}' gave a {wrong[0]}, but only text can "
-            "stand inside a text. Make it text, for a number with .apply(str)."
+            f"an Output inside the text '{around[:200]}' gave a {wrong[0]}, but only text can be "
+            "part of a text. Convert it to text, for a number with .apply(str)."
         )
     return "".join(str(part) for part in parts)
 
@@ -90,13 +90,13 @@ class _Hiding:
     """One walk over args."""
 
     def __init__(self, root: object) -> None:
-        self.root = root  # keeps every value alive, so that its id stays its own
+        self.root = root  # keeps every value alive, so that its id stays unique
         self.outputs: dict[int, pulumi.Output[Any]] = {}
         self.findings: list[Finding] = []
         self._tokens: dict[int, str] = {}
 
     def visit(self, value: Any, path: Path) -> Any:
-        """Give the plain form of a value."""
+        """Return the plain form of a value."""
         if isinstance(value, Enum):
             value = value.value
         if isinstance(value, str):
@@ -110,7 +110,7 @@ class _Hiding:
             return [self.visit(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, pulumi.Output) or isawaitable(value):
             return self._token(value, path)
-        words = "write its fields as a mapping, in the names that Kubernetes uses"
+        words = "write its fields as a mapping, with the names that Kubernetes uses"
         self.refuse(path, value, "plain data: a mapping, a list, text or a number", words)
         return None
 
@@ -125,7 +125,7 @@ class _Hiding:
         return plain
 
     def refuse(self, path: Path, value: object, wanted: str, remedy: str) -> None:
-        """Note a value that cannot be read."""
+        """Record a value that cannot be read."""
         seen = f"is {_shown(value)}, but must be {wanted}"
         self.findings.append(Finding(path=path_of(path), seen=seen, remedy=remedy, rule="type"))
 
@@ -141,10 +141,10 @@ class _Hiding:
         return known
 
     def _address(self, path: Path) -> str:
-        """Write a path with names in place of indices, where items have names.
+        """Write a path with names instead of indices, if items have names.
 
         The token is part of the pod template, and so of its hash. If its number changed when
-        another Output or role comes or goes, engines that run would be made anew.
+        another Output or role is added or removed, running engines would be replaced.
         """
         node: Any = self.root
         parts: list[object] = []
@@ -156,7 +156,7 @@ class _Hiding:
 
     def _text(self, text: str, path: Path) -> str:
         if OUTPUT_OPEN in text or OUTPUT_CLOSE in text:
-            wanted = "text without the characters U+E000 and U+E001, which stand for Outputs here"
+            wanted = "text without the characters U+E000 and U+E001, which mark Outputs here"
             self.refuse(path, without_tokens(text), wanted, "remove them")
         return str(text)
 

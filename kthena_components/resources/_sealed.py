@@ -1,38 +1,28 @@
-"""Secret values of a program's config in places that refusals quote. None of them is shown.
+"""Hides secret config values of a program in the paths and texts of findings.
 
-An Output is never looked at, so it needs nothing here (_late.py).
+An Output is never read, so it needs nothing here (_outputs.py).
 """
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pulumi
 
 from kthena_components.core.findings import Finding
-from kthena_components.core.plan.stack import StackConfig, read_values
 from kthena_components.judge.secrecy import SECRET, conceal, hide
 
 _SHORT = 4
-"""Characters below which a secret text is looked for as a whole value only, not in longer ones."""
+"""Secret texts shorter than this are only hidden as whole values, not inside longer texts."""
 
 
-def shown_of_stack(
-    findings: Sequence[Finding],
-    judge: Callable[[StackConfig], Iterable[Finding]],
-    config: StackConfig,
-) -> list[Finding]:
-    """Show what was found in a stack without its secret config values."""
-    values = {key: _hidden(text) if key in config.secret_keys else text
-              for key, text in config.values.items()}  # fmt: skip
-    shadow = replace(config, values=values)
-    return conceal(findings, judge, shadow, read_values(shadow))
+def hide_values(values: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
+    """Hide the config values of some keys, but not whether they exist."""
+    return {key: _hidden(text) if key in keys else text for key, text in values.items()}
 
 
 def _hidden(text: str) -> str:
-    """Hide a config value, but not whether there is one."""
     value = _structure(text)
     return json.dumps(hide(value)) if isinstance(value, list | dict) else SECRET if text else ""
 
@@ -47,16 +37,16 @@ def _structure(text: str) -> Any:
 def shown_of_args(
     findings: Sequence[Finding], judge: Callable[[Any], Iterable[Finding]], args: Any
 ) -> Sequence[Finding]:
-    """Show what was found in a component's args without what a program has read in plain text.
+    """Return the findings of a component's args without secrets read as plain text.
 
-    `config.get` gives the value of a secret key as any other text.
+    `config.get` returns the value of a secret key like any other text.
     """
     shadow = _without(args, config_secrets()) if findings else args
     return findings if shadow is args else conceal(findings, judge, shadow)
 
 
 def config_secrets() -> frozenset[str]:
-    """Give every text and number among the secret config values of the program that runs."""
+    """Return every text and number among the secret config values of the running program."""
     values = pulumi.runtime.get_config_env()
     keys = pulumi.runtime.get_config_secret_keys_env()
     stated = [values[key] for key in keys if key in values]
@@ -64,7 +54,7 @@ def config_secrets() -> frozenset[str]:
 
 
 def holds_secret(text: str, secrets: Iterable[str]) -> bool:
-    """Tell whether a text is, or holds, one of some secret texts."""
+    """Return whether a text is or contains one of some secret texts."""
     return any(text == secret or (len(secret) >= _SHORT and secret in text) for secret in secrets)
 
 
@@ -76,7 +66,7 @@ def _leaves(value: Any) -> list[str]:
 
 
 def _without(value: Any, secrets: frozenset[str]) -> Any:
-    """Hide texts and numbers that hold a secret, keys as well; give itself what holds none."""
+    """Hide texts and numbers that contain a secret, including keys; return other values as is."""
     if isinstance(value, Mapping):
         fields = {_shown(key, secrets): _without(item, secrets) for key, item in value.items()}
         same = fields.keys() == value.keys() and all(fields[key] is value[key] for key in fields)

@@ -1,7 +1,7 @@
-"""What a serving and a group of it may be given, and every other args type by import.
+"""The args types of a serving and its groups; all other args types are re-exported.
 
-Field for field the specs of core/spec/model.py, in types that Pulumi's analyzer can read: it
-refuses unions and Literal, so those are for type checkers only.
+They mirror the specs of core/spec/model.py, in types that Pulumi's analyzer supports: it rejects
+unions and Literal, so those are for type checkers only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.model import (
+from kthena_components.core.spec.words import (
     KthenaVersion,
     RecoveryPolicy,
     RolloutType,
@@ -67,11 +67,11 @@ __all__ = [
 
 
 class GangPolicyArgs(TypedDict):
-    """How much of a ServingGroup must be placeable before any of it starts."""
+    """The engines of a ServingGroup that must be placed together before any starts."""
 
     min_role_replicas: NotRequired[Mapping[str, int]]
-    """Engines that are needed, by role name; at most the role's replicas, and 0 makes a role
-    optional. Default: all engines of every role. Kthena cannot change it on a serving that runs.
+    """Required engines, by role name; at most the role's replicas, and 0 makes a role optional.
+    Default: all engines of every role. Kthena cannot change it on a running serving.
     Source: Kthena v1.0.0 webhook/validator.go validateGangPolicy."""
 
 
@@ -79,14 +79,15 @@ class TopologyArgs(TypedDict):
     """How close the pods of a ServingGroup, or of one engine, must be."""
 
     mode: NotRequired[ModeWord]
-    """Whether the cap must hold. Default hard: without room below it the pods wait; soft: they
-    start farther apart."""
+    """Whether the cap is enforced. Default hard: without room below it the pods wait; soft: they
+    start farther apart.
+    """
     highest_tier_allowed: NotRequired[int]
-    """Highest HyperNode tier that the pods may be spread over; 1 is the closest. A hard mode
-    without a cap is dropped by Volcano without a word, so it is refused.
+    """Highest HyperNode tier that the pods may span; 1 is the closest. Volcano silently drops a
+    hard mode without a cap, so it is an error.
     Source: Volcano v1.14 scheduler/api/job_info.go."""
     highest_tier_name: NotRequired[str]
-    """The same cap by tier name, in place of highest_tier_allowed."""
+    """The same cap by tier name, instead of highest_tier_allowed."""
 
 
 class NetworkTopologyArgs(TypedDict):
@@ -95,24 +96,27 @@ class NetworkTopologyArgs(TypedDict):
     group_policy: NotRequired[TopologyArgs]
     """How close all pods of a ServingGroup must be. Default: anywhere."""
     role_policy: NotRequired[TopologyArgs]
-    """How close the pods of each engine must be. Default: what the group says."""
+    """How close the pods of each engine must be. Default: as for the group."""
 
 
 class RollingUpdateArgs(TypedDict):
     """Budget of a rolling update over ServingGroups."""
 
     max_unavailable: NotRequired[Budget]
-    """Groups that may be down at a time: a count, or text such as 25%, rounded down. Default 1."""
+    """Groups that may be unavailable at a time: a count, or text such as 25%, rounded down. Default
+    1.
+    """
     max_surge: NotRequired[Budget]
-    """Groups above replicas that may run meanwhile: a count, or text such as 25%. Default: none.
-    Neither StatefulSets nor Kthena v1.0 can do it, and both backends refuse it."""
+    """Additional groups during an update: a count, or text such as 25%. Default: none. Neither
+    StatefulSets nor Kthena v1.0 support it, and both backends reject it.
+    """
     partition: NotRequired[Budget]
-    """Groups, from the first, that keep their template: a count, or text such as 50%, rounded up.
-    Default 0."""
+    """The first groups that keep their template: a count, or text such as 50%, rounded up. Default
+    0."""
 
 
 class RolloutStrategyArgs(TypedDict):
-    """How a changed template reaches groups that run."""
+    """How a changed template reaches running groups."""
 
     type: NotRequired[RolloutWord]
     """Unit of the update. Default ServingGroupRollingUpdate; RoleRollingUpdate replaces single
@@ -123,84 +127,91 @@ class RolloutStrategyArgs(TypedDict):
 
 
 class ExposeArgs(TypedDict):
-    """A front Service in front of the entry pods."""
+    """A Service in front of the entry pods."""
 
     port: NotRequired[int]
     """Port of the Service. Default 80."""
     target_port: NotRequired[int]
-    """Port of the pods. Default: the one that the role's engine listens on; 8080 for templates."""
+    """Port of the pods. Default: the port of the role's engine; 8080 for templates."""
     role: NotRequired[str]
-    """Role whose entry pods answer. Default: the only one; needed when there are several."""
+    """Role whose entry pods it selects. Default: the only role; required if there are several."""
 
 
 class ServingGroupArgs(TypedDict):
-    """One gang of roles: what a ServingGroup alone takes. Alone it is always native."""
+    """Fields of a standalone ServingGroup: one gang of roles, always native."""
 
     roles: Sequence[RoleArgs]
-    """Roles of the group, each name once. At least one."""
+    """Roles of the group, with unique names. At least one."""
     name: NotRequired[str]
-    """Name of the serving that the group belongs to: first part of every object's name. Default:
-    the component's name."""
+    """Name of the serving of the group: first part of every object's name. Default: the component's
+    name."""
     namespace: NotRequired[str]
     """Kubernetes namespace. Default default. It must exist."""
     group: NotRequired[int]
     """Ordinal of the group: second part of every object's name. Default 0."""
     scheduler_name: NotRequired[str]
-    """Scheduler of the pods. Default volcano; with another one there is no gang, no topology and
-    no queue."""
+    """Scheduler of the pods. Default volcano; others support no gang, topology or queue."""
     queue: NotRequired[pulumi.Input[str]]
-    """Volcano Queue that the pods are scheduled from. Default: Volcano's default queue. For a Queue
-    of the same program give its `name`, so that it is there first, in a preview as well."""
+    """Volcano Queue of the pods. Default: Volcano's default queue. For a Queue of the same program
+    pass its `name`, so that it is created first, also in a preview.
+    """
     gang_policy: NotRequired[GangPolicyArgs]
-    """How much of the group must be placeable before any of it starts. Default: all."""
+    """Engines of the group that must be placed together before any starts. Default: all."""
     network_topology: NotRequired[NetworkTopologyArgs]
     """How close the pods must be in the network. Default: anywhere."""
     ready_timeout_seconds: NotRequired[int]
-    """How long `up` waits until the group is ready, in seconds. Default 1800."""
+    """Seconds that `up` waits until the group is ready. Default 1800."""
     waivers: NotRequired[Mapping[str, str]]
-    """Findings that may stand, by rule: the last day as YYYY-MM-DD, and after it the reason. They
-    are told as warnings, and the objects carry the waivers as annotations. Default: none."""
+    """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
+    as warnings, and the objects get the waivers as annotations. Default: none.
+    """
 
 
 class ModelServingArgs(TypedDict):
     """A served model: `replicas` ServingGroups with the same roles."""
 
     roles: Sequence[RoleArgs]
-    """Roles of every group, each name once. At least one; Kthena takes at most four."""
+    """Roles of every group, with unique names. At least one; Kthena accepts at most four."""
     name: NotRequired[str]
     """Name of the serving: first part of every object's name. Default: the component's name. A
-    change makes all objects anew."""
+    change replaces all objects.
+    """
     namespace: NotRequired[str]
     """Kubernetes namespace. Default default. It must exist."""
     replicas: NotRequired[int]
     """ServingGroups: whole copies of all roles. Default 1."""
     backend: NotRequired[str]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
-    resource for the Kthena controller. What a backend cannot do is refused, never dropped."""
+    resource for the Kthena controller. A field that a backend does not support is an error, never
+    ignored.
+    """
     kthena_version: NotRequired[VersionWord]
-    """Version of the Kthena controller that the kthena backend writes for. Default 1.0."""
+    """Version of the Kthena controller for which the kthena backend writes. Default 1.0."""
     scheduler_name: NotRequired[str]
-    """Scheduler of the pods. Default volcano; with another one there is no gang, no topology and
-    no queue."""
+    """Scheduler of the pods. Default volcano; others support no gang, topology or queue."""
     queue: NotRequired[pulumi.Input[str]]
-    """Volcano Queue that the pods are scheduled from. Default: Volcano's default queue. For a Queue
-    of the same program give its `name`, so that it is there first, in a preview as well."""
+    """Volcano Queue of the pods. Default: Volcano's default queue. For a Queue of the same program
+    pass its `name`, so that it is created first, also in a preview.
+    """
     gang_policy: NotRequired[GangPolicyArgs]
-    """How much of a group must be placeable before any of it starts. Default: all."""
+    """Engines of a group that must be placed together before any starts. Default: all."""
     network_topology: NotRequired[NetworkTopologyArgs]
     """How close the pods must be in the network. Default: anywhere."""
     rollout_strategy: NotRequired[RolloutStrategyArgs]
-    """How a changed template reaches groups that run. Default: one group at a time."""
+    """How a changed template reaches running groups. Default: one group at a time."""
     recovery_policy: NotRequired[RecoveryWord]
-    """What is made anew when a pod fails. Default: what the backend does by itself: RoleRecreate
-    in Kthena, the pod alone natively. ServingGroupRecreate and RoleRecreate need Kthena."""
+    """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena, only
+    the pod natively. ServingGroupRecreate and RoleRecreate need Kthena.
+    """
     restart_grace_period_seconds: NotRequired[int]
-    """How long a failed pod may take to come back before anything is made anew, in seconds.
-    Default: Kthena's own, 0. Needs Kthena."""
+    """Seconds that a failed pod may take to recover before anything is recreated. Default: Kthena's
+    own, 0. Needs Kthena.
+    """
     expose: NotRequired[ExposeArgs]
-    """Front Service. Default: none, and `endpoint` is null."""
+    """Service in front of the entry pods. Default: none, and `endpoint` is null."""
     ready_timeout_seconds: NotRequired[int]
-    """How long `up` waits until a group is ready, in seconds. Default 1800."""
+    """Seconds that `up` waits until a group is ready. Default 1800."""
     waivers: NotRequired[Mapping[str, str]]
-    """Findings that may stand, by rule: the last day as YYYY-MM-DD, and after it the reason. They
-    are told as warnings, and the objects carry the waivers as annotations. Default: none."""
+    """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
+    as warnings, and the objects get the waivers as annotations. Default: none.
+    """

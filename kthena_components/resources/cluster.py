@@ -1,6 +1,6 @@
-"""The way into a stack's cluster: whether its kubeconfig can be used and its server answers.
+"""Checks access to a stack's cluster: the kubeconfig is valid and the server answers.
 
-Credentials are not looked at beyond whether they are there, and are never shown.
+Only the presence of credentials is checked, and they are never shown.
 """
 
 import os
@@ -20,18 +20,20 @@ from kthena_components.judge.secrecy import SECRET, without_login
 UNREACHABLE = "cluster-unreachable"
 _IN_CONFIG = "the config value kubeconfig"
 ANSWER_SECONDS = 3
-"""How long a cluster may take to accept a connection."""
+"""Seconds to wait for a connection."""
 
 _CREDENTIALS = frozenset({
     "token", "tokenFile", "username", "exec", "auth-provider",
     "client-certificate", "client-certificate-data",
 })  # fmt: skip
-"""What lets a user in. Source: client-go tools/clientcmd/client_config.go canIdentifyUser."""
+"""Fields with credentials of a user. Source: client-go tools/clientcmd/client_config.go
+canIdentifyUser.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cluster:
-    """What a kubeconfig says of one context."""
+    """The cluster and user of one kubeconfig context."""
 
     context: str
     title: str
@@ -40,24 +42,24 @@ class _Cluster:
     opened: bool
     """Whether its user has credentials."""
     refreshing: bool
-    """Whether they come from an auth-provider, which writes new ones into the kubeconfig."""
+    """Whether they come from an auth-provider, which updates the kubeconfig."""
 
 
 def check_cluster(
     spec: StackSpec, environ: Mapping[str, str], *, secret: bool = False
 ) -> Finding | None:
-    """Say why a stack's cluster cannot be used, as far as its kubeconfig and an open port tell.
+    """Report why a stack's cluster cannot be used, by its kubeconfig and an open port.
 
     Args:
-        spec: The stack. What a kubeconfig in its config holds is not shown.
+        spec: The stack. The content of a kubeconfig in its config is not shown.
         environ: Variables of this process.
-        secret: Whether the path of its kubeconfig is not to be shown either.
+        secret: Whether the path of its kubeconfig is hidden, too.
     """
     render = spec.output is OutputMode.RENDER
     try:
         files = list(_kubeconfigs(spec, environ, secret=secret))
         if not files and "KUBERNETES_SERVICE_HOST" in environ:
-            return None  # inside a cluster the provider takes that one
+            return None  # inside a cluster the provider uses that one
         cluster = _chosen(files, spec.context)
     except SpecError as error:
         return None if render else error.findings[0]
@@ -67,7 +69,7 @@ def check_cluster(
 
 
 def askable_context(spec: StackSpec, environ: Mapping[str, str]) -> str | None:
-    """Name the context that the provider takes, if another client may ask its cluster as well."""
+    """Return the provider's context, if another client may query its cluster, too."""
     try:
         cluster = _chosen(list(_kubeconfigs(spec, environ)), spec.context)
     except SpecError:
@@ -76,11 +78,11 @@ def askable_context(spec: StackSpec, environ: Mapping[str, str]) -> str | None:
 
 
 def _locked(cluster: _Cluster, *, render: bool) -> Finding:
-    """Refuse what would wait for ever: the provider asks for a name and a password on no terminal.
+    """Report what would wait forever: the provider would prompt for a user name and a password.
 
-    It does so even when it renders, because it opens the cluster of KUBECONFIG all the same.
+    This also happens when it renders, because it opens the cluster of KUBECONFIG nevertheless.
     """
-    why = "the provider reads KUBECONFIG all the same, and " if render else ""
+    why = "the provider reads KUBECONFIG nevertheless, and " if render else ""
     return Finding(
         path="output",
         seen=f"is {'render' if render else 'cluster'}, but {why}{cluster.title} has no "
@@ -93,7 +95,7 @@ def _locked(cluster: _Cluster, *, render: bool) -> Finding:
 def _answers(cluster: _Cluster, environ: Mapping[str, str]) -> Finding | None:
     address = _address(cluster, environ)
     if address is None:
-        seen = f"{cluster.title} was not tried, because it is not reached by a plain connection"
+        seen = f"{cluster.title} was not checked, because it is not reached by a plain connection"
         return Finding(path="output", seen=seen, rule=UNREACHABLE, level=Level.UNKNOWN)
     try:
         socket.create_connection(address, ANSWER_SECONDS).close()
@@ -114,27 +116,27 @@ def _unreachable(seen: str, remedy: str) -> Finding:
 
 
 def _address(cluster: _Cluster, environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Find the host and port to try, or None when a proxy stands before them."""
+    """Return the host and port to try; None if a proxy is in between."""
     try:
         server = urlsplit(cluster.server)
         host, port = server.hostname, server.port or (80 if server.scheme == "http" else 443)
     except ValueError:
         return None
-    # As in Go, a proxy of the environment is never asked for this machine itself.
+    # As in Go, a proxy of the environment is never used for this machine itself.
     local = host == "localhost" or (host or "").startswith("127.")
     proxied = any(environ.get(key) for key in ("HTTPS_PROXY", "https_proxy")) and not local
     return None if host is None or proxied or cluster.proxied else (host, port)
 
 
 def _reason(error: OSError | UnicodeError) -> str:
-    """Say what has failed, without the path or the host that the error's own text may hold."""
-    return getattr(error, "strerror", None) or "it is no text that can be used"
+    """Describe an error without the path or the host that its own text may contain."""
+    return getattr(error, "strerror", None) or "it is not a valid text"
 
 
 def _kubeconfigs(
     spec: StackSpec, environ: Mapping[str, str], *, secret: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """Read the kubeconfigs that the provider will read, each with words for where it is."""
+    """Read the kubeconfigs that the provider will read, each with its title for messages."""
     stated = spec.kubeconfig
     if is_kubeconfig_text(stated):
         yield _IN_CONFIG, _mapping(_IN_CONFIG, stated)
@@ -201,7 +203,7 @@ def _named(files: list[tuple[str, Any]], kind: str) -> dict[Any, Any]:
 
 
 def _no_kubeconfig(source: str) -> SpecError:
-    return _refused(f"{source} holds no kubeconfig", "write the path of one")
+    return _refused(f"{source} contains no kubeconfig", "write the path of one")
 
 
 def _refused(seen: str, remedy: str, path: str = "kubeconfig") -> SpecError:

@@ -1,7 +1,7 @@
-"""What the components for a whole cluster take: HyperNodes and Queues.
+"""The args types of components for a whole cluster: HyperNodes and Queues.
 
-Field for field the specs of core/topology/spec.py and core/spec/model.py, in types that Pulumi's
-analyzer can read. Counts and names are plain values, label values may be Outputs.
+They mirror the specs of core/topology/spec.py and core/spec/model.py, in types that Pulumi's
+analyzer supports. Counts and names are plain values, label values may be Outputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,11 @@ class HyperNodeArgs(TypedDict):
     name: str
     """Name of the HyperNode: a DNS-1123 subdomain, unique in the cluster."""
     tier: int
-    """How far apart its nodes are; lower is closer, and the lowest is usually 1. A parent's tier
-    is above its children's, or Volcano drops topology constraints without a word."""
+    """Distance between its nodes; lower is closer, and the lowest is usually 1. A parent's tier
+    must be above its children's, or Volcano silently drops topology constraints.
+    """
     tier_name: NotRequired[str]
-    """Name of the tier, such as rack. Default: none. One name stands for one tier."""
+    """Name of the tier, such as rack. Default: none. A name belongs to one tier."""
     labels: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Labels of the HyperNode. Default: none."""
     nodes: NotRequired[Sequence[str]]
@@ -38,9 +39,9 @@ class HyperNodeArgs(TypedDict):
     node_regex: NotRequired[str]
     """Pattern in Go's syntax for the names of the nodes in this domain, matched in full."""
     node_labels: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Labels that the nodes in this domain carry, all of them."""
+    """Labels of the nodes in this domain; all must match."""
     children: NotRequired[Sequence[str]]
-    """HyperNodes of a lower tier that make up this domain, by name."""
+    """Names of the HyperNodes of a lower tier in this domain."""
 
 
 class InventoryNodeArgs(TypedDict):
@@ -62,7 +63,7 @@ class InventoryTierArgs(TypedDict):
 
 
 class InventoryArgs(TypedDict):
-    """Nodes, and the labels that place them: HyperNodes are made from both."""
+    """Nodes, and the labels that place them: both define the HyperNodes."""
 
     nodes: Sequence[InventoryNodeArgs]
     """Nodes of the cluster that belong to the topology. At least one."""
@@ -74,13 +75,13 @@ class HyperNodeTopologyArgs(TypedDict):
     """The network of a cluster, from exactly one of two sources."""
 
     hyper_nodes: NotRequired[Sequence[HyperNodeArgs]]
-    """HyperNodes, written out. Order does not matter."""
+    """List of HyperNodes, in any order."""
     inventory: NotRequired[InventoryArgs]
-    """Nodes and labels from which HyperNodes are made, in place of hyper_nodes."""
+    """Nodes and labels that define HyperNodes, instead of hyper_nodes."""
 
 
 class QueueArgs(TypedDict):
-    """A Volcano Queue: a share of the cluster that servings are scheduled from.
+    """A Volcano Queue: a share of the cluster for servings.
 
     Source: Volcano v1.14 config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml.
     """
@@ -88,19 +89,20 @@ class QueueArgs(TypedDict):
     name: NotRequired[str]
     """Name of the Queue, unique in the cluster. Default: the component's name."""
     weight: NotRequired[int]
-    """Share relative to the other queues when the cluster is full, 1 to 65535. Default 1."""
+    """Share relative to other queues if the cluster is full, 1 to 65535. Default 1."""
     reclaimable: NotRequired[bool]
-    """Whether other queues may take back what this one uses above its share. Default true."""
+    """Whether other queues may reclaim what this one uses above its share. Default true."""
     parent: NotRequired[pulumi.Input[str]]
-    """Queue above this one. Default: root. It must exist and run no pods itself. Of a Queue in the
-    same program give its `name`."""
+    """Parent queue. Default: root. It must exist and run no pods itself. For a Queue of the same
+    program pass its `name`.
+    """
     capability: NotRequired[Mapping[str, Amount]]
     """Upper limit by resource: a count, or a quantity as text. Default: none."""
     deserved: NotRequired[Mapping[str, Amount]]
-    """Share by resource that others may borrow and must give back: a count, or a quantity as
-    text. Default: by weight."""
+    """Share by resource that others may borrow and must return: a count, or a quantity as text.
+    Default: by weight."""
     guarantee: NotRequired[Mapping[str, Amount]]
-    """Share by resource that is kept free for this queue: a count, or a quantity as text. At most
+    """Share by resource that is reserved for this queue: a count, or a quantity as text. At most
     deserved, which is at most capability. Default: none."""
     volcano_version: NotRequired[VolcanoWord]
     """Volcano that the cluster runs. Default 1.15. 1.14.1, and 1.14.0 as well, take a resource that

@@ -1,37 +1,26 @@
 """The components: args in, resources and outputs out.
 
-Nothing is decided here. Everything is compiled before the component itself is registered, so a
-refusal leaves no resource behind.
+Nothing is decided here. _described.py compiles everything before the component is registered, so an
+error leaves no resource behind.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pulumi
 
-from kthena_components.compiler.compile import (
-    Compiled,
-    compile_group,
-    compile_role,
-    compile_serving,
-)
 from kthena_components.core.findings import Finding, SpecError, render_findings
-from kthena_components.core.naming import entry_address, group_name
-from kthena_components.core.plan.manifest import Manifest
-from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.plan.report import gpu_count, shape
-from kthena_components.core.topology.plan import TopologyPlan
-from kthena_components.judge.waivers import FIELD
 from kthena_components.resources._apply import ROLE, SERVING_GROUP, Scope, apply, awaited
-from kthena_components.resources._log import report, today
+from kthena_components.resources._log import report
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import Outputs, to_tokens, without_tokens
 from kthena_components.resources._sealed import shown_of_args
 from kthena_components.resources.args import ModelServingArgs, ServingGroupArgs
 from kthena_components.resources.cluster_args import HyperNodeTopologyArgs, QueueArgs
 from kthena_components.resources.role_args import StandaloneRoleArgs
-from kthena_components.systems.volcano.emit_hyper_nodes import compile_topology
+
+if TYPE_CHECKING:
+    from kthena_components.resources._described import Described
 
 MODEL_SERVING = "kthena:index:ModelServing"
 TOPOLOGY = "kthena:index:HyperNodeTopology"
@@ -42,14 +31,14 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
-    """Args that cannot be deployed, with every reason at once; nothing was registered.
+    """Args that cannot be deployed, with all reasons at once; nothing was registered.
 
-    Pulumi prints a RunError without a traceback. As an InputPropertiesError it also tells a
-    program in another language which properties are wrong.
+    Pulumi prints a RunError without a traceback. As an InputPropertiesError it also reports the
+    wrong properties to programs in other languages.
     """
 
     def __init__(self, findings: Sequence[Finding], subject: str) -> None:
-        """Keep the findings; the text lists one a line, below a line that counts them."""
+        """Keep the findings; the text lists one per line, below a line that counts them."""
         self.findings = tuple(findings)
         message = without_tokens(render_findings(findings, f"{subject} is refused"))
         reasons = [(finding.path, without_tokens(str(finding))) for finding in findings]
@@ -57,15 +46,16 @@ class RefusedError(pulumi.RunError, pulumi.InputPropertiesError):
 
 
 class ModelServing(pulumi.ComponentResource):
-    """A served model: several ServingGroups with the same roles, on the backend of choice."""
+    """A served model: several ServingGroups with the same roles, on the chosen backend."""
 
     name: pulumi.Output[str]
     """Name of the serving and of its front Service."""
     namespace: pulumi.Output[str]
     """Kubernetes namespace."""
     endpoint: pulumi.Output[str | None]
-    """URL of the front Service inside the cluster; null without `expose`. A resource that uses it
-    is made when the engines are ready."""
+    """URL of the front Service inside the cluster; null without `expose`. Resources that use it are
+    created when the engines are ready.
+    """
     pod_count: pulumi.Output[int]
     """Pods of all groups."""
     gpu_count: pulumi.Output[int]
@@ -77,22 +67,18 @@ class ModelServing(pulumi.ComponentResource):
         self, name: str, args: ModelServingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late, notes = _compile(
-            "ModelServing", name, args, _on_this_day(compile_serving), {"name": name}
-        )
-        plan, rows = compiled.plan, shape(compiled.plan)
-        super().__init__(MODEL_SERVING, name, _summary(compiled, rows), opts)
-        scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
-        resources = apply(scope, compiled.manifests, late)
+        made, late, notes = _describe("ModelServing", name, args, {"name": name})
+        super().__init__(MODEL_SERVING, name, made.inputs, opts)
+        scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
+        resources = apply(scope, made.manifests, late)
         report(self, notes)
-        url = _url(plan)
-        _publish(self, {**_counts(plan, rows), "name": plan.name, "endpoint": url})
-        ready = awaited(compiled.manifests, resources)
-        self.endpoint = _given(pulumi.Output.all(*ready), url)
+        _publish(self, made.outputs)
+        ready = awaited(made.manifests, resources)
+        self.endpoint = _given(pulumi.Output.all(*ready), made.outputs["endpoint"])
 
 
 class ServingGroup(pulumi.ComponentResource):
-    """One ServingGroup by itself: a gang of roles on StatefulSets under Volcano."""
+    """A standalone ServingGroup: a gang of roles on StatefulSets under Volcano."""
 
     name: pulumi.Output[str]
     """Name of the group and of its PodGroup."""
@@ -109,28 +95,24 @@ class ServingGroup(pulumi.ComponentResource):
         self, name: str, args: ServingGroupArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late, notes = _compile(
-            "ServingGroup", name, args, _on_this_day(compile_group), {"name": name}
-        )
-        plan, rows = compiled.plan, shape(compiled.plan)
-        super().__init__(SERVING_GROUP, name, _summary(compiled, rows), opts)
-        scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
-        scope.made[plan.first_group, None] = self
-        apply(scope, compiled.manifests, late)
+        made, late, notes = _describe("ServingGroup", name, args, {"name": name})
+        super().__init__(SERVING_GROUP, name, made.inputs, opts)
+        scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
+        scope.made[made.group, None] = self
+        apply(scope, made.manifests, late)
         report(self, notes)
-        group = group_name(plan.name, plan.first_group)
-        _publish(self, {**_counts(plan, rows), "name": group})
+        _publish(self, made.outputs)
 
 
 class Role(pulumi.ComponentResource):
-    """One role of a serving by itself: its engines' StatefulSets and Services."""
+    """A standalone role of a serving: its engines' StatefulSets and Services."""
 
     name: pulumi.Output[str]
     """Name of the role."""
     namespace: pulumi.Output[str]
     """Kubernetes namespace."""
     addresses: pulumi.Output[Sequence[str]]
-    """What ENTRY_ADDRESS holds in each engine: host names without a port."""
+    """The value of ENTRY_ADDRESS in each engine: host names without a port."""
     pod_count: pulumi.Output[int]
     """Pods of the role."""
     gpu_count: pulumi.Output[int]
@@ -142,137 +124,76 @@ class Role(pulumi.ComponentResource):
         self, name: str, args: StandaloneRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        compiled, late, notes = _compile(
-            "Role", name, args, _on_this_day(compile_role), {"name": name}
-        )
-        plan, rows = compiled.plan, shape(compiled.plan)
-        super().__init__(ROLE, name, _summary(compiled, rows), opts)
-        scope = Scope(root=self, name=name, serving=plan.name, timeouts=_timeouts(opts))
-        role = plan.roles[0].name
-        scope.made[plan.first_group, role] = self
-        apply(scope, compiled.manifests, late)
+        made, late, notes = _describe("Role", name, args, {"name": name})
+        super().__init__(ROLE, name, made.inputs, opts)
+        scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
+        scope.made[made.group, made.role] = self
+        apply(scope, made.manifests, late)
         report(self, notes)
-        _publish(self, {**_counts(plan, rows), "name": role, "addresses": _addresses(plan)})
+        _publish(self, made.outputs)
 
 
 class HyperNodeTopology(pulumi.ComponentResource):
-    """The network of a cluster, as HyperNodes that Volcano places groups by."""
+    """The network of a cluster, as HyperNodes that Volcano uses to place groups."""
 
     names: pulumi.Output[Sequence[str]]
     """Names of the HyperNodes, every child before its parent."""
     tiers: pulumi.Output[Rows]
-    """One row for each tier, the closest first: tier, name and how many HyperNodes it has."""
+    """One row for each tier, the closest first: tier, name and number of HyperNodes."""
 
     def __init__(
         self, name: str, args: HyperNodeTopologyArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and all its resources, or raise RefusedError before that."""
-        topology, late, notes = _compile("HyperNodeTopology", name, args, compile_topology, {})
-        tiers = _tiers(topology.plan)
-        super().__init__(TOPOLOGY, name, {"tiers": tiers}, opts)
+        made, late, notes = _describe("HyperNodeTopology", name, args, {})
+        super().__init__(TOPOLOGY, name, made.inputs, opts)
         scope = Scope(root=self, name=name, timeouts=_timeouts(opts))
-        apply(scope, topology.manifests, late)
+        apply(scope, made.manifests, late)
         report(self, notes)
-        names = [manifest.name for manifest in topology.manifests]
-        _publish(self, {"names": names, "tiers": tiers})
+        _publish(self, made.outputs)
 
 
 class Queue(pulumi.ComponentResource):
     """A Volcano Queue: a share of the cluster that servings are scheduled from."""
 
     name: pulumi.Output[str]
-    """Name of the Queue, unknown in a preview until it is made."""
+    """Name of the Queue, unknown in a preview until it is created."""
 
     def __init__(
         self, name: str, args: QueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Register the component and its Queue, or raise RefusedError before that."""
-        manifest, late, _ = _compile("Queue", name, args, _compile_queue, {"name": name})
-        super().__init__(QUEUE, name, {"name": manifest.name}, opts)
-        scope = Scope(root=self, name=name, serving=manifest.name, timeouts=_timeouts(opts))
-        made = apply(scope, [manifest], late)[manifest.key]
-        self.name = _given(made.id, manifest.name)
-        self.register_outputs({"name": manifest.name})
+        made, late, _ = _describe("Queue", name, args, {"name": name})
+        super().__init__(QUEUE, name, made.inputs, opts)
+        scope = Scope(root=self, name=name, serving=made.name, timeouts=_timeouts(opts))
+        (queue,) = apply(scope, made.manifests, late).values()
+        self.name = _given(queue.id, made.name)
+        self.register_outputs(dict(made.outputs))
 
 
-def _compile_queue(args: Mapping[str, Any]) -> Manifest:
-    # Most programs make no Queue, and what judges one takes time to load.
-    from kthena_components.systems.volcano.emit_queues import compile_queue  # noqa: PLC0415
+def _describe(
+    kind: str, name: str, args: object, defaults: Mapping[str, Any]
+) -> "tuple[Described, Outputs, Sequence[Finding]]":
+    """Compile args and return the messages; or raise RefusedError with all reasons."""
+    # A program may only name a component, and this import takes longer than all others together.
+    from kthena_components.resources._described import DESCRIBED  # noqa: PLC0415
 
-    return compile_queue(args)
-
-
-def _compile(
-    kind: str, name: str, args: object, compiler: Callable[[Mapping[str, Any]], T],
-    defaults: Mapping[str, Any],
-) -> tuple[T, Outputs, Sequence[Finding]]:  # fmt: skip
-    """Compile args, and give what is to be told; or raise RefusedError with every reason."""
-
-    def made(stated: object) -> tuple[T, Outputs, Sequence[Finding]]:
+    def made(stated: object) -> "tuple[Described, Outputs]":
         plain, late = to_tokens(stated)
-        compiled = compiler({**defaults, **read_hf_configs(plain)})
-        return compiled, late, getattr(compiled, "findings", ())
+        return DESCRIBED[kind]({**defaults, **read_hf_configs(plain)}), late
 
     def judge(stated: object) -> Sequence[Finding]:
         try:
-            return made(stated)[-1]
+            return made(stated)[0].findings
         except SpecError as error:
             return error.findings
 
     try:
-        compiled, late, found = made(args)
+        described, late = made(args)
     except SpecError as error:
         told = shown_of_args(error.findings, judge, args)
         raise RefusedError(told, f"{kind} '{name}'") from None
-    return compiled, late, shown_of_args(found, judge, args)
-
-
-def _on_this_day(compiler: Callable[..., Compiled]) -> Callable[[Mapping[str, Any]], Compiled]:
-    return partial(compiler, today=today())
-
-
-def _summary(compiled: Compiled, rows: Rows) -> dict[str, Any]:
-    """Give what policies and people see of a component: counts, waivers, and no template."""
-    plan = compiled.plan
-    waivers = {FIELD: dict(compiled.waivers)} if compiled.waivers else {}
-    return {
-        "name": plan.name,
-        "namespace": plan.namespace,
-        "backend": plan.backend,
-        "replicas": plan.groups,
-        "shape": rows,
-        **waivers,
-    }
-
-
-def _counts(plan: ServingPlan, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "namespace": plan.namespace,
-        "pod_count": plan.pods,
-        "gpu_count": gpu_count(rows),
-        "shape": rows,
-    }
-
-
-def _url(plan: ServingPlan) -> str | None:
-    expose = plan.expose
-    return f"http://{plan.name}.{plan.namespace}.svc:{expose.port}" if expose else None
-
-
-def _addresses(plan: ServingPlan) -> list[str]:
-    role, group = plan.roles[0], plan.first_group
-    return [
-        entry_address(plan.name, group, role.name, instance, plan.namespace)
-        for instance in range(role.replicas)
-    ]
-
-
-def _tiers(plan: TopologyPlan) -> list[dict[str, Any]]:
-    counts = [entry.tier for entry in plan.hyper_nodes]
-    return [
-        {"tier": tier, "name": name, "hyper_nodes": counts.count(tier)}
-        for tier, name in plan.tiers.items()
-    ]
+    return described, late, shown_of_args(described.findings, judge, args)
 
 
 def _timeouts(opts: pulumi.ResourceOptions | None) -> pulumi.CustomTimeouts | None:
@@ -288,5 +209,5 @@ def _publish(component: pulumi.ComponentResource, outputs: Mapping[str, Any]) ->
 
 
 def _given(there: pulumi.Output[Any], value: T) -> pulumi.Output[T]:
-    """Make an Output of a known value; whoever uses it waits for what is `there`."""
+    """Create an Output of a known value; its users wait until `there` resolves."""
     return there.apply(lambda _: value)

@@ -1,8 +1,8 @@
-"""What a role may be given: the engine, its resources, or pod templates.
+"""The args types of a role: the engine, its resources, or pod templates.
 
-Field for field the specs of core/spec/model.py, in types that Pulumi's analyzer can read: it
-refuses unions and Literal, so those are for type checkers only. Counts and names are plain values,
-free text may be an Output.
+They mirror the specs of core/spec/model.py, in types that Pulumi's analyzer supports: it rejects
+unions and Literal, so those are for type checkers only. Counts and names are plain values, free
+text may be an Output.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.model import EngineKind, Launcher
+from kthena_components.core.spec.words import EngineKind, Launcher
 
 if TYPE_CHECKING:
     Budget = int | str
@@ -29,10 +29,11 @@ class ParallelismArgs(TypedDict):
     pipeline: NotRequired[int]
     """Stages that the layers are split into. Default 1. At most the number of layers."""
     data: NotRequired[int]
-    """Full copies of the model in the engine, all its pods together. Default 1."""
+    """Full copies of the model in the engine, over all its pods. Default 1."""
     expert: NotRequired[bool]
-    """Whether the experts of a mixture-of-experts model are spread over all ranks. Default false:
-    each tensor group holds a slice of every expert."""
+    """Whether to distribute the experts of a mixture-of-experts model over all ranks. Default
+    false: each tensor group has a slice of every expert.
+    """
 
 
 class EngineArgs(TypedDict):
@@ -41,39 +42,45 @@ class EngineArgs(TypedDict):
     kind: EngineWord
     """Engine whose command lines are written: vllm or sglang."""
     image: pulumi.Input[str]
-    """Image of the entry and the workers. Pin it by version or digest, or two pods of one engine
-    may run different code. Where the tag of vllm/vllm-openai or lmsysorg/sglang states a release,
-    the commands are written for that release, and what it cannot do is refused; for any other
-    image they are written for the newest. With the ray launcher it must contain Ray: vLLM's own
-    does up to v0.17.1."""
+    """Image of the entry and the workers. Pin it by version or digest; otherwise two pods of one
+    engine may run different code. If the tag of vllm/vllm-openai or lmsysorg/sglang states a
+    release, the commands are written for that release, and unsupported fields are errors; for any
+    other image they are written for the newest. With the ray launcher it must contain Ray: vLLM's
+    own does up to v0.17.1."""
     model: pulumi.Input[str]
-    """Model name or path, as the engine takes it. When it is an Output, the checks that read the
-    model's shape say that they could not judge."""
+    """Model name or path, as the engine accepts it. If it is an Output, the checks of the model's
+    shape report that they could not check.
+    """
     launcher: NotRequired[LauncherWord]
-    """How the pods of one engine find each other: native by the engine's own flags, ray by a Ray
-    cluster that is started first, vLLM only. Default native, and ray where the image states a vLLM
-    below 0.11.1, which cannot join its pods by itself unless data is above 1. Without effect on an
-    engine of one pod."""
+    """How the pods of one engine connect: native by the engine's own flags, ray by a Ray cluster
+    that is started first, vLLM only. Default native, but ray if the image states a vLLM below
+    0.11.1, which cannot connect its pods by itself unless data is above 1. No effect on an engine
+    of one pod.
+    """
     parallelism: NotRequired[ParallelismArgs]
     """How the engine is split over GPUs. Default: not at all, one GPU."""
     port: NotRequired[int]
-    """Port on which the entry serves HTTP. Default 8080. The probes use it too."""
+    """Port on which the entry serves HTTP. Default 8080. The probes use it, too."""
     extra_args: NotRequired[Sequence[str]]
-    """Further flags of the engine, one word an item. Default: none. Flags that state what is
-    counted here, such as a parallel size, are refused."""
+    """Further flags of the engine, one word per item. Default: none. Flags that the package sets
+    itself, such as a parallel size, are errors.
+    """
     hf_config: NotRequired[HfConfig]
-    """The model's config.json as a mapping, or the path of that file or of the folder that holds
-    it, from where the program runs. Default: the shape is looked up by the model's name, and of a
-    model that is not in the table the rules about shapes say that they could not judge. Refused
-    when the file cannot be read or states no heads and layers. Its sizes become an annotation of
-    the entry pods, kthena-components/model-config, so that policies see them too."""
+    """The model's config.json as a mapping, or the path of that file or of its folder, relative to
+    the program's working directory. Default: the shape is looked up by the model's name; for a
+    model that is not in the table the rules about shapes report that they could not check. An
+    unreadable file, or one without heads and layers, is an error. Its sizes become an annotation of
+    the entry pods, kthena-components/model-config, so that policies see them, too.
+    """
 
 
 class ResourcesArgs(TypedDict):
     """What each pod of an engine requests; limits equal requests."""
 
     gpus_per_pod: NotRequired[int]
-    """GPUs in one pod. Default 1. Times the pods of the engine it must equal the parallelism."""
+    """GPUs in one pod. Default 1. Multiplied by the pods of the engine it must equal the
+    parallelism.
+    """
     gpu_resource: NotRequired[str]
     """Extended resource that counts the GPUs. Default nvidia.com/gpu."""
     cpu: NotRequired[str]
@@ -84,7 +91,7 @@ class ResourcesArgs(TypedDict):
     """Local disk, as a Kubernetes quantity. Default: none stated."""
     shm: NotRequired[str]
     """Size of /dev/shm, as a Kubernetes quantity. Default: half the node's memory, the kubelet's
-    own choice. NCCL inside a pod needs some gibibytes."""
+    own choice. NCCL inside a pod needs a few gibibytes."""
 
 
 class SecretKeyArgs(TypedDict):
@@ -99,79 +106,86 @@ class SecretKeyArgs(TypedDict):
 class RoleArgs(TypedDict):
     """One role: `replicas` engines of 1 + `worker_replicas` pods each, in every ServingGroup.
 
-    Pods come from an engine or from templates, never both.
+    An engine or templates define the pods, never both.
     """
 
     name: str
-    """Name of the role, such as prefill. Part of every object's name, so a change makes all its
-    objects anew."""
+    """Name of the role, such as prefill. Part of every object's name, so a change replaces all its
+    objects.
+    """
     replicas: NotRequired[int]
     """Engines of this role in each ServingGroup. Default 1."""
     worker_replicas: NotRequired[int]
-    """Pods of one engine beside its entry. Default 0. The engine has one pod more than this."""
+    """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
     entry_template: NotRequired[Mapping[str, Any]]
     """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
     worker_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the workers. Needed when worker_replicas is above 0.
-    Source: Kthena v1.0.0 webhook/validator.go validateWorkerReplicas."""
+    """Kubernetes pod template of the workers. Required if worker_replicas is above 0. Source:
+    Kthena v1.0.0 webhook/validator.go validateWorkerReplicas.
+    """
     engine: NotRequired[EngineArgs]
-    """Engine whose pods the package writes, in place of templates."""
+    """Engine whose pods the package writes, instead of templates."""
     resources: NotRequired[ResourcesArgs]
     """What each pod of the engine requests. Default: one GPU. Only with an engine."""
     hugging_face_token: NotRequired[SecretKeyArgs]
-    """Secret that holds the token for gated models, given to the pods as HF_TOKEN. Default: none.
-    Only with an engine."""
+    """Secret with the token for gated models, which the pods get as HF_TOKEN. Default: none. Only
+    with an engine."""
     overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template, laid over the engine's pods. Default: none. May change everything
-    but what is counted: GPUs, commands and parallel sizes. Only with an engine."""
+    """Part of a pod template that is merged into the engine's pods. Default: none. It may change
+    everything except GPUs, commands and parallel sizes. Only with an engine.
+    """
     max_unavailable: NotRequired[Budget]
-    """Engines of this role that may be down in a rolling update: a count, or text such as 25%,
-    rounded down. Only with RoleRollingUpdate. Default: all at once.
+    """Engines of this role that may be unavailable in a rolling update: a count, or text such as
+    25%, rounded down. Only with RoleRollingUpdate. Default: all at once.
     Source: Kthena v1.0.0 webhook/validator.go."""
 
 
 class StandaloneRoleArgs(TypedDict):
-    """A Role used by itself: its pods and Services, without a PodGroup of its own.
+    """A standalone Role: its pods and Services, without its own PodGroup.
 
-    All fields of a role, and the place in a serving that the group would give it.
+    It has all fields of a role, and those that place it in a serving.
     """
 
     serving: str
-    """Name of the serving that the role belongs to: first part of every object's name."""
+    """Name of the serving of the role: first part of every object's name."""
     name: NotRequired[str]
     """Name of the role. Default: the component's name."""
     namespace: NotRequired[str]
     """Kubernetes namespace. Default default. It must exist."""
     group: NotRequired[int]
-    """Ordinal of the ServingGroup that the role belongs to. Default 0."""
+    """Ordinal of the ServingGroup of the role. Default 0."""
     scheduler_name: NotRequired[str]
     """Scheduler of the pods. Default volcano."""
     pod_group: NotRequired[str]
-    """PodGroup that the pods join, so that they start with its other pods. Default: none, and
-    each pod is scheduled alone."""
+    """PodGroup that the pods join, so that they start with its other pods. Default: none; each pod
+    is scheduled alone.
+    """
     ready_timeout_seconds: NotRequired[int]
-    """How long `up` waits until the engines are ready, in seconds. Default 1800."""
+    """Seconds that `up` waits until the engines are ready. Default 1800."""
     waivers: NotRequired[Mapping[str, str]]
-    """Findings that may stand, by rule: the last day as YYYY-MM-DD, and after it the reason. They
-    are told as warnings, and the objects carry the waivers as annotations. Default: none."""
+    """Findings to suppress, by rule: the last day as YYYY-MM-DD, then the reason. They are logged
+    as warnings, and the objects get the waivers as annotations. Default: none.
+    """
     replicas: NotRequired[int]
     """Engines of the role. Default 1."""
     worker_replicas: NotRequired[int]
-    """Pods of one engine beside its entry. Default 0. The engine has one pod more than this."""
+    """Pods of one engine besides its entry. Default 0. The engine has one pod more than this."""
     entry_template: NotRequired[Mapping[str, Any]]
     """Kubernetes pod template of the entry, in Kubernetes' own field names, passed through."""
     worker_template: NotRequired[Mapping[str, Any]]
-    """Kubernetes pod template of the workers. Needed when worker_replicas is above 0."""
+    """Kubernetes pod template of the workers. Required if worker_replicas is above 0."""
     engine: NotRequired[EngineArgs]
-    """Engine whose pods the package writes, in place of templates."""
+    """Engine whose pods the package writes, instead of templates."""
     resources: NotRequired[ResourcesArgs]
     """What each pod of the engine requests. Default: one GPU. Only with an engine."""
     hugging_face_token: NotRequired[SecretKeyArgs]
-    """Secret that holds the token for gated models, given to the pods as HF_TOKEN. Default: none.
-    Only with an engine."""
+    """Secret with the token for gated models, which the pods get as HF_TOKEN. Default: none. Only
+    with an engine."""
     overlay: NotRequired[Mapping[str, Any]]
-    """Part of a pod template, laid over the engine's pods. Default: none. May change everything
-    but what is counted: GPUs, commands and parallel sizes. Only with an engine."""
+    """Part of a pod template that is merged into the engine's pods. Default: none. It may change
+    everything except GPUs, commands and parallel sizes. Only with an engine.
+    """
     max_unavailable: NotRequired[Budget]
-    """A count, or text such as 25%. Refused here, as StatefulSets replace an engine whole; it is
-    a field because a role has it."""
+    """A count, or text such as 25%. An error here, because StatefulSets replace whole engines; it
+    is a field because a role has it.
+    """

@@ -1,6 +1,6 @@
-"""The Secrets of a stack: from secret config values to Kubernetes, never to a log or a file.
+"""Registers the Secrets of a stack, from secret config values; never logs or writes them.
 
-A value is not looked at beyond whether it is there and is kept secret.
+Only the presence and secrecy of values are checked.
 """
 
 import re
@@ -18,7 +18,7 @@ _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 class Secret(pulumi.CustomResource):
-    """A Kubernetes Secret. Without the typed SDK, whose core.v1 takes half a second to import."""
+    """A Kubernetes Secret. The typed SDK is not used: its core.v1 takes half a second to import."""
 
     def __init__(
         self, secret: SecretSpec, values: Mapping[str, pulumi.Output[str]], provider: Any
@@ -38,7 +38,7 @@ class Secret(pulumi.CustomResource):
 
 
 def register_secrets(spec: StackSpec, provider: Any) -> list[pulumi.Resource]:
-    """Register the Secrets of a stack in which nothing was found."""
+    """Register the Secrets of a checked stack."""
     config = pulumi.Config()
     return [
         Secret(
@@ -51,13 +51,13 @@ def register_secrets(spec: StackSpec, provider: Any) -> list[pulumi.Resource]:
 
 
 def check_secrets(spec: StackSpec, config: StackConfig) -> list[Finding]:
-    """Say what keeps the stack's secrets from being set, or from staying secret."""
+    """Report what keeps the stack's secrets from being set, or from staying secret."""
     rendered = _rendered(spec, config) if spec.output is OutputMode.RENDER else ()
     return [*_values_are_secret(spec, config), *rendered]
 
 
 def unused_secrets(values: Mapping[str, Any], config: StackConfig) -> list[Finding]:
-    """Say which secret config values nothing refers to."""
+    """Report secret config values that nothing refers to."""
     unused = set(values) & config.secret_keys - set(StackSpec.model_fields)
     return [
         Finding(
@@ -87,24 +87,27 @@ def _values_are_secret(spec: StackSpec, config: StackConfig) -> Iterator[Finding
 def _value(path: str, key: str, source: str, config: StackConfig) -> Iterator[Finding]:
     remedy = f"run 'pulumi config set --secret {source} --stack {config.stack}'"
     if not _KEY.fullmatch(key):
-        seen, rule = f"'{key}' is no key of a Secret: letters, digits, '-', '_' and '.'", "pattern"
+        seen, rule = (
+            f"'{key}' is not a valid key of a Secret: letters, digits, '-', '_' and '.'",
+            "pattern",
+        )
         remedy = "change it"
     elif source in StackSpec.model_fields:
-        seen, rule = f"'{source}' is a field of the stack, not a value of its own", "secret-missing"
+        seen, rule = f"'{source}' is a field of the stack, not a separate value", "secret-missing"
         remedy = "name another config key, such as hf_token"
     elif not config.values.get(source):
         seen, rule = f"there is no config value '{source}'", "secret-missing"
-        remedy += ", which asks for the value"
+        remedy += ", which prompts for the value"
     elif source not in config.secret_keys:
         seen, rule = f"the config value '{source}' is in plain text", "secret-in-plain-text"
-        remedy += ", which encrypts it, and revoke the old value if anybody else could read it"
+        remedy += ", which encrypts it, and revoke the old value if anyone else could read it"
     else:
         return
     yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 
 def _rendered(spec: StackSpec, config: StackConfig) -> Iterator[Finding]:
-    """No Secret is written to a file unless the stack says so: a file keeps nothing secret."""
+    """No Secret is written to a file unless the stack allows it: a file keeps nothing secret."""
     names = {secret.name for secret in spec.secrets}
     for index, name in enumerate(spec.allow_plain_secrets):
         if name not in names:

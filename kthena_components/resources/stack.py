@@ -1,13 +1,13 @@
-"""The stack program: from config to resources, with every refusal before the first of them.
+"""The stack program: from config to resources, with all errors before the first resource.
 
-What a stack file may say is in core/plan/stack.py; its Secrets are in secrets.py, the
-way into its cluster in cluster.py.
+core/plan/stack.py defines stack files, secrets.py the Secrets, and cluster.py the access to the
+cluster.
 """
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,18 +30,19 @@ from kthena_components.core.plan.stack import (
     read_values,
     within_budget,
 )
+from kthena_components.judge.secrecy import conceal
 from kthena_components.resources._apply import provider_version
 from kthena_components.resources._log import today
 from kthena_components.resources._model import read_hf_configs
 from kthena_components.resources._outputs import to_tokens
-from kthena_components.resources._sealed import shown_of_stack
+from kthena_components.resources._sealed import hide_values
 from kthena_components.resources.cluster import UNREACHABLE, askable_context, check_cluster
 from kthena_components.resources.components import HyperNodeTopology, ModelServing, Queue
 from kthena_components.resources.secrets import check_secrets, register_secrets, unused_secrets
 from kthena_components.systems.volcano.emit_queues import judge_queues
 
 SHOWN = 32
-"""Exit status by which a program tells Pulumi's language host that its error has been shown.
+"""Exit status that tells Pulumi's language host that the error was already shown.
 
 Source: sdk/python/cmd/pulumi-language-python-exec in the Pulumi repository.
 """
@@ -49,16 +50,16 @@ Source: sdk/python/cmd/pulumi-language-python-exec in the Pulumi repository.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """A stack in which nothing was found, ready to be registered."""
+    """A checked stack, ready to be registered."""
 
     spec: StackSpec
     values: Mapping[str, Any]
-    """What was written, by field: components take args, not specs."""
+    """The input by field: components take args, not specs."""
     servings: tuple[Compiled, ...]
 
 
 def main() -> None:
-    """Deploy, and show a refusal alone: Pulumi would add "an unhandled error occurred" to it."""
+    """Deploy, and show errors alone: Pulumi would add "an unhandled error occurred"."""
     try:
         deploy()
     except pulumi.RunError as error:
@@ -67,7 +68,7 @@ def main() -> None:
 
 
 def deploy() -> None:
-    """Register everything that the stack's config describes, or refuse all of it."""
+    """Register everything in the stack's config, or nothing if there are errors."""
     config = read_config()
     try:
         stack = load_stack(config)
@@ -78,7 +79,7 @@ def deploy() -> None:
 
 
 def read_config() -> StackConfig:
-    """Read what Pulumi knows about the stack that runs."""
+    """Read the config of the running stack from Pulumi."""
     project, stack = pulumi.get_project(), pulumi.get_stack()
     own = f"{project}:"
     values: dict[str, str] = pulumi.runtime.get_config_env()
@@ -95,24 +96,25 @@ def read_config() -> StackConfig:
 
 
 def load_stack(config: StackConfig) -> Stack:
-    """Compile all that a stack describes, or raise one SpecError with every mandatory finding."""
+    """Compile a whole stack, or raise one SpecError with all mandatory findings."""
     fields = config.secret_keys & set(StackSpec.model_fields)
     try:
         stack, found = _judge(config)
     except Exception as error:
         if not fields:
             raise
-        # Whose text, and whose traceback, may hold a secret value.
+        # Its text and its traceback may contain a secret value.
         raise refusal([fault("reading the stack", error)], config) from None
     if found and fields:
-        found = shown_of_stack(found, lambda shadow: _judge(shadow)[1], config)
+        shadow = replace(config, values=hide_values(config.values, config.secret_keys))
+        found = conceal(found, lambda config: _judge(config)[1], shadow, read_values(shadow))
     if found:
         raise refusal(found, config)
     return stack
 
 
 def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
-    """Compile all that a stack describes, as far as it can be, and give what is mandatory."""
+    """Compile a stack as far as possible, and return the mandatory findings."""
     values = read_values(config)
     unused = unused_secrets(values, config)
     known = {key: value for key, value in values.items() if key not in {f.path for f in unused}}
@@ -138,9 +140,9 @@ def _judge(config: StackConfig) -> tuple[Stack, list[Finding]]:
 
 
 def _plain(values: Mapping[str, Any]) -> list[Finding]:
-    """Refuse, in what components are given besides servings, the characters that stand for Outputs.
+    """Reject the characters that mark Outputs, in the input of components other than servings.
 
-    The components would refuse them too, when others are registered already.
+    The components would reject them, too, but only after others were registered.
     """
     try:
         to_tokens({key: values[key] for key in ("topology", "queues") if key in values})
@@ -150,7 +152,7 @@ def _plain(values: Mapping[str, Any]) -> list[Finding]:
 
 
 def refusal(findings: Sequence[Finding], config: StackConfig) -> SpecError:
-    """Refuse a stack, each finding in the coordinates of its file."""
+    """Return the error of a stack, with paths in its file."""
     located = [config.located(finding) for finding in findings]
     return SpecError(located, f"stack '{config.stack}' is refused, and nothing was changed")
 
@@ -161,7 +163,7 @@ def _title(manifest: Manifest) -> str:
 
 
 def _register(stack: Stack, config: StackConfig) -> None:
-    """Register what servings need, then the servings, then what the stack tells the world."""
+    """Register what servings need, then the servings, then the stack's outputs."""
     provider = _provider(stack.spec, config)
     first, queues = _shared(stack, pulumi.ResourceOptions(provider=provider))
     first += register_secrets(stack.spec, provider)
@@ -187,8 +189,8 @@ def _register(stack: Stack, config: StackConfig) -> None:
 def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
     """Register the Kubernetes provider.
 
-    Not with the class of pulumi_kubernetes: that one copies KUBECONFIG into its inputs, so that a
-    machine with a cluster could not render, and each machine's path would stand in the state.
+    Not with the class of pulumi_kubernetes: it copies KUBECONFIG into its inputs, so a machine with
+    a cluster could not render, and each machine's path would be in the state.
     """
     if spec.output is OutputMode.RENDER:
         properties: dict[str, Any] = {"renderYamlToDirectory": spec.directory(config.stack)}
@@ -197,7 +199,7 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
         secret = is_kubeconfig_text(stated) or "kubeconfig" in config.secret_keys
         text = pulumi.Output.secret(stated) if secret else stated
         properties = {"kubeconfig": text, "context": spec.context}
-    # A Secret keeps its name, so a new value is written into it instead of deleting it first.
+    # A Secret keeps its name, so a new value updates it instead of replacing it.
     properties["enableSecretMutable"] = "true"
     options = pulumi.ResourceOptions(version=provider_version())
     return pulumi.ProviderResource("kubernetes", str(spec.output), properties, options)
@@ -206,9 +208,9 @@ def _provider(spec: StackSpec, config: StackConfig) -> pulumi.ProviderResource:
 def _shared(
     stack: Stack, options: pulumi.ResourceOptions
 ) -> tuple[list[pulumi.Resource], dict[str, Queue]]:
-    """Register what belongs to the whole cluster: HyperNodes, and queues with parents first.
+    """Register cluster-scoped objects: HyperNodes, and queues with parents first.
 
-    The queues are given by name as well.
+    Returns the queues by name, too.
     """
     others: list[pulumi.Resource] = []
     queues: dict[str, Queue] = {}
@@ -226,13 +228,13 @@ def _shared(
 def _tied(
     stack: Stack, args: Mapping[str, Any], field: str, queues: Mapping[str, Queue]
 ) -> Mapping[str, Any]:
-    """Take the name of a queue that this stack makes from the queue itself.
+    """Replace the name of a queue that this stack creates by the queue's own output.
 
-    Volcano's webhooks refuse what is in a queue that is not there, and Pulumi's provider asks them
-    in a preview too: its dry runs go to the cluster. It asks nothing about an object that is not
-    known whole, and the name of a queue is unknown until the queue is made.
-    Source: Volcano v1.14 pkg/webhooks/admission, podgroups/validate and queues/validate;
-    pulumi-kubernetes v4.25 provider/pkg/provider/provider.go Create.
+    Volcano's webhooks reject objects in a queue that does not exist, and Pulumi's provider calls
+    them in a preview, too: its dry runs reach the cluster. It skips objects with unknown values,
+    and the name of a queue is unknown until the queue is created. Source: Volcano v1.14
+    pkg/webhooks/admission, podgroups/validate and queues/validate; pulumi-kubernetes v4.25
+    provider/pkg/provider/provider.go Create.
     """
     queue = queues.get(args.get(field, ""))
     if queue is None or stack.spec.output is OutputMode.RENDER:
@@ -245,9 +247,9 @@ def _count(number: int, word: str) -> str:
 
 
 def _require_cluster(stack: Stack, config: StackConfig) -> None:
-    """Refuse a cluster that does not answer, or does not know what the stack makes.
+    """Reject a cluster that does not answer, or does not serve the stack's kinds.
 
-    A preview warns: it can do without.
+    A preview only warns.
     """
     secret = "kubeconfig" in config.secret_keys
     found = check_cluster(stack.spec, os.environ, secret=secret)
@@ -259,19 +261,19 @@ def _require_cluster(stack: Stack, config: StackConfig) -> None:
         return
     if pulumi.runtime.is_dry_run() and (found is None or found.rule == UNREACHABLE):
         told = "\n".join(str(config.located(finding)) for finding in findings)
-        until = "This preview goes by the state alone; an" if found else "An"
-        pulumi.log.warn(f"{told}\n{until} update is refused until then.")
+        until = "This preview only uses the state; an" if found else "An"
+        pulumi.log.warn(f"{told}\n{until} update fails until then.")
     else:
         raise refusal(findings, config)
 
 
 def _unserved(stack: Stack) -> list[Finding]:
-    """Ask the cluster for the kinds, where the extra `cluster` is there to ask with."""
+    """Query the cluster for the kinds, if the extra `cluster` is installed."""
     context = askable_context(stack.spec, os.environ)
     if stack.spec.output is OutputMode.RENDER or context is None:
         return []
     try:
         from kthena_components.cluster.api_kinds import check_kinds  # noqa: PLC0415
-    except ImportError:  # no such package, or one of that name that is something else
+    except ImportError:  # the package is missing, or a different one of that name
         return []
     return check_kinds(stack.spec, stack.servings, context)

@@ -1,7 +1,7 @@
-"""The index of the systems: which of them has which kind, loaded when one is first asked for.
+"""The index of systems: the kinds of each, loaded on first use.
 
-A new system is a package here with a module `system` that holds its SYSTEM, and its rows below.
-tests/systems/test_laws.py holds both rows equal to what the systems say of themselves.
+A new system is a package here with a module `system` that defines SYSTEM, and its rows below.
+tests/systems/test_laws.py checks that the rows equal what the systems declare.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,8 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "topology.volcano.sh": "HyperNode",
     },
     "kubernetes": {
-        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod Secret Service",
+        "": "Namespace Node PersistentVolume PersistentVolumeClaim Pod PodTemplate "
+        "ReplicationController Secret Service",
         "apiextensions.k8s.io": "CustomResourceDefinition",
         "apps": "DaemonSet Deployment ReplicaSet StatefulSet",
         "autoscaling": "HorizontalPodAutoscaler",
@@ -47,16 +48,25 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "helm.sh": "Release",
         "helm.toolkit.fluxcd.io": "HelmRelease",
     },
+    "jobset": {"jobset.x-k8s.io": "JobSet"},
+    "kubeflow": {"kubeflow.org": "MPIJob"},
+    "argo_rollouts": {"argoproj.io": "Rollout"},
+    "kubeai": {"kubeai.org": "Model"},
+    "knative": {"serving.knative.dev": "Configuration Service"},
+    "nim": {"apps.nvidia.com": "NIMPipeline NIMService"},
+    "ome": {"ome.io": "ClusterServingRuntime InferenceService ServingRuntime"},
     "rbg": {"workloads.x-k8s.io": "RoleBasedGroup RoleBasedGroupSet"},
     "grove": {"grove.io": "PodCliqueSet"},
     "dynamo": {"nvidia.com": "DynamoComponentDeployment DynamoGraphDeployment"},
+    "llmaz": {"inference.llmaz.io": "Playground Service"},
+    "aibrix": {"orchestration.aibrix.ai": "RayClusterFleet RoleSet StormService"},
     "matrixinfer": {
         "workload.matrixinfer.ai": "ModelInfer",
         "workload.serving.volcano.sh": "ModelInfer",
         "workload.volcano.sh": "ModelInfer",
     },
 }
-"""By system: the kinds of each API group. The order is that of the pages about rules."""
+"""Kinds of each API group, by system. The pages about rules have this order."""
 INDEX: Mapping[tuple[str, str], str] = {
     (group, kind): name
     for name, groups in _KINDS.items()
@@ -67,7 +77,7 @@ INDEX: Mapping[tuple[str, str], str] = {
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
 EMITTERS = ("native", "kthena")
-"""The systems that a plan can be written for, the default first."""
+"""Systems for which a plan can be written, the default first."""
 
 
 def find_system(name: str) -> "System":
@@ -78,7 +88,7 @@ def find_system(name: str) -> "System":
 
 @cache
 def find_kind(group_kind: tuple[str, str]) -> "Kind[Any] | None":
-    """Find what is known of a kind by its API group and name; None for one that is not known."""
+    """Find a kind by its API group and name; None if unknown."""
     name = INDEX.get(group_kind)
     kinds = find_system(name).kinds if name is not None else ()
     return next((kind for kind in kinds if kind.group_kind == group_kind), None)
@@ -91,7 +101,7 @@ def all_systems() -> "Iterator[System]":
 
 @cache
 def find_emitter(name: str) -> "Emitter | None":
-    """Load what writes plans for a system, and nothing else of it; None where nothing does."""
+    """Load only the emitter of a system; None if it has none."""
     if name not in EMITTERS:
         return None
     emitter: Emitter = import_module(f"{__name__}.{name}.emit").EMITTER
@@ -99,18 +109,18 @@ def find_emitter(name: str) -> "Emitter | None":
 
 
 def extras() -> "dict[str, Resource]":
-    """List what a stack may describe beside its servings."""
+    """List what a stack may define besides its servings."""
     return {name: made for system in all_systems() for name, made in system.extras.items()}
 
 
 def resources_of(
     emitters: Iterable[str] | None = None, beside: Iterable[str] = ()
 ) -> "tuple[Resource, ...]":
-    """List what an update touches, for servings of some systems and what stands beside them.
+    """List the resources of an update, for servings of some systems and other objects.
 
     Args:
-        emitters: Names of systems that servings are written for; all if left out.
-        beside: Names of `extras` that a stack describes.
+        emitters: Names of systems for which servings are written; all if left out.
+        beside: Names of `extras` that a stack defines.
     """
     emitters = EMITTERS if emitters is None else emitters
     found = [made for name in emitters if (e := find_emitter(name)) for made in e.resources]

@@ -1,8 +1,8 @@
-"""What a system says of itself: its kinds of objects, what is known of each, and what it emits.
+"""What each system declares: its kinds of objects, their readers and rules, and its emitter.
 
 Every list by kind that the judge, the compiler, the command line and the cluster commands use is
-derived from this. `systems/__init__.py` is the index; tests/systems/test_laws.py holds each system
-to it.
+derived from this. `systems/__init__.py` is the index; tests/systems/test_laws.py checks each
+system.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,21 +30,21 @@ StackRule = Callable[[Stack], Iterator[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """How one set of equal replicas of an object is updated."""
+    """How a set of equal replicas of an object is updated."""
 
     at: str
-    """Where its strategy stands, in the object."""
+    """Path of its strategy, in the object."""
     pods: str = ""
-    """What the paths of its pods begin with, in the object; all of the object's if empty."""
+    """Prefix of the paths of its pods, in the object; empty for all pods."""
     replicas: MaybeInt | None
-    """Replicas that the strategy speaks of; None where that is no count."""
+    """Replicas that the strategy refers to; None if invalid."""
     max_unavailable: object = None
-    """As it is stated; None where it is not."""
+    """As stated; None if not stated."""
     max_surge: object = None
     usual: tuple[object, object] = (None, None)
-    """maxUnavailable and maxSurge where they are not stated."""
+    """Defaults of maxUnavailable and maxSurge."""
     all_at_once: str = ""
-    """Who replaces all pods at once and how, new ones first; empty where nobody does."""
+    """What replaces all pods at once and how, new ones first; empty if nothing does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +54,14 @@ class Restart:
     paths: str
     """Pattern of the fields, as paths in the object."""
     how: str
-    """A clause for a person: `group after group restarts`."""
+    """A clause for messages: `group after group restarts`."""
     otherwise: Callable[[Body], str] | None = None
-    """Gives another clause for some objects, and an empty one for the others."""
+    """Returns another clause for some objects, and an empty one for the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A workload that a controller makes, and whose number of pods it keeps."""
+    """A workload that a controller creates, and whose number of pods it keeps."""
 
     group_kind: GroupKind
     name: str
@@ -71,7 +71,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[V]):
-    """What is known of one kind of object. What is left out needs a reason in `without`."""
+    """The declaration of one kind of object. An omitted field needs a reason in `without`."""
 
     group: str
     """API group, empty for Kubernetes' core. Every served version of it counts."""
@@ -81,33 +81,34 @@ class Kind(Generic[V]):
     facts: Callable[[V], ServingFacts | None] | None = None
     """Facts for the rules of core/rules; None for an object that serves nothing."""
     pods: Callable[[V], Iterator[PodSet]] | None = None
-    """The pods whose templates stand in the object. None: they are counted from the facts."""
+    """The pods of templates in the object. None: they are counted from the facts."""
     demand: Callable[[V], GpuDemand | None] | None = None
-    """GPUs of pods whose templates do not stand in it, beside those of `pods`. None: without
-    `pods` they are counted from the facts."""
+    """GPUs of pods without templates in it, in addition to `pods`. None: without `pods` they are
+    counted from the facts.
+    """
     rules: tuple[Rule[V], ...] = ()
-    """Rules of the system's own, with findings in the coordinates of the object."""
+    """Rules of the system, with paths in the object."""
     change_rules: tuple[ChangeRule, ...] = ()
     """Rules over the object before and after an update."""
     rollouts: Callable[[V], Iterator[Rollout]] | None = None
     templates: tuple[str, ...] = ()
-    """Where whole pod templates stand; `[]` after a key is each member of a list."""
+    """Paths of whole pod templates; `[]` after a key is each member of a list."""
     kept: Callable[[Body], Body] | None = kept_spec
-    """What the rules over a stack read of it. None: nothing, so it is not held."""
+    """The part that the rules over a stack read. None: nothing, so it is not kept."""
     restarts: Restart | None = None
     copies: str = ""
-    """Field of the spec that says how often all its engines exist."""
+    """Field of the spec with the number of copies of all its engines."""
     unscalable: str = ""
-    """Why no autoscaler may target it, as a clause after `which`; empty where one may."""
+    """Why no autoscaler may target it, as a clause after `which`; empty if one may."""
     keeps_number: Callable[[V], str] | None = None
-    """Why none may target this one object; an empty text where one may."""
+    """Why no autoscaler may target this object; empty if one may."""
     makes: Callable[[V], Made | None] | None = None
-    """A workload that its controller makes of it, and whose number of pods it keeps."""
+    """A workload that its controller creates for it, and whose number of pods it keeps."""
     cluster_wide: bool = False
     title: str = ""
-    """What its rules are about, where that is not the system's title."""
+    """What its rules are about, if not the system's title."""
     without: Mapping[str, str] = field(default_factory=dict)
-    """Why a field is left out that others of its sort have: `{"pods": "a preset makes them"}`."""
+    """Why an expected field is omitted: `{"pods": "a preset creates them"}`."""
 
     @property
     def group_kind(self) -> GroupKind:
@@ -116,7 +117,7 @@ class Kind(Generic[V]):
 
     @property
     def is_judged(self) -> bool:
-        """Whether one object of it by itself is judged."""
+        """Whether a single object of it is checked."""
         return bool(self.facts or self.rules or self.templates)
 
 
@@ -126,13 +127,13 @@ class Emitter:
 
     emit: Callable[[ServingPlan], tuple[Manifest, ...]]
     refuse: Callable[[ServingPlan], Iterator[Finding]]
-    """Findings for what the system cannot express: refused, never dropped."""
+    """Findings about what the system cannot express: an error, never dropped."""
     names: Callable[[ServingPlan], Iterator[NameFacts]]
     """Names that the system will generate."""
     resources: tuple[Resource, ...]
-    """What is written, and what is read meanwhile."""
+    """Resources that are written, and those that are read meanwhile."""
     read_back: Callable[[Sequence[Body]], list[ServingFacts]]
-    """The inverse of `emit`, as far as facts go."""
+    """The inverse of `emit`, limited to facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +143,10 @@ class System:
     name: str
     """The name of its package."""
     title: str
-    """What its rules are about, in the words of a user."""
+    """What its rules are about, in a user's words."""
     kinds: tuple[Kind[Any], ...]
     stack_rules: tuple[StackRule, ...] = ()
     """Rules over all objects of a cluster."""
     emitter: Emitter | None = None
     extras: Mapping[str, Resource] = field(default_factory=dict)
-    """What a stack may describe beside its servings: `{"queues": …}`."""
+    """What a stack may define besides its servings: `{"queues": …}`."""

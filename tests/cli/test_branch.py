@@ -137,11 +137,19 @@ def test_levels_that_stay_or_rise_are_no_weakening(tmp_path: Path) -> None:
         (
             "serving-rules",
             {**PROD["serving-rules"], "levels": {"world-size-equals-gpus": "disabled"}},
-            "would let 1 rule weigh less: world-size-equals-gpus (mandatory → disabled)",
+            "would lower the level of 1 rule: world-size-equals-gpus (mandatory → disabled)",
         ),
-        ("serving-rules", {"levels": {"*": "disabled"}}, "would let 2 rules weigh less: shm-pres"),
+        (
+            "serving-rules",
+            {"levels": {"*": "disabled"}},
+            "would lower the level of 2 rules: shm-pres",
+        ),
         ("serving-groups", {**PROD["serving-groups"], "gpuBudget": 64}, "would be 64, and the bas"),
-        ("serving-groups", {"gpuTypes": ["H100"]}, "gpuBudget: would be gone, and the base has 32"),
+        (
+            "serving-groups",
+            {"gpuTypes": ["H100"]},
+            "gpuBudget: would be removed, and the base has 32",
+        ),
         (
             "serving-groups",
             {"gpuBudget": 32, "gpuTypes": ["H100", "A10"]},
@@ -162,7 +170,7 @@ def test_a_file_of_levels_that_goes_is_told(tmp_path: Path) -> None:
         file="prod.json", before=read_policies(path, tmp_path), after=None, rules=RULES
     )
     (finding,) = levels_weakened(change)
-    assert finding.seen.startswith("is deleted or cannot be used")
+    assert finding.seen.startswith("is deleted or invalid")
 
 
 def stack(before: dict[str, object], after: dict[str, object]) -> StackChange:
@@ -186,8 +194,8 @@ def test_a_waiver_that_is_new_or_lasts_longer_is_told() -> None:
     (finding,) = waiver_new(stack(servings(), servings(shm_present=WAIVER)))
     assert str(finding) == (
         "Pulumi.prod.yaml: servings[llama].waivers.shm-present: is new in this branch and does not "
-        "count in it: waived until 2026-12-31: the new runtime gives 8 GiB. Mend what "
-        "'shm-present' finds, or let a person who may decide it approve the branch. [waiver-new]"
+        "apply to it: waived until 2026-12-31: the new runtime gives 8 GiB. Fix what 'shm-present' "
+        "reports, or let a person who may decide it approve the branch. [waiver-new]"
     )
     longer = servings(shm_present=WAIVER.replace("2026-12", "2027-12"))
     assert list(waiver_new(stack(servings(shm_present=WAIVER), longer)))
@@ -208,7 +216,7 @@ def test_a_limit_that_rises_or_goes_is_told() -> None:
     (raised,) = found({"gpu_budget": "16"}, {"gpu_budget": 32})
     assert "gpu_budget: would be 32, and the base has 16. Write 16, or let a person" in raised
     (gone,) = found({"gpu_budget": 16}, {})
-    assert "would be gone, and the base has 16" in gone
+    assert "would be removed, and the base has 16" in gone
     (plain,) = found({}, {"allow_plain_secrets": ["hf-token"]})
     assert "allow_plain_secrets: would let hf-token be written in plain text as well" in plain
 

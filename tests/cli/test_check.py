@@ -41,8 +41,8 @@ def test_a_wrong_product_is_refused_with_the_words_of_the_pack(run: Command, wri
     ]
     assert (done.status, done.err) == (1, "")
     assert [str(f) for f in judge_manifest(yaml.safe_load(WRONG))] == [f"{COMMAND}: {SENTENCE}"]
-    # The README shows what the policy pack says of the same numbers.
-    assert SENTENCE in (ROOT / "README.md").read_text()
+    for page in ("README.md", "docs/check.md"):
+        assert SENTENCE in (ROOT / page).read_text()
 
 
 def test_a_right_one_is_clean(run: Command, write: Write) -> None:
@@ -105,7 +105,10 @@ def test_json_is_read_one_document_after_another(run: Command, write: Write) -> 
 
 
 def test_yaml_may_begin_with_a_bracket(run: Command, write: Write) -> None:
-    write("flow.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}")
+    write(
+        "flow.yaml",
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: b}]}}",
+    )
     done = run("flow.yaml")
     assert (done.status, done.lines[-1][:28]) == (0, "1 object checked in 1 file: ")
 
@@ -129,7 +132,7 @@ def test_folders_are_read_whole_and_in_order_but_hidden_ones(run: Command, write
 def test_a_folder_without_manifests_is_no_clean_one(run: Command, write: Write) -> None:
     write("m/readme.txt", "")
     done = run("m")
-    assert done.err == "m: holds no file that ends in .yaml or .yml or .json\n"
+    assert done.err == "m: contains no file that ends in .yaml or .yml or .json\n"
     assert done.status == 2
 
 
@@ -143,6 +146,32 @@ def test_what_is_no_object_is_passed_over(run: Command, write: Write) -> None:
 def test_kinds_without_rules_are_counted_apart(run: Command, write: Write) -> None:
     write("a.yaml", "apiVersion: v1\nkind: ConfigMap\n---\napiVersion: v1\nkind: Event\n")
     assert "0 objects checked in 1 file (2 more without rules):" in run("a.yaml").out
+
+
+def test_an_object_that_nobody_reads_is_listed_where_it_matters(run: Command, write: Write) -> None:
+    small = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: tune}\nspec:\n"
+    asks = "  master:\n    resources: {limits: {nvidia.com/gpu: %d}}\n"
+    write("a.yaml", f"{small}{asks % 1}---\n{small}{asks % 8}---\n{small}  broken: [\n")
+    done = run("a.yaml")
+    assert done.lines[0] == (
+        "a.yaml:12: not checked: PyTorchJob tune: spec.master: not checked, because no rule reads "
+        "objects of kind PyTorchJob (kubeflow.org/v1); this one asks for 8 nvidia.com/gpu. "
+        "[kind-read]"
+    )
+    assert done.lines[-1] == (
+        "0 objects checked in 1 file (3 more without rules): 0 mandatory, 0 advisory, 1 not checked"
+    )
+    assert done.status == 0
+    write("levels.json", '{"serving-rules": {"levels": {"kind-read": "disabled"}}}')
+    assert "0 not checked" in run("a.yaml", "--level", "levels.json").out
+
+
+def test_objects_in_a_list_and_in_json_are_listed_as_well(run: Command, write: Write) -> None:
+    job = '{"apiVersion": "x.io/v1", "kind": "Job", "spec": {"args": ["--tensor-parallel-size=8"]}}'
+    write("a.json", f'{{"apiVersion": "v1", "kind": "List", "items": [{job}, {job}]}}')
+    found = run("a.json").out
+    assert found.count("spec.args: not checked, because no rule reads objects of kind Job") == 2
+    assert "(x.io/v1); this one states --tensor-parallel-size. [kind-read]" in found
 
 
 def broken(*_: object, **__: object) -> None:

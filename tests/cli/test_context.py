@@ -122,14 +122,14 @@ def test_a_shape_can_be_given_for_a_model(run: Command, write: Write, path: str)
 @pytest.mark.parametrize(
     ("stated", "sentence"),
     [
-        ("me", "--model-config 'me' is not of the form MODEL=PATH"),
+        ("me", "--model-config 'me' does not have the form MODEL=PATH"),
         ("me=none.json", "--model-config me: none.json cannot be read: No such file or directory"),
         ("me=broken.json", "--model-config me: broken.json is not JSON"),
-        ("me=list.json", "--model-config me: list.json holds no object"),
+        ("me=list.json", "--model-config me: list.json is not a JSON object"),
         (
             "me=few.json",
             (
-                "--model-config me: few.json is not used: its config.json states no "
+                "--model-config me: few.json cannot be used: its config.json states no "
                 "num_attention_heads"
             ),
         ),

@@ -37,8 +37,8 @@ def bound(path: Path) -> None:
 
 
 ODD: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a pipe": (os.mkfifo, "is a pipe, and of a folder only regular files are read"),
-    "a socket": (bound, "is a socket, and of a folder only regular files are read"),
+    "a pipe": (os.mkfifo, "is a pipe, and only regular files in a folder are read"),
+    "a socket": (bound, "is a socket, and only regular files in a folder are read"),
     "a link to a file outside": (
         lambda path: path.symlink_to("/etc/hostname"),
         "is a link to '/etc/hostname', which leads out of the folder . that is checked, and is ",
@@ -80,7 +80,7 @@ def test_a_link_to_a_pipe_of_the_folder_is_not_waited_for(run: Command, write: W
     write("a.yaml", WRONG)
     os.mkfifo("pipe")
     Path("x.yaml").symlink_to("pipe")
-    assert run(".").err.startswith("x.yaml: is a pipe, and of a folder only regular files are read")
+    assert run(".").err.startswith("x.yaml: is a pipe, and only regular files in a folder are read")
 
 
 def test_a_link_that_climbs_over_its_folder_is_not_followed(run: Command, write: Write) -> None:
@@ -163,7 +163,7 @@ def test_what_takes_the_place_of_a_file_is_not_waited_for(
 
     monkeypatch.setattr(check, "find_files", swapped)
     done = run(".")
-    assert done.err.startswith("a.yaml: is a pipe, and only a regular file is read")
+    assert done.err.startswith("a.yaml: is a pipe, and only regular files are read")
     assert done.status == 2
 
 
@@ -178,7 +178,7 @@ def test_what_is_swapped_at_the_last_moment_is_not_waited_for(
         patched.setattr(Path, "stat", lambda *_, **__: regular)
         told = read_text(str(pipe), named=False)
     assert isinstance(told, Unreadable)
-    assert told.because.startswith("is a pipe, and only a regular file is read")
+    assert told.because.startswith("is a pipe, and only regular files are read")
 
 
 def test_pipes_that_are_named_are_read_each_once(run: Command) -> None:
@@ -209,7 +209,7 @@ def test_the_config_in_a_folder_of_a_model_is_not_waited_for(run: Command, write
     os.mkfifo("model/config.json")
     done = run("--model-config", "m=model", "a.yaml")
     assert done.err.startswith(
-        "kthena-components check: --model-config m: model/config.json is a pipe, and only a regular"
+        "kthena-components check: --model-config m: model/config.json is a pipe, and only regular"
     )
     assert done.status == 2
 

@@ -83,7 +83,7 @@ def test_sarif_says_what_could_not_be_read(run: Command) -> None:
     (invocation,) = made["invocations"]
     assert invocation["executionSuccessful"] is False
     (told,) = invocation["toolExecutionNotifications"]
-    assert told["message"]["text"].startswith("m/broken.yaml:2:1: is not YAML")
+    assert told["message"]["text"].startswith("m/broken.yaml:2:1: is not valid YAML")
     (at,) = told["locations"]
     assert at["physicalLocation"]["region"] == {"startLine": 2, "startColumn": 1}
 
@@ -104,7 +104,8 @@ def test_github_gets_one_workflow_command_for_each_finding(run: Command) -> None
     starts = [line.split(" ")[0] for line in done.lines[:-1]]
     assert starts == ["::warning", "::warning", "::error", "::notice", "::error"]
     assert done.lines[2].startswith(
-        "::error file=m/broken.yaml,line=2,col=1,title=unreadable::m/broken.yaml:2:1: is not YAML"
+        "::error file=m/broken.yaml,line=2,col=1,title=unreadable::m/broken.yaml:2:1: is not valid "
+        "YAML"
     )
     assert done.lines[-2] == (
         "::error file=m/wrong.yaml,line=16,title=world-size-equals-gpus::"
@@ -136,7 +137,7 @@ def test_markdown_is_counts_and_a_table(run: Command) -> None:
     told = f"{COMMAND}: {SENTENCE}".replace("[", "\\[").replace("]", "\\]")
     assert lines[7] == f"| mandatory | m/wrong.yaml:16 | {SUBJECT} | {told} |"
     assert lines[8:11] == ["", "Could not be read:", ""]
-    assert lines[11].startswith("- m/broken.yaml:2:1: is not YAML")
+    assert lines[11].startswith("- m/broken.yaml:2:1: is not valid YAML")
 
 
 def test_markdown_takes_nothing_in_a_name_for_its_own(run: Command, write: Write) -> None:

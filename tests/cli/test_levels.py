@@ -54,7 +54,7 @@ def test_a_file_weighs_rules(weigh: Weigh, text: str, counts: str, status: int) 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "levels.json: is not JSON: "),
+        ("{", "levels.json: not valid JSON: "),
         ("[]", "levels.json: must be a map from rules to levels"),
         (
             '{"world-size-equal-gpu": "advisory"}',
@@ -65,7 +65,7 @@ def test_a_file_weighs_rules(weigh: Weigh, text: str, counts: str, status: int) 
             "levels.json: 'name-fits' is \"error\"; known: mandatory, advisory, disabled",
         ),
         ('{"name-fits": ["mandatory"]}', "levels.json: 'name-fits' is [\"mandatory\"]; known: "),
-        ("[" * 100_000, "levels.json: is not JSON: "),
+        ("[" * 100_000, "levels.json: not valid JSON: "),
     ],
     ids=["no JSON", "a list", "no such rule", "no such level", "no level", "deep"],
 )
@@ -100,7 +100,7 @@ def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ('{"serving-advice": {}}', "is a config of policies, but not of serving-rules; add it"),
+        ('{"serving-advice": {}}', "this config of policies has no entry serving-rules; add it"),
         (
             '{"serving-rules": {"level": {}}}',
             "there is no setting 'level' here; write 'levels'",
@@ -115,7 +115,7 @@ def test_a_config_of_the_pack_is_read_whole(run: Command, write: Write) -> None:
         ),
         (
             '{"serving-rules": {"kthenaVersion": 0.4}}',
-            "0.4 is no text that names a Kthena; known: 0.1, 0.2, 0.3, 0.4, 1.0",
+            "0.4 is not a version of Kthena; known: 0.1, 0.2, 0.3, 0.4, 1.0",
         ),
     ],
 )
@@ -137,13 +137,13 @@ def test_a_version_of_kthena_is_gone_by(run: Command, write: Write) -> None:
 
 def test_a_version_of_kthena_that_is_not_known_is_named(run: Command) -> None:
     done = run(".", "--kthena-version", "2.0")
-    told = "there is no Kthena '2.0' here; known: 0.1, 0.2, 0.3, 0.4, 1.0"
+    told = "there is no Kthena '2.0'; known: 0.1, 0.2, 0.3, 0.4, 1.0"
     assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
 
 
 def test_a_level_that_is_not_there_is_named_with_the_nearest(run: Command) -> None:
     done = run(".", "--level", "prd")
-    told = "there is no level and no file 'prd'; write 'prod', or a file"
+    told = "there is no level or file 'prd'; write 'prod', or a file"
     assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
 
 

@@ -68,7 +68,7 @@ LIMITS: dict[str, tuple[Callable[[int], str], int, str]] = {
     "files that are taken in": (
         partial(script, how=". "),
         16,
-        "its script takes in more than 16 files",
+        "its script sources more than 16 files",
     ),
     "scripts": (script, 16, "it runs more than 16 scripts"),
     "shells": (nested, 8, "its shells are nested more than 8 deep"),
@@ -160,7 +160,7 @@ def test_a_pattern_that_is_too_long_is_not_judged_by_its_beginning() -> None:
 
     assert told(f"^{'a' * 9_998}$") == []
     (found,) = told(f"^{'a' * 10_000}(")
-    assert "it has 10002 characters, and 10000 are read at most" in found
+    assert "it has 10002 characters, and at most 10000 are read" in found
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_pattern_that_is_too_long_is_not_judged_by_its_beginning() -> None:
             "kthena",
             "kthena-generated-name",
             {"metadata__name": f"{'a' * 300}_"},
-            "every name that Kthena makes begins with it, but it is not",
+            "every name that Kthena generates starts with it, but it is not",
         ),
         (
             "kaito",

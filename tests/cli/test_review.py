@@ -33,7 +33,7 @@ def test_a_shape_is_shown_before_and_after(review: Review) -> None:
     ran = review(prod=events(serving([row()], [wider])))
     assert ran.status == 0
     assert ran.lines[-1] == MARK
-    assert "1 stack touched: **nothing refused**. GPUs: 16 → 24 (+8)." in ran.lines
+    assert "1 stack affected: **no mandatory findings**. GPUs: 16 → 24 (+8)." in ran.lines
     assert "### Stack prod: **passes**" in ran.lines
     assert cells(ran.out, "serving/llama") == [
         "serving/llama", "serve", "1", "1", "2 → 3", "8", "8 × 2 × 1 → 8 × 3 × 1", "16 → 24",
@@ -47,10 +47,10 @@ def test_both_forms_of_a_preview_tell_the_same_shapes(review: Review) -> None:
     told = serving([row()], [row(groups=2, engines=2, pods=4, gpus=32)])
     from_events, from_json = review(prod=events(told)), review(prod=document(told))
     assert cells(from_events.out, "serving/llama") == cells(from_json.out, "serving/llama")
-    assert "- The policies: the preview ran without a policy pack, or does not tell" in (
+    assert "- Policies: the preview ran without a policy pack, or does not report one" in (
         from_json.lines
     )
-    assert "The policies:" not in from_events.out
+    assert "- Policies:" not in from_events.out
 
 
 def test_what_is_new_and_what_is_removed_is_said(review: Review) -> None:
@@ -63,15 +63,15 @@ def test_what_is_new_and_what_is_removed_is_said(review: Review) -> None:
 
 def test_a_stack_whose_shapes_stay_says_so(review: Review) -> None:
     ran = review(prod=events(step("same", SERVING, {"shape": [row()]}, {"shape": [row()]})))
-    assert "No shape changes: 1 role, 16 GPUs." in ran.lines
-    assert "Nothing that runs is touched." in ran.lines
+    assert "No sizes change: 1 role, 16 GPUs." in ran.lines
+    assert "No resources change." in ran.lines
 
 
 def test_several_stacks_are_summed(review: Review) -> None:
     one = events(serving(None, [row()]))
     two = events(serving([row()], [row(gpus=8)]))
     ran = review(dev=one, prod=two)
-    assert "2 stacks touched: **nothing refused**. GPUs: 16 → 24 (+8)." in ran.lines
+    assert "2 stacks affected: **no mandatory findings**. GPUs: 16 → 24 (+8)." in ran.lines
     assert [line for line in ran.lines if line.startswith("### ")] == [
         "### Stack dev: **passes**",
         "### Stack prod: **passes**",
@@ -81,13 +81,13 @@ def test_several_stacks_are_summed(review: Review) -> None:
 def test_gpus_that_are_not_known_are_told_and_not_counted(review: Review) -> None:
     ran = review(prod=events(serving([row()], [row(gpus="?", gpus_per_pod="?")])))
     assert cells(ran.out, "serving/llama")[-2] == "16 → ?"
-    assert "- The GPUs of 1 role: known after the update, or a secret" in ran.lines
+    assert "- GPUs of 1 role: known only after the update, or secret" in ran.lines
 
 
 def test_a_mandatory_finding_refuses(review: Review) -> None:
     ran = review(prod=events(violation(WRONG, SERVING), result="failed"))
     assert ran.status == 1
-    assert "### Stack prod: **refused**, 1 mandatory finding" in ran.lines
+    assert "### Stack prod: **fails**, 1 mandatory finding" in ran.lines
     (line,) = (line for line in ran.lines if line.endswith("[world-size-equals-gpus]"))
     assert line.startswith("- ModelServing serving/llama: spec.template.roles\\[0\\]")
     assert line.endswith(SENTENCE)
@@ -106,11 +106,11 @@ def test_one_thing_is_said_once(review: Review) -> None:
 @pytest.mark.parametrize(
     ("text", "level", "title"),
     [
-        ("a: is odd. [image-pinned]", "advisory", "Worth a look:"),
-        ("a: not checked, because b. [image-pinned]", "advisory", "Not checked, and why:"),
+        ("a: is odd. [image-pinned]", "advisory", "Advisory:"),
+        ("a: not checked, because b. [image-pinned]", "advisory", "Not checked:"),
         ("a: is odd. Waived until 2030-01-31: soon. [image-pinned]", "advisory", "Waived:"),
-        ("a: not checked, because b. [image-pinned]", "mandatory", "Refused:"),
-        ("somebody else's rule", "advisory", "Worth a look:"),
+        ("a: not checked, because b. [image-pinned]", "mandatory", "Mandatory:"),
+        ("somebody else's rule", "advisory", "Advisory:"),
     ],
 )
 def test_findings_stand_under_what_they_weigh(
@@ -127,20 +127,20 @@ def test_a_program_that_refuses_shows_what_is_deployed(review: Review) -> None:
     root = step("same", STACK, {"servings": [row()]}, {})
     ran = review(prod=events(root, message(refusal), result="failed"))
     assert ran.status == 1
-    assert "### Stack prod: **refused**, 1 mandatory finding" in ran.lines
-    assert "Deployed is:" in ran.out
+    assert "### Stack prod: **fails**, 1 mandatory finding" in ran.lines
+    assert "Currently deployed:" in ran.out
     assert cells(ran.out, "serving/llama")[-2] == "16"
     assert f"- servings\\[0\\]: {SENTENCE}" in ran.lines
-    assert "What would happen:" not in ran.out
+    assert "Planned changes:" not in ran.out
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         (events(message("Traceback: of something"), result="failed"), "failed with 1 error"),
-        (events(message("preview failed"), result="failed"), "no finding says why"),
-        (events(result=None), "did not come to its end"),
-        ("", "did not come to its end"),
+        (events(message("preview failed"), result="failed"), "failed without a finding"),
+        (events(result=None), "did not finish"),
+        ("", "did not finish"),
     ],
 )
 def test_a_preview_that_failed_otherwise_judges_nothing(
@@ -148,7 +148,7 @@ def test_a_preview_that_failed_otherwise_judges_nothing(
 ) -> None:
     ran = review(prod=text)
     assert ran.status == 2
-    assert "### Stack prod: **not judged**, its preview failed" in ran.lines
+    assert "### Stack prod: **not checked**, the preview failed" in ran.lines
     assert says in ran.out
     assert "Traceback" not in ran.out
 
@@ -156,17 +156,17 @@ def test_a_preview_that_failed_otherwise_judges_nothing(
 def test_a_file_that_is_no_preview_is_named(review: Review) -> None:
     ran = review(prod="token: hf_x", dev=events(serving(None, [row()])))
     assert ran.status == 2
-    assert ran.err.startswith("prod.jsonl: is no preview of Pulumi's: ")
-    assert ran.lines[0] == "**Not judged:** the preview of stack prod could not be read."
+    assert ran.err.startswith("prod.jsonl: not a Pulumi preview: ")
+    assert ran.lines[0] == "**Not checked:** the preview of stack prod cannot be read."
     assert "### Stack dev: **passes**" in ran.lines
-    assert review("prod=nowhere").err.startswith("nowhere: cannot be read: ")
+    assert review("prod=nowhere").err.startswith("nowhere: cannot read the file: ")
     assert review("prod").status == 2
 
 
 def test_nothing_touched_is_said(review: Review) -> None:
     ran = review("--note", "Stack old: its file is deleted.")
     assert ran.status == 0
-    told = ["No stack is touched.", "", "Stack old: its file is deleted.", "", MARK]
+    told = ["This change affects no stack.", "", "Stack old: its file is deleted.", "", MARK]
     assert ran.lines[-5:] == told
 
 
@@ -180,5 +180,5 @@ def test_a_serving_that_a_secret_hides_is_told_and_not_left_out(review: Review) 
     made = step("create", urn("kubernetes:apps/v1:Deployment", "llama"), None, body)
     ran = review(prod=events(made))
     assert cells(ran.out, "serving/llama (new)")[4:6] == ["?", "?"]
-    assert "those of 1 more are not known" in ran.out
-    assert "- The GPUs of 1 role: known after the update, or a secret" in ran.lines
+    assert "plus 1 role with an unknown number" in ran.out
+    assert "- GPUs of 1 role: known only after the update, or secret" in ran.lines

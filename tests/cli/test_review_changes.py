@@ -48,8 +48,8 @@ def test_what_is_replaced_is_told_by_fields(review: Review) -> None:
     ran = review(prod=events(*told))
     (line,) = (line for line in ran.lines if "Replaced" in line)
     assert line == (
-        "- **Replaced** StatefulSets serving/llama-0-serve-0, serving/llama-0-serve-0-w: pods end "
-        f"before new ones start, so what they serve is down in between (`{IMAGE}`)"
+        "- **Replaced** StatefulSets serving/llama-0-serve-0, serving/llama-0-serve-0-w: old pods "
+        f"stop before new ones start, so there is downtime (`{IMAGE}`)"
     )
 
 
@@ -75,7 +75,7 @@ ROLES = "spec.template.roles[0]"
             "workload.serving.volcano.sh/v1alpha1:ModelServing",
             "",
             f"{ROLES}.replicas",
-            "**Scaled** ModelServing a: what stays keeps running",
+            "**Scaled** ModelServing a: remaining pods keep running",
         ),
         (
             "leaderworkerset.x-k8s.io/v1:LeaderWorkerSet",
@@ -107,7 +107,7 @@ def test_replicas_are_told_as_numbers(review: Review) -> None:
     of = urn("kubernetes:apps/v1:Deployment", "a")
     told = step("update", of, {"spec": {"replicas": 1}}, {"spec": {"replicas": 3}})
     assert (
-        "- **Scaled** Deployment a: from 1 to 3 copies, and what stays keeps running "
+        "- **Scaled** Deployment a: from 1 to 3 replicas; remaining pods keep running "
         "(`spec.replicas`)"
     ) in review(prod=events(told)).lines
 
@@ -172,7 +172,7 @@ def test_levels_weigh_what_the_review_itself_finds(review: Review, tmp_path: Pat
     ("text", "status", "title"),
     [
         ("9999-12-31 the quota is twice as large", 0, "Waived:"),
-        ("2025-01-01 the quota is twice as large", 1, "Refused:"),
+        ("2025-01-01 the quota is twice as large", 1, "Mandatory:"),
     ],
 )
 def test_what_the_review_itself_finds_is_waived_on_the_object(
@@ -220,7 +220,7 @@ def test_a_comment_is_never_longer_than_is_taken(review: Review) -> None:
     many = [row(serving=f"llama-{number}" * 9) for number in range(2000)]
     ran = review(prod=events(serving(None, many)))
     assert len(ran.out) < MOST_CHARACTERS + 200
-    assert ran.lines[-3].startswith("The rest is left out")
+    assert ran.lines[-3].startswith("The comment is too long")
     assert ran.lines[-1] == MARK
 
 

@@ -24,7 +24,7 @@ def test_a_rule_is_explained(run: Command) -> None:
         f"leader-worker-same-gpus: {find_rule('leader-worker-same-gpus').summary}",
         "",
         "level: mandatory",
-        "judges: any serving",
+        "checks: any serving",
         "pass: 8 GPUs in the entry pod, 8 in each worker.",
         "fail: 4 GPUs in the entry pod, 8 in each worker.",
         "source: vllm/config/parallel.py, local world size = world size / nodes.",
@@ -35,15 +35,15 @@ def test_a_rule_is_explained(run: Command) -> None:
 def test_a_rule_is_explained_with_both_levels_and_those_of_environments(run: Command) -> None:
     lines = run("--explain", "surge-needs-spare-gpus").lines
     assert "environments: dev advisory, prod mandatory" in lines
-    assert any(
-        line.startswith("level: mandatory where maxUnavailable is 0, else") for line in lines
-    )
+    assert any(line.startswith("level: mandatory if maxUnavailable is 0, else") for line in lines)
 
 
 def test_a_rule_that_is_not_there_is_named_with_the_nearest(run: Command) -> None:
     done = run("--explain", "node-whole")
     told = "there is no rule 'node-whole'; write 'nodes-whole'"
     assert (done.status, done.err) == (2, f"kthena-components check: {told}\n")
+    done = run("--explain", "x")
+    assert done.err == "kthena-components check: there is no rule 'x'; --rules lists all rules\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--format", "xml", "."), ("--no-such",)])
@@ -54,7 +54,7 @@ def test_wrong_use_has_a_status_of_its_own(run: Command, arguments: tuple[str, .
 
 
 def test_help_tells_the_exit_status(run: Command) -> None:
-    assert "and 2 is given even where there are mandatory findings" in run("--help").out
+    assert "2 takes precedence over 1" in run("--help").out
 
 
 def test_the_page_of_rules_is_current() -> None:

@@ -136,11 +136,12 @@ def test_the_budget_is_of_all_files(run: Command, write: Write) -> None:
         write(f"m/{i}.yaml", text(pods(f"chat-{i}", 2)))
     assert run("m", "--gpu-budget", "48").status == 0
     assert line_with(run, "gpu-budget", "m", "--gpu-budget", "47") == (
-        "m/0.yaml:1: mandatory: all objects: the pods of this stack ask for 48 GPUs, but its "
-        "budget is 47. Give up 1, or ask for a larger budget. [gpu-budget]"
+        "m/0.yaml:1: mandatory: all objects: the pods of this stack request 48 GPUs, but its "
+        "budget is 47. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
     )
     assert run("m", "--gpu-budget", "47").status == 1
-    assert run("m", "--gpu-budget", "many").status == 2
+    wrong = run("m", "--gpu-budget", "many")
+    assert (wrong.status, wrong.err.count("'many' is not a number of GPUs")) == (2, 1)
 
 
 def test_types_of_gpus_are_those_of_the_list(run: Command, write: Write) -> None:

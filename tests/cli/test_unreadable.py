@@ -18,33 +18,36 @@ BOMB = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in rang
 CASES = {
     "a syntax error": (
         f"{HEAD}spec: [1, 2\nmetadata: {{}}\n",
-        ":4:9: is not YAML that can be read: ",
+        ":4:9: is not valid YAML: ",
     ),
     "an unknown tag": (
         f"{HEAD}spec: !python/object/apply:os.system [exit]\n",
-        ":3:7: is not YAML that can be read: could not determine a constructor for the tag",
+        ":3:7: is not valid YAML: could not determine a constructor for the tag",
     ),
     "a tag of Python": (
         f"{HEAD}spec: !!python/object/apply:os.system [exit]\n",
-        ":3:7: is not YAML that can be read: could not determine a constructor",
+        ":3:7: is not valid YAML: could not determine a constructor",
     ),
     "invalid UTF-8": (
         f"{HEAD}metadata: ".encode() + b"\xff\n",
         ":3:11: is not UTF-8: byte 0xff cannot be decoded",
     ),
-    "a control character": (f"{HEAD}metadata: \x07\n", ":3:11: is not YAML: character U+0007"),
+    "a control character": (
+        f"{HEAD}metadata: \x07\n",
+        ":3:11: is not valid YAML: character U+0007",
+    ),
     "an anchor in itself": (
         f"{HEAD}spec: &a\n  containers: [*a]\n",
         ":3:7: contains itself, by an alias inside its own anchor",
     ),
     "an alias bomb": (
         f"{HEAD}a0: &a0 [x]\n{BOMB}",
-        ": stands for more than 1,000,000 values by its aliases, the limit of a document",
+        ": expands to more than 1,000,000 values by its aliases, the limit of a document",
     ),
     "a merge bomb": (
         f"{HEAD}a0: &a0 {{x: 1}}\n"
         + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 9)),
-        ": stands for more than 1,000,000 values by its aliases, the limit of a document",
+        ": expands to more than 1,000,000 values by its aliases, the limit of a document",
     ),
     "a chain of aliases": (
         f"{HEAD}a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600)),
@@ -87,7 +90,7 @@ def test_the_documents_around_a_wrong_one_are_checked(run: Command, write: Write
     write("a.yaml", f"{pod('a')}---\na: [\n---\n%TAG ! x\n---\n{pod('b')}")
     done = run("a.yaml")
     assert [line.split(": ")[0] for line in done.lines[:-1]] == ["a.yaml:7", "a.yaml:21"]
-    assert done.err.startswith("a.yaml:12:1: is not YAML that can be read: while parsing a flow ")
+    assert done.err.startswith("a.yaml:12:1: is not valid YAML: while parsing a flow ")
     assert done.status == 2
 
 
@@ -131,7 +134,7 @@ def test_a_file_that_is_not_there_is_named(run: Command, write: Write) -> None:
 
 def test_standard_input_is_named(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a: [")))
-    assert run("-").err.startswith("<stdin>:2:1: is not YAML ")
+    assert run("-").err.startswith("<stdin>:2:1: is not valid YAML: ")
 
 
 def test_a_file_of_another_unicode_is_read(run: Command, write: Write) -> None:
@@ -143,7 +146,7 @@ def test_a_file_of_another_unicode_is_read(run: Command, write: Write) -> None:
 def test_a_document_at_the_limit_of_depth_is_read(run: Command, write: Write) -> None:
     # The map itself is one level.
     inside = guards.MOST_DEPTH - 1
-    write("a.yaml", f"{HEAD}x: {'[' * inside}{']' * inside}\n")
+    write("a.yaml", f"{HEAD}spec: {{containers: [{{name: b}}]}}\nx: {'[' * inside}{']' * inside}\n")
     assert run("a.yaml").status == 0
 
 

@@ -75,7 +75,7 @@ def test_markdown_and_github_say_waived(run: Command) -> None:
     [
         ("2025-01-01 it was on its way", "ended on 2025-01-01, and today is "),
         ("9999-12-31", "gives no reason after 9999-12-31. "),
-        ("soon", "begins with 'soon', which is no day. "),
+        ("soon", "begins with 'soon', which is not a day. "),
     ],
 )
 def test_a_refused_waiver_is_told_at_its_line(

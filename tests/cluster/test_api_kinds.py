@@ -60,7 +60,7 @@ def test_a_cluster_without_kthena_says_what_to_install(tmp_path: Path) -> None:
         [found] = told(str(file), "native", "kthena")
         [hidden] = told(config, "native", "kthena")
     assert found == (
-        f"servings[1]: makes a ModelServing of {KTHENA}, which {server} does not know. "
+        f"servings[1]: creates a ModelServing of {KTHENA}, which {server} does not serve. "
         "Install Kthena 1.0 with its CRDs, or write backend: native. [kind-unserved]"
     )
     # A whole kubeconfig is a secret config value.
@@ -71,8 +71,8 @@ def test_a_cluster_without_volcano_says_it_of_everything_that_needs_it() -> None
     with discovery(VOLCANO, TREE) as config:
         found = told(config, "kthena", "native", queues=[{"name": "q"}])
     assert [text.partition(", which")[0] for text in found] == [
-        f"queues: makes a Queue of {VOLCANO}",
-        f"servings[1]: makes a PodGroup of {VOLCANO}",
+        f"queues: creates a Queue of {VOLCANO}",
+        f"servings[1]: creates a PodGroup of {VOLCANO}",
     ]
     assert all("Install Volcano 1.14 or later. [kind-unserved]" in text for text in found)
 

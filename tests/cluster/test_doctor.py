@@ -140,7 +140,7 @@ def test_what_only_a_controller_writes_shows_that_it_has_run() -> None:
     assert said("Kthena's controller", ran)[0][0] is Status.OK
     nothing = healthy(queues=[], deployments=HIDDEN)
     assert said("Volcano's scheduler", nothing)[0] == (
-        Status.UNKNOWN, "whether it runs cannot be told: you may not read it",
+        Status.UNKNOWN, "whether it runs is unknown: you may not read it",
     )  # fmt: skip
 
 
@@ -164,6 +164,6 @@ def test_the_plugin_of_the_scheduler_is_looked_for() -> None:
     ((mark, text),) = said("scheduler config", off, stack())
     assert (mark, "Add `- name: network-topology-aware`" in text) == (Status.FAIL, True)
     broken = healthy(scheduler_config={"metadata": {"name": "c"}, "data": {"a": "[", "b": "x"}})
-    assert "holds no scheduler config" in said("scheduler config", broken)[0][1]
+    assert "contains no readable scheduler config" in said("scheduler config", broken)[0][1]
     for unseen in (None, HIDDEN):
         assert said("scheduler config", healthy(scheduler_config=unseen))[0][0] is Status.UNKNOWN

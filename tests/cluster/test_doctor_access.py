@@ -41,9 +41,9 @@ def test_a_missing_namespace_is_told_with_the_command_that_makes_it() -> None:
     ("keys", "mark", "text"),
     [
         (frozenset({"token"}), Status.OK, "serving/hf has the key 'token'"),
-        (frozenset({"tokens"}), Status.FAIL, "has no key 'token', and pods that take it do not"),
+        (frozenset({"tokens"}), Status.FAIL, "has no key 'token', and pods that use it do not"),
         (None, Status.FAIL, "kubectl create secret generic hf -n serving --from-file=token=FILE"),
-        (HIDDEN, Status.UNKNOWN, "cannot be told, you may not read it"),
+        (HIDDEN, Status.UNKNOWN, "unknown, you may not read it"),
     ],
 )
 def test_secrets_must_have_their_keys(keys: Any, mark: Status, text: str) -> None:

@@ -42,7 +42,7 @@ def test_nodes_outside_and_empty_hyper_nodes_are_told() -> None:
     found = said("HyperNodes", healthy(nodes=[*racks(1, 4), node("lost")]))
     assert found[0] == (
         Status.WARN,
-        "r1 holds no node of this cluster. Compare their selectors with `kubectl get nodes`",
+        "r1 contains no node of this cluster.  Compare their selectors with `kubectl get nodes`",
     )
     assert found[1][1].startswith("1 of 5 nodes with GPUs, lost, is in none")
 
@@ -82,9 +82,8 @@ def test_gpus_are_counted() -> None:
 
 def test_room_is_judged_inside_one_rack() -> None:
     assert said("room", healthy(), stack()) == [
-        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier "
-         "1 have "
-         "room for 4 now, and 2 asked for"))
+        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu; HyperNodes of tier 1 "
+         "have room for 4 now, and the stack needs 2"))
     ]  # fmt: skip
     small = healthy(nodes=racks(2, 1))
     ((mark, text),) = said("room", small, stack())
@@ -98,7 +97,7 @@ def test_pods_of_others_take_room_and_own_ones_do_not() -> None:
     nodes = [item["metadata"]["name"] for item in racks(2, 4)][:6]
     others = [pod(f"p{i}", "other-0", node=name) for i, name in enumerate(nodes)]
     ((mark, text),) = said("room", healthy(pods=others), stack())
-    assert (mark, "room for 1 now, and 2 asked for" in text) == (Status.WARN, True)
+    assert (mark, "room for 1 now, and the stack needs 2" in text) == (Status.WARN, True)
     own = [pod(f"p{i}", "chat-0", node=name) for i, name in enumerate(nodes)]
     assert said("room", healthy(pods=own), stack())[0][0] is Status.OK
     assert said("room", healthy(nodes=HIDDEN), stack())[0][0] is Status.UNKNOWN
@@ -108,7 +107,7 @@ def test_servings_of_a_stack_need_room_beside_one_another() -> None:
     one = stack()
     both = replace(one, plans=(one.plans[0], replace(one.plans[0], name="talk")))
     assert said("room", healthy(), both)[-1] == (
-        Status.OK, "all servings together ask for 64 GPUs, and 64 are free of others",
+        Status.OK, "all servings together request 64 GPUs, and 64 are not used by others",
     )  # fmt: skip
     assert said("room", healthy(nodes=racks(2, 3)), both)[-1][0] is Status.WARN
 
@@ -130,7 +129,7 @@ def tainted(*taints: dict[str, str], nodes: int = 8) -> list[dict[str, Any]]:
 
 def test_a_taint_that_no_pod_tolerates_fails_with_the_toleration_to_write() -> None:
     assert said("nodes", healthy(nodes=tainted(OTHERS)), stack()) == [
-        (Status.FAIL, ("serving/chat: no node takes a pod of serve: of 8 nodes large enough, "
+        (Status.FAIL, ("serving/chat: no node accepts a pod of serve: of 8 nodes large enough, "
          "8 with "
          "the taint team=research:NoSchedule. Write {key: team, operator: Exists} into the role's "
          "`overlay.spec.tolerations`"))
@@ -154,10 +153,14 @@ def test_room_counts_the_nodes_that_take_the_pods() -> None:
     chosen = overlaid(nodeSelector={"rack": "r0"})
     assert said("nodes", healthy(), chosen) == []
     assert said("room", healthy(), chosen) == [
-        (Status.OK, ("serving/chat: a group is 2 pods of 8 nvidia.com/gpu, which 4 of 8 nodes "
-         "take; "
-         "HyperNodes of tier 1 have room for 2 now, and 2 asked for"))
-    ]  # fmt: skip
+        (
+            Status.OK,
+            (
+                "serving/chat: a group is 2 pods of 8 nvidia.com/gpu, which 4 of 8 nodes accept; "
+                "HyperNodes of tier 1 have room for 2 now, and the stack needs 2"
+            ),
+        )
+    ]
     ((mark, text),) = said("nodes", healthy(), overlaid(nodeSelector={"rack": "r9"}))
     assert mark is Status.FAIL
     assert "8 without the label rack=r9. Compare its nodeSelector" in text

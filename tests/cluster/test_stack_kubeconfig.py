@@ -77,8 +77,8 @@ def test_a_program_that_the_tree_names_is_not_run(doctor: Doctor) -> None:
     written(touching())
     assert doctor() == (
         "Pulumi.s.yaml: kubeconfig names tree/kubeconfig, and its user 'u' runs 'sh -c touch ran' "
-        "(exec), but no program is run and no file is sent that a stack file names. Look at it, "
-        "then name it yourself with --kubeconfig, or add --allow-exec"
+        "(exec), but programs and files that a stack file names are neither run nor sent. Look at "
+        "it, then name it yourself with --kubeconfig, or add --allow-exec"
     )
     assert not list(Path().rglob("ran"))
 
@@ -99,7 +99,7 @@ def test_a_program_for_an_auth_provider_is_not_run(doctor: Doctor) -> None:
     stack()
     config = {"cmd-path": "sh", "cmd-args": "-c 'touch ran'"}
     written({"auth-provider": {"name": "gcp", "config": config}})
-    assert "its user 'u' runs 'sh -c 'touch ran'' (auth-provider), but no program is" in doctor()
+    assert "its user 'u' runs 'sh -c 'touch ran'' (auth-provider), but programs" in doctor()
     assert not list(Path().rglob("ran"))
     written({"auth-provider": {"name": "oidc"}})
     assert "its user 'u' logs in by 'oidc' (auth-provider), but" in doctor()
@@ -110,7 +110,9 @@ def test_a_file_that_the_tree_names_is_not_sent(doctor: Doctor) -> None:
     Path("secret").write_text("mine")
     written({"tokenFile": "../secret"})
     said = doctor()
-    assert "its user 'u' sends what stands in the file '../secret' (tokenFile), but no" in said
+    assert (
+        "its user 'u' sends the content of the file '../secret' (tokenFile), but programs" in said
+    )
     assert ANSWERS in doctor("--allow-exec")
 
 
@@ -152,21 +154,21 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: path.write_text("users: []\nusers: []\n"),
         "states 'users' twice in one map: remove one of the two",
     ),
-    "a pipe": (os.mkfifo, "is a pipe, and only a regular file is read"),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, and only a regular file"),
-    "a folder": (Path.mkdir, "is a folder, and only a regular file is read"),
+    "a pipe": (os.mkfifo, "is a pipe, and only regular files are read"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device, and only regular files"),
+    "a folder": (Path.mkdir, "is a folder, and only regular files are read"),
     "nothing": (lambda _: None, "cannot be read: No such file or directory"),
-    "no map": (lambda path: path.write_text("[]"), "holds no map of settings"),
+    "no map": (lambda path: path.write_text("[]"), "contains no map of settings"),
     "odd users": (
         lambda path: path.write_text("users: 3"),
-        "it is not of the form of a kubeconfig",
+        "it is not a valid kubeconfig",
     ),
     "an alias bomb": (
         lambda path: path.write_text(
             "a0: &a0 [x]\n"
             + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
         ),
-        "stands for more than 1,000,000 values by its aliases",
+        "expands to more than 1,000,000 values by its aliases",
     ),
 }
 
@@ -200,17 +202,17 @@ def test_what_would_be_run_shows_every_character() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("users: [", "it is not YAML that can be read"),
+        ("users: [", "it is not valid YAML"),
         ('{"users": [], "users": []}', "it states 'users' twice in one map"),
-        ("- a", "it holds no map of settings"),
-        ("users: 3", "it is not of the form of a kubeconfig"),
-        ("users: [3]", "it is not of the form of a kubeconfig"),
-        ("users: [{name: u, user: 3}]", "it is not of the form of a kubeconfig"),
-        ("users: [{name: u, user: {exec: 3}}]", "it is not of the form of a kubeconfig"),
+        ("- a", "it contains no map of settings"),
+        ("users: 3", "it is not a valid kubeconfig"),
+        ("users: [3]", "it is not a valid kubeconfig"),
+        ("users: [{name: u, user: 3}]", "it is not a valid kubeconfig"),
+        ("users: [{name: u, user: {exec: 3}}]", "it is not a valid kubeconfig"),
         ("Users: [{Name: u, User: {EXEC: {Command: x}}}]", "its user 'u' runs 'x' (exec)"),
         (
             "users: [{name: 1, user: {to\N{KELVIN SIGN}enFile: t}}]",
-            "its user '1' sends what stands in the file 't' (tokenFile)",
+            "its user '1' sends the content of the file 't' (tokenFile)",
         ),
         ("users: [{name: 1, user: {token: t, exec: null}}]", ""),
         ("{}", ""),

@@ -97,7 +97,7 @@ def test_a_gang_that_misses_pods_waits_for_them() -> None:
 def test_a_gang_that_no_scheduler_has_seen_names_the_scheduler() -> None:
     pods = [pod("a"), pod("b")]
     (said,) = reasons(seen(pods=pods, pod_groups=[pod_group(phase="")]))
-    assert said.endswith("No scheduler has looked at it: is Volcano's scheduler running?")
+    assert said.endswith("No scheduler has reported on it: is Volcano's scheduler running?")
     (said,) = reasons(seen(pods=pods, pod_groups=[pod_group(phase="Inqueue")]))
     assert said.endswith("The scheduler has given no reason yet")
 
@@ -151,8 +151,8 @@ def test_a_node_that_does_not_answer_is_named_with_the_way_out() -> None:
     silent = replace(held, nodes=nodes)
     assert reasons(silent) == [
         (
-            "serving/a: is being deleted, but n-0-0 does not answer, and it alone ends its pods. "
-            "If the machine is surely off, run `kubectl taint node n-0-0 "
+            "serving/a: is being deleted, but n-0-0 does not answer, and only its kubelet can end "
+            "its pods. If the machine is off for certain, run `kubectl taint node n-0-0 "
             "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`"
         ),
         "serving/b: runs on n-0-0, which does not answer",
@@ -167,7 +167,7 @@ def test_what_makes_no_pods_is_told() -> None:
         "spec": {"replicas": 2}, "status": {"replicas": 1},
     }  # fmt: skip
     (said,) = reasons(seen(stateful_sets=[short]))
-    assert said.startswith("serving/chat-0-serve-0: this StatefulSet has made 1 of 2 pods")
+    assert said.startswith("serving/chat-0-serve-0: this StatefulSet has created 1 of 2 pods")
     new = {"metadata": {"name": "new", "namespace": "serving"}, "spec": {"replicas": 2}}
     (said,) = reasons(seen(model_servings=[new]))
     assert said.endswith("it has no status either: is Kthena's controller running?")
@@ -183,8 +183,8 @@ def test_what_may_not_be_read_is_told_below() -> None:
     )
     assert [row[6:] for row in rows(hidden)] == [["?", "?", "?"]] * 2
     assert render_status(hidden).endswith(
-        "PodGroup: cannot be told, because you may not read PodGroups.\n"
-        "rack and tier: cannot be told, because you may not read Nodes."
+        "PodGroup: unknown, because you may not read PodGroups.\nrack and tier: unknown, because "
+        "you may not read Nodes."
     )
 
 

@@ -95,7 +95,7 @@ def test_pods_are_the_same_with_a_waiver_and_without() -> None:
     ("waivers", "said"),
     [
         ({WORLD: "2026-06-29 over"}, f"waivers.{WORLD}: ended on 2026-06-29, and today is "),
-        ({WORLD: "soon"}, f"waivers.{WORLD}: begins with 'soon', which is no day"),
+        ({WORLD: "soon"}, f"waivers.{WORLD}: begins with 'soon', which is not a day"),
         ({WORLD: ""}, f"waivers.{WORLD}: gives neither a day nor a reason"),
         ({"world": REASON}, "waivers.world: there is no rule 'world'"),
     ],
@@ -112,8 +112,8 @@ def test_what_leaves_no_plan_cannot_be_waived() -> None:
     found = refusals({"role-names-unique": REASON, WORLD: REASON}, **{"roles[1]": ROLE_AGAIN})
     (told,) = [str(f) for f in found if f.rule == RULE]
     assert told == (
-        "waivers.role-names-unique: cannot waive 'role-names-unique': with what it finds there is "
-        "no plan of the component. Mend what it finds, and remove the waiver. [waiver]"
+        "waivers.role-names-unique: cannot waive 'role-names-unique': its finding prevents the "
+        "plan of the component. Fix the finding, and remove the waiver. [waiver]"
     )
 
 

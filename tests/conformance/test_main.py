@@ -53,9 +53,9 @@ def test_what_a_machine_cannot_run_is_listed_and_no_success(
 
     part(monkeypatch, "lacking", lacking)
     found = run("lacking", 1, 1)
-    assert found.not_run == ["all of it: Go 1.26 is needed"]
+    assert found.not_run == ["the whole part: Go 1.26 is needed"]
     assert not passed([found])
-    assert render([found]).endswith("not run:\n  lacking: all of it: Go 1.26 is needed")
+    assert render([found]).endswith("not run:\n  lacking: the whole part: Go 1.26 is needed")
 
 
 def test_parts_beside_one_another_are_given_in_their_order(
@@ -117,7 +117,7 @@ def test_a_part_whose_process_is_killed_fails_and_the_others_are_told(
 ) -> None:
     part(monkeypatch, "killed", lambda _: os.kill(os.getpid(), signal.SIGKILL))
     (found,) = run_beside(["killed"], 1, 1, jobs=1)
-    assert found.failures == ["its process ended before it did, for want of memory perhaps"]
+    assert found.failures == ["its process was killed, perhaps because memory ran out"]
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "many"])

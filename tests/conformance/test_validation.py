@@ -100,8 +100,7 @@ def test_a_set_has_no_doubles() -> None:
     }
     (finding,) = own_findings(body)
     assert str(finding).endswith(
-        "restartPolicyRules[0].exitCodes.values[1]: 1 is in the list already, and the API server "
-        "refuses doubles here. Remove it. [kthena-schema]"
+        "restartPolicyRules[0].exitCodes.values[1]: 1 is already in the list, and the API server rejects duplicates here. Remove it. [kthena-schema]"
     )
 
 
@@ -115,10 +114,13 @@ def test_a_disagreement_is_no_verdict() -> None:
     refused = Finding(path="a", seen="b", remedy="c", rule="queue-weight")
     strict = Finding(path="a", seen="b", remedy="c", rule="task-minimum")
     assert _verdict([refused], None) == _verdict([], "no") == _verdict([strict], "no") == ""
-    assert _verdict([refused], "no") == "refused by both"
-    assert _verdict([strict], None) == "refused by us alone, on purpose"
-    assert _verdict([], None) == "taken by both"
-    assert _verdict([], "unable to find queue: x") == "refused for another object of the cluster"
+    assert _verdict([refused], "no") == "rejected by both"
+    assert _verdict([strict], None) == "rejected only by us, deliberately"
+    assert _verdict([], None) == "accepted by both"
+    assert (
+        _verdict([], "unable to find queue: x")
+        == "rejected because of another object of the cluster"
+    )
 
 
 def test_an_object_is_shrunk_to_what_matters() -> None:

@@ -36,7 +36,7 @@ def test_an_update_is_refused_and_a_preview_warns(tmp_path: Path, kubeconfig: Pa
     previewed, refused = stack.preview(), stack.up()
     assert previewed.code == 0
     assert previewed.messages[0] == (
-        f"{finding}\nThis preview goes by the state alone; an update is refused until then."
+        f"{finding}\nThis preview only uses the state; an update fails until then."
     )
     assert previewed.ops("ModelServing") == {"create": 2}, "the component and the custom resource"
     assert refused.code != 0
@@ -53,8 +53,8 @@ def test_a_cluster_without_kthena_is_refused_before_anything_is_made(tmp_path: P
         path.write_text(text)
         server = yaml.safe_load(text)["clusters"][0]["cluster"]["server"]
         finding = (
-            f"{FILE}servings[0]: makes a ModelServing of workload.serving.volcano.sh/v1alpha1, "
-            f"which {server} does not know. Install Kthena 1.0 with its CRDs, or write backend: "
+            f"{FILE}servings[0]: creates a ModelServing of workload.serving.volcano.sh/v1alpha1, "
+            f"which {server} does not serve. Install Kthena 1.0 with its CRDs, or write backend: "
             "native. [kind-unserved]"
         )
         stack = Stack.make(ROOT, "staging", tmp_path, {"KUBECONFIG": str(path)})

@@ -33,7 +33,7 @@ def test_every_slip_of_a_stack_file_is_told_before_anything_is_made(tmp_path: Pa
     file = "  stacks/Pulumi.dev.yaml: kthena-components:"
     message = f"""{REFUSED} 4 problems
 {file}queues[0].wieght: there is no field 'wieght' here. Write 'weight'. [unknown-field]
-{file}context: is given, but output is render, which writes files and talks to no cluster. \
+{file}context: is given, but output is render, which writes files and connects to no cluster. \
 Remove it, or write output: cluster. [output-field]
 {file}servings[0].roles[0].engine.parallelism: engine 'serve' starts tensor 2 × pipeline 2 = 4 \
 ranks, but its 2 pods × 1 GPU hold 2. Set pipeline to 1, or set tensor to 1, or give the engine \
@@ -52,7 +52,7 @@ def test_a_stack_that_became_empty_is_not_taken_down(tmp_path: Path) -> None:
     assert run.code != 0
     assert run.messages[0] == (
         f"{REFUSED} 1 problem\n  stacks/Pulumi.dev.yaml: kthena-components:servings: is empty, and "
-        "so are topology, queues and secrets; an update would take down all that this stack has "
+        "so are topology, queues and secrets; an update would delete all that this stack has "
         "deployed. Add servings, or run 'pulumi destroy'. [stack-empty]"
     )
     assert len(stack.resources) == made - 1, "the stack itself is not listed"

@@ -117,7 +117,7 @@ def test_a_longer_pipeline_is_reviewed(repository: Repository) -> None:
     repository.edit(DEV, "pipeline: 2", "pipeline: 3")
     ran = repository.review()
     assert ran.status == 1, ran.log
-    assert "### Stack dev: **refused**, 1 mandatory finding" in ran.lines
+    assert "### Stack dev: **fails**, 1 mandatory finding" in ran.lines
     assert ran.lines[-1] == MARK
     assert ran.lines[-3].endswith(SENTENCE)
     assert cells(ran)[4:9] == ["2", "1", "1 × 2 × 1", "2", "2"]
@@ -125,15 +125,15 @@ def test_a_longer_pipeline_is_reviewed(repository: Repository) -> None:
     repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 2")
     ran = repository.review()
     assert ran.status == 0, ran.log
-    assert "1 stack touched: **nothing refused**. GPUs: 2 → 3 (+1)." in ran.lines
+    assert "1 stack affected: **no mandatory findings**. GPUs: 2 → 3 (+1)." in ran.lines
     assert cells(ran)[4:9] == ["2 → 3", "1", "1 × 2 × 1 → 1 × 3 × 1", "2 → 3", "2 → 3"]
     assert "**Replaced** StatefulSets default/llama-8b-0-serve-0, default/llama-8b-0-" in (
         ran.comment
     )
-    assert "fullest stage holds 11 and its emptiest 10" in ran.comment
-    assert "The policies:" not in ran.comment
-    readme = (ROOT / "README.md").read_text().splitlines()
-    shown = [line.removeprefix(">").strip() for line in readme if line.startswith(">")]
+    assert "fullest stage has 11 and its emptiest 10" in ran.comment
+    assert "- Policies:" not in ran.comment
+    page = (ROOT / "docs" / "review.md").read_text().splitlines()
+    shown = [line.removeprefix(">").strip() for line in page if line.startswith(">")]
     assert "\n".join(shown) in ran.comment
     assert repository.git("status", "--porcelain") == ""
 
@@ -145,8 +145,8 @@ def test_the_pack_refuses_a_manifest_that_somebody_wrote(repository: Repository)
     repository.commit()
     ran = repository.review()
     assert ran.status == 1, ran.log
-    assert "Stack dev: its file is deleted. What it deployed stays until" in ran.comment
-    assert "Stack own: this job has no state of it" in ran.comment
+    assert "Stack dev: the branch deletes its file. Its resources stay until" in ran.comment
+    assert "Stack own: this job cannot read its state" in ran.comment
     assert (
         "engine 'decode' starts tensor 8 × pipeline 2 = 16 ranks, but its 3 pods × 8 GPUs hold 24. "
         "Set pipeline to 3, or give the engine 2 pods. [world-size-equals-gpus]"
@@ -162,7 +162,7 @@ def test_what_touches_no_stack_previews_none(repository: Repository) -> None:
     repository.commit()
     ran = repository.review()
     assert (ran.status, ran.log) == (0, "")
-    assert "No stack is touched." in ran.lines
+    assert "This change affects no stack." in ran.lines
 
 
 def test_the_program_touches_every_stack_and_needs_a_person(repository: Repository) -> None:
@@ -170,11 +170,11 @@ def test_the_program_touches_every_stack_and_needs_a_person(repository: Reposito
     ran = repository.review()
     assert ran.status == 3, ran.log
     assert ran.lines[0].startswith(
-        "**A person must approve this branch.** It changes what its previews run "
-        "(\\_\\_main\\_\\_.py). It is judged by its base, "
+        "**A person must approve this branch.** It changes code that previews run "
+        "(\\_\\_main\\_\\_.py). The checks are those of its base, "
     )
     assert "--- stack dev" in ran.log
-    assert "No shape changes: 1 role, 2 GPUs." in ran.lines
+    assert "No sizes change: 1 role, 2 GPUs." in ran.lines
 
 
 def test_without_access_to_the_state_all_shows_as_new(repository: Repository) -> None:
@@ -182,6 +182,6 @@ def test_without_access_to_the_state_all_shows_as_new(repository: Repository) ->
     repository.edit(DEV, "worker_replicas: 1", "worker_replicas: 2")
     ran = repository.review(PULUMI_BACKEND_URL="file:///nowhere/at/all")
     assert ran.status == 0, ran.log
-    assert "Stack dev: this job has no state of it" in ran.comment
+    assert "Stack dev: this job cannot read its state" in ran.comment
     assert "GPUs: **0 → 3 (+3)**" in ran.lines
     assert repository.git("status", "--porcelain") == ""

@@ -52,7 +52,7 @@ def test_the_folder_of_the_stacks_may_be_written_in_any_way(
     ran = repository.review()
     assert ran.status == 1, ran.log
     assert ran.lines[0].startswith(
-        "**A person must approve this branch.** It changes what its prev"
+        "**A person must approve this branch.** It changes code that previews run"
     )
     assert SENTENCE in ran.comment
 
@@ -74,8 +74,8 @@ def test_a_project_that_is_not_understood_is_not_judged(
     repository.edit("Pulumi.yaml", old, new)
     ran = repository.review()
     assert ran.status == 2, ran.log
-    assert ran.lines[0].startswith("**Not judged:** "), ran.lines[0]
-    assert "No stack is touched" not in ran.comment
+    assert ran.lines[0].startswith("**Not checked:** "), ran.lines[0]
+    assert "affects no stack" not in ran.comment
 
 
 def test_levels_that_a_branch_switches_off_judge_it_all_the_same(repository: Repository) -> None:
@@ -87,7 +87,7 @@ def test_levels_that_a_branch_switches_off_judge_it_all_the_same(repository: Rep
     ran = repository.review()
     assert ran.status == 1, ran.log
     first = (
-        "**A person must approve this branch.** It changes what judges it (policies/levels/dev.js"
+        "**A person must approve this branch.** It changes its own checks (policies/levels/dev.js"
     )
     assert ran.lines[0].startswith(first)
     assert DECODE in ran.comment
@@ -114,7 +114,7 @@ def test_a_waiver_of_the_branch_does_not_excuse_it(repository: Repository) -> No
     repository.edit(DEV, "- name: llama-8b\n", f"- name: llama-8b\n      {waiver}\n")
     ran = repository.review()
     assert ran.status == 1, ran.log
-    assert "is new in this branch and does not count in it: waived until 2099-12-31" in ran.comment
+    assert "is new in this branch and does not apply to it: waived until 2099-12-31" in ran.comment
     assert "\nWaived:" not in ran.comment
     approved = repository.review("--approved")
     assert approved.status == 0, approved.log
@@ -127,7 +127,7 @@ def test_a_link_is_not_taken_for_a_stack_file(repository: Repository) -> None:
     repository.commit()
     ran = repository.review()
     assert ran.status == 2, ran.log
-    told = f"**Not judged:** {DEV} is no regular file with the name of a stack."
+    told = f"**Not checked:** {DEV} is not a regular file with a valid stack name."
     assert ran.lines[0] == told
 
 
@@ -143,7 +143,7 @@ def test_no_program_of_a_branch_logs_in(repository: Repository, stated: str) -> 
     ran = repository.review()
     assert ran.status == 2, ran.log
     assert ran.lines[0].startswith(
-        "**Not judged:** stack dev is not previewed, because its kubecon"
+        "**Not checked:** stack dev is not previewed, because its kubecon"
     )
     assert "runs 'touch PWNED' (exec)" in ran.lines[0]
     assert not list(repository.root.rglob("PWNED"))
@@ -189,7 +189,7 @@ def test_a_kubeconfig_that_the_branch_chooses_is_looked_through_wherever_it_lies
     repository.edit(DEV, "config:\n", f"config:\n  kubernetes:kubeconfig: {stated}\n")
     ran = repository.review(HOME=str(repository.root))
     assert ran.status == 2, ran.log
-    assert ran.lines[0].startswith("**Not judged:** stack dev is not previewed"), ran.lines[0]
+    assert ran.lines[0].startswith("**Not checked:** stack dev is not previewed"), ran.lines[0]
 
 
 def test_a_tag_cannot_stand_in_for_the_base(repository: Repository) -> None:
@@ -228,8 +228,8 @@ def test_a_limit_does_not_go_with_its_stack_file(repository: Repository) -> None
     repository.edit("stacks/Pulumi.dev2.yaml", "gpu_budget: 2", "gpu_budget: 999")
     ran = repository.review("limited", "--no-preview")
     assert ran.status == 1, ran.log
-    assert "gpu\\_budget: would be gone, and the base has 2" in ran.comment
-    assert "no levels judge stacks/Pulumi.dev2.yaml" in ran.lines[0]
+    assert "gpu\\_budget: would be removed, and the base has 2" in ran.comment
+    assert "the base has no levels for stacks/Pulumi.dev2.yaml" in ran.lines[0]
 
 
 @pytest.mark.parametrize("path", [LEVELS, DEV])
@@ -246,9 +246,8 @@ def test_a_stack_file_that_is_not_understood_is_not_previewed(repository: Reposi
     repository.edit(DEV, "config:\n", twice)
     ran = repository.review()
     assert ran.status == 2, ran.log
-    assert "**Not judged:** stack dev is not previewed, because stacks/Pulumi.dev.yaml is" in (
-        ran.comment
-    )
+    because = "stacks/Pulumi.dev.yaml cannot be read"
+    assert f"**Not checked:** stack dev is not previewed, because {because}" in ran.comment
     assert "--- stack dev" not in ran.log
 
 

@@ -35,7 +35,7 @@ def test_a_token_is_rendered_only_when_the_stack_allows_it(tmp_path: Path) -> No
     )
     missing = (
         f"{file}secrets[0].data.HUGGING_FACE_HUB_TOKEN: there is no config value 'hf_token'. Run "
-        "'pulumi config set --secret hf_token --stack prod', which asks for the value. "
+        "'pulumi config set --secret hf_token --stack prod', which prompts for the value. "
         "[secret-missing]"
     )
     assert unset.messages[0] == f"{head} 2 problems\n{missing}\n{rendered}"
@@ -79,6 +79,6 @@ def test_a_secret_in_a_serving_is_refused_and_no_piece_of_it_is_shown(tmp_path: 
         assert head.startswith("stack 'dev' is refused, and nothing was changed: ")
         told = [line.removeprefix(f"  stacks/Pulumi.dev.yaml: {OWN}servings") for line in lines]
         assert "[0].name: is '[secret]', but must be lower-case letters" in "\n".join(told)
-        assert any(line.startswith(": holds a secret value, which would stand") for line in told)
+        assert any(line.startswith(": contains a secret value, which would be") for line in told)
     for piece in ("Pearl", "quartz", "raven", "sable", "1753"):
         assert_hidden(piece, stack, *runs)

@@ -119,9 +119,9 @@ def test_a_config_that_says_nothing_leaves_all_as_it_is() -> None:
             {"levels": {"name-fits": "error"}},
             "levels: 'name-fits' is \"error\"; known: mandatory, advisory, disabled",
         ),
-        ({"kthenaVersion": "9"}, "there is no Kthena '9' here; known: 0.1, 0.2, 0.3, 0.4, 1.0"),
-        ({"kthenaVersion": 1.0}, "1.0 is no text that names a Kthena; known: 0.1, "),
-        ({"volcanoVersion": "1.9"}, "there is no Volcano '1.9' here; known: 1.14, 1.15"),
+        ({"kthenaVersion": "9"}, "there is no Kthena '9'; known: 0.1, 0.2, 0.3, 0.4, 1.0"),
+        ({"kthenaVersion": 1.0}, "1.0 is not a version of Kthena; known: 0.1, "),
+        ({"volcanoVersion": "1.9"}, "there is no Volcano '1.9'; known: 1.14, 1.15"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_told_in_one_sentence(
@@ -140,14 +140,17 @@ def test_a_config_that_cannot_be_used_is_told_in_one_sentence(
         ({"gpuBudget": 7.5}, "gpuBudget is 7.5; write a number of GPUs from 0 on"),
         ({"gpuBudget": True}, "gpuBudget is true; write a number of GPUs from 0 on"),
         ({"gpuBudget": "16"}, 'gpuBudget is "16"; write a number of GPUs from 0 on'),
-        ({"gpuTypes": []}, "gpuTypes names nothing, and so allows nothing; name one or remove it"),
+        ({"gpuTypes": []}, "gpuTypes is empty, and so allows nothing; name one or remove it"),
         (
             {"gpuTypes": "nvidia.com/gpu"},
-            'gpuTypes is "nvidia.com/gpu", which is no list; write for example ["nvidia.com/gpu"]',
+            (
+                'gpuTypes is "nvidia.com/gpu", which is not a list; write for example '
+                '["nvidia.com/gpu"]'
+            ),
         ),
         (
             {"gpuTypes": ["nvidia.com/gpu", " "]},
-            'gpuTypes holds " ", which is no name; write for example ["nvidia.com/gpu"]',
+            'gpuTypes contains " ", which is not a name; write for example ["nvidia.com/gpu"]',
         ),
         ({"gpuType": []}, "there is no setting 'gpuType' here; write 'gpuTypes'"),
     ],

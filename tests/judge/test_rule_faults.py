@@ -1,5 +1,6 @@
 """A rule that fails is named, and hides nothing that another rule finds."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from kthena_components.judge.manifest import judge_and_count, judge_manifest
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.stack import judge_stack
 from kthena_components.judge.stack_rules import ASKED_RULES, stack_rules
+from kthena_components.judge.unread import kind_read
 from kthena_components.judge.waivers import PREFIX, waiver
 from kthena_components.systems import all_systems
 from kthena_components.systems.volcano.stack_topology import hypernode_tree
@@ -33,14 +35,14 @@ FOUND = Finding(path="a", seen="is wrong", rule="half")
 pytestmark = pytest.mark.usefixtures("faults_told")
 KINDS = [kind for system in all_systems() for kind in system.kinds]
 LISTS: list[Sequence[Rule]] = [
-    CHECKS, [pod_schema, waiver], TREE_RULES, ASKED_RULES,
+    CHECKS, [pod_schema, kind_read, waiver], TREE_RULES, ASKED_RULES,
     *(kind.rules for kind in KINDS), *(kind.change_rules for kind in KINDS),
     [rule for rule in stack_rules() if rule is not hypernode_tree],
 ]  # fmt: skip
 RULES: dict[str, set[Rule]] = {}
 """By name: a rule over engines may be one over a system's parts as well."""
 for listed in chain(*LISTS):
-    RULES.setdefault(rule_name(listed), set()).add(listed)
+    RULES.setdefault(rule_name(listed), set()).add(inspect.unwrap(listed))
 
 
 def broken(*_: object, **__: object) -> NoReturn:
@@ -100,7 +102,7 @@ def test_a_fault_is_told_without_the_text_of_its_error() -> None:
     assert (told.level, told.path) == (Level.UNKNOWN, "")
     assert re.fullmatch(
         r"was not checked, because reading the moon failed with KeyError at kthena_components\.core"
-        r"\.findings:\d+\. Please report it; what other rules find is told all the same\. "
+        r"\.findings:\d+\. Please report it; the findings of other rules are complete\. "
         r"\[rule-fault\]",
         str(told),
     )

@@ -30,7 +30,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "too-few-pods": (
         {"gang": {"spec.minMember": 5, "spec.minTaskMember": REMOVED}},
         [
-            "M gang.spec.minMember: the gang waits for 5 pods, but 4 carry its name in this stack, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]",
+            "M gang.spec.minMember: the gang waits for 5 pods, but 4 have its name in this stack, so it never starts. Write minMember 4, or give more pods the annotation. [gang-has-pods]",
         ],
     ),
     "pods-of-another-namespace": (
@@ -39,34 +39,34 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec.minTaskMember": REMOVED},
         },
         [
-            "M gang.spec.minMember: the gang waits for 4 pods, but 3 carry its name in this stack, so it never starts. Write minMember 3, or give more pods the annotation. [gang-has-pods]",
-            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods make 2 subgroups, of which 1 has enough pods, so none of them ever starts. {ENOUGH}",
+            "M gang.spec.minMember: the gang waits for 4 pods, but 3 have its name in this stack, so it never starts. Write minMember 3, or give more pods the annotation. [gang-has-pods]",
+            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 2 subgroups, of which 1 has enough pods, so none of them ever starts. {ENOUGH}",
             "U leader.spec.template.metadata.annotations: not checked, because the PodGroup 'chat-0' of these pods is not in namespace 'default' of this stack. [pod-group-exists]",
-            "A leader.spec.serviceName: is 'chat', but this stack has no Service of that name in namespace 'default', and it is what gives the pods their names in DNS. Add the headless Service. [headless-service]",
+            "A leader.spec.serviceName: is 'chat', but this stack has no Service of that name in namespace 'default', and only that gives the pods their names in DNS. Add the headless Service. [headless-service]",
         ],
     ),
     "task-of-nobody": (
         {"gang": {"spec.minTaskMember": {"router": 1, "worker": 3}}},
         [
-            "M gang.spec.minTaskMember.router: asks for 1 pod of task 'router', but 0 carry it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
+            "M gang.spec.minTaskMember.router: requires 1 pod of task 'router', but 0 have it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
         ],
     ),
     "task-of-too-few": (
         {"gang": {"spec.minTaskMember": {"leader": 2}}},
         [
-            "M gang.spec.minTaskMember.leader: asks for 2 pods of task 'leader', but 1 carries it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
+            "M gang.spec.minTaskMember.leader: requires 2 pods of task 'leader', but 1 has it among the pods of this gang, so none of them ever starts. Name the task that the annotation volcano.sh/task-spec of the pods has. [gang-task-exists]",
         ],
     ),
     "subgroup-of-another-label": (
         {"gang": {"spec.subGroupPolicy[0].labelSelector.matchLabels": {"app": "x"}}},
         [
-            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods make 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}",
+            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}",
         ],
     ),
     "subgroup-key-of-nobody": (
         {"gang": {"spec.subGroupPolicy[0].matchLabelKeys": ["x"]}},
         [
-            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods make 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}",
+            f"M gang.spec.subGroupPolicy[0]: waits for 2 subgroups of 2 pods, but the labels of the gang's pods form 0 subgroups, of which 0 have enough pods, so none of them ever starts. {ENOUGH}",
         ],
     ),
     "no-requests": (
@@ -75,19 +75,19 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec.minResources": REMOVED},
         },
         [
-            "M worker.spec.template.spec.containers: ask for no resources, so the hard network topology of PodGroup 'chat-0' does not apply to these pods. Add requests, for example of CPU. [gang-requests]",
+            "M worker.spec.template.spec.containers: request no resources, so the hard network topology of PodGroup 'chat-0' does not apply to these pods. Add requests, for example of CPU. [gang-requests]",
         ],
     ),
     "resources-beyond-minimum": (
         {"other": {"spec.replicas": 3}, "gang": {"spec.minResources": {"nvidia.com/gpu": 40}}},
         [
-            "M gang.spec.minResources.nvidia.com/gpu: is 40, but the 4 pods of minMember ask for 32 at most, and Volcano places none while there is no room for all that is asked. Write 32. [gang-resources]",
+            "M gang.spec.minResources.nvidia.com/gpu: is 40, but the 4 pods of minMember request at most 32, and Volcano places none until there is room for all requested resources. Write 32. [gang-resources]",
         ],
     ),
     "cap-above-the-top": (
         {"gang": {GANG_TOPOLOGY: 3}},
         [
-            f"M gang.{GANG_TOPOLOGY}: is 3, but the highest tier of the HyperNodes in this stack is 2; above it Volcano takes the whole cluster, so the constraint is void. Write at most 2. [topology-tier-exists]",
+            f"M gang.{GANG_TOPOLOGY}: is 3, but the highest tier of the HyperNodes in this stack is 2; above it Volcano uses the whole cluster, so the constraint has no effect. Write at most 2. [topology-tier-exists]",
         ],
     ),
     "cap-below-the-lowest": (
@@ -115,26 +115,26 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "tier-order": (
         {"spine": {"spec.tier": 1}},
         [
-            f"M spine.spec.members[{i}].selector.exactMatch.name: 'spine' has tier 1 and its child 'rack-{i + 1}' tier 1, but a parent's tier is the higher one; Volcano accepts this and then drops topology constraints without a word. Give 'spine' at least tier 2, or 'rack-{i + 1}' a lower one. [hypernode-tier-order]"
+            f"M spine.spec.members[{i}].selector.exactMatch.name: 'spine' has tier 1 and its child 'rack-{i + 1}' tier 1, but a parent's tier must be higher; Volcano accepts this and then silently drops topology constraints. Give 'spine' at least tier 2, or 'rack-{i + 1}' a lower one. [hypernode-tier-order]"
             for i in range(2)
         ],
     ),
     "node-twice": (
         {"rack_2": {"spec.members[0]": exact("gpu-1")}},
         [
-            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node is in one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]",
+            "A rack-2.spec.members[0].selector.exactMatch.name: node 'gpu-1' is in 'rack-1' and in 'rack-2', but a node has one place; Volcano accepts this and counts the node for each HyperNode. Remove one of the two. [hypernode-node-twice]",
         ],
     ),
     "child-of-elsewhere": (
         {"rack_2": REMOVED},
         [
-            "U spine.spec.members[1].selector.exactMatch.name: not checked, because the HyperNode that it names is not in this stack, and Volcano ignores a name that none has. [hypernode-unknown-child]",
+            "U spine.spec.members[1].selector.exactMatch.name: not checked, because the HyperNode that it names is not in this stack, and Volcano ignores missing HyperNodes. [hypernode-unknown-child]",
         ],
     ),
     "closed-queue": (
         {"queue": {"status": {"state": "Closed"}}},
         [
-            "M gang.spec.queue: is 'research', a queue whose state is Closed, and Volcano takes nothing new into it. Open the queue, or name another one. [queue-exists]",
+            "M gang.spec.queue: is 'research', a queue whose state is Closed, and Volcano accepts nothing new in it. Open the queue, or name another one. [queue-exists]",
         ],
     ),
     "queue-of-elsewhere": (
@@ -163,7 +163,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
             "gang": {"spec": {"minMember": 4}},
         },
         [
-            f"A {name}.spec.serviceName: is 'chat', a Service with an address of its own, which gives the pods no names in DNS. Write clusterIP: None there. [headless-service]"
+            f"A {name}.spec.serviceName: is 'chat', a Service with a cluster IP, which gives the pods no names in DNS. Write clusterIP: None there. [headless-service]"
             for name in ("leader", "other")
         ],
     ),

@@ -56,7 +56,7 @@ def test_what_is_not_known_yet_is_told(changes: dict[str, Any], rule: str) -> No
 
 def test_a_gang_without_pods_in_the_stack_is_not_checked() -> None:
     assert lines(compare_objects([POD_GROUP], ["g"]))[:1] == [
-        "U g.spec.minMember: not checked, because no pod in this stack carries its name. [gang-has-pods]"
+        "U g.spec.minMember: not checked, because no pod in this stack has its name. [gang-has-pods]"
     ]
 
 
@@ -77,7 +77,7 @@ def test_a_name_where_volcano_does_not_look_is_worth_a_look(place: str) -> None:
     body["spec"]["template"]["metadata"] = {place: {"scheduling.volcano.sh/group-name": "chat-0"}}
     (line, _) = lines(compare_objects([body]))
     assert line == (
-        f"A spec.template.metadata.{place}: the {place[:-1]} scheduling.volcano.sh/group-name names a PodGroup, but Volcano reads the annotation scheduling.k8s.io/group-name alone. Write the annotation scheduling.k8s.io/group-name. [foreign-group-name]"
+        f"A spec.template.metadata.{place}: the {place[:-1]} scheduling.volcano.sh/group-name names a PodGroup, but Volcano only reads the annotation scheduling.k8s.io/group-name. Write the annotation scheduling.k8s.io/group-name. [foreign-group-name]"
     )
 
 
@@ -93,12 +93,12 @@ def test_a_cycle_of_hyper_nodes_is_told_once() -> None:
 
 def test_the_budget_counts_the_accelerators_of_all_pods() -> None:
     assert said(budget=31) == [
-        "M the pods of this stack ask for 32 GPUs, but its budget is 31. Give up 1, or ask for a larger budget. [gpu-budget]"
+        "M the pods of this stack request 32 GPUs, but its budget is 31. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
     ]
     late = {"other": {"spec.replicas": LATE}}
     assert f"U {OTHER}. [gpu-budget]" in said(budget=16, **late)
     assert (
-        "M the pods of this stack ask for at least 16 GPUs, but its budget is 15. Give up 1, or ask for a larger budget. [gpu-budget]"
+        "M the pods of this stack request at least 16 GPUs, but its budget is 15. Request 1 fewer, or ask for a larger budget. [gpu-budget]"
         in said(budget=15, **late)
     )
 

@@ -39,8 +39,8 @@ MINIMUM = f"{TEMPLATE}/gangPolicy/minRoleReplicas/serve"
 WORKER = "spec/leaderWorkerTemplate/workerTemplate/spec/containers/0/resources"
 LEADER = "spec/leaderWorkerTemplate/leaderTemplate/spec/containers/0/resources"
 STAYS = (
-    "changes, but no role's name, worker count or template does: Kthena rolls out roles only, so "
-    "pods that run keep their place. Change an annotation in the templates as well, or delete the "
+    "changes, but no role's name, worker count or template does: Kthena only rolls out roles, so "
+    "running pods keep their place. Change an annotation in the templates, too, or delete the "
     "pods of each group after the update. [gang-topology-only-change]"
 )
 
@@ -112,7 +112,7 @@ def test_a_gang_policy_is_kept() -> None:
     found = said(SERVING, {f"{TEMPLATE}/gangPolicy": GONE, COMMAND: "vllm serve n"})
     assert found == [
         (
-            "spec.template.gangPolicy: is removed, but the API server refuses that: it is required "
+            "spec.template.gangPolicy: is removed, but the API server rejects that: it is required "
             "once set. Keep it, or let the ModelServing be replaced. [kthena-gang-fixed]"
         )
     ]

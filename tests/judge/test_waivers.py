@@ -59,16 +59,16 @@ def test_the_last_day_counts_too(text: str, level: Level) -> None:
         ("", f"gives neither a day nor a reason. {FORM}"),
         (None, f"gives neither a day nor a reason. {FORM}"),
         ("  ", f"gives neither a day nor a reason. {FORM}"),
-        ("new nodes come", f"begins with 'new', which is no day. {FORM}"),
-        ("2026-02-30 nodes", f"begins with '2026-02-30', which is no day. {FORM}"),
-        ("20261231 nodes", f"begins with '20261231', which is no day. {FORM}"),
-        ("31.12.2026 nodes", f"begins with '31.12.2026', which is no day. {FORM}"),
-        ("2026-12-31", "gives no reason after 2026-12-31. Write after it why the finding may "),
-        ("2026-12-31 .", "gives no reason after 2026-12-31. Write after it why the finding may "),
+        ("new nodes come", f"begins with 'new', which is not a day. {FORM}"),
+        ("2026-02-30 nodes", f"begins with '2026-02-30', which is not a day. {FORM}"),
+        ("20261231 nodes", f"begins with '20261231', which is not a day. {FORM}"),
+        ("31.12.2026 nodes", f"begins with '31.12.2026', which is not a day. {FORM}"),
+        ("2026-12-31", "gives no reason after 2026-12-31. Write after it why the finding is "),
+        ("2026-12-31 .", "gives no reason after 2026-12-31. Write after it why the finding is "),
         (date(2026, 12, 31), "gives no reason after 2026-12-31. "),
         (
             "2026-06-29 nodes",
-            f"ended on 2026-06-29, and today is 2026-06-30. Mend what '{WORLD}' finds, or write a ",
+            f"ended on 2026-06-29, and today is 2026-06-30. Fix what '{WORLD}' reports, or write",
         ),
         (["2026-12-31", "nodes"], f"is no text. {FORM}"),
         (7, f"is no text. {FORM}"),
@@ -109,7 +109,7 @@ def test_what_is_wrong_with_a_waiver_is_mandatory_and_cannot_be_waived() -> None
 def test_a_waiver_of_a_rule_that_found_nothing_is_advice() -> None:
     _, unused = waive([FOUND], [stated("2026-12-31 nodes", "shm-present")], TODAY)
     assert unused.level is Level.ADVISORY
-    assert unused.seen == "has nothing to waive: 'shm-present' finds nothing here"
+    assert unused.seen == "has nothing to waive: 'shm-present' reports nothing here"
 
 
 def test_what_may_be_found_elsewhere_is_not_said_to_find_nothing() -> None:

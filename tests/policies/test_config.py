@@ -51,8 +51,8 @@ def test_the_config_of_the_policy_that_refuses_holds_for_both() -> None:
     assert refused == []
     assert [line.rpartition(" ")[2] for line in advised] == ["[policy-config]", f"[{RULE}]"]
     assert advised[0] == (
-        "the config of serving-advice is not used: that of serving-rules holds for both policies. "
-        "[policy-config]"
+        "the config of serving-advice is not used: the config of serving-rules applies to both "
+        "policies. [policy-config]"
     )
     assert [len(lines) for lines in both(LOWERED, LOWERED)] == [0, 1]
 
@@ -80,7 +80,7 @@ def test_a_model_serving_is_judged_for_the_kthena_that_is_asked_for() -> None:
     assert "RoleRollingUpdate" in old
     bad = refusals(MODEL_SERVING, serving, {"kthenaVersion": "7"})
     assert bad == (
-        "the config of serving-rules is not used: there is no Kthena '7' here; known: 0.1, 0.2, "
+        "the config of serving-rules is not used: there is no Kthena '7'; known: 0.1, 0.2, "
         "0.3, 0.4, 1.0. [policy-config]"
     )
 
@@ -96,8 +96,8 @@ def test_gpus_are_limited_in_each_cluster_by_the_policy_that_sees_all_objects() 
     ((owner, told),) = group_refusals(stack, {"gpuBudget": 15.0})
     assert owner == "None", "it is about all of them"
     assert told == (
-        "the pods of this stack ask for 16 GPUs, but its budget is 15. Give up 1, or ask for a "
-        "larger budget. [gpu-budget]"
+        "the pods of this stack request 16 GPUs, but its budget is 15. Request 1 fewer, or ask for "
+        "a larger budget. [gpu-budget]"
     )
     lowered = {"gpuBudget": 15, "levels": {"gpu-budget": "advisory"}}
     assert group_refusals(stack, lowered) == []

@@ -115,8 +115,8 @@ def test_requests_alone_are_refused() -> None:
     wrong = vllm("-tp", "8", resources={"requests": {GPU: 8}})
     assert refusals(DEPLOYMENT, workload(wrong)) == (
         "spec.template.spec.containers[0].resources: engine 'chat', container 'main' states "
-        "nvidia.com/gpu with a request of 8 and no limit, and Kubernetes wants both equal. "
-        "Write 8 in both. [gpu-requests-equal-limits]"
+        "nvidia.com/gpu with a request of 8 and no limit, and Kubernetes requires both to be "
+        "equal. Write 8 in both. [gpu-requests-equal-limits]"
     )
 
 
@@ -131,8 +131,8 @@ def test_an_engine_of_one_rank_without_gpus_may_be_meant_for_a_cpu() -> None:
     on_cpu = workload(vllm(gpus=None))
     assert refusals(DEPLOYMENT, on_cpu) == ""
     assert advice(DEPLOYMENT, on_cpu) == (
-        "spec.template.spec.containers[0].args: engine 'chat' was not checked, because it asks for "
-        "no GPU, as an engine on CPUs does. [world-size-equals-gpus]"
+        "spec.template.spec.containers[0].args: engine 'chat' was not checked, because it requests "
+        "no GPU, like an engine on CPUs. [world-size-equals-gpus]"
     )
 
 
@@ -155,7 +155,7 @@ def test_gpus_without_a_known_engine_give_one_line_of_advice() -> None:
         ({"claims": [{"name": "gpus"}]}, "container 'main' gets devices by resource claims"),
         (
             {"limits": {"volcano.sh/vgpu-number": 8}},
-            "it is not known here what devices volcano.sh/vgpu-number stands for",
+            "it is unknown which devices volcano.sh/vgpu-number provides",
         ),
         (
             {"limits": {"aws.amazon.com/neuron": 1}},
@@ -221,8 +221,8 @@ def test_a_ray_head_that_does_not_say_its_size_is_not_guessed() -> None:
     head = workload(container(command=["sh", "-c", script]))
     assert refusals(STATEFUL_SET, head) == ""
     assert advice(STATEFUL_SET, head) == (
-        "spec.template.spec.containers[0].command: engine 'chat' was not checked, because nothing "
-        "in this object says how many pods make one engine. [world-size-equals-gpus]"
+        "spec.template.spec.containers[0].command: engine 'chat' was not checked, because this "
+        "object does not state how many pods form one engine. [world-size-equals-gpus]"
     )
 
 
@@ -260,8 +260,8 @@ def test_a_stateful_set_with_a_name_too_long_for_its_pods_is_refused() -> None:
     "resource_type",
     [
         "kubernetes:core/v1:Service",
-        "kubernetes:apps/v1:DeploymentPatch",
         "kubernetes:yaml/v2:ConfigGroup",
+        "kubernetes:helm.sh/v4:Chart",
         "kubernetes:apps/v1",
         "kubernetes",
         "pulumi:pulumi:Stack",
@@ -272,3 +272,31 @@ def test_a_stateful_set_with_a_name_too_long_for_its_pods_is_refused() -> None:
 def test_other_types_are_not_spoken_of(resource_type: str) -> None:
     wrong: dict[str, Any] = workload(vllm("-tp", "16"))
     assert silent(resource_type, wrong)
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "kind"),
+    [
+        ("kubernetes:apps/v1:DeploymentPatch", "DeploymentPatch (apps/v1)"),
+        ("kubernetes:kubeflow.org/v1:PyTorchJob", "PyTorchJob (kubeflow.org/v1)"),
+    ],
+)
+def test_an_engine_in_an_object_that_nobody_reads_is_told_and_refuses_nothing(
+    resource_type: str, kind: str
+) -> None:
+    props: dict[str, Any] = workload(vllm("-tp", "16"))
+    assert refusals(resource_type, props) == ""
+    assert f"not checked, because no rule reads objects of kind {kind}; this one" in advice(
+        resource_type, props
+    )
+    assert silent(resource_type, workload(container(gpus=1, command=["sleep", "1"])))
+
+
+def test_an_engine_in_a_sidecar_is_one_of_the_pods() -> None:
+    """Kubernetes runs an init container with restartPolicy Always beside the others."""
+    client = container("client", 0, image="example.com/client:1", command=["work"])
+    engine = vllm("-tp", "16", restartPolicy="Always")
+    refused = refusals(DEPLOYMENT, workload(client, initContainers=[engine]))
+    assert refused.startswith("spec.template.spec.initContainers[0].args: engine 'chat' starts")
+    engine["restartPolicy"] = "Never"
+    assert silent(DEPLOYMENT, workload(client, initContainers=[engine]))

@@ -27,7 +27,7 @@ RANKS = (
 )
 UNLIKE = (
     "spec.template.spec.containers[0].resources: engine 'decode' gives its entry pod 8 GPUs and "
-    "each worker 4, and an engine deals its ranks out evenly. Write 8 in both, or 4 in both. "
+    "each worker 4, and an engine distributes its ranks evenly. Write 8 in both, or 4 in both. "
     "[leader-worker-same-gpus]"
 )
 LATER = "not checked, because the value is known only after the deployment"
@@ -158,8 +158,8 @@ def test_workers_alone_are_judged_by_what_one_object_can_show() -> None:
     wrong = with_gpus(native()["workers"], "8", "4")
     assert refusals(STATEFUL_SET, wrong) == (
         "spec.template.spec.containers[0].resources: engine 'decode', container 'engine' states "
-        "nvidia.com/gpu with a request of 4 and a limit of 8, and Kubernetes wants both equal. "
-        "Write 8 in both. [gpu-requests-equal-limits]"
+        "nvidia.com/gpu with a request of 4 and a limit of 8, and Kubernetes requires both to be "
+        "equal. Write 8 in both. [gpu-requests-equal-limits]"
     )
 
 
@@ -195,7 +195,7 @@ def test_advice_on_a_group_is_given_where_it_belongs() -> None:
     said = group_advice(objects)
     assert [name for name, _ in said] == ["default/chat-0-decode-0-w", "default/chat-0-decode-0"]
     assert said[1][1].startswith(
-        "spec.serviceName: is 'chat-0-decode-0', a Service with an address "
+        "spec.serviceName: is 'chat-0-decode-0', a Service with a cluster IP"
     )
     raised = {"levels": {"headless-service": "mandatory"}}
     assert group_refusals(objects, raised) == said
@@ -211,8 +211,8 @@ def test_what_objects_refer_to_is_judged_in_the_stack() -> None:
     (found,) = group_refusals([in_stack(gang), in_stack(node)])
     said = (
         "spec.networkTopology.highestTierAllowed: is 2, but the highest tier of the HyperNodes in "
-        "this stack is 1; above it Volcano takes the whole cluster, so the constraint is void. "
-        "Write at most 1. [topology-tier-exists]"
+        "this stack is 1; above it Volcano uses the whole cluster, so the constraint has no "
+        "effect. Write at most 1. [topology-tier-exists]"
     )
     assert found == ("default/chat-0", said)
     assert group_refusals([in_stack(gang), in_stack(node, "another-cluster")]) == []

@@ -200,7 +200,7 @@ def test_a_fault_of_a_rule_is_advice_and_stops_nothing(monkeypatch: pytest.Monke
     assert refusals(MODEL_SERVING, wrong) == ""
     fault = (
         "was not checked, because judging failed with KeyError at kthena_components.judge.secrecy:"
-        "<line>. Please report it; what other rules find is told all the same. [rule-fault]"
+        "<line>. Please report it; the findings of other rules are complete. [rule-fault]"
     )
     assert re.sub(r":\d+\.", ":<line>.", advice(MODEL_SERVING, wrong)) == fault
     stack = [in_stack(body) for body in emitted(ENGINE_RAY)]

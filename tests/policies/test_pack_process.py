@@ -73,7 +73,7 @@ def test_what_is_not_known_is_advice_on_the_wire(pack: Pack) -> None:
     (line,) = pack.analyze(DEPLOYMENT, workload(container(args=UNKNOWN)))
     assert line == (
         "advisory serving-advice : spec.template.spec.containers[0].args: engine 'chat' was not "
-        "checked, because <output> may hold any flag. [world-size-equals-gpus]"
+        "checked, because <output> may contain any flag. [world-size-equals-gpus]"
     )
 
 

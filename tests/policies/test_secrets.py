@@ -170,8 +170,7 @@ def test_a_key_that_a_secret_does_not_have_is_said_without_those_it_has() -> Non
     assert line == (
         f"{ENGINE}.env[0].valueFrom.secretKeyRef.key: is 'token', but the Secret 'hf' of this "
         "stack has no such key, and the container does not start without it. Compare it with the "
-        "rule: A key that pods take from a Secret of the stack is in that Secret. "
-        "[secret-key-exists]"
+        "rule: A Secret of the stack has every key that pods use. [secret-key-exists]"
     )
 
 
@@ -218,9 +217,9 @@ def test_nothing_is_shown_where_the_sdk_does_not_tell_what_is_secret() -> None:
     refused, advised = reported("serving-rules", args), reported("serving-advice", args)
     assert len(shown("\n".join(refused))) == 2
     assert all(line.endswith("[engine-option-known]") for line in refused)
-    assert advised[0].startswith("no value is shown, because pulumi-policy 1.")
+    assert advised[0].startswith("all values are hidden, because pulumi-policy 1.")
     assert advised[0].endswith(
-        "does not tell which ones are secret. Use release 1.21. [policy-config]"
+        "does not show which ones are secret. Use release 1.21. [policy-config]"
     )
     assert not [line for line in reported("serving-advice", args) if "policy-config" in line]
 

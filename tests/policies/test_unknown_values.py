@@ -31,8 +31,8 @@ def not_checked(path: str, because: str, name: str = "chat") -> str:
 
 ABSENT = "ConfigMap 'sizes' is not among the objects that are checked"
 UNREAD: dict[str, tuple[Args, str, str]] = {
-    "all-arguments": (container(args=UNKNOWN), ARGS, "<output> may hold any flag"),
-    "one-argument": (vllm(UNKNOWN), ARGS, "<output> may hold any flag"),
+    "all-arguments": (container(args=UNKNOWN), ARGS, "<output> may contain any flag"),
+    "one-argument": (vllm(UNKNOWN), ARGS, "<output> may contain any flag"),
     "a-size": (
         vllm(FLAG, UNKNOWN),
         ARGS,

@@ -116,7 +116,7 @@ def test_a_wrong_waiver_is_told_once_by_the_policy_that_sees_its_object_alone() 
     assert rules(group_refusals(stack)) == [WORLD, "leader-worker-same-gpus"]
     workers = stack[-1]
     alone = refusals(workers.resource_type, plain(workers.props))
-    assert "begins with 'soon', which is no day" in alone
+    assert "begins with 'soon', which is not a day" in alone
 
 
 def test_a_wrong_waiver_of_an_object_without_rules_of_its_own_is_told_with_the_stack() -> None:

@@ -31,7 +31,7 @@ SENTENCES = {
     "ray": "engine 'llama-405b' has 2 pods, but its Ray leader waits for 3 (ray_cluster_size). "
     "Write --ray_cluster_size=2, or $(GROUP_SIZE). [ray-cluster-size-equals-group]",
     "requests": "engine 'llama-405b', container 'leader' states nvidia.com/gpu with a request of 4 "
-    "and a limit of 8, and Kubernetes wants both equal. Write 8 in both. "
+    "and a limit of 8, and Kubernetes requires both to be equal. Write 8 in both. "
     "[gpu-requests-equal-limits]",
 }
 

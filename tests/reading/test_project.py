@@ -63,8 +63,8 @@ def test_stack_files_end_as_the_project_does(suffix: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "holds no map of settings"),
-        ("[]", "holds no map of settings"),
+        ("", "contains no map of settings"),
+        ("[]", "contains no map of settings"),
         ("name: p\nname: q", "Pulumi.yaml:2:1: states 'name' twice in one map"),
         ("name: p\n---\nname: q", "expected a single document"),
         ("a: 1", "name is None, but must be letters"),
@@ -77,14 +77,14 @@ def test_stack_files_end_as_the_project_does(suffix: str, tmp_path: Path) -> Non
         ("name: p\nmain: /bin", "main is '/bin', which leads out of the project's folder"),
         ("name: p\nmain: ..", "main is '..', which leads out of the project's folder"),
         ("name: p\nmain: [a]", "main is ['a'], but must be a path"),
-        ("name: p\nstackconfigdir: x", "holds the key 'stackconfigdir': write 'stackConfigDir'"),
-        ("name: p\nconfig: a\nstackConfigDir:", "config and stackConfigDir both say where"),
+        ("name: p\nstackconfigdir: x", "contains the key 'stackconfigdir': write 'stackConfigDir'"),
+        ("name: p\nconfig: a\nstackConfigDir:", "config and stackConfigDir both set the"),
         ("name: p\nconfig: [a]", "config is ['a'], but must be a map of config keys"),
-        ("name: p\nconfig: {a:b:c: 1}", "holds the config key 'a:b:c': write it as p:name"),
-        ("name: p\nconfig: {3: 1}", "holds the config key 3: write it as p:name"),
+        ("name: p\nconfig: {a:b:c: 1}", "contains the config key 'a:b:c': write it as p:name"),
+        ("name: p\nconfig: {3: 1}", "contains the config key 3: write it as p:name"),
         ("name: p\nconfig: {a: 1, p:a: 1}", "states 'p:a' twice: remove one of the two"),
-        ("name: p\nconfig: {a: {Value: 1}}", "holds the key 'Value': write 'value'"),
-        (BOMB, "stands for more than 1,000,000 values by its aliases"),
+        ("name: p\nconfig: {a: {Value: 1}}", "contains the key 'Value': write 'value'"),
+        (BOMB, "expands to more than 1,000,000 values by its aliases"),
         (f"a: {'[' * 100_000}", "is nested more deeply than 250 levels"),
     ],
 )
@@ -107,7 +107,9 @@ def test_json_that_states_a_key_twice_is_refused(tmp_path: Path) -> None:
 def test_of_two_project_files_pulumi_reads_one_that_is_not_seen(tmp_path: Path) -> None:
     wrote(tmp_path, "name: p")
     wrote(tmp_path, '{"name": "q"}', "Pulumi.json")
-    told = "holds Pulumi.json and Pulumi.yaml, of which Pulumi reads the first: remove the others"
+    told = (
+        "contains Pulumi.json and Pulumi.yaml, of which Pulumi reads the first: remove the others"
+    )
     with pytest.raises(ProjectError, match=told):
         read_project(tmp_path)
     # A folder of that name is passed over by Pulumi as well, a link to nothing may be filled later.
@@ -115,7 +117,7 @@ def test_of_two_project_files_pulumi_reads_one_that_is_not_seen(tmp_path: Path) 
     (tmp_path / "Pulumi.json").mkdir()
     assert read_project(tmp_path).name == "p"
     (tmp_path / "Pulumi.yml").symlink_to("gone")
-    with pytest.raises(ProjectError, match=r"holds Pulumi\.yaml and Pulumi\.yml"):
+    with pytest.raises(ProjectError, match=r"contains Pulumi\.yaml and Pulumi\.yml"):
         read_project(tmp_path)
 
 
@@ -170,7 +172,7 @@ def doctor(
 
 
 ODD: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a pipe": (os.mkfifo, "is a pipe, and only a regular file is read"),
+    "a pipe": (os.mkfifo, "is a pipe, and only regular files are read"),
     "a link out": (lambda path: path.symlink_to("/etc/hostname"), "leads out of "),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "leads out of "),
     "a link to nothing": (
@@ -179,7 +181,7 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "an alias bomb": (
         lambda path: path.write_text(BOMB),
-        "stands for more than 1,000,000 values",
+        "expands to more than 1,000,000 values",
     ),
     "deep": (
         lambda path: path.write_text("{" * 100_000),
@@ -187,11 +189,11 @@ ODD: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "broken": (
         lambda path: path.write_text("name: p\nconfig: [\n"),
-        "is not YAML that can be read",
+        "is not valid YAML",
     ),
     "a control character": (
         lambda path: path.write_text("name: \x07"),
-        "is not YAML: character U+0007 is not",
+        "is not valid YAML: character U+0007 is not",
     ),
     "no Unicode": (
         lambda path: path.write_bytes(b"name: \xff"),

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import kthena_components
+from kthena_components import systems
 
 
 def modules_after(code: str) -> set[str]:
@@ -17,9 +18,16 @@ def modules_after(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
+def ours(loaded: set[str], below: str = "") -> set[str]:
+    """Give the modules of this package, named from a folder of it."""
+    start = f"kthena_components.{below}"
+    return {name.removeprefix(start) for name in loaded if name.startswith(start)}
+
+
 def test_the_package_alone_loads_neither_pulumi_nor_pydantic() -> None:
     loaded = modules_after("import kthena_components; dir(kthena_components)")
-    assert not {"pulumi", "pydantic", "kthena_components.core.spec.model"} & loaded
+    assert not {"pulumi", "pydantic"} & loaded
+    assert not ours(loaded)
 
 
 def test_core_and_backends_work_without_pulumi() -> None:
@@ -30,6 +38,53 @@ def test_core_and_backends_work_without_pulumi() -> None:
     )
     assert "kthena_components.core.spec.model" in loaded
     assert not {name for name in loaded if name.partition(".")[0].startswith("pulumi")}
+
+
+def test_words_are_there_without_models() -> None:
+    loaded = modules_after("from kthena_components import EngineKind, KthenaVersion")
+    assert ours(loaded, "core.spec.") == {"words"}
+    assert "pydantic" not in loaded
+
+
+def test_the_public_names_load_nothing_that_compiles_or_judges() -> None:
+    loaded = modules_after("from kthena_components import *; ModelServing, Queue, TopologyArgs")
+    assert not {"pydantic", "tabulate", "kubernetes"} & loaded
+    assert not ours(loaded, "systems.")
+    assert not ours(loaded, "compiler.")
+    assert not ours(loaded, "core.rules.")
+    assert not ours(loaded, "core.engines.")
+    assert ours(loaded, "core.plan.") == {"manifest"}
+
+
+SERVING = """
+from kthena_components.compiler.compile import compile_serving
+role = {"name": "a", "engine": {"kind": "vllm", "image": "vllm/vllm-openai:v0.11.0", "model": "m"}}
+compile_serving({"name": "a", "roles": [role], "backend": "BACKEND"})
+"""
+BESIDE = {"contract", "kubernetes", "volcano"}
+
+
+@pytest.mark.parametrize("backend", systems.EMITTERS)
+def test_a_serving_loads_its_own_backend_and_no_reader_of_yaml(backend: str) -> None:
+    loaded = modules_after(SERVING.replace("BACKEND", backend))
+    parts = [tuple(name.split(".")) for name in ours(loaded, "systems.")]
+    assert {part[0] for part in parts} == {backend, *BESIDE}
+    assert not {part for part in parts if part[-1].startswith(("rules", "stack", "schema"))}
+    assert not {"yaml", "tabulate", "kubernetes"} & loaded
+    assert not ours(loaded, "judge.") - {"waivers"}
+    assert not ours(loaded, "core.topology.")
+
+
+TOPOLOGY = """
+from kthena_components.resources._described import DESCRIBED
+DESCRIBED["HyperNodeTopology"]({"hyper_nodes": [{"name": "a", "tier": 1, "nodes": ["n"]}]})
+"""
+
+
+def test_a_topology_loads_what_a_serving_does_not() -> None:
+    loaded = modules_after(TOPOLOGY)
+    assert {"plan", "spec", "tree"} <= ours(loaded, "core.topology.")
+    assert "volcano.emit_hyper_nodes" in ours(loaded, "systems.")
 
 
 def test_components_do_not_load_the_typed_kubernetes_sdk() -> None:

@@ -1,6 +1,7 @@
 """What a ModelServing registers on the native backend."""
 
-from collections.abc import Mapping
+import cProfile
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.resources.build import serving
 from tests.support.recorder import Recorded, record
-from tests.support.specs import ENGINE_RAY, PREFILL_DECODE, changed
+from tests.support.specs import ENGINE_RAY, PREFILL_DECODE, changed, template
 
 
 def run(args: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> Recorded:
@@ -155,3 +156,24 @@ def test_registrations_say_where_the_user_made_the_component(chat: Recorded) -> 
 def test_a_preview_with_unknown_values_registers_the_same() -> None:
     preview = record(lambda: serving(ENGINE_RAY), preview=True)
     assert {r.urn for r in preview.resources} == {r.urn for r in run(ENGINE_RAY).resources}
+
+
+def test_groups_that_wait_for_one_another_take_linear_work() -> None:
+    def preview(groups: int) -> Recorded:
+        roles = [{"name": "serve", "entry_template": template()}]
+        one_at_a_time = {"name": "chat", "replicas": groups, "roles": roles}
+        return record(lambda: serving(one_at_a_time), preview=True)
+
+    preview(1)
+    few, least = counted(lambda: preview(30))
+    assert "PodGroup/chat-28" in few.waits_for(few.named("chat-29", "PodGroup"))
+    many, most = counted(lambda: preview(300))
+    assert len(many.of_kind("PodGroup")) == 300
+    assert most < 13 * least
+
+
+def counted(program: Callable[[], Recorded]) -> tuple[Recorded, int]:
+    """Return the result and how many functions were called, Pulumi's own included."""
+    profile = cProfile.Profile()
+    seen = profile.runcall(program)
+    return seen, sum(entry.callcount for entry in profile.getstats())

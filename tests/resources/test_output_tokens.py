@@ -148,8 +148,8 @@ def test_only_text_can_stand_inside_a_text() -> None:
     error = attempt(program).error
     assert isinstance(error, pulumi.RunError)
     assert str(error) == (
-        "an Output inside the text '--port=<Output>' gave a int, but only text can stand inside a "
-        "text. Make it text, for a number with .apply(str)."
+        "an Output inside the text '--port=<Output>' gave a int, but only text can be part of a "
+        "text. Convert it to text, for a number with .apply(str)."
     )
 
 
@@ -172,7 +172,7 @@ def test_text_that_could_be_a_token_is_refused(character: str) -> None:
     (found,) = findings({"roles": [{"name": f"a{character}b"}]})
     assert found == (
         f"roles[0].name: is 'a{escaped(character)}b', but must be text without the characters "
-        "U+E000 and U+E001, which stand for Outputs here. Remove them. [type]"
+        "U+E000 and U+E001, which mark Outputs here. Remove them. [type]"
     )
 
 
@@ -180,7 +180,7 @@ def test_args_objects_are_refused_with_the_remedy() -> None:
     found = findings({"roles": [{"entry_template": PodArgs()}], "x": {1, 2}})
     assert found[0] == (
         "roles[0].entry_template: is of the type PodArgs, but must be plain data: a mapping, a "
-        "list, text or a number. Write its fields as a mapping, in the names that Kubernetes "
+        "list, text or a number. Write its fields as a mapping, with the names that Kubernetes "
         "uses. [type]"
     )
     assert found[1].startswith("x: is of the type set, but must be plain data")

@@ -8,7 +8,7 @@ import pytest
 from kthena_components import ModelServing
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, Level
-from kthena_components.resources import components
+from kthena_components.resources import _described
 from kthena_components.resources._log import report
 from tests.resources.build import group, queue, role, serving, topology
 from tests.resources.test_standalone import INVENTORY
@@ -142,7 +142,7 @@ def test_policies_see_counts_and_no_template() -> None:
 def test_what_is_waived_is_a_warning_and_policies_see_the_waiver(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(components, "today", lambda: date(2026, 6, 30))
+    monkeypatch.setattr(_described, "today", lambda: date(2026, 6, 30))
     waivers = {"world-size-equals-gpus": "2026-12-31 half of each node is in repair"}
     wrong = changed(ENGINE_RAY, {"roles[0].engine.parallelism.pipeline": 1, "waivers": waivers})
     seen = record(lambda: serving(wrong))

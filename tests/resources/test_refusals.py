@@ -32,10 +32,9 @@ def with_late_count() -> dict[str, Any]:
 
 def test_an_output_in_place_of_a_count_is_refused() -> None:
     assert str(refusal(lambda: serving(with_late_count()))) == (
-        "ModelServing 'chat' is refused: 1 problem\n"
-        "  roles[0].replicas: is an Output, whose value is not known while the plan is made; "
-        "counts and names decide how many resources there are. Pass a plain value, from the "
-        "program or from the stack's config. [known-when-planned]"
+        "ModelServing 'chat' is refused: 1 problem\n  roles[0].replicas: is an Output, whose value "
+        "is not known while the plan is built; counts and names decide how many resources there "
+        "are. Pass a plain value, from the program or from the stack's config. [known-when-planned]"
     )
 
 
@@ -116,7 +115,7 @@ def with_hf_config(stated: object) -> dict[str, Any]:
     [
         ("none.json", None, "cannot be read: No such file or directory"),
         ("broken.json", "{", "is not JSON"),
-        ("list.json", "[]", "holds no JSON object"),
+        ("list.json", "[]", "contains no JSON object"),
     ],
 )
 def test_a_config_json_that_cannot_be_read_is_refused(

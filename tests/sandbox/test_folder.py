@@ -38,14 +38,14 @@ def test_no_folder_and_an_empty_one_are_free(tmp_path: Path) -> None:
 def test_other_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(
-        SandboxError, match=r"holds other files\. Choose another folder with FOLDER"
+        SandboxError, match=r"contains other files\. Choose another folder with FOLDER"
     ):
         require_free(tmp_path)
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SandboxError, match=r"is a file\. Choose a folder with FOLDER"):
+    with pytest.raises(SandboxError, match=r"is a file\. Choose another folder with FOLDER"):
         require_free(tmp_path / "file")
 
 
@@ -53,7 +53,7 @@ def test_a_sandbox_that_runs_is_offered(sleeping: Processes, layout: Layout) -> 
     assert sleeping.running() == ["etcd"]
     with pytest.raises(SandboxError) as refused:
         require_free(layout.folder)
-    assert f"a sandbox of 1 program runs in {layout.folder}" in str(refused.value)
+    assert f"a sandbox with 1 program is running in {layout.folder}" in str(refused.value)
     assert f"export KUBECONFIG={layout.kubeconfig}" in str(refused.value)
     assert f"make sandbox-down FOLDER={layout.folder}" in str(refused.value)
 
@@ -91,7 +91,7 @@ def test_a_size_is_said_in_words(size: Size, words: str) -> None:
 def test_a_count_is_a_count(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["up", "--racks", count])
-    assert "is not a count from 1 to 9999" in capsys.readouterr().err
+    assert "is not a number from 1 to 9999" in capsys.readouterr().err
 
 
 def test_processes_that_start_together_choose_other_ports(

@@ -45,7 +45,7 @@ def test_a_port_in_use_ends_a_program_which_is_named_with_its_words(
     processes.start("etcd", script(tmp_path, f"echo {words}; exit 1"), [])
     with pytest.raises(SandboxError) as refused:
         processes.wait("etcd", lambda: False)
-    assert str(refused.value) == f"etcd has died. The end of {layout.log('etcd')}:\n  {words}"
+    assert str(refused.value) == f"etcd has exited. The end of {layout.log('etcd')}:\n  {words}"
 
 
 def test_only_the_last_lines_of_a_log_are_shown(processes: Processes, tmp_path: Path) -> None:

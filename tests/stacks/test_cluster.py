@@ -126,7 +126,7 @@ def test_a_context_without_credentials_would_make_the_provider_wait_for_a_passwo
         "a password. Add a user with credentials to it. [kubeconfig]"
     )
     assert told({"KUBECONFIG": str(path)}, output="render") == (
-        f"output: is render, but the provider reads KUBECONFIG all the same, and {title} has no "
+        f"output: is render, but the provider reads KUBECONFIG nevertheless, and {title} has no "
         "credentials, so that it would wait for a name and a password. Run with "
         "KUBECONFIG=/dev/null. [kubeconfig]"
     )
@@ -150,7 +150,7 @@ def test_a_cluster_behind_a_proxy_is_not_tried(kubeconfig: Path) -> None:
     assert found is not None
     assert found.level is Level.UNKNOWN
     assert str(found) == (
-        f"output: context 'production' of {kubeconfig}, https://there.invalid, was not tried, "
+        f"output: context 'production' of {kubeconfig}, https://there.invalid, was not checked, "
         "because it is not reached by a plain connection. [cluster-unreachable]"
     )
 
@@ -160,6 +160,6 @@ def test_a_cluster_behind_a_proxy_is_not_tried(kubeconfig: Path) -> None:
 )
 def test_a_file_that_is_no_kubeconfig_is_refused_without_being_shown(text: str) -> None:
     assert told({}, kubeconfig=f"{text}\n") == (
-        "kubeconfig: the config value kubeconfig holds no kubeconfig. Write the path of one. "
+        "kubeconfig: the config value kubeconfig contains no kubeconfig. Write the path of one. "
         "[kubeconfig]"
     )

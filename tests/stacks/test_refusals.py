@@ -9,7 +9,7 @@ from tests.support.specs import REMOVED, template
 
 POD: Final = template()
 EMPTY: Final = (
-    "servings: is empty, and so are topology, queues and secrets; an update would take down all "
+    "servings: is empty, and so are topology, queues and secrets; an update would delete all "
     "that this stack has deployed. Add servings, or run 'pulumi destroy'. [stack-empty]"
 )
 
@@ -67,7 +67,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     ),
     "a cluster for rendering": (
         {"kubeconfig": "~/.kube/prod", "context": "prod"},
-        [f"{field}: is given, but output is render, which writes files and talks to no cluster. "
+        [f"{field}: is given, but output is render, which writes files and connects to no cluster. "
          "Remove it, or write output: cluster. [output-field]"
          for field in ("kubeconfig", "context")],
     ),
@@ -85,7 +85,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "a serving whose Service another one makes": (
         {"servings": [serving("a", "b", scheduler_name="x"),
                       serving("a-0-b-0", "c", backend="kthena", expose={})]},
-        [("servings[1]: would make the Service default/a-0-b-0, which servings[0] makes too. "
+        [("servings[1]: would create the Service default/a-0-b-0, which servings[0] also creates. "
          "Rename one of the two, or give it another namespace. [object-twice]")],
     ),
     "the same queue twice": (
@@ -102,13 +102,13 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
         {"queues": [{"name": "a", "capability": {"cpu": 2}},
                     {"name": "b", "parent": "a", "capability": {"cpu": 4}}]},
         [("queues[1].capability.cpu: is 4, but the capability of 'a', the nearest queue above that "
-         "names it, has 2, and Volcano's webhook refuses more. Write at most 2. "
+         "names it, has 2, and Volcano's webhook rejects more. Write at most 2. "
          "[queue-within-parent]")],
     ),
     "a character that stands for an Output": (
         {"queues": [{"name": "a", "parent": "\ue0001\ue001"}]},
         [("queues[0].parent: is '<Output>', but must be text without the characters U+E000 and "
-         "U+E001, which stand for Outputs here. Remove them. [type]")],
+          "U+E001, which mark Outputs here. Remove them. [type]")],
     ),
     "a child that is no HyperNode": (
         {"topology": {"hyper_nodes": [{"name": "spine", "tier": 2, "children": ["rack"]}]}},
@@ -150,8 +150,8 @@ def test_a_value_that_is_secret_cannot_become_part_of_a_pod() -> None:
     config = config_of("dev", {"servings": [serving("a", "b")]}, frozenset({"servings"}))
     assert refusal(config) == [
         (
-            "servings: holds a secret value, which would stand in plain text in what it describes. "
-            "Give the value a config key of its own, name that key in secrets, and refer to the "
+            "servings: contains a secret value, which would be plain text in the manifests. "
+            "Give the value its own config key, name that key in secrets, and refer to the "
             "Secret. [secret-in-config]"
         )
     ]
@@ -161,7 +161,7 @@ def test_a_kubeconfig_in_plain_text_is_refused_without_being_shown() -> None:
     config = handed("dev", {"output": "cluster", "kubeconfig": "users:\n- token: abc"})
     assert refusal(config) == [
         (
-            "kubeconfig: holds a whole kubeconfig in plain text, and with it what opens the "
+            "kubeconfig: contains a whole kubeconfig in plain text, with the credentials for the "
             "cluster. Run 'pulumi config set --secret kubeconfig --stack dev < FILE', or write "
             "a path. [secret-in-plain-text]"
         )
@@ -172,7 +172,7 @@ def test_the_servings_stay_within_the_budget() -> None:
     assert refusal(handed("dev", {"gpu_budget": 2})) == []
     assert refusal(handed("dev", {"gpu_budget": 1})) == [
         (
-            "gpu_budget: is 1, but the servings of this stack ask for 2 GPUs. Give up 1, or write "
-            "2. [gpu-budget]"
+            "gpu_budget: is 1, but the servings of this stack request 2 GPUs. Request 1 fewer, or "
+            "write 2. [gpu-budget]"
         )
     ]

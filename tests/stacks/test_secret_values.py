@@ -13,8 +13,9 @@ from tests.support.specs import changed
 
 PIECES = ("pearl", "quartz", "raven", "sable", "1753")
 IN_CONFIG = (
-    "holds a secret value, which would stand in plain text in what it describes. Give the value a "
-    "config key of its own, name that key in secrets, and refer to the Secret. [secret-in-config]"
+    "contains a secret value, which would be plain text in the manifests. Give the value "
+    "its own config key, name that key in secrets, and refer to the Secret. "
+    "[secret-in-config]"
 )
 
 
@@ -113,7 +114,7 @@ def test_a_kubeconfig_in_the_config_is_not_shown() -> None:
         "context; known: [secret], or write output: render. [cluster-unreachable]"
     )
     assert "[secret], has no credentials" in told(KUBECONFIG.replace('"token"', '"tolken"'))
-    assert "[secret], was not tried" in told(KUBECONFIG.replace('127.0.0.1:1"', '[::x"'))
+    assert "[secret], was not checked" in told(KUBECONFIG.replace('127.0.0.1:1"', '[::x"'))
 
 
 def test_a_secret_path_of_a_kubeconfig_is_not_shown(tmp_path: Any) -> None:
@@ -127,7 +128,7 @@ def test_a_secret_path_of_a_kubeconfig_is_not_shown(tmp_path: Any) -> None:
     )
     (path / "quartz").write_text("raven: [")
     assert told(str(path / "quartz")) == (
-        "kubeconfig: [secret] holds no kubeconfig. Write the path of one. [kubeconfig]"
+        "kubeconfig: [secret] contains no kubeconfig. Write the path of one. [kubeconfig]"
     )
 
 

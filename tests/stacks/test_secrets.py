@@ -21,22 +21,23 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], dict[str, str], list[str]]]] = {
     "a value that is not set": (
         {}, {},
         [(f"{KEY}: there is no config value 'hf_token'. Run 'pulumi config set --secret hf_token "
-         "--stack prod', which asks for the value. [secret-missing]")],
+         "--stack prod', which prompts for the value. [secret-missing]")],
     ),
     "a value in plain text": (
         {"hf_token": "in-the-open"}, {},
         [(f"{KEY}: the config value 'hf_token' is in plain text. Run 'pulumi config set --secret "
-         "hf_token --stack prod', which encrypts it, and revoke the old value if anybody else "
-         "could read it. [secret-in-plain-text]")],
+         "hf_token --stack prod', which encrypts it, and revoke the old value if anyone else could "
+         "read it. [secret-in-plain-text]")],
     ),
     "a field of the stack as a value": (
         {KEY: "servings"}, TOKEN,
-        [UNUSED, (f"{KEY}: 'servings' is a field of the stack, not a value of its own. Name "
+        [UNUSED, (f"{KEY}: 'servings' is a field of the stack, not a separate value. Name "
          "another config key, such as hf_token. [secret-missing]")],
     ),
     "a key that Kubernetes refuses": (
         {"secrets[0].data": {"a b": "hf_token"}}, TOKEN,
-        [("secrets[0].data.a b: 'a b' is no key of a Secret: letters, digits, '-', '_' and '.'. "
+        [("secrets[0].data.a b: 'a b' is not a valid key of a Secret: letters, digits, '-', '_' "
+          "and '.'. "
          "Change it. [pattern]")],
     ),
     "a name that Kubernetes refuses": (

@@ -70,7 +70,10 @@ def test_the_same_pod_is_refused_by_the_same_rules(kind: Kind[Any]) -> None:
         wrong = spoilt(body, one, kind)
         objects = [wrong, SECRET]
         demand = read_demand(wrong)
-        found = {finding.rule for finding in judge_manifest(wrong)}
+        single = judge_manifest(wrong)
+        found = {finding.rule for finding in single}
+        places = {finding.path for finding in single if finding.rule == "hf-token-from-secret"}
+        assert all(path.startswith(f"{one.at('spec.containers[0]')}.") for path in places)
         found |= {
             finding.rule
             for finding in compare_objects(

@@ -1,6 +1,6 @@
 """A system that nobody has seen: one folder, one row of the index, and everything else follows.
 
-AIBrix's RayClusterFleet stands for it: several RayClusters of one template.
+OpenKruise's CloneSet stands for it: pods of one template.
 """
 
 import importlib
@@ -24,12 +24,12 @@ from kthena_components.judge.manifest import (
     read_manifest,
     reduce_object,
 )
-from kthena_components.judge.stack_rules import compare_objects
+from kthena_components.judge.stack_rules import compare_objects, stack_rules
 from tests.support.specs import ENGINE_RAY, changed
 
-KIND = ("orchestration.aibrix.ai", "RayClusterFleet")
+KIND = ("apps.kruise.io", "CloneSet")
 FILES = {
-    "__init__": '"""AIBrix."""\n',
+    "__init__": '"""OpenKruise."""\n',
     "view": """
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ from kthena_components.core.objects.object import Object, PodSet, copies_in, pod
 from kthena_components.core.values.read import inside
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
+class Clones:
     object: Object
     template: object
 
-def read_fleet(found: Object) -> Fleet:
-    return Fleet(object=found, template=inside(found.body.get("spec"), "template"))
+def read_clones(found: Object) -> Clones:
+    return Clones(object=found, template=inside(found.body.get("spec"), "template"))
 
-def pods(view: Fleet) -> Iterator[PodSet]:
+def pods(view: Clones) -> Iterator[PodSet]:
     number = copies_in(view.object.spec.get("replicas"), 1)
     yield pod_set(view.object, "spec.template", view.template, number)
 """,
@@ -62,8 +62,8 @@ def facts(view):
     "rules": '''
 from kthena_components.core.findings import Finding
 
-def fleet_has_name(view):
-    """A fleet has a name of at most 8 characters.
+def set_has_name(view):
+    """A set has a name of at most 8 characters.
 
     Pass: the name chat, 4 characters.
     Fail: the name conversation, 12 characters.
@@ -71,7 +71,7 @@ def fleet_has_name(view):
     """
     if len(str(view.object.name)) > 8:
         yield Finding(
-            path="metadata.name", seen="is long", remedy="cut it", rule="fleet-has-name"
+            path="metadata.name", seen="is long", remedy="cut it", rule="set-has-name"
         )
 ''',
     "emit": """
@@ -81,8 +81,8 @@ from kthena_components.systems.contract import Emitter
 
 def emit(plan):
     body = {
-        "apiVersion": "orchestration.aibrix.ai/v1alpha1",
-        "kind": "RayClusterFleet",
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "CloneSet",
         "metadata": {"name": plan.name},
         "spec": {"replicas": plan.groups, "template": plan.roles[0].entry},
     }
@@ -94,36 +94,36 @@ EMITTER = Emitter(
     names=lambda plan: iter(()),
     resources=(
         Resource(
-            api_version="orchestration.aibrix.ai/v1alpha1",
-            kind="RayClusterFleet",
-            plural="rayclusterfleets",
+            api_version="apps.kruise.io/v1alpha1",
+            kind="CloneSet",
+            plural="clonesets",
         ),
     ),
     read_back=lambda bodies: [],
 )
 """,
     "system": """
-from kthena_components.systems.aibrix.emit import EMITTER
+from kthena_components.systems.kruise.emit import EMITTER
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.systems.aibrix.facts import facts
-from kthena_components.systems.aibrix.rules import fleet_has_name
-from kthena_components.systems.aibrix.view import pods, read_fleet
+from kthena_components.systems.kruise.facts import facts
+from kthena_components.systems.kruise.rules import set_has_name
+from kthena_components.systems.kruise.view import pods, read_clones
 from kthena_components.systems.contract import Kind, Restart, System
 
 SYSTEM = System(
-    name="aibrix",
-    title="AIBrix",
+    name="kruise",
+    title="OpenKruise",
     kinds=(
         Kind(
-            group="orchestration.aibrix.ai",
-            name="RayClusterFleet",
-            view=read_fleet,
+            group="apps.kruise.io",
+            name="CloneSet",
+            view=read_clones,
             facts=facts,
             pods=pods,
-            rules=(fleet_has_name,),
+            rules=(set_has_name,),
             templates=("spec.template",),
             kept=kept_pods,
-            restarts=Restart(paths=r"spec\\.template", how="cluster after cluster restarts"),
+            restarts=Restart(paths=r"spec\\.template", how="pod after pod restarts"),
         ),
     ),
     emitter=EMITTER,
@@ -138,9 +138,9 @@ ENGINE = {
     "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's shared memory
 }
 SHM = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
-FLEET: dict[str, Any] = {
-    "apiVersion": "orchestration.aibrix.ai/v1alpha1",
-    "kind": "RayClusterFleet",
+CLONES: dict[str, Any] = {
+    "apiVersion": "apps.kruise.io/v1alpha1",
+    "kind": "CloneSet",
     "metadata": {"name": "chat"},
     "spec": {"replicas": 3, "template": {"spec": {"containers": [ENGINE], "volumes": SHM}}},
 }
@@ -150,26 +150,27 @@ CACHES = (
     catalogue.all_rules,
     catalogue.rule_names,
     catalogue.stack_rule_names,
+    stack_rules,
     vocabulary.public_keys,
 )
 
 
 @pytest.fixture(autouse=True)
-def _aibrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _kruise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Write the system's folder, and its row of the index."""
-    (tmp_path / "aibrix").mkdir()
+    (tmp_path / "kruise").mkdir()
     for name, text in FILES.items():
-        (tmp_path / "aibrix" / f"{name}.py").write_text(text)
+        (tmp_path / "kruise" / f"{name}.py").write_text(text)
     monkeypatch.setattr(index, "__path__", [*index.__path__, str(tmp_path)])
-    monkeypatch.setattr(index, "INDEX", {**index.INDEX, KIND: "aibrix"})
-    monkeypatch.setattr(index, "SYSTEMS", (*index.SYSTEMS, "aibrix"))
+    monkeypatch.setattr(index, "INDEX", {**index.INDEX, KIND: "kruise"})
+    monkeypatch.setattr(index, "SYSTEMS", (*index.SYSTEMS, "kruise"))
     importlib.invalidate_caches()
     for cache in CACHES:
         cache.cache_clear()
     yield
     for cache in CACHES:
         cache.cache_clear()
-    for module in [name for name in sys.modules if ".aibrix" in name]:
+    for module in [name for name in sys.modules if ".kruise" in name]:
         del sys.modules[module]
 
 
@@ -178,11 +179,11 @@ def names(findings: Any) -> set[str]:
 
 
 def test_it_is_judged_by_the_rules_of_all_and_by_its_own() -> None:
-    assert has_rules(FLEET)
-    assert read_manifest(FLEET) is not None
-    assert names(judge_manifest(FLEET)) == set()
+    assert has_rules(CLONES)
+    assert read_manifest(CLONES) is not None
+    assert names(judge_manifest(CLONES)) == set()
     wrong = changed(
-        FLEET,
+        CLONES,
         {
             "metadata.name": "conversation",
             "spec.template.spec.containers[0].command[4]": "16",
@@ -190,12 +191,12 @@ def test_it_is_judged_by_the_rules_of_all_and_by_its_own() -> None:
         },
     )
     found = names(judge_manifest(wrong))
-    assert {"fleet-has-name", "world-size-equals-gpus", "pod-schema"} <= found
+    assert {"set-has-name", "world-size-equals-gpus", "pod-schema"} <= found
 
 
 def test_its_pods_are_counted_and_compared() -> None:
-    assert read_demand(FLEET) is None, "its pods stand in it"
-    kept = reduce_object(FLEET)
+    assert read_demand(CLONES) is None, "its pods stand in it"
+    kept = reduce_object(CLONES)
     found = compare_objects([kept], budget=16, gpu_types=["amd.com/gpu"], complete=False)
     (budget,) = [str(finding) for finding in found if finding.rule == "gpu-budget"]
     assert "24" in budget
@@ -203,24 +204,22 @@ def test_its_pods_are_counted_and_compared() -> None:
 
 
 def test_it_is_listed_and_documented() -> None:
-    assert "fleet-has-name" in catalogue.rule_names()
+    assert "set-has-name" in catalogue.rule_names()
     page = docs.render()
-    assert "## AIBrix" in page
-    assert "### fleet-has-name" in page
-    assert (
-        "| RayClusterFleet | orchestration.aibrix.ai | ✓ | 1 | ✓ | ✓ | ✓ |" in kinds_page.render()
-    )
+    assert "## OpenKruise" in page
+    assert "### set-has-name" in page
+    assert "| CloneSet | apps.kruise.io | ✓ | 1 | ✓ | ✓ | ✓ |" in kinds_page.render()
 
 
 def test_a_plan_is_written_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend is emit.py with its EMITTER, and its name in the index."""
-    monkeypatch.setattr(index, "EMITTERS", (*index.EMITTERS, "aibrix"))
+    monkeypatch.setattr(index, "EMITTERS", (*index.EMITTERS, "kruise"))
     index.find_emitter.cache_clear()
-    serving = changed(ENGINE_RAY, {"backend": "aibrix"})
-    (fleet,) = compile_serving(serving).manifests
-    assert has_rules(fleet.body)
-    assert [made.plural for made in index.resources_of(["aibrix"])] == ["rayclusterfleets"]
-    (right, *_) = requirements_of_backends("serving", ["aibrix"]).rights
-    assert (right.group, right.resource) == (KIND[0], "rayclusterfleets")
-    with pytest.raises(SpecError, match="Known: aibrix, kthena, native"):
+    serving = changed(ENGINE_RAY, {"backend": "kruise"})
+    (clones,) = compile_serving(serving).manifests
+    assert has_rules(clones.body)
+    assert [made.plural for made in index.resources_of(["kruise"])] == ["clonesets"]
+    (right, *_) = requirements_of_backends("serving", ["kruise"]).rights
+    assert (right.group, right.resource) == (KIND[0], "clonesets")
+    with pytest.raises(SpecError, match="Known: kruise, kthena, native"):
         compile_serving(changed(serving, {"backend": "spark"}))

@@ -31,8 +31,8 @@ def test_a_built_program_knows_its_version_and_has_its_companions(
     assert shown.stderr == "1.2.3"
     assert os.access(entry / "bin" / "companion", os.X_OK)
     assert said[0] == (
-        "building small 1.2.3 from Go modules: about 1 minute and 1 GiB of memory on 2 cores, "
-        f"kept in {cache}"
+        f"building small 1.2.3 from Go modules into {cache}: about 1 minute on 2 cores, "
+        "and 1 GiB of memory"
     )
     assert said[-1].startswith("built small 1.2.3 in ")
 
@@ -123,7 +123,7 @@ def test_the_second_of_two_builders_takes_what_the_first_has_built(
         assert waiting.wait(timeout=120)
         entry.mkdir()
     second.join(timeout=120)
-    assert said == ["waiting for another build of small 1.2.3"]
+    assert said == ["waiting for another build of small 1.2.3 to finish"]
 
 
 def test_without_go_one_sentence_says_what_is_missing(
@@ -133,8 +133,8 @@ def test_without_go_one_sentence_says_what_is_missing(
     with pytest.raises(ToolchainError) as refusal:
         require_go(small_program)
     assert str(refusal.value) == (
-        "small 1.2.3 is not installed and cannot be built: there is no `go` on PATH. Install "
-        "Pulumi 3.238 or newer (3.x), or Go 1.26 or newer to build it, and run this again."
+        "small 1.2.3 is not installed and cannot be built: `go` is not on PATH. Install "
+        "Pulumi 3.238 or later (3.x), or Go 1.26 or later to build it, and run this again."
     )
 
 
@@ -147,6 +147,6 @@ def test_a_go_that_is_too_old_is_named(
 ) -> None:
     monkeypatch.setenv("PATH", str(pretend("go", f"echo go version {version} linux/amd64")))
     with pytest.raises(
-        ToolchainError, match=f"`go version` says 'go version {version} linux/amd64'"
+        ToolchainError, match=f"`go version` prints 'go version {version} linux/amd64'"
     ):
         require_go(small_program)

@@ -46,7 +46,7 @@ def test_a_missing_go_ends_in_one_sentence_and_code_1(tmp_path: Path, cache: Pat
         out, err = command.communicate()
     assert (command.returncode, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("error: pulumi ")
-    assert "there is no `go` on PATH" in err
+    assert "`go` is not on PATH" in err
 
 
 def test_env_prints_nothing_but_a_sentence_while_nothing_is_built(
@@ -95,8 +95,8 @@ def test_a_build_is_announced_with_its_minutes(
     with start(environ) as command:
         _, err = command.communicate()
     announced, failed, shown = err.splitlines()
-    assert announced.startswith(f"building {known_programs()['pulumi'].title} from Go modules: ")
-    assert "about 4 minutes and 2 GiB of memory on 2 cores" in announced
+    assert announced.startswith(f"building {known_programs()['pulumi'].title} from Go modules ")
+    assert announced.endswith(": about 4 minutes on 2 cores, and 2 GiB of memory")
     assert (command.returncode, failed.startswith("error: pulumi "), shown) == (1, True, "  broken")
 
 

@@ -57,7 +57,9 @@ def test_an_unknown_stack_is_refused_with_the_known_ones(tmp_path: Path) -> None
     (tmp_path / "stacks").mkdir()
     for stack in ("prod", "dev"):
         (tmp_path / "stacks" / f"Pulumi.{stack}.yaml").touch()
-    with pytest.raises(ToolchainError, match=r"^there is no stack 'dve'\. Known: dev, prod\.$"):
+    with pytest.raises(
+        ToolchainError, match=r"^there is no stack 'dve'\. The stacks are: dev, prod\.$"
+    ):
         committed_config(tmp_path, "dve")
 
 

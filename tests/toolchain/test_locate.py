@@ -69,7 +69,7 @@ def test_a_pulumi_of_another_age_is_not_used_and_named(
     machine = with_pulumi(environ, pretend, version)
     assert installed_pulumi(machine, said.append) is None
     (line,) = said
-    assert line.endswith("is not used: Pulumi 3.238 or newer (3.x) is needed")
+    assert line.endswith("is not used: Pulumi 3.238 or later (3.x) is required")
     assert names(machine) == [CLI, PROVIDER]
 
 

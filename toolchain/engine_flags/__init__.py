@@ -1,4 +1,4 @@
-"""Write the tables of the engines' options anew, from what the engines' projects have published.
+"""Updates the tables of the engines' options from the published releases of the engines.
 
-A maintainer's command: `make engine-tables`. Users and CI read the tables, never this.
+This is a maintainer's command: `make engine-tables`. Users and CI only read the tables.
 """

@@ -1,7 +1,7 @@
-"""`python -m toolchain.engine_flags`: bring the tables of the engines' options up to date.
+"""Update the tables of the engines' options.
 
-Reads the releases that a table does not have yet, from what the engine's project has published, and
-writes the table anew. With --all every release is read again.
+This downloads the releases that are missing in a table, and rewrites the table. With --all it reads
+every release again.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _ROOT = Path(__file__).parents[2]
 TABLES = _ROOT / "kthena_components" / "core" / "engines" / "tables"
 LINES = _ROOT / "tests" / "core" / "engines" / "lines.json"
 _LINES_EACH = 12
-"""Lines that are kept of each release."""
+"""Number of recorded lines per release."""
 ENGINES: Mapping[str, tuple[Engine, Callable[[Path], list[Flag]], str]] = {
     "vllm": (
         Engine(name="vllm", package="vllm", first="0.6.0"),
@@ -45,7 +45,7 @@ ENGINES: Mapping[str, tuple[Engine, Callable[[Path], list[Flag]], str]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the tables of the engines that are named, or of all."""
+    """Write the tables of the engines in the arguments, or of all engines."""
     parser = argparse.ArgumentParser(prog="python -m toolchain.engine_flags", description=__doc__)
     parser.add_argument("engines", nargs="*", choices=[[], *ENGINES], metavar="ENGINE")
     parser.add_argument("--all", action="store_true", help="read every release again")
@@ -83,7 +83,7 @@ def _update(name: str, index: PyPISimple, *, again: bool) -> None:
 
 
 def keep_lines(engine: str, version: str, root: Path) -> None:
-    """Keep what the release's own parser says of some lines, which the reader is held against."""
+    """Record the results of the release's own parser for some lines, as a test of our reader."""
     if engine not in lines.KEPT:
         return
     kept = json.loads(LINES.read_text()) if LINES.exists() else {}
@@ -94,7 +94,7 @@ def keep_lines(engine: str, version: str, root: Path) -> None:
 
 
 def write_lines(kept: Mapping[str, Mapping[str, Any]]) -> str:
-    """Write the lines as JSON with one of them on a line."""
+    """Write the recorded lines as JSON, with one record per line."""
     parts = []
     for engine, releases in sorted(kept.items()):
         rows = [

@@ -1,6 +1,7 @@
-"""Options of programs that parse with Click, read from their decorators: of these, `ray start`.
+"""Reads the options of `ray start` from its Click decorators.
 
-Nothing is run: Ray's wheel is compiled for one Python, and its decorators are plain text.
+This runs no code of the release: Ray's wheel is compiled for one version of Python, but its
+decorators are plain source.
 Sources: ray/scripts/scripts.py, its log options in ray/autoscaler/_private/cli_logger.py, and the
 constants in ray/_private/ray_constants.py.
 """
@@ -17,12 +18,12 @@ _LOGGER = Path("ray/autoscaler/_private/cli_logger.py")
 _CONSTANTS = Path("ray/_private/ray_constants.py")
 _LOG_OPTIONS = "CLICK_LOGGING_OPTIONS"
 _TYPES = {"str": "text", "UNPROCESSED": "text", "loads": "json", "Choice": "text", "Path": "text"}
-"""Click converts `bool` from a word: true, t, yes, y, on, 1, or their opposites."""
+"""Click parses `bool` from a word: true, t, yes, y, on, 1, or their opposites."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What a name means in a module: a plain value, or a list of them."""
+    """The value of a name in a module: a plain value, or a list of plain values."""
 
     values: Mapping[str, ast.expr]
 
@@ -37,7 +38,7 @@ class _Names:
         return cls(values)
 
     def plain(self, node: ast.expr | None) -> object:
-        """Give a literal, or what a name of the modules stands for. None: neither."""
+        """Return the value of a literal or of a name in the modules, or None."""
         if isinstance(node, (ast.Name, ast.Attribute)):
             node = self.values.get(_last_name(node))
         try:
@@ -50,7 +51,7 @@ def read(root: Path) -> list[Flag]:
     """Read the options of `ray start` in the release unpacked at a path.
 
     Raises:
-        ValueError: The release has no such command.
+        ValueError: The release has no command `start`.
     """
     names = _Names.of(root / _CONSTANTS, root / _LOGGER)
     tree = ast.parse((root / _SOURCE).read_text())
@@ -79,7 +80,7 @@ def _last_name(node: ast.expr) -> str:
 def _flag(call: ast.Call, names: _Names) -> Flag:
     stated = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     spelled = [str(names.plain(word)) for word in call.args]
-    # A word without a hyphen names the parameter, and `--a/--no-a` is a switch with two sides.
+    # A word without a hyphen is the parameter's name, and `--a/--no-a` is a switch.
     options = [word for word in spelled if word.startswith("-")]
     paired = any("/" in word for word in options)
     switch = any(names.plain(stated.get(key)) for key in ("is_flag", "count"))
@@ -95,7 +96,7 @@ def _flag(call: ast.Call, names: _Names) -> Flag:
 
 def _type(converter: ast.expr | None, default: object, *, switch: bool) -> str:
     if converter is None:
-        # Click takes the default's own type.
+        # Click uses the type of the default.
         known = isinstance(default, (int, float)) and not switch
         return type(default).__name__ if known else "text"
     name = _last_name(converter)

@@ -1,4 +1,4 @@
-"""One option of one release of an engine, as its own parser has it."""
+"""One option of one release of an engine, as its own parser defines it."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,16 +11,16 @@ class Flag:
     """One option of one release."""
 
     names: tuple[str, ...]
-    """Spellings in the parser's order, without the `--no-…` of a switch that has one."""
+    """Spellings in the parser's order, without the `--no-…` of a switch."""
     arity: str
-    """0: a switch. 1, or another number: as many words. ?: none or one. + and *: any number, at
-    least one for +."""
+    """Number of words: 0 for a switch, or 1 or more. ?: none or one. *: any number. +: one or
+    more."""
     type: str
-    """What its words are read as: text, int, float, json, bool (a word), size (an integer that may
-    have a unit), or the name of what else converts them. With a ? where `None` is accepted too."""
+    """Type of the words: text, int, float, json, bool (a word), size (an integer with an optional
+    unit), or the name of another converter. Followed by ? if `None` is accepted, too."""
     off: tuple[str, ...] = ()
-    """Spellings that turn a switch off."""
+    """Spellings that disable a switch."""
     choices: tuple[str, ...] | None = None
-    """Words that are accepted. None: any."""
+    """Accepted words. None: any."""
     default: Default = None
-    """None too where the default is computed or no plain value."""
+    """Also None if the default is computed or is not a plain value."""

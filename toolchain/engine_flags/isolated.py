@@ -1,7 +1,7 @@
-"""Run the parser of a release in a process of its own, because the release's code is foreign.
+"""Runs the parser of a release in a separate process, because it is untrusted code.
 
-It gets no environment but a search path and a home that is removed afterwards, no packages but
-Python's own and those of this checkout, and a few minutes.
+The process gets only a search path and a temporary home as its environment, only the packages of
+Python and of this checkout, and a timeout of a few minutes.
 """
 
 import json
@@ -24,16 +24,16 @@ _SHOWN = 2000
 
 
 def run(module: str, root: Path, *flags: str, arguments: Sequence[str] = ()) -> Any:
-    """Run `main(root, …)` of a module of ours, and give the JSON that it prints.
+    """Run `main(root, …)` of one of our modules, and return the JSON that it prints.
 
     Args:
         module: The module: `toolchain.engine_flags.vllm_parser`.
-        root: Where the release is unpacked.
-        flags: More for Python: `-S` hides installed packages, `-O` drops assertions.
-        arguments: More for `main`.
+        root: The folder of the unpacked release.
+        flags: Flags for Python: `-S` hides installed packages, `-O` disables assertions.
+        arguments: Further arguments for `main`.
 
     Raises:
-        ValueError: It did not run to its end.
+        ValueError: It did not finish.
     """
     python = [sys.executable, "-I", "-B", *flags, "-c"]
     with tempfile.TemporaryDirectory() as home:

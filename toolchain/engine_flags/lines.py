@@ -1,7 +1,7 @@
-"""Ask the parser of one release, unpacked at a path, what it makes of random command lines.
+"""Parses random command lines with the parser of one unpacked release.
 
-Runs in a process of its own, as the readers of the tables do. `make engine-tables` keeps what each
-release says in tests/core/engines/lines.json, and the reader of command lines is held against it.
+This runs in a separate process, like the readers of the tables. `make engine-tables` records the
+results in tests/core/engines/lines.json, and a test compares our reader of command lines with them.
 """
 
 import argparse
@@ -22,11 +22,11 @@ KEPT = {
     ),
     "sglang": ("context_length", "model_path", "nnodes", "node_rank", "pp_size", "tp_size"),
 }  # fmt: skip
-"""What is kept of a line that is taken."""
+"""The recorded types of an accepted line's values."""
 _LEFT_OUT = {"--config", "--help", "-h", "--version"}
 _NEAR_LEFT_OUT = ("--conf", "--hel", "--vers", "-h")
 _SHORTEST = 7
-"""Characters of the shortest abbreviation."""
+"""Length of the shortest abbreviation."""
 _WORDS = ("8", "2", "0.5", "8k", "8K", "2Ki", "abc", "auto", "None", "true", "{}", "-1", "x y")
 _ODD = ("--no-such-thing", "-z", "stray", "-tp9", "-tp=2", "--model=other", "--swap-space=4")
 Row = tuple[list[str], dict[str, Any] | None]
@@ -36,7 +36,7 @@ Parse = Callable[[list[str]], argparse.Namespace]
 def random_lines(
     parser: argparse.ArgumentParser, kept: Sequence[str], chance: random.Random, count: int
 ) -> Iterator[list[str]]:
-    """Make lines of a parser's own options, most of them with values that it takes."""
+    """Generate lines from a parser's own options, most of them with valid values."""
     actions = [a for a in parser._actions if a.option_strings]  # noqa: SLF001 - lists them nowhere else
     actions = [a for a in actions if not _LEFT_OUT.intersection(a.option_strings)]
     sizes = [action for action in actions if action.dest in kept]
@@ -68,7 +68,7 @@ def _words(action: argparse.Action, chance: random.Random) -> list[str]:
 
 
 def _count(nargs: int | str | None, chance: random.Random) -> int:
-    """Choose how many values an option gets: mostly as many as it takes."""
+    """Choose the number of values of an option, mostly a valid one."""
     if _happens(chance, 0.05):
         return chance.randrange(3)
     if isinstance(nargs, int):
@@ -90,7 +90,7 @@ def _value(action: argparse.Action, chance: random.Random) -> str:
 
 
 def judge(parse: Parse, words: list[str], kept: Sequence[str]) -> Row:
-    """Give what a parser says of a line: what it reads, or None where it does not take it."""
+    """Return the values that a parser reads from a line, or None if it rejects the line."""
     try:
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             space = parse(list(words))
@@ -101,7 +101,7 @@ def judge(parse: Parse, words: list[str], kept: Sequence[str]) -> Row:
 
 
 def main(root: str, engine: str, count: str, seed: str) -> None:
-    """Print what the release unpacked at a path says of some random lines."""
+    """Print the results of the unpacked release for some random lines."""
     out, sys.stdout = sys.stdout, sys.stderr  # what the release prints is not ours
     parse, own = _parsers(engine, Path(root))
     chance = random.Random(seed)  # noqa: S311 - lines to try, no secrets
@@ -110,7 +110,7 @@ def main(root: str, engine: str, count: str, seed: str) -> None:
 
 
 def _parsers(engine: str, root: Path) -> tuple[Parse, argparse.ArgumentParser]:
-    """Give what parses a line as the engine does, and the parser that has the options."""
+    """Return a function that parses a line as the engine does, and the parser with the options."""
     # Each engine's own imports: SGLang's process sees no installed package.
     if engine == "sglang":
         from toolchain.engine_flags import sglang_parser  # noqa: PLC0415 - as above

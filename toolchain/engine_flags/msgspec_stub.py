@@ -1,6 +1,6 @@
-"""Stand in for msgspec's structures, from whose fields SGLang (0.5.20 and later) makes its options.
+"""A stub for msgspec's structures. SGLang (0.5.20 and later) derives its options from their fields.
 
-An ordinary stub has no fields. Only what a declaration and `msgspec.structs.fields` need is here;
+An ordinary stub has no fields. This one supports only declarations and `msgspec.structs.fields`:
 see https://jcristharif.com/msgspec/api.html#structs.
 """
 
@@ -16,7 +16,7 @@ class NODEFAULT:
 
 
 class Field:
-    """One field of a structure: what `msgspec.field` gives, and later what `fields` lists."""
+    """One field of a structure: the result of `msgspec.field`, and an item of `fields`."""
 
     def __init__(
         self, *, default: Any = NODEFAULT, default_factory: Any = NODEFAULT, name: str | None = None
@@ -27,21 +27,21 @@ class Field:
         self.type: Any = None
 
     def bound(self, name: str, annotation: Any) -> "Field":
-        """Give the field under the name that a class has for it."""
+        """Return the field with its name in the class."""
         field = Field(default=self.default, default_factory=self.default_factory, name=name)
         field.type = annotation
         return field
 
     def value(self) -> Any:
-        """Give the default."""
+        """Return the default."""
         factory = self.default_factory
         return factory() if factory is not NODEFAULT else self.default
 
 
 class _StructType(type):
-    """Collects the annotated names of a class, as msgspec's own metaclass does."""
+    """Collects the annotated names of a class, like msgspec's own metaclass."""
 
-    # Here, not in Struct: every annotated name of a structure is one of its fields.
+    # Here, not in Struct: every annotated name of a structure becomes a field.
     struct_fields: dict[str, Field]
 
     def __new__(
@@ -67,7 +67,7 @@ def _field(default: Any) -> Field:
 
 
 class Struct(metaclass=_StructType):
-    """The base of every structure."""
+    """The base class of all structures."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         fields = type(self).struct_fields
@@ -84,7 +84,7 @@ def defstruct(
     namespace: Mapping[str, Any] | None = None,
     **_: Any,
 ) -> type:
-    """Make a structure of (name, type) and (name, type, default)."""
+    """Create a structure from (name, type) and (name, type, default)."""
     space = dict(namespace or {})
     stated = list(fields)
     space |= {field[0]: field[2] for field in stated if len(field) > 2}  # noqa: PLR2004 - as above
@@ -110,4 +110,4 @@ def _modules() -> dict[str, types.ModuleType]:
 
 
 MODULES = _modules()
-"""What stands in `sys.modules` for msgspec."""
+"""The stubs for `sys.modules`."""

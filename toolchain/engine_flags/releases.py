@@ -1,4 +1,4 @@
-"""Fetch what an engine's project has published: which releases there are, and their sources."""
+"""Lists the published releases of an engine, and downloads their sources."""
 
 import tarfile
 import zipfile
@@ -17,20 +17,20 @@ _KINDS = ("sdist", "wheel")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """An engine, and which of its releases the table holds."""
+    """An engine, and the releases in its table."""
 
     name: str
-    """The project on the Python Package Index, and the table's file."""
+    """The name of the project on the Python Package Index, and of the table's file."""
     first: str
-    """The oldest release that is read."""
+    """The oldest release in the table."""
     package: str
     """The folder of its Python package."""
     only_minors: bool = False
-    """Whether the newest patch of each minor release is enough."""
+    """Whether to read only the newest patch of each minor release."""
 
 
 def published(engine: Engine, index: PyPISimple) -> Mapping[str, DistributionPackage]:
-    """Give the distribution to read of each release, oldest first: its source, or a wheel."""
+    """Return one distribution per release, oldest first: the source, or a wheel."""
     found: dict[Version, DistributionPackage] = {}
     for kind in _KINDS:
         for package in index.get_project_page(engine.name).packages:
@@ -47,7 +47,7 @@ def published(engine: Engine, index: PyPISimple) -> Mapping[str, DistributionPac
 def fetch(engine: Engine, package: DistributionPackage, index: PyPISimple, folder: Path) -> Source:
     """Download a distribution, verify it, and unpack its Python package into a folder.
 
-    Nothing is built or run. What is no text of the package is left out.
+    This builds and runs nothing, and unpacks only text files of the package.
     """
     file = folder / package.filename
     index.download_package(package, file, verify=True)

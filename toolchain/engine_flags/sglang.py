@@ -1,7 +1,7 @@
-"""SGLang's options, as the parser of one release lists them.
+"""Reads SGLang's options from the parser of one release.
 
-Source: `ServerArgs.add_cli_args` in the release's sglang/srt/server_args.py, run by `sglang_parser`
-in another process, without any installed package.
+Source: `ServerArgs.add_cli_args` in the release's sglang/srt/server_args.py, which `sglang_parser`
+runs in another process without any installed package.
 """
 
 from pathlib import Path
@@ -17,17 +17,17 @@ _TYPES = {
     "nullable_str": "text",
     "str": "text",
 }
-"""What SGLang's converters read. `nullable_str` takes any word; `None` is one that means none."""
+"""Types of SGLang's converters. `nullable_str` accepts any word; `None` means no value."""
 
 
 def read(root: Path) -> list[Flag]:
-    """Read the options of the release unpacked at a path.
+    """Read the options of an unpacked release.
 
-    Beside the usual types an option of SGLang can have two that say that it was retired: `refused`
-    ends the start, and `deprecated` is ignored with a warning.
+    A removed option of SGLang has one of two further types: `refused` stops the start, and
+    `deprecated` is ignored with a warning.
 
     Raises:
-        ValueError: The release's parser could not be run.
+        ValueError: The parser of the release did not run.
     """
     options = run("toolchain.engine_flags.sglang_parser", root.resolve(), "-S")
     return [_flag(option) for option in options]

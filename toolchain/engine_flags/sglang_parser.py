@@ -1,7 +1,7 @@
-"""Run the parser of one SGLang release, unpacked at a path, and print its options as JSON.
+"""Runs the parser of one unpacked SGLang release, and prints its options as JSON.
 
-Runs in a process of its own (`sglang.read` starts it), because it runs the release's code: the
-parser alone, with stubs for every package that SGLang needs.
+`sglang.read` starts this in a separate process, because it runs the release's code: only the
+parser, with stubs for all packages that SGLang imports.
 """
 
 import argparse
@@ -27,11 +27,11 @@ _STRICT = (
     "sglang.srt.server_args",
     "sglang.srt.utils",
 )
-"""Modules that name options and their choices: they run to their end, or nothing is printed."""
+"""Modules with options and choices. If one of them fails, nothing is printed."""
 
 
 class _Replaced(types.ModuleType):
-    """A module of SGLang that did not run to its end."""
+    """A module of SGLang failed."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -40,13 +40,13 @@ class _Replaced(types.ModuleType):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Puts a stub in place of a module that takes more from an absent package than a stub gives."""
+    """Replaces a module by a stub if it needs more from a missing package than a stub provides."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         try:
             super().exec_module(module)
         except Exception:
-            # Kernels and model classes, mostly: `getattr(torch, device)`, a schema of pydantic's.
+            # Mostly kernels and model classes: `getattr(torch, device)`, a pydantic schema.
             if module.__name__.startswith(_STRICT):
                 raise
             replaced = _Replaced(module.__name__)
@@ -57,7 +57,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _NotLoaded(importlib.abc.Loader):
-    """Gives a stub for a compiled module of SGLang: its code would run on this machine."""
+    """Replaces a compiled module of SGLang by a stub, so that its code does not run."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         return _Replaced(spec.name)
@@ -66,7 +66,7 @@ class _NotLoaded(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds SGLang's own modules, before Python does."""
+    """Finds SGLang's own modules before Python does."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -74,7 +74,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find a module of SGLang's by its source."""
+        """Find a module of SGLang by its source."""
         if name.partition(".")[0] != "sglang":
             return None
         where = [str(self.root)] if path is None else path
@@ -87,7 +87,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def build_parser(root: Path) -> argparse.ArgumentParser:
-    """Give the parser of `sglang.launch_server`, filled by the release itself."""
+    """Return the parser of `sglang.launch_server`, with the options of the release."""
     install("sglang")
     sys.meta_path.insert(0, _Finder(root))
     sys.modules.update(MODULES)
@@ -98,7 +98,7 @@ def build_parser(root: Path) -> argparse.ArgumentParser:
 
 
 def describe(action: argparse.Action) -> dict[str, Any]:
-    """Give an option as plain data, still in argparse's terms."""
+    """Return an option as plain data, with argparse's names."""
     paired = isinstance(action, argparse.BooleanOptionalAction)
     off = [name for name in action.option_strings if paired and name.startswith("--no-")]
     return {
@@ -112,17 +112,17 @@ def describe(action: argparse.Action) -> dict[str, Any]:
 
 
 def _choices(action: argparse.Action) -> list[str] | None:
-    """Give the words that are accepted, unless an absent package has a part in the list."""
+    """Return the accepted words, unless the list depends on a missing package."""
     choices = list(action.choices or ())
     if not choices or any(is_stubbed(choice) for choice in choices):
         return None
     words = [str(choice) for choice in choices]
-    # The order of a set differs from run to run.
+    # The order of a set is not stable.
     return sorted(words) if isinstance(action.choices, set) else words
 
 
 def _converter(action: argparse.Action) -> str | None:
-    """Name what converts the words, or what becomes of an option that was retired."""
+    """Return the name of the converter, or `refused` or `deprecated` for a removed option."""
     if type(action).__name__ == "DeprecatedAction":
         return _fate(action)
     converter = action.type
@@ -130,9 +130,9 @@ def _converter(action: argparse.Action) -> str | None:
 
 
 def _fate(action: argparse.Action) -> str:
-    """Try a retired option: `refused` where it ends the start, else `deprecated`, that is ignored.
+    """Try a removed option: `refused` if it stops the start, else `deprecated`.
 
-    The class refused up to 0.5.4, only warned from 0.5.8 on, and does either since 0.5.18.
+    The class raised up to 0.5.4, only warned from 0.5.8 on, and does either since 0.5.18.
     """
     try:
         action(argparse.ArgumentParser(), argparse.Namespace(), [], action.option_strings[0])
@@ -142,7 +142,7 @@ def _fate(action: argparse.Action) -> str:
 
 
 def main(root: str) -> None:
-    """Print the options of the release unpacked at a path."""
+    """Print the options of the unpacked release."""
     out, sys.stdout = sys.stdout, sys.stderr  # what the release prints is not ours
     actions = build_parser(Path(root))._actions  # noqa: SLF001 - argparse lists options nowhere else
     json.dump([describe(action) for action in actions], out)

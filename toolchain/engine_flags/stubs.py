@@ -1,9 +1,9 @@
-"""Stand in for the modules that an engine's parser imports and a maintainer's machine lacks.
+"""Stubs for the modules that an engine's parser imports and that are not installed.
 
-An engine builds its parser from its configuration classes, and importing those imports PyTorch and
-two dozen packages more. None of them decides what an option is called. Each module that is not
-there is stood in for by one whose every name is a class that can be called, subclassed and
-computed with, so that the engine's own code runs to the end.
+An engine builds its parser from its configuration classes, which import PyTorch and two dozen other
+packages. None of these packages defines an option. Each missing module is replaced by a stub in
+which every name is a class that can be called, subclassed and used in expressions, so that the
+engine's own code can finish.
 """
 
 import abc
@@ -17,18 +17,18 @@ from collections.abc import Iterator, MutableSequence, Sequence
 from typing import Any
 
 VERSION = "99.0.0"
-"""The version that a package which is not there states."""
+"""The version of all missing packages."""
 _ABSENT = frozenset(
     {"amdsmi", "habana_frameworks", "intel_extension_for_pytorch", "libtpu", "optimum"}
     | {"torch_neuronx", "torch_xla", "tpu_commons", "tpu_inference", "transformers_neuronx"}
 )
-"""Packages of other platforms than CUDA: an engine asks whether they are there."""
+"""Packages of other platforms than CUDA. An engine checks whether they are installed."""
 _VALUES: dict[str, Any] = {
     "custom_op": lambda *_, **__: lambda _: Stub(),
     "get_device_capability": lambda *_: (9, 0),
     "infer_schema": lambda *_, **__: "() -> ()",
 }
-"""What an engine takes apart or asks more of: an H100's version, an operator and its schema."""
+"""Values that an engine parses or inspects: an H100's version, an operator and its schema."""
 _SELF = ("__add__", "__sub__", "__mul__", "__truediv__", "__or__", "__and__", "__invert__")
 _OTHER = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__ror__", "__rand__")
 
@@ -38,7 +38,7 @@ def _is_special(name: str) -> bool:
 
 
 class _Computed:
-    """What both a stub and its class answer."""
+    """Behavior of both a stub and its class."""
 
     def __getattr__(self, name: str) -> Any:
         if _is_special(name):
@@ -95,7 +95,7 @@ for _name in _OTHER:
 
 
 class _StubType(_Computed, abc.ABCMeta):
-    """The class of stub classes. An ABC, so that a stub can stand beside one as a base."""
+    """The metaclass of stubs: an ABCMeta, so that a class can inherit from a stub and an ABC."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.__dict__.get("_is_stub") and len(args) == 1 and not kwargs and callable(args[0]):
@@ -106,7 +106,7 @@ class _StubType(_Computed, abc.ABCMeta):
         return not cls.__dict__.get("_is_stub")
 
     def register(cls, *args: Any, **_: Any) -> Any:
-        """Take what a registry is given, which ABCs have a method of the same name for."""
+        """Accept a registration. ABCMeta has a method of the same name."""
         return args[0] if args else None
 
     def __eq__(cls, other: object) -> bool:
@@ -117,7 +117,7 @@ class _StubType(_Computed, abc.ABCMeta):
 
 
 class Stub(_Computed, metaclass=_StubType):
-    """Anything that an engine takes from a module that is not there."""
+    """Anything that an engine imports from a missing module."""
 
     _is_stub = True
 
@@ -126,7 +126,7 @@ class Stub(_Computed, metaclass=_StubType):
     def __init_subclass__(cls, **kwargs: Any) -> None: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Give what is decorated, or something new."""
+        """Return the decorated object, or a new stub."""
         decorates = len(args) == 1 and not kwargs and callable(args[0])
         return args[0] if decorates else Stub()
 
@@ -138,12 +138,12 @@ class Stub(_Computed, metaclass=_StubType):
 
 
 def make_stub(name: str) -> Any:
-    """Make a stub class of a name."""
+    """Create a stub class with a name."""
     return _StubType(name, (Stub,), {"_is_stub": True, "__module__": __name__})
 
 
 def is_stubbed(value: object) -> bool:
-    """Tell whether a value comes from a module that is not there."""
+    """Return whether a value comes from a missing module."""
     return isinstance(value, Stub) or (isinstance(value, type) and "_is_stub" in vars(value))
 
 
@@ -161,7 +161,7 @@ class _Module(types.ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds, last of all, what nobody else found."""
+    """Finds the modules that no other finder has found."""
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
@@ -169,7 +169,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, name: str, *_: Sequence[str] | types.ModuleType | None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find any module that nobody else found."""
+        """Find any module."""
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names or top in _ABSENT:
             return None
@@ -184,11 +184,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install(engine: str) -> None:
-    """Stand in, from now on, for every module that is not there.
+    """Install stubs for all missing modules.
 
     Args:
-        engine: The package whose parser is run: parts of it that were left out or that a compiler
-            would have made are stood in for as well.
+        engine: The package whose parser runs. Its missing and compiled modules get stubs, too.
     """
     sys.meta_path.append(_Finder(engine))
     sys.modules["regex"] = re

@@ -1,4 +1,4 @@
-"""Put the options of all releases together: one row for each form that an option has had."""
+"""Combines the options of all releases: one row for each form of an option."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 from toolchain.engine_flags.flags import Flag
 
 _USUAL: Mapping[str, object] = {"arity": "1", "type": "text"}
-"""What a row does not state: most options take one word, whatever it is."""
+"""The defaults of a row: most options accept one word of any kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The published distribution that a release's options were read from."""
+    """The distribution from which the options of a release were read."""
 
     version: str
     file: str
@@ -24,11 +24,11 @@ Release: TypeAlias = tuple[Source, Sequence[Flag]]
 
 
 def write(engine: str, reader: str, releases: Sequence[Release]) -> str:
-    """Write a table as JSON with one release, and one row, on a line.
+    """Write a table as JSON, with one release or one row per line.
 
     Args:
-        engine: Name of the engine.
-        reader: What its options were read from, in words.
+        engine: The name of the engine.
+        reader: The source of its options, in words.
         releases: Oldest first.
     """
     sources = ",\n".join(f"  {json.dumps(asdict(source))}" for source, _ in releases)
@@ -38,10 +38,10 @@ def write(engine: str, reader: str, releases: Sequence[Release]) -> str:
 
 
 def merge(releases: Sequence[Release]) -> list[dict[str, Any]]:
-    """Give the rows of a table: each form of each option.
+    """Return the rows of a table: each form of each option.
 
-    A row has the first and the last release with the option in this form, and no last one where
-    the newest release has it. An option that went and came back has several rows.
+    A row has the first and the last release with the option in this form. It has no last release if
+    the newest one has the option. An option that was removed and added again has several rows.
     """
     rows: list[tuple[Flag, int, int]] = []
     for number, (_, flags) in enumerate(releases):
@@ -62,7 +62,7 @@ def merge(releases: Sequence[Release]) -> list[dict[str, Any]]:
 
 
 def _form(flag: Flag) -> str:
-    """Give what tells two forms apart: as a default, 0 is not False, though Python says so."""
+    """Return the key of a form. It distinguishes the defaults 0 and False, unlike Python."""
     return repr(flag)
 
 

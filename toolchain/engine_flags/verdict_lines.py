@@ -1,4 +1,4 @@
-"""Command lines of vLLM, of which some are refused: what releases and rules are both asked."""
+"""Valid and invalid command lines of vLLM, to compare our rules with vLLM's releases."""
 
 import random
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "Qwen/Qwen3-235B-A22B": {"heads": 64, "kv_heads": 4, "mla": False, "experts": 128},
     "deepseek-ai/DeepSeek-V3": {"heads": 128, "kv_heads": 128, "mla": True, "experts": 256},
 }
-"""The models of the command lines, as core/models/table.json has them."""
+"""The models of the command lines, with names from core/models/table.json."""
 _ROWS = 120
-"""Command lines for each kind of sizes."""
+"""Number of command lines for each kind of sizes."""
 
 
 def lines(seed: str) -> Iterator[str]:
-    """Give command lines, the same for the same seed."""
+    """Yield command lines, the same for the same seed."""
     dice = random.Random(seed)  # noqa: S311 - no secret
     for kind in (_context, _balance, _experts, _batches):
         for _ in range(_ROWS):
@@ -76,7 +76,7 @@ def _experts(dice: random.Random) -> list[str]:
 def _batches(dice: random.Random) -> list[str]:
     tokens = _some(dice, "--max-num-batched-tokens", (0, 64, 128, 255, 256, 512, 2048, 8192), 0.8)
     longest = _some(dice, "--max-model-len", (128, 1024, 4096, 8192), 0.7)
-    # What a GPU's memory decides is left out: how many sequences 256 tokens and more are for.
+    # With 256 or more tokens, always set the number of sequences: its default depends on the GPU.
     often = 0.5 if tokens.rpartition(" ")[2] in {"0", "64", "128", "255"} else 1.0
     return [
         tokens,

@@ -1,8 +1,8 @@
-"""`python -m toolchain.engine_flags.verdicts`: record which command lines releases of vLLM refuse.
+"""Record which command lines the releases of vLLM reject.
 
-The rules about what vLLM refuses when it starts are held to this record by a test: the judge is the
-code of each release, not our reading of it. Releases that stand unpacked in a folder, one for each
-(0.33.0/vllm/…), are taken from there; the others are fetched.
+A test compares the rules about starting vLLM with this record, which comes from the code of each
+release. Releases that are unpacked in the folder (0.33.0/vllm/…) are read from there. The others
+are downloaded.
 """
 
 import argparse
@@ -24,33 +24,33 @@ RELEASES = (
     "0.14.1", "0.15.0", "0.20.2", "0.21.0", "0.25.1", "0.26.0", "0.29.0", "0.30.0", "0.31.0",
     "0.32.0", "0.33.0",
 )  # fmt: skip
-"""Both sides of every boundary that a rule knows."""
+"""The releases on both sides of every boundary in a rule."""
 _KEPT = 16
-"""Lines of each kind that are kept of a release."""
+"""Number of recorded lines of each kind per release."""
 _START = 60
-"""Characters of a reason that tell it from others, without its numbers."""
+"""Length of the prefix of a reason, without its numbers, that distinguishes it from others."""
 
 Told = Mapping[str, tuple[bool, str]]
-"""A command line to whether it is refused, and why."""
+"""For each command line: whether it is rejected, and the reason."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the same command lines by each release, and keep some of the verdicts."""
+    """Run the same command lines with each release, and record some of the verdicts."""
     parser = argparse.ArgumentParser(prog="python -m toolchain.engine_flags.verdicts")
-    parser.add_argument("folder", nargs="?", type=Path, help="where releases stand unpacked")
+    parser.add_argument("folder", nargs="?", type=Path, help="a folder with unpacked releases")
     options = parser.parse_args(arguments)
     record = {}
     for version in RELEASES:
         told = _told(version, options.folder)
         record[version] = kept(told)
         refused = sum(refuses for refuses, _ in told.values())
-        print(f"vllm {version}: refuses {refused} of {len(told)}", file=sys.stderr, flush=True)
+        print(f"vllm {version}: rejects {refused} of {len(told)}", file=sys.stderr, flush=True)
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     return 0
 
 
 def kept(told: Told) -> dict[str, list[str]]:
-    """Keep as many lines that are taken as that are refused, each for another reason if it goes."""
+    """Keep equal numbers of accepted and rejected lines, with different reasons if possible."""
     reasons: dict[str, list[str]] = {}
     for line, (refuses, because) in told.items():
         words = "".join(c for c in because if not c.isdigit())

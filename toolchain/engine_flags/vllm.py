@@ -1,8 +1,8 @@
-"""vLLM's options, as the parser of one release lists them.
+"""Reads vLLM's options from the parser of one release.
 
 Source: the parser of `vllm serve` as vllm/entrypoints/cli/main.py builds it (vllm/scripts.py up to
-0.8.2), run by `vllm_parser` in another process. Assertions are dropped: those that an import of the
-release meets are about PyTorch, which is not there.
+0.8.2), which `vllm_parser` runs in another process. Assertions are disabled, because those that run
+during the import are about PyTorch, which is not installed.
 """
 
 from pathlib import Path
@@ -13,10 +13,10 @@ from toolchain.engine_flags.isolated import run
 
 
 def read(root: Path) -> list[Flag]:
-    """Read the options of the release unpacked at a path.
+    """Read the options of an unpacked release.
 
     Raises:
-        ValueError: The release's parser could not be run.
+        ValueError: The parser of the release did not run.
     """
     options = run("toolchain.engine_flags.vllm_parser", root.resolve(), "-O")
     return [_flag(option) for option in options]

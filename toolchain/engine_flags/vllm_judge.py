@@ -1,8 +1,8 @@
-"""Ask one vLLM release, unpacked at a path, which command lines it starts with, as JSON.
+"""Prints as JSON which command lines one unpacked vLLM release accepts.
 
-Runs in a process of its own (`verdicts` starts it). The release's own code judges: its parser,
+`verdicts` starts this in a separate process. The release's own code decides: its parser,
 `vllm serve`, its EngineArgs, ParallelConfig, SchedulerConfig, CacheConfig and ModelConfig. Only the
-model is ours, because there is none to read: how many heads it has, and whether it has experts.
+model is a stub, because there is no model to read: its number of heads, and whether it has experts.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from toolchain.engine_flags.vllm_parser import build_parser
 
 _LONGEST = 4096
 _GPUS = 1024
-"""GPUs that a machine seems to have: how many there really are is judged by another rule."""
+"""The simulated number of GPUs of a machine. Another rule checks the real number."""
 _KEPT = ("/vllm/config", "/vllm/engine/arg_utils.py", "/entrypoints/cli/serve.py")
 _KEPT_TOO = ("/vllm/config.py", "/dp_supervisor.py", "/worker/cp_utils.py")
 
 
 class _StartedError(BaseException):
-    """Raised in place of starting, when every check was passed."""
+    """Raised instead of starting the engine, after all checks have passed."""
 
 
 class _Model:
-    """What the release's ModelConfig would be."""
+    """A stub for the release's ModelConfig."""
 
     hf_text_config: Any
     is_chunked_prefill_supported = is_prefix_caching_supported = True
@@ -66,7 +66,7 @@ class _Model:
 
 
 def keep_assertions() -> None:
-    """Compile with assertions what holds vLLM's checks; the parser is imported without them."""
+    """Compile the modules with vLLM's checks with assertions. The parser is imported without."""
     loader: Any = importlib.machinery.SourceFileLoader
     compiled = loader.source_to_code
 
@@ -92,12 +92,12 @@ class Judge:
         self._stand_in()
 
     def _stand_in(self) -> None:
-        """Put our model in, and stop where the engine would start."""
+        """Install the model stub, and stop where the engine would start."""
         args, engine = self.args, self.args.EngineArgs
         engine.create_model_config = partialmethod(_read_model, self)
         engine.create_speculative_config = lambda *_, **__: None
         if hasattr(engine, "_is_v1_supported_oracle"):
-            engine._is_v1_supported_oracle = lambda *_, **__: True  # noqa: SLF001 - asks for a GPU
+            engine._is_v1_supported_oracle = lambda *_, **__: True  # noqa: SLF001 - needs a GPU
         for name, out in (
             ("maybe_override_with_speculators", lambda m, t, s: (m, t, s)),
             ("maybe_override_with_speculators_target_model", lambda m, t, _: (m, t)),
@@ -125,7 +125,7 @@ class Judge:
         raise _StartedError
 
     def refuses(self, line: str) -> bool | None:
-        """Tell whether the release refuses a command line; None where it has not its options."""
+        """Return whether the release rejects a command line, or None if it lacks the options."""
         try:
             args = self.parser.parse_args(["serve", *line.split()])
         except SystemExit:
@@ -139,7 +139,7 @@ class Judge:
         except (AssertionError, NotImplementedError, RuntimeError, ValueError) as error:
             self.because = f"{type(error).__name__}: {error}"
             return True
-        raise AssertionError(f"{line}: neither started nor refused")
+        raise AssertionError(f"{line}: neither started nor rejected")
 
     def _start(self, args: argparse.Namespace) -> None:
         if not self.serves:
@@ -158,7 +158,7 @@ class Judge:
         command.cmd(args)
 
     def _build_child(self, args: Any) -> None:
-        """Build the first of the engines that each serve at a port of their own."""
+        """Build the first of several engines that serve on different ports."""
         own = self.supervisor
         self._build(own._build_vllm_dp_server_args(args, 0))  # noqa: SLF001 - as it does itself
 
@@ -183,7 +183,7 @@ def _speculators(out: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrapped(real: Any, after: Callable[[Any], None]) -> Any:
-    """Give a class that makes what the real one makes, and tells of it."""
+    """Return a class that creates the same objects as the real one, and records them."""
 
     class Meta(type):
         def __getattr__(cls, name: str) -> Any:
@@ -199,7 +199,7 @@ def _wrapped(real: Any, after: Callable[[Any], None]) -> Any:
 
 
 def _check_nodes(parallel: Any) -> None:
-    """Ask what v1/executor/multiproc_executor.py asserts before it starts its workers."""
+    """Run the assertions of v1/executor/multiproc_executor.py before it starts its workers."""
     if getattr(parallel, "nnodes", 1) > 1:
         try:
             rest = parallel.world_size % parallel.nnodes_within_dp
@@ -210,7 +210,7 @@ def _check_nodes(parallel: Any) -> None:
 
 
 def _check_context_parallel(parallel: Any, *, mla: bool) -> None:
-    """Run the check of a worker that has loaded a model of one kind of attention."""
+    """Run the check of a worker with a model of one kind of attention."""
     try:
         check: Any = importlib.import_module("vllm.v1.worker.cp_utils")
     except ImportError:
@@ -244,7 +244,7 @@ def _attention_module() -> Any:
 
 
 def _apart(judge: Judge, line: str) -> tuple[bool | None, str]:
-    """Judge in a process of its own: some releases change what they share."""
+    """Check in a separate process, because some releases change global state."""
     receiver, sender = os.pipe()
     if os.fork() == 0:
         with contextlib.suppress(BaseException), os.fdopen(sender, "w") as out:
@@ -255,13 +255,13 @@ def _apart(judge: Judge, line: str) -> tuple[bool | None, str]:
         text = told.read()
     os.wait()
     if not text:
-        raise ValueError(f"{line}: neither started nor refused")
+        raise ValueError(f"{line}: neither started nor rejected")
     refused, because = json.loads(text)
     return refused, because if refused else ""
 
 
 def main(root: str) -> None:
-    """Print every command line with what the release says of it, and why it refuses."""
+    """Print every command line with the release's verdict and the reason."""
     judge = Judge(Path(root))
     told = {line: _apart(judge, line) for line in lines(Path(root).name)}
     json.dump({line: said for line, said in told.items() if said[0] is not None}, sys.stdout)

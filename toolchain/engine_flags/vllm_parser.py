@@ -1,7 +1,7 @@
-"""Run the parser of one vLLM release, unpacked at a path, and print its options as JSON.
+"""Runs the parser of one unpacked vLLM release, and prints its options as JSON.
 
-Runs in a process of its own (`vllm.read` starts it), because it runs the release's code: what
-builds the parser of `vllm serve`, with stubs for every package that vLLM needs.
+`vllm.read` starts this in a separate process, because it runs the release's code: the code that
+builds the parser of `vllm serve`, with stubs for all packages that vLLM imports.
 """
 
 import argparse
@@ -25,15 +25,15 @@ _PROBES = (
     ("int", "7"),
     ("bool", "true"),
 )
-"""A word for each kind, the wider kinds first: whoever reads 7.5 reads 7 as well."""
+"""A word for each type, the wider types first: a converter that accepts 7.5 also accepts 7."""
 
 
 class _BuiltError(Exception):
-    """Raised in place of parsing, when the parser is complete."""
+    """Raised instead of parsing, when the parser is complete."""
 
 
 def build_parser(root: Path) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Give vLLM's whole parser and the part of it that reads `vllm serve`."""
+    """Return vLLM's whole parser and its subparser for `vllm serve`."""
     sys.path.append(str(root))
     os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
     install("vllm")
@@ -68,7 +68,7 @@ def _whole_parser(root: Path) -> argparse.ArgumentParser:
 
 
 def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any]:
-    """Give an option as plain data, still in argparse's terms."""
+    """Return an option as plain data, with argparse's names."""
     choices = list(action.choices or ())
     known = bool(choices) and not any(map(is_stubbed, choices))
     off = [name for name in spellings if _stored(action, name) is False]
@@ -84,7 +84,7 @@ def describe(action: argparse.Action, spellings: Sequence[str]) -> dict[str, Any
 
 
 def _stored(action: argparse.Action, name: str) -> object:
-    """Try what a spelling of a switch stores."""
+    """Return the value that a spelling of a switch stores."""
     if action.nargs != 0 or isinstance(action, argparse._HelpAction):  # noqa: SLF001
         return None
     space = argparse.Namespace()
@@ -93,7 +93,7 @@ def _stored(action: argparse.Action, name: str) -> object:
 
 
 def _type(action: argparse.Action) -> str:
-    """Try what words an option takes: the converters of vLLM are closures without a name."""
+    """Find the type of an option by trying words: vLLM's converters are closures without names."""
     if type(action).__name__ == "StoreBoolean":
         return "bool"
     convert = action.type
@@ -115,11 +115,11 @@ def _type(action: argparse.Action) -> str:
 
 
 def main(root: str) -> None:
-    """Print the options of the release unpacked at a path."""
+    """Print the options of the unpacked release."""
     out, sys.stdout = sys.stdout, sys.stderr  # what the release prints is not ours
     _, serve = build_parser(Path(root))
     spellings: dict[int, list[str]] = {}
-    # Hidden spellings stand here alone.
+    # Only this has the hidden spellings.
     for name, action in serve._option_string_actions.items():  # noqa: SLF001
         spellings.setdefault(id(action), []).append(name)
     named = (action for action in serve._actions if action.option_strings)  # noqa: SLF001

@@ -1,6 +1,6 @@
-"""Engine command lines: read from any container, written for the package's own.
+"""Engine command lines: reads those of any container, writes those of the package.
 
-Pure text and numbers. What the numbers mean for the GPUs of a pod is in core/rules.
+Pure text and numbers. core/rules compares the numbers with the GPUs of pods.
 """
 
 from kthena_components.core.engines.command import read_command, unread_script

@@ -1,7 +1,6 @@
-"""Read an engine's arguments: every option to its value, and everything that is wrong with them.
+"""Reads an engine's arguments: the value of every option, and every mistake.
 
-What a field means for the engine is in that engine's module. Nothing here raises, whatever the
-words are.
+Each engine's module decides what a field means. Nothing here raises, whatever the input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,12 +19,12 @@ from kthena_components.core.engines.values import Refused, convert, stated, too_
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
-_FIELDS = fields(CommandFacts)
+_FIELDS = frozenset(f.name for f in fields(CommandFacts))
 _ANYTHING = Option("", type="any-json")
 _REFUSED = "refused"
-"""The type of an option that is known and ends the start (SGLang's DeprecatedAction)."""
+"""The type of an option that exists but fails the start (SGLang's DeprecatedAction)."""
 _MAX_GUESSES = 200
-"""Flags of one command line that are compared with all options, which takes a millisecond each."""
+"""Unknown flags per command line that get a suggestion, which takes a millisecond each."""
 
 
 @dataclass(slots=True)
@@ -37,15 +36,15 @@ class Reading:
     values: dict[str, Any] = field(default_factory=dict)
     """Field to value: int, float, str, bool, a tuple of str, None or Unknown."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Every option that is stated, by its first long spelling, to its whole value."""
+    """Whole value of every option on the command line, by its first long spelling."""
     where: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     bare: list[str] = field(default_factory=list)
-    """Words that belong to no flag."""
+    """Words that belong to no flag, in order."""
     flags: list[tuple[str, Option]] = field(default_factory=list)
-    """Each flag that states something, as written."""
+    """Each flag that is set, as written."""
     hidden: Unknown | None = None
-    """Why a value that is not stated may be stated all the same, out of sight."""
+    """Why options may be set where they cannot be read; None if that is impossible."""
     doubts: dict[str, Unknown] = field(default_factory=dict)
     _given: dict[str, dict[str, str]] = field(default_factory=dict)
     _guesses: int = 0
@@ -67,7 +66,9 @@ class Reading:
             if word == "--":
                 self.bare += items[at:]
                 break
-            if lines and is_line(word):
+            if not word.startswith("-"):
+                self.bare.append(word)
+            elif lines and is_line(word):
                 self._line(word)
             elif is_flag(word):
                 at = self._flag(word, items, at)
@@ -75,31 +76,31 @@ class Reading:
                 self.bare.append(word)
 
     def _line(self, word: str) -> None:
-        """Read an item that holds a whole line of flags, as people write them without a shell."""
+        """Read one list item with a whole line of flags, a common mistake without a shell."""
         first = word.split(maxsplit=1)[0]
         # With a `=` the rest of the line is the value; without, the whole line is a bare word.
         alone = self.dialect.complete and "=" not in first
         item = f"the list item '{self.scope.show(word)}'"
-        text = f"{item} holds several words, and no shell splits it"
-        self.problem(first, Mistake(text, "give each word an item of its own", hard=alone))
+        text = f"{item} contains several words, and no shell splits it"
+        self.problem(first, Mistake(text, "write each word as its own item", hard=alone))
         self._items(pieces(word), lines=False)
 
     def get(self, name: str, default: Any) -> Any:
-        """Give a field's value, or its default when nothing can have stated it."""
+        """Return a field's value, or its default if nothing can have set it."""
         for values in (self.values, self.doubts):
             if name in values:
                 return values[name]
         return default if self.hidden is None else self.hidden
 
     def hide(self, because: str) -> None:
-        """Note that values may be stated out of sight."""
+        """Record that options may be set where they cannot be read."""
         self.hidden = self.hidden or Unknown(because)
 
     def config_file(self, name: str = "config", *, wins: bool = False) -> Mapping[Any, Any] | None:
-        """Give the map of the file that a flag names, None where the flag is not given.
+        """Return the map of the file that a flag names; None without the flag.
 
-        None too where the file cannot be read; then it hides what the command line leaves open,
-        or all but the model when it wins over the command line.
+        Also None if the file cannot be read. Options that the command line leaves open are then
+        unknown; if the file overrides the command line, all but the model are.
         """
         if name not in self.values:
             return None
@@ -109,20 +110,21 @@ class Reading:
         if config is not None and not isinstance(config, Unknown):
             return config
         because = f"the file of {self.where[name]} "
-        because += "cannot be read" if isinstance(text, str) else "is not at hand"
-        because += ", and it wins" if wins else ""
+        because += "cannot be read" if isinstance(text, str) else "is not available"
+        because += ", and it overrides the command line" if wins else ""
         self.hide(because if config is None else f"{because}: {config.because}")
         if wins:
             self.values = {key: value for key, value in self.values.items() if key == "model"}
         return None
 
     def add_file(self, words: Sequence[str], name: str = "config", *, wins: bool = False) -> None:
-        """Take in what a config file states, written as words.
+        """Add the options of a config file.
 
         Args:
             words: The file as flags and values.
             name: The field of the flag that names the file.
-            wins: Whether the file wins over the command line. Else it gives way.
+            wins: Whether the file overrides the command line. Otherwise the command line overrides
+                it.
         """
         path = self.scope.show(str(self.values.get(name)))
         file = Reading(self.dialect, Scope({}, {}, in_shell=True)).read(words)
@@ -139,7 +141,7 @@ class Reading:
         self.problems = capped([*self.problems, *told])
 
     def take_model(self, *, positional: bool) -> None:
-        """Take the model from the bare words, and note those that may hold flags."""
+        """Take the model from the bare words, and record those that may contain flags."""
         rest = self.bare
         if positional and rest and not (has_gap(rest[0]) and "model" in self.values):
             self.values["model"] = self.scope.read(rest[0])
@@ -147,17 +149,18 @@ class Reading:
             rest = rest[1:]
         opaque = next((word for word in rest if has_gap(word)), None)
         if opaque is not None:
-            self.hide(f"{self.scope.show(opaque)} may hold any flag")
-        # Behind a word that is not known, a bare word may be a value.
+            self.hide(f"{self.scope.show(opaque)} may contain any flag")
+        # After an unknown word, a bare word may be a value.
         sure = self.hidden is None and not any(map(has_gap, self.bare))
         if rest and sure and self.dialect.complete:
             shown = self.scope.show(" ".join(map(self.scope.show, rest)))
             self.problem(rest[0], not_taken(shown, self.dialect, positional=positional))
 
-    def facts(self, engine: str) -> CommandFacts:
-        """Give what the flags of this dialect can state; the rest has its default."""
-        known = self.dialect.fields
-        values = {f.name: self.get(f.name, f.default) for f in _FIELDS}
+    def facts(self, engine: str, **more: Any) -> CommandFacts:
+        """Give what the flags of this dialect can state, and more; the rest has its default."""
+        stated = {**self.doubts, **self.values}
+        if self.hidden is not None:
+            stated = {**dict.fromkeys((*self.dialect.fields, "model"), self.hidden), **stated}
         return CommandFacts(
             engine=engine,
             release=self.dialect.release,
@@ -165,11 +168,12 @@ class Reading:
             hidden=self.hidden,
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
-            **{k: v for k, v in values.items() if k in known or k in self.values or k == "model"},
+            **{name: value for name, value in stated.items() if name in _FIELDS},
+            **more,
         )
 
     def _flag(self, word: str, items: Sequence[str], at: int) -> int:
-        """Read one flag and its words; give the place behind them."""
+        """Read one flag and its values; return the index after them."""
         head, equals, value = word.partition("=")
         if has_gap(head):
             self.hide(f"{self.scope.show(word)} may be any flag")
@@ -203,7 +207,7 @@ class Reading:
     def _dotted(
         self, option: Option, key: str, word: tuple[str, str | None], items: Sequence[str], at: int
     ) -> int:
-        """Read `--a.b v`. What follows is the value, whatever it is."""
+        """Read `--a.b v`. The next word is always the value."""
         written, given = word
         if given is None:
             given, at = (items[at] if at < len(items) else ""), at + 1
@@ -218,31 +222,32 @@ class Reading:
         return at
 
     def _values(self, option: Option, head: str, given: Sequence[str], written: str) -> None:
-        """Note the words of an option that takes some."""
+        """Record the values of an option."""
         fewest, _ = words_of(option)
         if len(given) < fewest:
             wanted = "no value" if fewest == 1 else f"{len(given)} of {fewest} values"
             missing = Mistake(f"{head} has {wanted}", f"write {head} and its value")
             self._state(option, head, self.problem(head, missing), head)
             return
-        read = [self._value(option, head, word) for word in given]
+        texts = list(map(self.scope.show, given))
+        read = [self._value(option, head, *one) for one in zip(given, texts, strict=True)]
         several = option.arity not in {"1", "?"}
         value: Any = tuple(read) if several else (read[0] if read else True)
         unknown = next((item for item in read if isinstance(item, Unknown)), None)
         self.options[option.name] = unknown or value
-        told = unknown or (stated(option.use, value) if option.use else value)
-        shown = " ".join(map(self.scope.show, given))
-        self._state(option, head, told, written or " ".join([head, *given]), shown)
+        if option.use is None:
+            return
+        told = unknown or stated(option.use, value)
+        self._state(option, head, told, written or " ".join([head, *given]), " ".join(texts))
 
-    def _value(self, option: Option, head: str, word: str) -> Any:
-        shown = self.scope.show(word)
+    def _value(self, option: Option, head: str, word: str, shown: str) -> Any:
         value = convert(option, shown, self.scope.read(word), in_shell=self.scope.in_shell)
         value = too_small(option, shown, value) or value
         if not isinstance(value, Refused):
             return value
         wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=value.by_release)
         unknown = self.problem(head, wrong)
-        # What another release takes is taken as it is; it is text.
+        # Values of other releases' options stay text.
         return word if value.by_release else unknown
 
     def _switch(self, option: Option, head: str, given: str | None) -> None:
@@ -259,13 +264,14 @@ class Reading:
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
         if option.use is None:
             return
+        name = option.use.field
         self.flags.append((head, option))
-        self.values[option.field] = value
-        self.where[option.field] = self.scope.show(written)
-        self._given.setdefault(option.field, {})[repr(value)] = shown or head
+        self.values[name] = value
+        self.where[name] = self.scope.show(written)
+        self._given.setdefault(name, {})[repr(value)] = shown or head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
-        """Note a mistake. Gives the value that a flag with one has."""
+        """Record a mistake. Returns the value of the mistaken flag: Unknown."""
         release = self.dialect.release
         doubt = mistake.by_release and (release is None or not release.sure)
         text = mistake.text + (release.note if doubt and release else "")
@@ -280,10 +286,10 @@ class Reading:
         return Unknown(text)
 
     def _not_accepted(self, head: str, meaning: Meaning) -> None:
-        """Note a flag that the engine refuses or cannot tell from others."""
+        """Record a flag that the engine rejects or finds ambiguous."""
         self._guesses += 1
         if self._guesses > _MAX_GUESSES:
-            self.hide(f"more than {_MAX_GUESSES} options are not known here")
+            self.hide(f"more than {_MAX_GUESSES} options are unknown")
             return
         shown = self.scope.show(head)
         mistake, meant = not_accepted(head, shown, meaning, self.dialect)

@@ -1,10 +1,11 @@
-"""Which words of an argument list are flags, and which belong to the flag before them.
+"""Decides which words of an argument list are flags, and which are values of the flag before.
 
 argparse's rules: CPython's Lib/argparse.py `_parse_optional` and `_get_nargs_pattern`.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from kthena_components.core.engines.options import Option
 
@@ -16,12 +17,17 @@ _WORDS: Mapping[str, tuple[int, int]] = {"?": (0, 1), "*": (0, _ANY), "+": (1, _
 
 
 def words_of(option: Option) -> tuple[int, int]:
-    """Give the fewest and the most words that an option takes."""
-    return _WORDS.get(option.arity) or (int(option.arity), int(option.arity))
+    """Return the smallest and the largest number of values that an option takes."""
+    return _counts(option.arity)
+
+
+@cache
+def _counts(arity: str) -> tuple[int, int]:
+    return _WORDS.get(arity) or (int(arity), int(arity))
 
 
 def following(option: Option, items: Sequence[str], at: int) -> list[str]:
-    """Give the words behind an option that it takes."""
+    """Return the words after an option that are its values."""
     _, most = words_of(option)
     end = at
     while end < len(items) and end - at < most and not is_flag(items[end]):
@@ -30,16 +36,20 @@ def following(option: Option, items: Sequence[str], at: int) -> list[str]:
 
 
 def is_flag(word: str) -> bool:
-    """Tell a flag from a value as argparse does: `-1` and `-a b` are values."""
-    if not word.startswith("-") or len(word) == 1 or _NEGATIVE.fullmatch(word):
+    """Tell flags from values as argparse does: `-1` and `-a b` are values."""
+    if not word.startswith("-") or len(word) == 1:
         return False
-    return " " not in word.partition("=")[0]
+    if word[1] != "-" and _NEGATIVE.fullmatch(word):
+        return False
+    return " " not in word or " " not in word.partition("=")[0]
 
 
 def is_line(word: str) -> bool:
-    """Tell `--a 1 --b 2` in one item from one flag whose value has blanks."""
-    first, *rest = word.split(maxsplit=1) or [""]
-    if not rest or not word.startswith("-"):
+    """Tell a line `--a 1 --b 2` in one item from one flag whose value contains blanks."""
+    if not word.startswith("-"):
+        return False
+    first, *rest = word.split(maxsplit=1)
+    if not rest:
         return False
     if "=" not in first:
         return True
@@ -47,7 +57,7 @@ def is_line(word: str) -> bool:
 
 
 def pieces(line: str) -> list[str]:
-    """Split a line of flags as a shell would, as far as its quotes go."""
+    """Split a line of flags as a shell would; an unclosed quote ends with the line."""
     return [_unquoted(piece) for piece in _PIECES.findall(line)]
 
 

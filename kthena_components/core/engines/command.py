@@ -1,6 +1,6 @@
-"""Read a container's command: which engine it starts, and how it is split over GPUs.
+"""Reads a container's command: the engine that it starts, and its parallelism.
 
-The one entry is `read_command`. It never raises: what cannot be read is Unknown, and says why.
+The only entry is `read_command`. It never raises: what cannot be read is Unknown, with the reason.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +11,7 @@ from typing import Any
 
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, read_file
+from kthena_components.core.engines.lmdeploy import read_lmdeploy
 from kthena_components.core.engines.placeholders import (
     LATE_VARIABLES,
     Hidden,
@@ -31,18 +32,19 @@ from kthena_components.core.engines.programs import (
 from kthena_components.core.engines.ray import Ray, flag_value, read_ray, read_ray_script, read_size
 from kthena_components.core.engines.script import read_script
 from kthena_components.core.engines.sglang import read_sglang
+from kthena_components.core.engines.tgi import read_tgi
 from kthena_components.core.engines.trtllm import DYNAMO_DIALECT, read_trtllm
 from kthena_components.core.engines.vllm import read_api_server, read_inside, read_vllm
 from kthena_components.core.values.images import read_image
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 MAX_ITEM = 1 << 21
-"""Bytes of the longest argument that any Linux takes: 32 pages of 64 KiB (MAX_ARG_STRLEN in
+"""Maximum bytes of one argument on any Linux: 32 pages of 64 KiB (MAX_ARG_STRLEN in
 include/uapi/linux/binfmts.h). With pages of 4 KiB it is 131072."""
 _MAX_LEVEL = 8
 _LONGEST_LINE = 256
 _MAX_FILES = 16
-"""Mounted scripts that are read for one command: one may start itself again."""
+"""Maximum number of mounted scripts read for one command: a script may start itself."""
 _NOT_VALUES = frozenset(
     {
         "engine",
@@ -68,21 +70,21 @@ def read_command(
     image: str | None = None,
     late_variables: Mapping[str, str] = LATE_VARIABLES,
 ) -> CommandFacts | None:
-    """Read what a container's command line asks of an engine.
+    """Read a container's command line.
 
     Args:
-        argv: The container's command and args, in one list. An item may hold an output that only
-            the deployment knows (`known.is_late`): the value that it stands in is Unknown.
-        env: The container's variables, in the order in which Kubernetes sets them. A literal value
-            is expanded, an Unknown one is not.
-        files: What is mounted in the container, as far as it is known: config files and scripts.
-        hidden: Where further variables may come from.
-        image: What the container runs: its tag says by which release the command is read. None: it
-            is not known.
-        late_variables: Variables that a controller adds to the pod, and which one does.
+        argv: The container's command and args in one list. Items may contain outputs that only the
+            deployment knows (`known.is_late`): their values are Unknown.
+        env: The container's variables, in the order in which Kubernetes sets them. Literal values
+            are expanded, Unknown ones are not.
+        files: Known files mounted in the container: config files and scripts.
+        hidden: Other sources of variables.
+        image: The container's image; its tag names the release. None: unknown.
+        late_variables: Variables that a controller adds to the pod, each with the controller's
+            name.
 
     Returns:
-        None when neither an engine nor a Ray helper is started, for all that can be seen.
+        None if, as far as can be read, neither an engine nor a Ray helper is started.
     """
     texts = [text for text in (*argv, *env.values()) if isinstance(text, str)]
     if not (
@@ -91,7 +93,7 @@ def read_command(
         return None
     longest = max(map(len, texts), default=0)
     if longest > MAX_ITEM:
-        text = f"one item has {longest} characters, and no Linux takes more than {MAX_ITEM}"
+        text = f"one item has {longest} characters, and no Linux accepts more than {MAX_ITEM}"
         return _unreadable(Problem(flag="", text=text, remedy="put it in a file", hard=True))
     of = None if image is None else read_image(image)
     search = _Search(Scope(env, late_variables, files=files, hidden=hidden, image=of))
@@ -100,7 +102,7 @@ def read_command(
 
 
 def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
-    """Say why the script that a command runs cannot be read, when it is one that is mounted."""
+    """Explain why the mounted script that a command runs cannot be read; else None."""
     start = find_program(argv)
     at = 0
     if start is not None and start.program is Program.SHELL:
@@ -111,18 +113,18 @@ def unread_script(argv: Sequence[str], files: Files) -> Unknown | None:
     text = Scope({}, files=files).file(argv[at]) if at < len(argv) else None
     if not isinstance(text, Unknown):
         return None
-    return Unknown(f"the script {argv[at]} is not at hand: {text.because}")
+    return Unknown(f"the script {argv[at]} is not available: {text.because}")
 
 
 def _is_shell_script(text: str) -> bool:
-    """Tell by its first line whether a shell runs a file: `#!/bin/bash`, or no such line."""
+    """Return whether a shell runs a file: its first line is `#!/bin/bash` or no `#!` line."""
     first = text[:_LONGEST_LINE].partition("\n")[0]
     return "sh" in first if first.startswith("#!") else True
 
 
 @dataclass(slots=True)
 class _Search:
-    """What has been found so far in one container's command."""
+    """The findings so far in one container's command."""
 
     scope: Scope
     engines: list[CommandFacts] = field(default_factory=list)
@@ -131,14 +133,14 @@ class _Search:
     ray_script: str | None = None
     broken: Problem | None = None
     beside: bool = False
-    """Whether engines run side by side."""
+    """Whether several engines run in parallel."""
     background: bool = False
     """Whether an engine was started in the background."""
     level: int = 0
     files: int = 0
 
     def words(self, words: Sequence[str]) -> int:
-        """Read one command; give how many engines it starts."""
+        """Read one command; return the number of engines that it starts."""
         start = find_program(words)
         before = len(self.engines)
         if self.level > _MAX_LEVEL:
@@ -165,13 +167,13 @@ class _Search:
         return len(self.engines) - before
 
     def in_image(self, word: str) -> str | None:
-        """Give a path that a word names in the image: no volume that is known here hides it."""
+        """Return a path if it is in the image: no known volume hides it."""
         path = self.scope.read(word)
         seen = isinstance(path, str) and read_file(self.scope.files, path) is None
         return path if isinstance(path, str) and seen else None
 
     def helper(self, ray: Ray) -> None:
-        """Note a command that starts or joins a Ray cluster."""
+        """Record a command that starts or joins a Ray cluster."""
         self.helpers += 1
         self.ray = self.ray.join(ray)
 
@@ -186,7 +188,7 @@ class _Search:
             self.mounted(words[at:])
 
     def mounted(self, words: Sequence[str]) -> None:
-        """Read a script that is mounted in the container, if the first word is one."""
+        """Read a mounted script, if the first word is one."""
         text = self.scope.file(words[0]) if words else None
         if not isinstance(text, str) or not _is_shell_script(text):
             return
@@ -197,7 +199,7 @@ class _Search:
         self.inside(text, words)
 
     def inside(self, text: str, positional: Sequence[str]) -> None:
-        """Read a script with parameters of its own."""
+        """Read a script with its own parameters."""
         scope = self.scope
         outside = scope.positional, scope.in_shell
         scope.positional, scope.in_shell = tuple(positional), True
@@ -210,7 +212,7 @@ class _Search:
         """Read every command of a script."""
         commands, open_end = read_script(text, self.scope)
         for command in commands:
-            # A script inside this one may start its engine in the background: that is one engine.
+            # A nested script may start its engine in the background: that counts as one engine.
             running, self.background = self.background, False
             started = self.words(command.words)
             if started:
@@ -220,11 +222,11 @@ class _Search:
             else:
                 self.background = running
         if open_end is not None:
-            text = f"the script ends inside {open_end}, and the shell refuses it"
+            text = f"the script ends inside {open_end}, and the shell rejects it"
             self.broken = Problem(flag="-c", text=text, remedy="close it", hard=open_end.sure)
 
     def with_ranks(self, facts: CommandFacts, words: Sequence[str], start: Start) -> CommandFacts:
-        """Add the number of processes that an MPI launcher in front of an engine starts."""
+        """Add the number of processes that an MPI launcher starts before an engine."""
         launcher = words[: start.at]
         found = flag_value(launcher, ("-n", "-np", "--np", "--ntasks"))
         if not found or not any(base_name(word) in MPI for word in launcher):
@@ -235,7 +237,7 @@ class _Search:
         return replace(facts, mpi_ranks=ranks.size, where=where, problems=problems)
 
     def result(self) -> CommandFacts | None:
-        """Put together what was found; None when that is nothing."""
+        """Combine the results; None if there are none."""
         unread = self.scope.unread
         if not (self.engines or self.helpers or unread):
             return None
@@ -263,9 +265,11 @@ class _Search:
 _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
     Program.DYNAMO_TRTLLM: partial(read_trtllm, dialect=DYNAMO_DIALECT),
     Program.HUGGINGFACESERVER: partial(read_inside, engine="huggingfaceserver"),
+    Program.LMDEPLOY: read_lmdeploy,
     Program.SGLANG: partial(read_sglang, positional=True),
     Program.SGLANG_INSIDE: partial(read_sglang, inside=True),
     Program.SGLANG_LAUNCH_SERVER: read_sglang,
+    Program.TGI: read_tgi,
     Program.TRTLLM: read_trtllm,
     Program.VLLM: read_vllm,
     Program.VLLM_API_SERVER: read_api_server,
@@ -274,7 +278,7 @@ _READERS: Mapping[Program, Callable[[Sequence[str], Scope], CommandFacts]] = {
 
 
 def _merge(engines: Sequence[CommandFacts]) -> CommandFacts:
-    """Join the engines of one script's branches: where they differ, nothing is known."""
+    """Combine the engines of a script's branches: fields in which they differ are unknown."""
     unlike: dict[str, Any] = {}
     for name in _VALUES:
         values = [getattr(facts, name) for facts in engines]
@@ -290,5 +294,5 @@ def _blank(facts: CommandFacts, because: str) -> CommandFacts:
 
 
 def _unreadable(problem: Problem, facts: CommandFacts | None = None) -> CommandFacts:
-    """Give facts of which nothing is known, and the problem that is why."""
+    """Return facts in which everything is unknown, and the problem that is the reason."""
     return replace(_blank(facts or CommandFacts(), problem.text), problems=(problem,))

@@ -1,4 +1,4 @@
-"""What a release of vLLM or SGLang accepts: the options of the table, and what each states."""
+"""The options that a release of vLLM or SGLang accepts, and what each of them sets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -106,15 +106,17 @@ _REFUSED = {
         "--gpu-memory-utilization": "--mem-fraction-static",
     },
 }
-"""Spellings of the other engine and of habit, and what this one has."""
+"""Frequent wrong spellings, including the other engine's, and the right option."""
 DOTTED_SINCE = (0, 9, 0)
 """vLLM's first release that reads `--a.b v` as a key (vllm/utils.py `FlexibleArgumentParser`)."""
 LEVEL_SINCE = (0, 12, 0)
 """vLLM's first release that rewrites -O3 to --optimization-level 3."""
 SIZED_JSON_SINCE = (0, 20, 0)
-"""vLLM's first release that takes 80g for a number inside JSON (vllm/engine/arg_utils.py)."""
+"""vLLM's first release that reads 80g in JSON as a number (vllm/engine/arg_utils.py)."""
+PAIRS_SINCE, PAIRS_UNTIL = (0, 8, 5), (0, 10, 0)
+"""vLLM's releases that accept image=2 for JSON: from the first, before the second."""
 _OWN_TYPES = {"--lora-modules": "lora"}
-"""Options whose words are read when they are stored, so that no converter shows in the table."""
+"""Options that the engine converts when it stores them: the table shows no type."""
 _MODEL = (Option("--model", use=Use("model", counted=True)), ("--model",), ())
 _KSERVE = (
     (Option("--model-id", use=Use("model")), ("--model-id",), ()),
@@ -128,12 +130,12 @@ _Entry = tuple[Option, tuple[str, ...], tuple[str, ...]]
 
 @lru_cache(maxsize=64)
 def dialect_of(release: Release, *, server: bool = False) -> Dialect:
-    """Give what a release accepts when it is started by its own program.
+    """Return what a release accepts when its own program starts it.
 
     Args:
         release: The release.
-        server: Whether it is vLLM's API server, which has --model in every release. `vllm serve`
-            of 0.9.0 has not.
+        server: Whether it is vLLM's API server, which has --model in every release. `vllm serve` of
+            0.9.0 has not.
     """
     engine, version = release.engine, release.version
     more = (_MODEL,) if server else ()
@@ -150,10 +152,10 @@ def dialect_of(release: Release, *, server: bool = False) -> Dialect:
 
 @lru_cache(maxsize=4)
 def dialect_inside(engine: str, program: str = "") -> Dialect:
-    """Give what another program accepts that has the engine's options beside its own.
+    """Return what a program accepts that adds the engine's options to its own.
 
-    It is not said which release is inside, so that the newest is taken, and what it does not have
-    may be an option of the program: KAITO's, Dynamo's, or KServe's huggingfaceserver.
+    The program does not state the engine's release, so the newest is assumed. An option that the
+    engine lacks may be the program's: KAITO's, Dynamo's, or KServe's huggingfaceserver's.
     """
     release = release_for(engine, None)
     more = (*_KAITO, *(_KSERVE if program == "huggingfaceserver" else ()))
@@ -167,9 +169,9 @@ def dialect_inside(engine: str, program: str = "") -> Dialect:
 
 
 def option_elsewhere(flag: str, dialect: Dialect) -> Option | None:
-    """Give an option that other releases have, as the newest of them has it.
+    """Return an option of other releases, as the newest of them has it.
 
-    It says which words belong to a flag that the release itself refuses.
+    It tells which words are values of a flag that the release itself rejects.
     """
     release = dialect.release
     if release is None or not dialect.complete:
@@ -194,14 +196,16 @@ def _option(row: Row, release: Release) -> Option:
 
 
 def _type(row: Row, use: Use | None, release: Release) -> str:
-    """Say how the words of an option are read, where the table's word stands for two ways."""
+    """Return how an option's words are read, where the table's type is ambiguous."""
     kind, mark = row.type.removesuffix("?"), row.type[len(row.type.removesuffix("?")) :]
     if kind == "text" and use and use.key:
-        return "any-json"  # Some releases take any text and read it as JSON later.
+        return "any-json"  # Some releases accept any text and read it as JSON later.
     if release.engine == "sglang":
         return "si-size" if kind == "size" else row.type
     if kind == "json" and release.version >= SIZED_JSON_SINCE:
         return f"sized-json{mark}"
+    if kind == "json" and PAIRS_SINCE <= release.version < PAIRS_UNTIL:
+        return f"pairs-or-json{mark}"
     return _OWN_TYPES.get(row.name, row.type)
 
 

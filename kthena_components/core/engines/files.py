@@ -1,6 +1,6 @@
-"""Files that a command line names, where they come from a ConfigMap, and what YAML in them says.
+"""Files that a command line names, mounted from ConfigMaps, and the options in their YAML.
 
-Nothing is read from a disk: the caller says what each mount of the container holds.
+Nothing is read from disk: the caller passes the content of each mount.
 """
 
 import json
@@ -13,21 +13,21 @@ from typing import Any
 from kthena_components.core.values.unknown import MaybeText, Unknown
 
 _LONGEST = 1 << 20
-"""Characters of the longest file: no ConfigMap holds more than 1 MiB."""
+"""Maximum characters of a file: a ConfigMap has at most 1 MiB."""
 _DEEPEST = 20
 _MOST_VALUES = 10_000
-"""Keys and values of the longest file, each of which may become a word of a command line."""
+"""Maximum keys and values of a file: each may become a word of a command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A file that is surely not there."""
+    """A file that definitely does not exist."""
 
     because: str
 
 
 class Contents(tuple[tuple[str, MaybeText], ...]):  # noqa: SLOT001 - it remembers
-    """Files by path, each with its text. Many containers of a pod may have the same ones."""
+    """Files by path, with their text. Many containers of a pod may share them."""
 
     @cached_property
     def by_path(self) -> Mapping[str, MaybeText]:
@@ -44,30 +44,30 @@ class Contents(tuple[tuple[str, MaybeText], ...]):  # noqa: SLOT001 - it remembe
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """What a container finds at a path and below it."""
+    """The content of a mount path."""
 
     path: str
-    """Without a slash at the end."""
+    """Mount path without trailing slash."""
     files: tuple[tuple[str, MaybeText], ...] = ()
-    """Path below the mount, empty for the mount itself, and text."""
+    """Text by path below the mount; the empty path is the mount itself."""
     gap: Unknown | None = None
-    """Why there may be other files."""
+    """Why other files may exist."""
     source: str = ""
-    """Where the files are from, in words: ConfigMap 'x'."""
+    """Source of the files, for messages: ConfigMap 'x'."""
 
     def read(self, path: str) -> MaybeText | Absent:
-        """Give the text of a file of this mount."""
+        """Return the text of a file of this mount."""
         files = self.files if isinstance(self.files, Contents) else Contents(self.files)
         absent = self.gap or Absent(f"{self.source} has no key that becomes {path}")
         return files.by_path.get(path[len(self.path) :].lstrip("/"), absent)
 
 
 Files = tuple[Mount, ...]
-"""What is mounted in one container."""
+"""The mounts of one container."""
 
 
 def read_file(files: Files, path: str) -> MaybeText | Absent | None:
-    """Give the text of a file by its path; None when nothing here is mounted there."""
+    """Return the text of a file by its path; None if nothing known is mounted there."""
     if not files or not path.startswith("/"):
         return None
     path = posixpath.normpath(path)
@@ -77,9 +77,9 @@ def read_file(files: Files, path: str) -> MaybeText | Absent | None:
 
 @lru_cache(maxsize=16)
 def read_yaml(text: str) -> Mapping[Any, Any] | Unknown:
-    """Read the map that a YAML file holds, as PyYAML's safe loader would; never raises.
+    """Read the map in a YAML file, as PyYAML's safe loader would; never raises.
 
-    Aliases are not followed: a few of them can stand for a very large value.
+    Aliases are not resolved: a few of them can expand to a very large value.
     """
     import yaml  # noqa: PLC0415 - most command lines name no file
 
@@ -90,18 +90,18 @@ def read_yaml(text: str) -> Mapping[Any, Any] | Unknown:
         beyond = _beyond(yaml, yaml.parse(text, Loader=loader))
         found = {} if beyond else yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader
     except Exception:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-        beyond, found = "it is no YAML that can be read", {}
+        beyond, found = "it is not valid YAML", {}
     if beyond is None and not isinstance(found, dict | None):
-        beyond = "it holds no map"
+        beyond = "it contains no map"
     return Unknown(beyond) if beyond else found or {}
 
 
 def _beyond(yaml: Any, events: Iterable[Any]) -> str | None:
-    """Say which limit a file goes beyond, if any."""
+    """Return the limit that a file exceeds, if any."""
     depth = values = 0
     for event in events:
         if isinstance(event, yaml.AliasEvent):
-            return "it has aliases, which are not followed here"
+            return "it has aliases, which are not resolved here"
         values += isinstance(event, yaml.ScalarEvent)
         if values > _MOST_VALUES:
             return f"it has more than {_MOST_VALUES} keys and values"
@@ -113,7 +113,7 @@ def _beyond(yaml: Any, events: Iterable[Any]) -> str | None:
 
 
 def as_flags(config: Mapping[Any, Any], write: Callable[[str, object], list[str]]) -> list[str]:
-    """Write the map of a config file as the words of a command line, as the engines do."""
+    """Write the map of a config file as command line words, as the engines do."""
     named = ((key, value) for key, value in config.items() if isinstance(key, str))
     return [word for key, value in named for word in write(key, value)]
 
@@ -146,16 +146,16 @@ def _text(value: object) -> str:
         return json.dumps(value, default=str)
     try:
         return str(value)
-    except ValueError:  # an integer of more digits than Python writes
+    except ValueError:  # an integer with more digits than Python converts
         return hex(value) if isinstance(value, int) else "?"
 
 
 def engine_options(config: Mapping[Any, Any], names: Mapping[str, str]) -> Iterator[str]:
-    """Write the entries of a file whose keys are fields of the engine, not flags.
+    """Write a file's entries as flags, where keys are fields of the engine.
 
     Args:
         config: The map of the file; `a.b` in names means key b of the map a.
-        names: Field to flag.
+        names: Flag by field.
     """
     for field, flag in names.items():
         value: object = config

@@ -1,4 +1,4 @@
-"""What is to be started, and the command lines that start it. The writers are the engines'."""
+"""A launch of an engine, and the commands that start it. Each engine's module writes them."""
 
 import re
 import shlex
@@ -10,21 +10,21 @@ from kthena_components.core.values.images import Version, write_version
 
 _WITH_POST = 4
 _FOUR_NUMBERS_SINCE: Mapping[str, Version] = {"vllm": (0, 9)}
-"""Where a fourth number is no post-release any more: 0.8.5.post1, and 0.10.1.1."""
+"""The first release whose fourth number is not a post-release: 0.8.5.post1, but 0.10.1.1."""
 _REFERENCE = re.compile(r"\$\([A-Za-z_][-._A-Za-z0-9]*\)")
 _PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """One engine to start: what it serves, how it is split, and the pods that it has."""
+    """One engine to start: its model, its parallelism and its pods."""
 
     kind: str
     """vllm or sglang."""
     launcher: str
-    """Who joins the pods. vllm: ray or native. sglang: native. Of no effect with one pod."""
+    """What connects the pods. vllm: ray or native. sglang: native. No effect with one pod."""
     model: str
-    """Name or path. May hold an output that only the deployment knows."""
+    """Name or path. May contain an output that only the deployment knows."""
     tensor: int
     """GPUs that share each layer."""
     pipeline: int
@@ -32,7 +32,7 @@ class Launch:
     data: int
     """Full copies of the model, all pods together."""
     expert: bool
-    """Whether experts are spread over the GPUs instead of being split like other layers."""
+    """Whether expert parallelism is on: whole experts on GPUs, instead of slices of each."""
     pods: int
     """Pods of one engine, the entry included."""
     gpus_per_pod: int
@@ -41,31 +41,31 @@ class Launch:
     extra_args: tuple[str, ...] = ()
     """Words for the engine's command line, as Kubernetes reads them: `$(NAME)` is a variable."""
     release: Version | None = None
-    """The engine's release that the image states. None: none is stated, so as the newest."""
+    """The release that the image states. None: not stated, the newest is assumed."""
 
     @property
     def copy(self) -> int:
-        """GPUs that one copy of the model takes."""
+        """GPUs of one copy of the model."""
         return self.tensor * self.pipeline
 
     def before(self, release: Version) -> bool:
-        """Tell whether the image states an older release than this one."""
+        """Return whether the image states an older release than this one."""
         return self.release is not None and self.release < release
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Container commands for one engine. Kubernetes still expands `$(NAME)` in them."""
+    """Container commands of one engine. Kubernetes still expands `$(NAME)` in them."""
 
     entry: tuple[str, ...]
     worker: tuple[str, ...] | None
-    """None when there is one pod only. The same for every worker."""
+    """None for a single pod. The same for every worker."""
     ports: tuple[tuple[str, int], ...]
-    """Name and number of the ports that the entry opens: http, then where the workers join."""
+    """Names and numbers of the entry's ports: http, then the one that workers connect to."""
 
 
 class Refusal(NamedTuple):
-    """Something that a writer cannot express. The caller refuses it before it writes."""
+    """Something that a writer cannot express. The caller reports it before it writes."""
 
     field: str
     """Below the role's `engine`: `parallelism.data`."""
@@ -77,8 +77,8 @@ class Refusal(NamedTuple):
 def script(*words: str) -> str:
     """Write a command for `sh -c`.
 
-    A word is quoted for the shell, except for the Kubernetes references in it: the kubelet puts
-    their values in before the shell reads the script.
+    Words are quoted for the shell, except for Kubernetes references in them: the kubelet
+    substitutes their values before the shell reads the script.
     """
     return " ".join(_quoted(word) for word in words)
 
@@ -90,41 +90,41 @@ def _quoted(word: str) -> str:
 
 
 def port_clash(launch: Launch, number: int, purpose: str) -> list[Refusal]:
-    """Refuse an HTTP port that the engine's pods already meet at."""
+    """Reject an HTTP port that the engine's pods use among themselves."""
     if launch.pods == 1 or launch.port != number:
         return []
-    seen = f"is {number}, where the pods of an engine meet ({purpose})"
+    seen = f"is {number}, which the pods of an engine use among themselves ({purpose})"
     return [Refusal("port", seen, "choose another port", "engine-launch")]
 
 
 def release_name(kind: str, version: Version) -> str:
-    """Write a release as its tag does: vLLM's (0, 8, 5, 1) is 0.8.5.post1, and (0, 9, 0, 1) not."""
+    """Write a release as its tag does: vLLM's (0, 8, 5, 1) is 0.8.5.post1; (0, 9, 0, 1) is not."""
     *front, last = version
     post = len(version) == _WITH_POST and version < _FOUR_NUMBERS_SINCE.get(kind, (version[0] + 1,))
     return f"{write_version(tuple(front))}.post{last}" if post else write_version(version)
 
 
 class Since(NamedTuple):
-    """The first release of an engine that has an option, and what of a launch needs the option."""
+    """The first release of an engine with an option, and the field of a launch that needs it."""
 
     release: Version
     field: str
     """Below the role's `engine`."""
     remedy: str
-    """What to do where an older release must stay. Empty: nothing."""
+    """Remedy if the older release must stay. Empty: none."""
 
 
 def missing_options(
     launch: Launch, commands: Commands, since: Mapping[str, Since], title: str, image: str
 ) -> list[Refusal]:
-    """Refuse options that a release does not have yet: of each field the one that came last.
+    """Report options that a release does not have yet: for each field the newest one.
 
     Args:
-        launch: what is to be started.
-        commands: what would be written for it.
-        since: options with the release that they came with.
-        title: the engine's name in a message.
-        image: the repository of the engine's own image.
+        launch: The launch.
+        commands: The commands that would be written for it.
+        since: Options with their first releases.
+        title: The engine's name, for messages.
+        image: The repository of the engine's own image.
     """
     latest: dict[str, tuple[Version, str, Since]] = {}
     for option in _options(commands):

@@ -1,4 +1,4 @@
-"""Who joins the pods of an engine when nobody says so: decided by what its release can do."""
+"""Chooses what connects the pods of an engine if the user does not, by its release."""
 
 from kthena_components.core.engines.vllm_launch import NNODES_SINCE
 from kthena_components.core.values.images import Version, read_image
@@ -6,22 +6,22 @@ from kthena_components.core.values.unknown import is_unresolved
 
 
 def stated_release(kind: str, image: str) -> Version | None:
-    """Give the release of an engine that an image states.
+    """Return the engine's release that an image states.
 
-    None where it states none: the image of somebody else, a tag that moves, or an output, of
-    which only the deployment knows the rest.
+    None if it states none: a third-party image, a moving tag, or an output that only the deployment
+    knows.
     """
     return None if is_unresolved(image) else read_image(image).release_of(kind)
 
 
 def default_launcher(kind: str, release: Version | None, data: int) -> str:
-    """Choose a launcher: native wherever the engine can join its pods by itself, else ray.
+    """Choose a launcher: native if the engine can connect its pods by itself, else ray.
 
     Args:
         kind: vllm or sglang.
-        release: the engine's release; None is taken for the newest.
-        data: copies of the model in the engine. vLLM joins copies that lie within pods without
-            --nnodes, and could do that before it had --nnodes.
+        release: The engine's release; None means the newest.
+        data: Copies of the model in the engine. vLLM connects copies that fit into pods without
+            --nnodes, and could do so before it had --nnodes.
     """
     old = release is not None and release < NNODES_SINCE
     return "ray" if kind == "vllm" and data == 1 and old else "native"

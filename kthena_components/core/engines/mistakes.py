@@ -1,4 +1,4 @@
-"""What to say of a flag that an engine does not take, and what to write instead."""
+"""Messages about flags that an engine does not accept, with the remedy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ _MAX_LISTED = 6
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """Something that is wrong with one flag."""
+    """A mistake in one flag."""
 
     text: str
-    """What was seen and the rule. A clause, no full stop."""
+    """The observation and the rule. A clause, no full stop."""
     remedy: str
     hard: bool = True
-    """Whether the engine does not start with it."""
+    """Whether the engine fails to start with it."""
     by_release: bool = False
     """Whether that depends on the engine's release."""
 
@@ -52,21 +52,21 @@ _SUCCESSORS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "--enable-ep-moe": ("--ep-size", "write --ep-size"),
     },
 }
-"""What took the place of an option that went: the new option, and what to write.
+"""Replacements of removed options: the new option, and what to write.
 
 Sources: the help texts and deprecation notes of the releases in which both were there.
 """
 
 
 def repeated(option: Option, given: Sequence[str]) -> Mistake:
-    """Speak of an option that is given different values."""
+    """Report an option with several different values."""
     values = join_names(given, ", ")
     text = f"{option.name} is given different values ({values}); the last one counts"
     return Mistake(text, "keep one", hard=False)
 
 
 def not_taken(shown: str, dialect: Dialect, *, positional: bool) -> Mistake:
-    """Speak of words that belong to no option."""
+    """Report words that belong to no option."""
     takes = "only one bare word, the model" if positional else "no bare word"
     text = f"{dialect.engine} takes {takes}: '{shown}' belongs to no option"
     remedy = "remove it, or write the option that it belongs to in front of it"
@@ -76,7 +76,7 @@ def not_taken(shown: str, dialect: Dialect, *, positional: bool) -> Mistake:
 def not_accepted(
     head: str, shown: str, meaning: Meaning, dialect: Dialect
 ) -> tuple[Mistake | None, Sequence[str]]:
-    """Speak of a flag that the engine does not have; give the options that may be meant as well."""
+    """Report a flag that the engine does not have; return the options that may be meant, too."""
     if meaning.candidates:
         listed = join_names(meaning.candidates)
         text = f"'{shown}' can mean {listed}, and {_title(dialect)} does not guess"
@@ -96,12 +96,12 @@ def not_accepted(
         return Mistake(text, remedy, by_release=True), meant
     if not near:
         return None, []
-    text = f"{dialect.engine} is not known to have a flag '{shown}'"
+    text = f"{dialect.engine} has no known flag '{shown}'"
     return Mistake(text, f"write {near}", hard=False), meant
 
 
 def _of_other_release(head: str, shown: str, dialect: Dialect) -> Mistake | None:
-    """Speak of an option that an earlier or a later release has."""
+    """Report an option of an earlier or a later release."""
     release = dialect.release
     if release is None or not dialect.complete:
         return None
@@ -125,7 +125,7 @@ def _of_other_release(head: str, shown: str, dialect: Dialect) -> Mistake | None
 
 
 def _title(dialect: Dialect) -> str:
-    """Name the engine, with its release where that is sure."""
+    """Name the engine, with its release if that is certain."""
     release = dialect.release
     return release.title if release and release.sure else dialect.engine
 

@@ -1,8 +1,8 @@
-"""Options of an engine as data, and what a flag on a command line stands for.
+"""Options of an engine as data, and the lookup of a flag.
 
-A dialect is what one release of one engine accepts. Nothing here reads values or judges them;
-`reading.py` does. argparse's rules are those of CPython's Lib/argparse.py `_parse_optional` and
-`_get_option_tuples`, which vLLM and SGLang use as they are.
+A dialect is what one release of one engine accepts. Values are read in `values.py`. argparse's
+rules are those of CPython's Lib/argparse.py `_parse_optional` and `_get_option_tuples`, which vLLM
+and SGLang use unchanged.
 """
 
 import difflib
@@ -10,31 +10,31 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kthena_components.core.engines.releases import Release
 
 _ATTACHED = re.compile(r"(-[a-z]{2,3})([0-9]+)")
 _NEAR = 0.8
-"""How alike a misspelt flag must be to the one that was meant (difflib's ratio)."""
+"""Minimum similarity of a misspelt flag and its suggestion (difflib's ratio)."""
 MAX_FLAG = 64
-"""Characters of the longest flag that is compared with others."""
+"""Maximum length of a flag that gets a suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What an option states of an engine."""
+    """What an option sets."""
 
     field: str
     """A field of CommandFacts or a word of the engine's module."""
     least: int | None = None
-    """Smallest number that the engine takes. None: any."""
+    """Smallest number that the engine accepts. None: any."""
     key: str = ""
-    """The key of a JSON object that matters."""
+    """The key of a JSON object that is read."""
     item: type = str
-    """What that key holds: int, str, or list (of texts)."""
+    """Type of that key: int, str, or list (of texts)."""
     counted: bool = False
-    """Whether the package states it itself when it writes the command."""
+    """Whether the package sets it when it writes the command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,39 +44,38 @@ class Option:
     name: str
     """The spelling to recommend."""
     arity: str = "1"
-    """How many words it takes: 0 (a switch), 1 or another number, ? (none or one), + or *."""
+    """Number of values: 0 (a switch), 1 or another number, ? (none or one), + or *."""
     type: str = "text"
-    """What the words are read as: text, int, float, bool, json, size (an integer that may have a
-    unit), size-auto (which may be `auto`). With a ? where `None` is accepted too. Others are not
-    read."""
+    """Type of the values: text, int, float, bool, json, size (an integer that may have a unit),
+    size-auto (which may be `auto`). A trailing ? also accepts `None`. Others are not read."""
     choices: tuple[str, ...] = ()
-    """The words that are accepted. Empty: any."""
+    """Accepted values. Empty: any."""
     use: Use | None = None
-    """What it states that is read here. None: nothing."""
+    """What it sets, if that is read here. None: nothing."""
     off: bool = False
     """Whether this spelling turns a switch off."""
 
     @property
     def field(self) -> str:
-        """What it states: a field of CommandFacts, or the option's own name."""
+        """What it sets: a field of CommandFacts, or the option's own name."""
         return self.use.field if self.use else self.name
 
     @property
     def counted(self) -> bool:
-        """Whether the package states it itself when it writes the command."""
+        """Whether the package sets it when it writes the command."""
         return self.use is not None and self.use.counted
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The options that one release of an engine accepts, and how it accepts them."""
+    """The options that one release of an engine accepts, and how it parses them."""
 
     engine: str
     """The engine's name as its users write it: vLLM."""
     options: Mapping[str, Option]
-    """Every spelling to its option."""
+    """Options by spelling."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Spellings of other engines that this one refuses, and what to write."""
+    """Spellings of other engines that this one rejects, and what to write."""
     underscores: bool = False
     """Whether `_` may stand for `-` in a flag (vllm/utils/argparse_utils.py)."""
     abbreviates: bool = True
@@ -84,30 +83,31 @@ class Dialect:
     dotted: bool = False
     """Whether `--a.b v` is the key b of the JSON object of --a."""
     complete: bool = False
-    """Whether these are all options that the program has."""
+    """Whether these are all options of the program."""
     release: Release | None = None
-    """The release whose options these are."""
+    """The release with these options."""
+    meanings: Mapping[str, "Meaning"] = field(default_factory=dict)
+    """What each spelling stands for when it is written in full."""
     ordered: tuple[str, ...] = ()
-    """The spellings in order, so that those with a prefix stand together."""
+    """The spellings, sorted: those with a common prefix are adjacent."""
     fields: frozenset[str] = frozenset()
-    """What its options can state."""
+    """Fields that its options can set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What a flag stands for."""
+class Meaning(NamedTuple):
+    """The result of looking up a flag."""
 
     option: Option | None = None
     candidates: tuple[str, ...] = ()
-    """Spellings that an abbreviation fits, when it is one."""
+    """Spellings that an abbreviation matches."""
     value: str | None = None
-    """A value that hangs on a one-letter flag: the 2 of `-n2`."""
+    """A value attached to a one-letter flag: the 2 of `-n2`."""
     instead: str = ""
-    """What to write, when the engine refuses the flag or does not know it."""
+    """What to write if the engine rejects the flag or does not know it."""
     refused: bool = False
-    """Whether the engine surely refuses it. False with `instead`: it is probably misspelt."""
+    """Whether the engine definitely rejects it. False with `instead`: it is probably misspelt."""
     key: str = ""
-    """The key of a JSON object that a dotted flag states."""
+    """The key of a JSON object that a dotted flag sets."""
 
 
 def build_dialect(
@@ -115,7 +115,7 @@ def build_dialect(
     options: Iterable[tuple[Option, tuple[str, ...], tuple[str, ...]]],
     **how: Any,
 ) -> Dialect:
-    """Index options by every spelling: each with those that state it and those that turn it off.
+    """Index options by every spelling: those that set an option and those that switch it off.
 
     `how` are further fields of the dialect.
     """
@@ -127,6 +127,7 @@ def build_dialect(
     return Dialect(
         engine=engine,
         options=spellings,
+        meanings={name: Meaning(option) for name, option in spellings.items()},
         ordered=tuple(sorted(spellings)),
         fields=frozenset(option.field for option in spellings.values()),
         **how,
@@ -134,15 +135,15 @@ def build_dialect(
 
 
 def understand(flag: str, dialect: Dialect) -> Meaning:
-    """Say what a flag stands for. `flag` is the part before any `=`."""
-    if flag in dialect.options:
-        return Meaning(dialect.options[flag])
+    """Look up a flag. `flag` is the part before any `=`."""
+    if flag in dialect.meanings:
+        return dialect.meanings[flag]
     head, dot, tail = flag.partition(".")
     if dialect.underscores and flag.startswith("--"):
         head = head.replace("_", "-")
-    exact = dialect.options.get(head + dot + tail)
+    exact = dialect.meanings.get(head + dot + tail)
     if exact is not None:
-        return Meaning(exact)
+        return exact
     if dot and dialect.dotted:
         return _dotted(head, tail, dialect)
     refused = _refused(head, dialect)
@@ -153,13 +154,13 @@ def understand(flag: str, dialect: Dialect) -> Meaning:
         return Meaning(letter, value=flag[2:])
     candidates = _starting_with(head, dialect) if dialect.abbreviates and not dot else ()
     meant = list(dict.fromkeys(dialect.options[name] for name in candidates))
-    # argparse counts spellings, not options: two of one option are ambiguous as well.
+    # argparse counts spellings, not options: two spellings of one option are ambiguous, too.
     only = meant[0] if len(candidates) == 1 else None
     return Meaning(only, candidates=candidates)
 
 
 def _refused(flag: str, dialect: Dialect) -> Meaning | None:
-    """Find what was meant by a flag that the engine surely refuses."""
+    """Find the option that was meant by a flag that the engine definitely rejects."""
     instead = dialect.refused.get(flag)
     if instead is not None and instead.partition(" ")[0] in dialect.options:
         return Meaning(instead=instead, refused=True)
@@ -175,7 +176,7 @@ def _refused(flag: str, dialect: Dialect) -> Meaning | None:
 
 
 def probably(flag: str, dialect: Dialect) -> Meaning:
-    """Find what was meant by a flag that the engine is not known to have."""
+    """Find the option that was meant by a flag that the engine is not known to have."""
     near = difflib.get_close_matches(flag[:MAX_FLAG], dialect.ordered, n=1, cutoff=_NEAR)
     return Meaning(instead="".join(near))
 

@@ -1,7 +1,7 @@
-"""Words of a command, some parts of which are not known: variables, outputs, computed values.
+"""Words of a command with unknown parts: variables, outputs, computed values.
 
-A part that cannot be read now stands in a word as a gap: two private-use characters around a
-number that leads to the text as written and the reason. Splitting a command is `shell.py`.
+An unknown part is a gap in a word: two private-use characters around a number, which leads to the
+text as written and the reason. `shell.py` splits commands.
 """
 
 import ast
@@ -16,9 +16,9 @@ from kthena_components.core.values.unknown import OUTPUT_TOKEN, MaybeText, Unkno
 
 _GAP_OPEN, _GAP_CLOSE = "\ue002", "\ue003"
 _MAX_INSERTED = 1 << 21
-"""Characters that variables may insert in all. More is no command line: Linux takes 2 MiB."""
+"""Maximum characters that variables insert in total: Linux allows 2 MiB for a command line."""
 _MAX_SHOWN = 80
-"""Characters of a word that a message repeats."""
+"""Maximum characters of a word in a message."""
 
 LATE_VARIABLES: Mapping[str, str] = {
     **dict.fromkeys(("ENTRY_ADDRESS", "GROUP_SIZE", "WORKER_INDEX"), "the ModelServing controller"),
@@ -39,10 +39,10 @@ LATE_VARIABLES: Mapping[str, str] = {
     **dict.fromkeys(("POD_GROUP_INDEX", "POD_GROUP_SIZE"), "AIBrix"),
     "POD_INDEX": "KAITO",
 }
-"""Variables that a controller adds to the container, and which one. Never in a template's env."""
+"""Variables that a controller adds to the container, with its name. Never in a template's env."""
 
 Hidden = tuple[tuple[str, str], ...]
-"""Prefixes of variables that something which cannot be read may set, and what that is."""
+"""Prefixes of variables that an unreadable source may set, with that source."""
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\(([^)]*)\))")
 _NAME = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
@@ -55,29 +55,29 @@ _MAX_DEPTH = 8
 
 @dataclass(slots=True)
 class Scope:
-    """The variables of one container, and the gaps that were left while reading its command."""
+    """The variables of one container, and the gaps left while reading its command."""
 
     env: Mapping[str, MaybeText]
     """In the order in which Kubernetes sets them."""
     late: Mapping[str, str] = field(default_factory=lambda: LATE_VARIABLES)
     variables: dict[str, MaybeText] = field(default_factory=dict)
-    """What the script itself has set so far. Wins over env."""
+    """Variables that the script has set so far. They override env."""
     in_shell: bool = False
-    """Whether a shell has split the words, so that a `$` or a blank in one is meant."""
+    """Whether a shell has split the words: a `$` or a blank in a word is then intended."""
     positional: tuple[str, ...] = ()
-    """$0, $1 and so on of the script."""
+    """The script's $0, $1 and so on."""
     files: Files = ()
-    """What is mounted in the container."""
+    """The container's mounted files."""
     hidden: Hidden = ()
-    """Where further variables may come from."""
+    """Other sources of variables."""
     image: Image | None = None
-    """What the container runs. None: it is not known."""
+    """The container's image. None: unknown."""
     sourced: int = 0
-    """Files that scripts have taken in."""
+    """Number of files that scripts have sourced."""
     unread: Unknown | None = None
-    """Why more may be run than was read."""
+    """Why the script may run more commands than were read."""
     absent: list[str] = field(default_factory=list)
-    """What is said of files that are named and surely not there."""
+    """Messages about named files that definitely do not exist."""
     _gaps: list[tuple[str, str]] = field(default_factory=list)
     _expanded: dict[str, str] = field(default_factory=dict)
     _inserted: int = 0
@@ -86,28 +86,28 @@ class Scope:
     _place: int | None = None
 
     def gap(self, written: str, because: str) -> str:
-        """Leave a gap for a text whose value is not known."""
+        """Leave a gap for a text of unknown value."""
         self._gaps.append((self.show(written), because))
         return f"{_GAP_OPEN}{len(self._gaps) - 1}{_GAP_CLOSE}"
 
     def look_up(self, name: str) -> MaybeText | None:
-        """Give a variable's value; None when nothing here says that it exists."""
+        """Return a variable's value; None if no known source sets it."""
         if name in self.variables and self._place is None:
             return self.variables[name]
         value = self.env.get(name)
         if value is not None and self._place is not None and self._place_of(name) >= self._place:
-            return Unknown(f"{name} is set behind the variable that refers to it")
+            return Unknown(f"{name} is set after the variable that refers to it")
         if isinstance(value, str):
             return self._expand_env(name, value)
         if value is None and name in self.late:
-            return Unknown(f"{name} is set by {self.late[name]} when the pod is made")
+            return Unknown(f"{name} is set by {self.late[name]} when the pod is created")
         if value is None:
             source = next((by for prefix, by in self.hidden if name.startswith(prefix)), None)
             return Unknown(f"{name} may come from {source}") if source else None
         return value
 
     def _expand_env(self, name: str, value: str) -> MaybeText:
-        """Expand the references that an env value may hold to variables that stand before it.
+        """Expand references in an env value to variables that are set before it.
 
         Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
         """
@@ -127,7 +127,7 @@ class Scope:
         return self._places[name]
 
     def file(self, path: str) -> MaybeText | None:
-        """Give the text of a mounted file; None when it is not known what is mounted there."""
+        """Return the text of a mounted file; None if the mounts there are unknown."""
         text = read_file(self.files, path)
         if not isinstance(text, Absent):
             return text
@@ -135,7 +135,7 @@ class Scope:
         return Unknown(text.because)
 
     def insert(self, name: str, written: str) -> str:
-        """Give the text that replaces a variable: its value, or a gap."""
+        """Return the text that replaces a variable: its value, or a gap."""
         value = self.look_up(name)
         if value is None:
             return self.gap(written, f"{name} has no literal value in this container's env")
@@ -146,14 +146,14 @@ class Scope:
         return value
 
     def fits(self, *values: str) -> bool:
-        """Count what replaces a variable, and tell whether there is room for it."""
+        """Count what replaces a variable, and return whether it fits into the limit."""
         if self._inserted <= _MAX_INSERTED:
             self._inserted += sum(map(len, values)) + len(values)
         return self._inserted <= _MAX_INSERTED
 
     def read(self, word: str) -> MaybeText:
-        """Give a word's text, or why it is not known."""
-        match = _GAP.search(word)
+        """Return a word's text, or why it is unknown."""
+        match = None if word.isascii() else _GAP.search(word)
         if match is not None:
             return Unknown(self._of(match)[1])
         if is_unresolved(word):
@@ -162,7 +162,9 @@ class Scope:
 
     def show(self, word: str) -> str:
         """Write a word as the user wrote it, shortened for a message."""
-        shown = OUTPUT_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
+        shown = word
+        if not word.isascii():
+            shown = OUTPUT_TOKEN.sub("<output>", _GAP.sub(lambda match: self._of(match)[0], word))
         return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
 
     def _of(self, match: re.Match[str]) -> tuple[str, str]:
@@ -171,21 +173,21 @@ class Scope:
 
 
 def hide_gaps(text: str) -> str:
-    """Take out of foreign text the two characters that mark a gap."""
-    return text.replace(_GAP_OPEN, "?").replace(_GAP_CLOSE, "?")
+    """Remove the two characters that mark a gap from foreign text."""
+    return text if text.isascii() else text.replace(_GAP_OPEN, "?").replace(_GAP_CLOSE, "?")
 
 
 def has_gap(word: str) -> bool:
-    """Tell whether a word, or a part of it, is not known."""
+    """Return whether a word is wholly or partly unknown."""
     return _GAP_OPEN in word or is_unresolved(word)
 
 
 def expand_kubernetes(text: str, scope: Scope) -> str:
     """Replace `$(NAME)` as the kubelet does in command and args.
 
-    `$$` is one `$`. A reference to a variable that does not exist stays as it is in a pod, but a
-    controller may still add the variable, so that it becomes a gap here.
-    Source: kubernetes third_party/forked/golang/expansion/expand.go.
+    `$$` is one `$`. A pod keeps a reference to a missing variable as it is, but a controller may
+    still add the variable: it becomes a gap here. Source: kubernetes
+    third_party/forked/golang/expansion/expand.go.
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -195,13 +197,15 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
             return match[0]
         return scope.insert(match[2], match[0])
 
+    if "$" not in text:
+        return hide_gaps(text)
     # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
     end = text.rfind(")") + 1
     return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")
 
 
 def arithmetic(expression: str, scope: Scope) -> str:
-    """Compute the inside of a shell's `$((…))`, or leave a gap."""
+    """Compute the content of a shell's `$((…))`, or leave a gap."""
     written = f"$(({expression}))"
     computed = f"the shell computes {scope.show(written)} when the pod runs"
     if len(expression) > _MAX_ARITHMETIC:

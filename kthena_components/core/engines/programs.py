@@ -1,6 +1,6 @@
-"""Which program a command starts, behind shells, launchers and other wrappers.
+"""Finds the program that a command starts, behind shells, launchers and other wrappers.
 
-Only names are known here; what a program's arguments mean is in the engines' modules.
+Only names are known here; the engines' modules read the arguments.
 """
 
 import re
@@ -23,13 +23,15 @@ _WRAPPERS = MPI.union(_LAUNCHERS.split())
 SERVES_SINCE = (0, 11, 1)
 """The first vLLM whose image starts `vllm serve` (docker/Dockerfile); before, the API server."""
 _API_SERVER = ("python3", "-m", "vllm.entrypoints.openai.api_server")
+_TGI_LAUNCHER = "text-generation-launcher"
+_TGI_IMAGES = ("text-generation-inference", "tgi-gaudi")
 _PYTHON = re.compile(r"python[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X"})
 _LONG_WITH_VALUE = frozenset({"--init-file", "--rcfile"})
 
 
 class Program(StrEnum):
-    """What a command starts."""
+    """A program that a command starts."""
 
     SHELL = "shell"
     RAY = "ray"
@@ -37,24 +39,26 @@ class Program(StrEnum):
     VLLM = "vllm"
     VLLM_API_SERVER = "vllm-api-server"
     VLLM_INSIDE = "vllm-inside"
-    """A program that has vLLM's options beside its own."""
+    """A program with vLLM's options and its own."""
     SGLANG = "sglang"
     SGLANG_LAUNCH_SERVER = "sglang-launch-server"
     SGLANG_INSIDE = "sglang-inside"
-    """A program that has SGLang's options beside its own."""
+    """A program with SGLang's options and its own."""
     TRTLLM = "trtllm"
     DYNAMO_TRTLLM = "dynamo-trtllm"
     HUGGINGFACESERVER = "huggingfaceserver"
+    LMDEPLOY = "lmdeploy"
+    TGI = "tgi"
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A program, and where in the words its arguments begin."""
+    """A program, and the index of its first argument."""
 
     program: Program
     arguments: int
     at: int
-    """Where the program itself stands: behind its wrappers."""
+    """Index of the program itself, after its wrappers."""
 
 
 _MODULES: Mapping[str, Program] = {
@@ -65,24 +69,37 @@ _MODULES: Mapping[str, Program] = {
     "sglang.launch_server": Program.SGLANG_LAUNCH_SERVER,
     "tensorrt_llm.commands.serve": Program.TRTLLM,
 }
-_SERVED = {"sglang": Program.SGLANG, "vllm": Program.VLLM}
-_HINTS = ("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray")
-"""Every program that is found here has one of these in its command."""
+_LMDEPLOY = ("lmdeploy", "serve", "api_server")
+_SERVED: Mapping[tuple[str, ...], Program] = {
+    _LMDEPLOY: Program.LMDEPLOY,
+    ("sglang", "serve"): Program.SGLANG,
+    (_TGI_LAUNCHER,): Program.TGI,
+    ("vllm", "serve"): Program.VLLM,
+}
+"""The words that start a server by name."""
+_HINTS = (
+    *("vllm", "sglang", "trtllm", "huggingfaceserver", "tensorrt_llm", "inference_api", "ray"),
+    *("lmdeploy", "text-generation-launcher", RAY_SCRIPT_NAME),
+)
+"""Every known program has one of these in its command."""
 
 
 def may_start_one(text: str) -> bool:
-    """Tell quickly whether a text can start a program that is known here."""
-    return RAY_SCRIPT_NAME in text or any(hint in text for hint in _HINTS)
+    """Check quickly whether a text can start a known program."""
+    for hint in _HINTS:  # noqa: SIM110 - asked of every word, and any() takes twice as long
+        if hint in text:
+            return True
+    return False
 
 
 @lru_cache(maxsize=8)
 def files_may_start_one(files: tuple[tuple[str, object], ...]) -> bool:
-    """Tell the same of the texts of mounted files, which many containers may share."""
+    """Check the same for the texts of mounted files, which many containers may share."""
     return any(may_start_one(text) for _, text in files if isinstance(text, str))
 
 
 def find_program(words: Sequence[str]) -> Start | None:
-    """Find the program that a command starts, behind its wrappers; None for any other."""
+    """Find the program that a command starts, behind wrappers; None for an unknown one."""
     if not words or base_name(words[0]) not in _WRAPPERS:
         return _program_at(words, 0)
     starts = (_program_at(words, at) for at in range(1, len(words)))
@@ -90,7 +107,7 @@ def find_program(words: Sequence[str]) -> Start | None:
 
 
 def base_name(word: str) -> str:
-    """Give the last part of a path."""
+    """Return the last part of a path."""
     return word.rpartition("/")[2]
 
 
@@ -103,8 +120,9 @@ def _program_at(words: Sequence[str], at: int) -> Start | None:
         return Start(Program.RAY_SCRIPT, at + 1, at)
     if name == "ray" and following in {"start", "symmetric-run"}:
         return Start(Program.RAY, at + 1, at)
-    if name in _SERVED and following == "serve":
-        return Start(_SERVED[name], at + 2, at)
+    for served, program in _SERVED.items():
+        if (name, *words[at + 1 : at + len(served)]) == served:
+            return Start(program, at + len(served), at)
     if name == "trtllm-serve" and not following.startswith("disaggregated"):
         return Start(Program.TRTLLM, at + 1 + (following == "serve"), at)
     return _python_at(words, at) if _PYTHON.fullmatch(name) else None
@@ -134,15 +152,17 @@ def _module(module: str, words: Sequence[str], arguments: int, start: int) -> St
     if module == "vllm.entrypoints.cli.main":
         serves = arguments < len(words) and words[arguments] == "serve"
         return Start(Program.VLLM, arguments + 1, start) if serves else None
+    if (module, *words[arguments : arguments + 2]) == _LMDEPLOY:
+        return Start(Program.LMDEPLOY, arguments + 2, start)
     server = module.startswith("vllm.entrypoints.")
     return Start(Program.VLLM_API_SERVER, arguments, start) if server else None
 
 
 def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
-    """Give where a shell's first operand stands, and whether it is a script text (`-c`).
+    """Return the index of a shell's first operand, and whether it is a script text (`-c`).
 
-    Options may be joined and may follow `-c`: `bash -lc`, `sh -ec`, `bash -c -e`,
-    `bash -euo pipefail -c`.
+    Options may be combined and may follow `-c`: `bash -lc`, `sh -ec`, `bash -c -e`, `bash -euo
+    pipefail -c`.
     """
     text = False
     while at < len(words) and words[at][:1] in {"-", "+"} and len(words[at]) > 1:
@@ -159,12 +179,15 @@ def shell_operand(words: Sequence[str], at: int) -> tuple[int, bool]:
 
 
 def image_entrypoint(image: str) -> tuple[str, ...]:
-    """Give what an image starts when the container has args but no command.
+    """Return what an image starts if the container has args but no command.
 
-    Only vLLM's server images start an engine by themselves (vllm docker/Dockerfile). Put it before
-    the args for `read_command`.
+    vLLM's server images start an engine by themselves (vllm docker/Dockerfile), and those of Text
+    Generation Inference but for the one with llama.cpp (its Dockerfile). Put it before the args for
+    `read_command`.
     """
     read = read_image(image)
+    if any(name in base_name(read.repository) for name in _TGI_IMAGES):
+        return () if "llamacpp" in (read.tag or "") else (_TGI_LAUNCHER,)
     if not base_name(read.repository).startswith("vllm-openai"):
         return ()
     release = read.vllm_version

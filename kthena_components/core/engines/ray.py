@@ -1,7 +1,7 @@
-"""What a command says about the Ray cluster that it starts or joins.
+"""Reads commands that start or join a Ray cluster.
 
 vLLM's helper script (examples/online_serving/multi-node-serving.sh) reads `--name=value` only; it
-hands every other word to `ray start`.
+passes every other word to `ray start`.
 """
 
 import difflib
@@ -27,7 +27,7 @@ class Ray:
     problems: tuple[Problem, ...] = ()
 
     def join(self, other: "Ray") -> "Ray":
-        """Put together what two commands of one script say: the head's side wins."""
+        """Combine two commands of one script: the head takes precedence."""
         head = other if other.role == "head" or self.role is None else self
         size = other if other.size is not None else self
         problems = tuple(capped(self.problems + other.problems))
@@ -59,7 +59,7 @@ def read_ray_script(words: Sequence[str], scope: Scope) -> Ray:
         return replace(read_size(needed, stated[-1], given, scope), role=role)
     opaque = next((word for word in words if has_gap(word)), None)
     if stated or opaque is not None:
-        size = None if role == "worker" else Unknown(f"{scope.show(opaque or '')} may hold it")
+        size = None if role == "worker" else Unknown(f"{scope.show(opaque or '')} may contain it")
         return Ray(role, size)
     text = f"{RAY_SCRIPT_NAME} {words[0]} ends at once without {needed}=…"
     remedy = f"write {needed}= and the value in one word"
@@ -82,7 +82,7 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
 
 
 def _is_known(flag: str) -> bool:
-    """Tell whether a release of Ray has an option; no image says which release it holds."""
+    """Return whether any release of Ray has an option; no image states Ray's release."""
     return has_gap(flag) or flag in {"--", "--help"} or bool(load("ray").history(flag))
 
 
@@ -94,7 +94,7 @@ def _no_option(flag: str) -> Problem:
 
 
 def flag_value(words: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:
-    """Find the first of some flags: as written, and its value."""
+    """Find the first of some flags: its text as written, and its value."""
     for at, word in enumerate(words):
         head, equals, value = word.partition("=")
         if head in names and equals:

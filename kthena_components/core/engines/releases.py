@@ -1,4 +1,4 @@
-"""Which release of an engine a command line is read by, and how sure that is."""
+"""The release by which a command line is read, and whether it is certain."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """The release whose options and rules a command line is held against."""
+    """The release by whose options and rules a command line is checked."""
 
     engine: str
     """vllm or sglang."""
     version: Version
-    """The release that is used: what the image states, or else the newest that is known."""
+    """The release that is assumed: the image's, or else the newest known."""
     text: str = ""
-    """The release as its project writes it: 0.8.5.post1. Empty: as the numbers."""
+    """The release as its project writes it: 0.8.5.post1. Empty: the numbers joined by dots."""
     because: str = ""
-    """Why it may be another one: "the image states no release of vLLM". Empty: it is stated."""
+    """Why it may be another one: "the image states no release of vLLM". Empty: certain."""
 
     @property
     def sure(self) -> bool:
@@ -33,5 +33,5 @@ class Release:
 
     @property
     def note(self) -> str:
-        """What to add to a finding that is not sure of the release. Empty when it is."""
-        return f" (judged by {self.title}, because {self.because})" if self.because else ""
+        """What to add to a finding that depends on an uncertain release. Empty if it is certain."""
+        return f" (checked against {self.title}, because {self.because})" if self.because else ""

@@ -1,6 +1,6 @@
-"""What a shell script runs: its commands, once its keywords and assignments are understood.
+"""Finds the commands that a shell script runs: understands keywords and assignments.
 
-Nothing here knows an engine. Source of the rules: POSIX.1-2024, Shell Command Language, 2.9.
+Nothing here depends on engines. Source of the rules: POSIX.1-2024, Shell Command Language, 2.9.
 """
 
 import re
@@ -15,7 +15,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DECLARERS = frozenset({"declare", "export", "local", "readonly", "typeset"})
 _MAX_SOURCED = 16
-"""Files that one command takes in: one may take in itself."""
+"""Maximum number of files that one command sources: a file may source itself."""
 _DEPTH = {"if": 1, "case": 1, "fi": -1, "esac": -1}
 _LOOPS = {"do": 1, "done": -1}
 _TRANSPARENT = frozenset({"!", "{", "}", "elif", "else", "then", "until", "while"})
@@ -29,14 +29,14 @@ class Command:
 
     words: tuple[str, ...]
     background: bool
-    """Whether the script goes on beside it (`&`)."""
+    """Whether it runs in the background (`&`)."""
     looped: bool
-    """Whether it stands in a loop."""
+    """Whether it is in a loop."""
 
 
 @dataclass(slots=True)
 class _Flow:
-    """Where in the script's branches and loops the reader stands."""
+    """The reader's position in the script's branches and loops."""
 
     branches: int = 0
     loops: int = 0
@@ -46,12 +46,12 @@ class _Flow:
 
     @property
     def certain(self) -> bool:
-        """Whether a command here surely runs, for all that can be seen."""
+        """Whether a command here definitely runs, as far as can be read."""
         conditional = self.last in {"||", "|"} or (self.last == "&&" and self.tested)
         return not (self.branches or self.loops or self.brackets or conditional)
 
     def strip(self, words: list[str]) -> list[str]:
-        """Take the keywords from the front of a command, and count what they open and close."""
+        """Remove the keywords at the front of a command, and count what they open and close."""
         for index, word in enumerate(words):
             if word in _DEPTH:
                 self.branches = max(self.branches + _DEPTH[word], 0)
@@ -64,7 +64,7 @@ class _Flow:
         return []
 
     def step(self, words: list[str], separator: str) -> None:
-        """Go behind a command and its separator."""
+        """Move past a command and its separator."""
         test = bool(words) and words[0] in _TESTS
         self.tested = test or (self.last == "&&" and self.tested)
         self.last = separator
@@ -73,10 +73,10 @@ class _Flow:
 
 
 def read_script(text: str, scope: Scope) -> tuple[list[Command], UnbalancedError | None]:
-    """Give the commands of a script, in order.
+    """Return the commands of a script, in order.
 
-    Also gives what the script leaves open at its end, if anything. The command that was being
-    read is then the last one, as far as it goes.
+    Also returns what the script leaves open at its end, if anything. The command being read is then
+    the last one, as far as it goes.
     """
     lexer, commands = Lexer(text, scope), list[Command]()
     try:
@@ -112,7 +112,7 @@ def _run(lexer: Lexer, scope: Scope) -> Iterator[Command]:
 
 
 def _sourced(command: list[str], scope: Scope) -> str | None:
-    """Give the text of a mounted file that a script takes in with `.` or `source`."""
+    """Return the text of a mounted file that a script includes with `.` or `source`."""
     if command[0] not in {".", "source"} or len(command) == 1:
         return None
     text = scope.file(command[1])
@@ -120,7 +120,7 @@ def _sourced(command: list[str], scope: Scope) -> str | None:
         return None
     scope.sourced += 1
     if scope.sourced > _MAX_SOURCED:
-        scope.unread = Unknown(f"its script takes in more than {_MAX_SOURCED} files")
+        scope.unread = Unknown(f"its script sources more than {_MAX_SOURCED} files")
         return None
     return text
 

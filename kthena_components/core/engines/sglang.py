@@ -1,4 +1,4 @@
-"""SGLang: what a command line of it says. The command lines that start it: sglang_launch.py."""
+"""Reads SGLang's command lines. sglang_launch.py writes them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from kthena_components.core.engines.vllm import ignores_config, is_set, offloads
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 
 _NO_EXCHANGE = frozenset({"none", "ascend_tp"})
-"""Values of --moe-a2a-backend that leave the experts as --ep-size says."""
+"""Values of --moe-a2a-backend that do not change --ep-size."""
 
 
 def read_sglang(
@@ -21,15 +21,15 @@ def read_sglang(
 ) -> CommandFacts:
     """Read the arguments behind `sglang serve` or `python -m sglang.launch_server`.
 
-    Attention data parallelism lives inside the tensor group: it adds no GPUs, and the old
+    Attention data parallelism is inside the tensor group: it adds no GPUs. The old
     `--enable-dp-attention` turns `--dp-size` into it (sglang/srt/arg_groups/parallel_hook.py
-    `_handle_deprecated_dp_attention`). A config file gives way to the command line.
+    `_handle_deprecated_dp_attention`). The command line overrides a config file.
 
     Args:
         words: The arguments.
         scope: The variables and files of the container.
         positional: Whether a bare word is the model: `sglang serve`.
-        inside: Whether another program takes SGLang's options beside its own: Dynamo.
+        inside: Whether another program, such as Dynamo, accepts SGLang's options and its own.
     """
     own = dialect_inside("sglang") if inside else dialect_of(release_for("sglang", scope.image))
     reading = Reading(own, scope).read(words)
@@ -39,8 +39,8 @@ def read_sglang(
         config = reading.config_file()
         if config is not None:
             reading.add_file(as_flags(config, sglang_flag))
-    facts = replace(
-        reading.facts("sglang"),
+    facts = reading.facts(
+        "sglang",
         host_offload=offloads(reading),
         long_context_allowed=is_set(scope, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
     )
@@ -53,7 +53,7 @@ def read_sglang(
 
 
 def _expert(reading: Reading, facts: CommandFacts) -> MaybeBool | MaybeInt:
-    """Give the ranks that share the experts: with an exchange backend all ranks of a tensor group.
+    """Return the ranks that share the experts; an exchange backend uses the whole tensor group.
 
     Source: sglang/srt/server_args.py `_handle_a2a_moe`, whatever --ep-size says.
     """

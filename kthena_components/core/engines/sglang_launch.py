@@ -1,4 +1,4 @@
-"""SGLang: the command lines that start it. What a command line says is read in sglang.py."""
+"""Writes SGLang's command lines. sglang.py reads them."""
 
 from collections.abc import Mapping
 
@@ -14,12 +14,13 @@ from kthena_components.core.values.images import Version
 
 IMAGE = "lmsysorg/sglang"
 INIT_PORT = 20000
-"""Where the pods of one engine meet. Any free port: `--dist-init-addr` has no default."""
+"""Port that connects the pods of an engine. Any free port: `--dist-init-addr` has no default."""
 PIPELINE_SINCE: Version = (0, 4, 6, 2)
-"""The first SGLang that has pipelines, and with them --pp-size."""
+"""The first SGLang with pipeline parallelism (--pp-size)."""
 EXPERT_SIZE_ALONE: Version = (0, 4, 10, 2)
-"""The first SGLang that spreads experts by --ep-size alone. Before it the switch --enable-ep-moe
-does (sglang/srt/layers/moe/ep_moe/layer.py), which 0.5.3 refuses."""
+"""The first SGLang in which --ep-size alone enables expert parallelism. Before, the switch
+--enable-ep-moe does (sglang/srt/layers/moe/ep_moe/layer.py), which 0.5.3 rejects.
+"""
 _SINCE: Mapping[str, Since] = {
     "--pp-size": Since(PIPELINE_SINCE, "parallelism.pipeline", "set pipeline to 1"),
 }
@@ -27,9 +28,9 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 - SGLang's default is the pod's own loopba
 
 
 def write_sglang(launch: Launch) -> Commands:
-    """Write the commands of a launch that `unsupported_sglang` does not refuse.
+    """Write the commands of a launch that `unsupported_sglang` accepts.
 
-    Every pod runs the same command and learns its number from WORKER_INDEX.
+    Every pod runs the same command and reads its rank from WORKER_INDEX.
     """
     words = ["python3", "-m", "sglang.launch_server", "--model-path", launch.model]
     words += ["--host", _EVERYWHERE, "--port", str(launch.port)]
@@ -50,7 +51,7 @@ def write_sglang(launch: Launch) -> Commands:
 
 
 def unsupported_sglang(launch: Launch) -> list[Refusal]:
-    """Say what `write_sglang` cannot express: what SGLang itself refuses.
+    """Report what SGLang itself rejects, and `write_sglang` cannot express.
 
     Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
     """

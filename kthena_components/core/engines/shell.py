@@ -1,8 +1,8 @@
-"""Split a shell script into commands and words, with its variables expanded.
+"""Splits a shell script into commands and words, and expands its variables.
 
-Only what a launch script needs, and nothing about engines; `script.py` knows what the words mean.
-Every character is looked at once, so that a hostile script costs no more than a long one.
-Source of the rules: POSIX.1-2024, Shell Command Language, 2.2 to 2.7.
+It supports what launch scripts need and does not depend on engines; `script.py` interprets the
+words. Every character is read once, so a hostile script costs no more than a long one. Source of
+the rules: POSIX.1-2024, Shell Command Language, 2.2 to 2.7.
 """
 
 import re
@@ -27,11 +27,11 @@ _MAX_DEPTH = 8
 
 
 class UnbalancedError(Exception):
-    """A script that ends inside a quote or a bracket, so that no shell runs all of it."""
+    """A script that ends inside a quote or a bracket: no shell runs all of it."""
 
     def __init__(self, inside: str, *, sure: bool = True) -> None:
         super().__init__(inside)
-        self.sure = sure  # not for a bracket: what is inside is not parsed
+        self.sure = sure  # not for a bracket, whose content is not parsed
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Lexer:
     text: str
     scope: Scope
     words: list[str] = field(default_factory=list)
-    """Words of the command that is being read."""
+    """Words of the current command."""
     _level: int = 0
     _at: int = 0
     _word: list[str] | None = None
@@ -49,13 +49,13 @@ class Lexer:
     _heredocs: list[str] = field(default_factory=list)
 
     def commands(self) -> Iterator[tuple[list[str], str]]:
-        """Give each command's words and the separator behind it.
+        """Return each command's words and the separator after it.
 
-        A variable that the caller then sets in the scope is seen by the commands that follow.
+        A variable that the caller then sets in the scope is visible to later commands.
 
         Raises:
-            UnbalancedError: The script ends inside a quote or a bracket. `words` then has the
-                words of the command that was being read.
+            UnbalancedError: The script ends inside a quote or a bracket. `words` then contains the
+            words of the current command.
         """
         while self._at < len(self.text):
             char = self.text[self._at]
@@ -115,7 +115,7 @@ class Lexer:
         return taken
 
     def _run(self, pattern: re.Pattern[str]) -> bool:
-        """Read a run of characters that mean themselves."""
+        """Read a run of literal characters."""
         run = self._take(pattern)
         if run:
             self._add(run)
@@ -168,7 +168,7 @@ class Lexer:
         self._at += 1
 
     def _escape_or_expand(self, char: str) -> None:
-        """Read what keeps its meaning inside double quotes."""
+        """Read what is special inside double quotes, too."""
         if char != "\\":
             self._expansion(quoted=True)
             return
@@ -187,7 +187,7 @@ class Lexer:
             self._computed(self.text[start : self._at])
         elif following == "'" and not quoted:
             text = self._take(_ANSI) or self._open("a single quote (')")
-            self._add(text[2:-1].replace("\\'", "'"))  # other escapes are left as they are
+            self._add(text[2:-1].replace("\\'", "'"))  # other escapes stay unchanged
         elif name:
             self._at = name.end()
             self._insert(self.scope.insert(name[0], f"${name[0]}"), quoted=quoted)
@@ -212,8 +212,8 @@ class Lexer:
         self._add(self.scope.gap(written, because))
 
     def _parameter(self, start: int, *, quoted: bool) -> None:
-        """Read `${…}`: a name, or one with a default; anything cleverer is a gap."""
-        # Inside double quotes a single quote in a default is a character like any other.
+        """Read `${…}`: a name, or one with a default; any other form is a gap."""
+        # Inside double quotes, a single quote in a default is literal.
         self._at = self._matching(start + 1, '"' if quoted else "'\"") + 1
         written = self.text[start : self._at]
         match = _PARAMETER.fullmatch(written[2:-1])
@@ -237,7 +237,7 @@ class Lexer:
             self._nested(match[3], quoted=quoted)
 
     def _nested(self, text: str, *, quoted: bool) -> None:
-        """Read a default into the word that stands around it."""
+        """Read a default into the surrounding word."""
         around, self.text, self._at = (self.text, self._at), text, 0
         self._level += 1
         while self._at < len(self.text):
@@ -254,7 +254,7 @@ class Lexer:
         self.text, self._at = around
 
     def _positional(self, name: str, *, quoted: bool) -> None:
-        """Expand `$0`, `$1`, `$@`. The shell's own parameters are gaps."""
+        """Expand `$0`, `$1`, `$@`. The shell's special parameters are gaps."""
         given, number = self.scope.positional, name.isdigit() and len(name) < _MAX_DEPTH
         texts = given[int(name) : int(name) + 1] or ("",) if number else given[1:]
         if not (number or name in "@*") or not self.scope.fits(*texts):
@@ -266,7 +266,7 @@ class Lexer:
             self._insert(text, quoted=quoted)
 
     def _insert(self, value: str, *, quoted: bool) -> None:
-        # In quotes a variable is one word, else as many as its blanks make.
+        # A quoted variable is one word; an unquoted one is split at blanks.
         for index, piece in enumerate([value] if quoted else _BLANKS.split(value)):
             if index:
                 self._end_word()

@@ -1,7 +1,7 @@
-"""The tables of options, and what of them holds for one release.
+"""The tables of options, and their rows for one release.
 
 `make engine-tables` writes tables/<engine>.json from what the engine's project has published. A
-table is read when a command line of its engine is, and never before.
+table is loaded when a command line of its engine is read, not before.
 """
 
 import json
@@ -26,9 +26,9 @@ class Row:
     default: Any
     off: tuple[str, ...]
     since: int
-    """Place of the first release, from 0."""
+    """Index of the first release, from 0."""
     until: int
-    """Place of the last release."""
+    """Index of the last release."""
 
     @property
     def name(self) -> str:
@@ -38,33 +38,33 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The options of all releases of an engine that are known."""
+    """The options of all known releases of an engine."""
 
     engine: str
     versions: tuple[Version, ...]
     """Oldest first."""
     texts: tuple[str, ...]
-    """The same as their project writes them."""
+    """The same, as the project writes them."""
     rows: tuple[Row, ...]
     reader: str
-    """What the options were read from, in words."""
+    """Source of the options, for messages."""
 
     def place(self, version: Version) -> int:
-        """Give the place of the newest known release that is not newer than one; 0 for older."""
+        """Return the index of the newest known release up to the given one; 0 for older ones."""
         return max((at for at, known in enumerate(self.versions) if known <= version), default=0)
 
     def at(self, version: Version) -> list[Row]:
-        """Give the options of a release."""
+        """Return the options of a release."""
         place = self.place(version)
         return [row for row in self.rows if row.since <= place <= row.until]
 
     @property
     def spellings(self) -> list[str]:
-        """Give every spelling of every release."""
+        """Return every spelling of every release."""
         return sorted({name for row in self.rows for name in (*row.names, *row.off)})
 
     def history(self, spelling: str) -> list[tuple[int, int]]:
-        """Give the spans of releases that have a spelling, oldest first, as places."""
+        """Return the ranges of releases that have a spelling, oldest first, as indices."""
         spans = ((row.since, row.until) for row in rows_of(self.engine, spelling))
         joined: list[tuple[int, int]] = []
         for since, until in sorted(spans):
@@ -87,7 +87,7 @@ def load(engine: str) -> Table:
 
 
 def rows_of(engine: str, spelling: str) -> tuple[Row, ...]:
-    """Give every form that an option has had, by one of its spellings."""
+    """Return all forms of an option in its history, by one of its spellings."""
     return _by_spelling(engine).get(spelling, ())
 
 
@@ -122,11 +122,11 @@ def _row(row: Mapping[str, Any], place: Mapping[str, int]) -> Row:
 
 @lru_cache(maxsize=256)
 def release_for(engine: str, image: Image | None) -> Release:
-    """Choose the release that a command line is read by: its image's, or else the newest known.
+    """Choose the release by which a command line is read: the image's, or else the newest known.
 
     Args:
         engine: vllm or sglang.
-        image: The container's image. None: it is not known.
+        image: The container's image. None: unknown.
     """
     table, title = load(engine), TITLES[engine]
     stated = image.release_of(engine) if image else None
@@ -135,13 +135,13 @@ def release_for(engine: str, image: Image | None) -> Release:
     if image is None:
         because = "the image is not known"
     elif not image.is_own(engine):
-        because = f"the image is not {title}'s own, and may hold another release"
+        because = f"the image is not {title}'s own, and may contain another release"
     elif stated is None:
         because = f"the image's tag states no release of {title}"
     else:
         newer, older = stated > table.versions[-1], stated < table.versions[0]
         known = "newer than" if newer else "older than" if older else "none of"
-        because = f"{title} {write_version(stated)} is {known} the releases that are known here"
+        because = f"{title} {write_version(stated)} is {known} the known releases"
     at = table.versions[-1] if stated is None else table.versions[table.place(stated)]
     return _release(table, at, because)
 

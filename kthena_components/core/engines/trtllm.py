@@ -1,8 +1,8 @@
-"""TensorRT-LLM: its flags, and what a command line of it says. The package writes none.
+"""TensorRT-LLM: its flags, and the reader of its command lines. The package writes none.
 
 Flags: tensorrt_llm/commands/serve.py, parsed by Click: no abbreviations, and underscores in nearly
-all of them. The project publishes no source on the Python Package Index, so that there is no table
-by release: the names are those of tests/unittest/api_stability/references/trtllm_serve_cli.yaml of
+all of them. The project publishes no source on the Python Package Index, so there is no table by
+release: the names are those of tests/unittest/api_stability/references/trtllm_serve_cli.yaml of
 2026.
 """
 
@@ -84,7 +84,7 @@ _FIELDS = {
     "max_seq_len": "--max_seq_len",
     "kv_cache_config.free_gpu_memory_fraction": "--free_gpu_memory_fraction",
 }
-"""Fields of a config file, and the flags that state the same."""
+"""Fields of a config file, and the equivalent flags."""
 _DYNAMO_FIELDS = {
     "tensor_parallel_size": "--tensor-parallel-size",
     "pipeline_parallel_size": "--pipeline-parallel-size",
@@ -96,11 +96,10 @@ _DYNAMO_FIELDS = {
 
 
 def read_trtllm(words: Sequence[str], scope: Scope, *, dialect: Dialect = DIALECT) -> CommandFacts:
-    """Read the arguments behind `trtllm-serve`, or those of Dynamo's `dynamo.trtllm`.
+    """Read the arguments of `trtllm-serve`, or of Dynamo's `dynamo.trtllm`.
 
-    A config file wins over the command line here, the opposite of vLLM and SGLang, so that nothing
-    is known where it is not at hand (tensorrt_llm/llmapi/llm_args.py
-    `update_llm_args_with_extra_dict`).
+    A config file overrides the command line here, unlike in vLLM and SGLang, so everything is
+    unknown without it (tensorrt_llm/llmapi/llm_args.py `update_llm_args_with_extra_dict`).
     """
     reading = Reading(dialect, scope).read(words)
     reading.take_model(positional=dialect is DIALECT)

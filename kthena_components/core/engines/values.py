@@ -1,4 +1,4 @@
-"""Turn the text of one option into a value, as the engine would, or say why it is refused."""
+"""Converts the text of one option to a value as the engine would, or reports why it is rejected."""
 
 import json
 import math
@@ -14,47 +14,49 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9](?:_?[0-9]){0,17}\s*")
 _UNIT = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)([kKmMgGtT])\s*")
 _SI = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)(Ki|Mi|Gi|Ti|k|M|G|T)\s*")
 _SIZED = re.compile(r"[0-9][kKmMgGtT]\b")
+_PAIRS = re.compile(r"[^={},\s]{1,64}=[0-9]{1,9}(?:,[^={},\s]{1,64}=[0-9]{1,9}){0,31}", re.ASCII)
+"""Keys and numbers that vLLM once took for JSON (vllm/engine/arg_utils.py `nullable_kvs`)."""
 _UNEXPANDED = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _SUFFIXES = "kmgt"
 _NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 _NOTHING = frozenset({"", "None"})
-"""What vLLM reads as no value, where an option may have none (`optional_type`)."""
+"""Texts that vLLM reads as None for options that may be None (`optional_type`)."""
 _MOST_CHOICES = 8
-"""Choices that a message lists."""
+"""Maximum number of choices in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A value that the engine does not take."""
+    """A value that the engine rejects."""
 
     text: str
-    """What was seen and the rule. A clause, no full stop."""
+    """The observation and the rule. A clause, no full stop."""
     remedy: str
     hard: bool = True
     by_release: bool = False
-    """Whether other releases may take it: it is no word of a list that changes."""
+    """Whether other releases may accept it: it is missing in a list that changes."""
 
 
 def convert(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> Any:
-    """Give an option's value: a number, text, bool or JSON; None leaves it to the engine.
+    """Return an option's value: a number, text, bool or JSON; None leaves it to the engine.
 
-    A value that the engine does not take is Refused.
+    A value that the engine rejects is Refused.
 
     Args:
         option: The option.
         shown: The value as the user wrote it, for messages.
         given: Its text.
-        in_shell: Whether a shell has expanded it, so that a `$` is no forgotten variable.
+        in_shell: Whether a shell has expanded it: a `$` is then literal.
     """
     if isinstance(given, Unknown):
         return given
     kind = option.type.removesuffix("?")
     if kind != option.type and given in _NOTHING:
-        # The parser compares what it has read: no value is a choice only where None is one.
+        # The parser compares converted values: None must be one of the choices.
         allowed = not option.choices or str(None) in option.choices
         return None if allowed else _not_a_choice(option, shown)
-    variable = None if in_shell else _UNEXPANDED.search(given)
-    if variable is not None and kind in _NUMBERS:
+    variable = _UNEXPANDED.search(given) if kind in _NUMBERS and not in_shell else None
+    if variable is not None:
         return Refused(
             f"{option.name} has '{shown}', which no shell expands here",
             f"write $({variable[1]}), which Kubernetes expands, or start the engine from a shell",
@@ -79,7 +81,7 @@ def _not_a_choice(option: Option, shown: str) -> Refused:
 
 
 def stated(use: Use, value: Any) -> Any:
-    """Give what an option's value states for the field that it is read into, or Refused."""
+    """Convert an option's value for the field that it sets, or return Refused."""
     if use.key:
         inner = value.get(use.key) if isinstance(value, Mapping) else None
         if use.item is list:
@@ -90,7 +92,7 @@ def stated(use: Use, value: Any) -> Any:
 
 
 def too_small(option: Option, shown: str, value: Any) -> Refused | None:
-    """Refuse a number that is smaller than the engine takes."""
+    """Reject a number below the engine's minimum."""
     least = option.use.least if option.use else None
     if least is None or isinstance(value, bool) or not isinstance(value, int) or value >= least:
         return None
@@ -106,7 +108,7 @@ def _int(option: Option, shown: str, given: str) -> int | Refused:
 
 
 def _size(option: Option, shown: str, given: str) -> int | Refused:
-    """Read an integer that may have a unit, as vLLM does: k is 1000 and K is 1024.
+    """Read an integer with an optional unit, as vLLM does: k is 1000 and K is 1024.
 
     Source: vllm/engine/arg_utils.py `human_readable_int`.
     """
@@ -123,7 +125,7 @@ def _size(option: Option, shown: str, given: str) -> int | Refused:
 
 
 def _si_size(option: Option, shown: str, given: str) -> int | Refused:
-    """Read an integer that may have a unit, as SGLang does (sglang/srt/utils/common.py)."""
+    """Read an integer with an optional unit, as SGLang does (sglang/srt/utils/common.py)."""
     match = _SI.fullmatch(given)
     if match is None:
         return _int(option, shown, given)
@@ -168,7 +170,16 @@ def _json(option: Option, shown: str, given: str) -> Any:
     try:
         return json.loads(given)
     except (ValueError, RecursionError):
-        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON")
+        # vLLM took pairs until 0.10.0, so that another release may.
+        pairs = _PAIRS.fullmatch(given) is not None
+        return Refused(f"{option.name} takes JSON, not '{shown}'", "write JSON", by_release=pairs)
+
+
+def _pairs_or_json(option: Option, shown: str, given: str) -> Any:
+    """Read JSON as vLLM did before 0.10.0, which took `image=2,video=1` as well."""
+    if _PAIRS.fullmatch(given) is None:
+        return _json(option, shown, given)
+    return {key.strip().lower(): int(v) for key, v in (p.split("=") for p in given.split(","))}
 
 
 def _sized_json(option: Option, shown: str, given: str) -> Any:
@@ -203,5 +214,6 @@ _READERS: Mapping[str, Callable[[Option, str, str], Any]] = {
     "json": _json,
     "any-json": _json_or_text,
     "lora": _lora,
+    "pairs-or-json": _pairs_or_json,
     "sized-json": _sized_json,
 }

@@ -1,7 +1,6 @@
-"""vLLM: what a command line of it says. The command lines that start it are in vllm_launch.py."""
+"""Reads vLLM's command lines. vllm_launch.py writes them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
@@ -16,15 +15,15 @@ from kthena_components.core.values.unknown import MaybeBool, MaybeText, Unknown
 MODEL_IN_FRONT = (0, 11, 1)
 """The first release in which `vllm serve --model B` means `vllm serve B`."""
 MODEL_REQUIRED = (0, 8, 2)
-"""The last release in which `vllm serve` ends without a bare word for the model."""
+"""The last release in which `vllm serve` exits without a bare word for the model."""
 BARE_WORD_TAKEN = (0, 10, 0)
-"""The first release whose API server takes a bare word, and ignores it."""
+"""The first release whose API server accepts a bare word, and ignores it."""
 
 
 def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
     """Read the arguments behind `vllm serve`.
 
-    A config file gives way to the command line (vllm/utils/argparse_utils.py
+    The command line overrides a config file (vllm/utils/argparse_utils.py
     `_pull_args_from_config`).
     """
     release = release_for("vllm", scope.image)
@@ -37,7 +36,7 @@ def read_vllm(words: Sequence[str], scope: Scope) -> CommandFacts:
 def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
     """Read the arguments behind `python -m vllm.entrypoints.openai.api_server`.
 
-    Its model comes from --model alone: a bare word is refused up to 0.9.2 and ignored since 0.10.0.
+    Only --model sets the model: a bare word is rejected up to 0.9.2 and ignored since 0.10.0.
     """
     release = release_for("vllm", scope.image)
     reading = Reading(dialect_of(release, server=True), scope).read(words)
@@ -51,9 +50,9 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
 
 
 def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> CommandFacts:
-    """Read the arguments of a program that takes vLLM's options beside its own.
+    """Read the arguments of a program that accepts vLLM's options and its own.
 
-    KAITO puts its own config file behind the command line, so that it wins.
+    KAITO appends its own config file to the command line, so the file takes precedence.
     """
     program = "" if engine == "vllm" else engine
     reading = Reading(dialect_inside("vllm", program), scope).read(words)
@@ -63,22 +62,21 @@ def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> 
 
 def _facts(reading: Reading, engine: str) -> CommandFacts:
     _read_files(reading)
-    facts = reading.facts(engine)
-    return replace(
-        facts,
-        data_mode=_data_mode(reading, facts),
+    return reading.facts(
+        engine,
+        data_mode=_data_mode(reading),
         host_offload=offloads(reading),
         long_context_allowed=is_set(reading.scope, "VLLM_ALLOW_LONG_MAX_MODEL_LEN"),
     )
 
 
 def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> None:
-    """Say what `vllm serve` does with --model (vllm/utils/argparse_utils.py `parse_args`)."""
+    """Report how `vllm serve` treats --model (vllm/utils/argparse_utils.py `parse_args`)."""
     where = reading.where.get("model")
     if where is None:
         if not reading.bare and release.version <= MODEL_REQUIRED and reading.hidden is None:
-            text = f"`vllm serve` of {release.title} ends without a model as its first bare word"
-            remedy = "write the model right behind `vllm serve`"
+            text = f"`vllm serve` of {release.title} exits without a model as its first bare word"
+            remedy = "write the model right after `vllm serve`"
             reading.problem("serve", Mistake(text, remedy, by_release=True))
         return
     flag = where.partition(" ")[0].partition("=")[0]
@@ -91,7 +89,7 @@ def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> No
         text = f"{release.title} takes the model of `vllm serve` as a bare word, not as {where}"
     else:
         return
-    remedy = "write the model once, right behind `vllm serve`"
+    remedy = "write the model once, right after `vllm serve`"
     reading.problem(flag, Mistake(text, remedy, by_release=True))
 
 
@@ -107,7 +105,7 @@ def _read_files(reading: Reading) -> None:
 
 
 def ignores_config(reading: Reading) -> bool:
-    """Tell whether a config file is named in one word, `--config=F`, which no release reads.
+    """Return whether `--config=F` names a config file in one word, which no release reads.
 
     vLLM and SGLang look for the word `--config` alone before they parse (vllm
     FlexibleArgumentParser `_pull_args_from_config`; sglang/srt/server_args_config_parser.py).
@@ -122,30 +120,31 @@ def ignores_config(reading: Reading) -> bool:
 
 
 def offloads(reading: Reading) -> MaybeBool:
-    """Tell whether layers stay in the memory of the host (--offload-group-size above 0)."""
+    """Return whether layers stay in host memory (--offload-group-size above 0)."""
     size = reading.get("offload_group", 0)
     return size if isinstance(size, Unknown) else isinstance(size, int) and size > 0
 
 
 def is_set(scope: Scope, name: str) -> MaybeBool:
-    """Tell whether a variable turns something on, as vllm/envs.py and SGLang's own reader do."""
+    """Return whether a variable is true, as vllm/envs.py and SGLang's own reader decide."""
     value = scope.look_up(name)
     return value if isinstance(value, Unknown) else (value or "").strip().lower() in {"1", "true"}
 
 
-def _data_mode(reading: Reading, facts: CommandFacts) -> MaybeText:
+def _data_mode(reading: Reading) -> MaybeText:
     """Say who balances the copies' load (vllm/engine/arg_utils.py `create_engine_config`).
 
-    A start rank without `--headless` means hybrid, but only beside a local size, which --nnodes
-    gives as well.
+    A start rank without `--headless` means hybrid, but only with a local size, which --nnodes sets
+    as well.
     """
     stated = reading.values
     if stated.get("external") or "data_rank" in stated:
         return "external"
     if stated.get("hybrid") or stated.get("many_ports"):
         return "hybrid"
-    over_nodes = isinstance(facts.nnodes, int) and facts.nnodes > 1
+    nnodes, headless = reading.get("nnodes", 1), reading.get("headless", False)
+    over_nodes = isinstance(nnodes, int) and nnodes > 1
     local = "data_local" in stated or over_nodes
-    if "data_start_rank" in stated and local and facts.headless is not True:
-        return facts.headless if isinstance(facts.headless, Unknown) else "hybrid"
+    if "data_start_rank" in stated and local and headless is not True:
+        return headless if isinstance(headless, Unknown) else "hybrid"
     return reading.hidden or "internal"

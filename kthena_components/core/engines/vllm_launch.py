@@ -1,4 +1,4 @@
-"""vLLM: the command lines that start it. What a command line says is read in vllm.py."""
+"""Writes vLLM's command lines. vllm.py reads them."""
 
 from collections.abc import Mapping
 
@@ -16,21 +16,24 @@ from kthena_components.core.values.images import Version, write_version
 
 IMAGE = "vllm/vllm-openai"
 RAY_SCRIPT = "/vllm-workspace/examples/ray_serving/multi-node-serving.sh"
-"""Where vLLM's images keep the script that starts or joins a Ray cluster."""
+"""Path in vLLM's images of the script that starts or joins a Ray cluster."""
 OLD_RAY_SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"
-"""Where they kept it before RAY_SCRIPT_MOVED."""
+"""Its path before RAY_SCRIPT_MOVED."""
 RAY_SCRIPT_SINCE: Version = (0, 8, 0)
 RAY_SCRIPT_MOVED: Version = (0, 21, 0)
 RAY_STOPS: Version = (0, 11, 1)
-"""In this one release every worker of a Ray engine counts the ranks of all pods as its own pod's,
-and ends (vllm/v1/worker/gpu_worker.py init_device, local_world_size)."""
+"""In this release, every worker of a Ray engine takes the ranks of all pods for its own pod's and
+exits (vllm/v1/worker/gpu_worker.py init_device, local_world_size).
+"""
 RAY_STARTS_AGAIN: Version = (0, 11, 2)
 NNODES_SINCE: Version = (0, 11, 1)
 RAY_PORT = 6379
 MASTER_PORT = 29501
 """Default of `--master-port` (vllm/config/parallel.py)."""
 DATA_RPC_PORT = 13345
-"""Where the ranks of a data parallel engine meet. Any free port; vLLM's own default is 29550."""
+"""Port that connects the ranks of a data parallel engine. Any free port; vLLM's own default is
+29550.
+"""
 _ONE_COPY = "set data to 1"
 _SINCE: Mapping[str, Since] = {
     "--enable-expert-parallel": Since((0, 8, 0), "parallelism.expert", "set expert to false"),
@@ -39,14 +42,15 @@ _SINCE: Mapping[str, Since] = {
     "--data-parallel-backend": Since((0, 9, 1), "parallelism.data", _ONE_COPY),
     "--nnodes": Since(NNODES_SINCE, "launcher", "launcher: ray"),
 }
-"""Options that are written here, and the first vLLM that has each (vllm/engine/arg_utils.py). The
-others came no later than the one beside which they are written, or before 0.6."""
+"""Options written here, and the first vLLM with each (vllm/engine/arg_utils.py). The others are no
+newer than the option that they are written with, or older than 0.6.
+"""
 
 
 def write_vllm(launch: Launch) -> Commands:
-    """Write the commands of a launch that `unsupported_vllm` does not refuse.
+    """Write the commands of a launch that `unsupported_vllm` accepts.
 
-    Only sizes above 1 are stated, except tensor and pipeline, which a reader should always see.
+    Only sizes above 1 are written, except tensor and pipeline, which a reader should always see.
     """
     http = ("http", launch.port)
     if launch.pods == 1:
@@ -68,7 +72,7 @@ def _write_ray(launch: Launch, http: tuple[str, int]) -> Commands:
     at = OLD_RAY_SCRIPT if launch.before(RAY_SCRIPT_MOVED) else RAY_SCRIPT
     shape = (*_data(launch), *local, "--data-parallel-backend", "ray") if launch.data > 1 else ()
     serve = _serve(launch, *shape, "--distributed-executor-backend", "ray")
-    # A literal number: who reads the manifest can compare it with the pods.
+    # A literal number: readers of the manifest can compare it with the pods.
     leader = script("bash", at, "leader", f"--ray_cluster_size={launch.pods}")
     worker = ("bash", at, "worker", "--ray_address=$(ENTRY_ADDRESS)")
     entry = ("sh", "-c", f"{leader} && exec {script(*serve)}")
@@ -76,7 +80,7 @@ def _write_ray(launch: Launch, http: tuple[str, int]) -> Commands:
 
 
 def _write_data_parallel(launch: Launch, http: tuple[str, int]) -> Commands:
-    """Write a launch whose copies lie within pods: as many in each, numbered pod by pod."""
+    """Write a launch whose copies each fit into a pod: as many per pod, numbered by pod."""
     local = launch.data // launch.pods
     shape = [*_data(launch), "--data-parallel-size-local", str(local)]
     shape += ["--data-parallel-address", "$(ENTRY_ADDRESS)"]
@@ -108,7 +112,7 @@ def _executor(launch: Launch) -> tuple[str, ...]:
 
 
 def unsupported_vllm(launch: Launch) -> list[Refusal]:
-    """Say what `write_vllm` cannot express. Counts of GPUs are not judged here."""
+    """Report what `write_vllm` cannot express. GPU counts are not checked here."""
     if launch.launcher not in {"ray", "native"}:
         seen = f"is '{launch.launcher}', and the pods of vLLM are joined by ray or native"
         return [Refusal("launcher", seen, "write 'ray' or 'native'", "engine-launch")]
@@ -123,13 +127,13 @@ def unsupported_vllm(launch: Launch) -> list[Refusal]:
 
 
 def _since(launch: Launch) -> Mapping[str, Since]:
-    if launch.before(RAY_SCRIPT_SINCE):  # Its image has nothing that starts Ray either.
+    if launch.before(RAY_SCRIPT_SINCE):  # Its image does not start Ray either.
         return {**_SINCE, "--nnodes": _SINCE["--nnodes"]._replace(remedy="")}
     return _SINCE
 
 
 def _ray_by_release(launch: Launch) -> list[Refusal]:
-    """Refuse releases whose images cannot join pods with Ray."""
+    """Reject releases whose images cannot connect pods with Ray."""
     if launch.pods == 1 or launch.release is None:
         return []
     stated, first = release_name("vllm", launch.release), write_version(RAY_SCRIPT_SINCE)
@@ -141,7 +145,7 @@ def _ray_by_release(launch: Launch) -> list[Refusal]:
         return [Refusal("image", seen, f"use {IMAGE}:v{first} or later", "engine-launch")]
     if launch.release == RAY_STOPS and launch.copy > launch.gpus_per_pod:
         seen = (
-            f"states vLLM {stated}, whose workers refuse a copy of {launch.copy} ranks that Ray "
+            f"states vLLM {stated}, whose workers reject a copy of {launch.copy} ranks that Ray "
             f"spreads over pods of {launch.gpus_per_pod} GPUs"
         )
         remedy = f"use {IMAGE}:v{write_version(RAY_STARTS_AGAIN)} or later, or launcher: native"

@@ -1,4 +1,4 @@
-"""Write the commands that start an engine, whichever it is, and say what cannot be written."""
+"""Writes the commands of any engine, and reports what cannot be written."""
 
 from collections.abc import Sequence
 
@@ -12,20 +12,20 @@ from kthena_components.core.engines.table import release_for
 
 
 def unsupported(launch: Launch) -> list[Refusal]:
-    """Say what of a launch cannot be written. Empty: `write_commands` takes it."""
+    """Report what of a launch cannot be written. Empty: `write_commands` accepts it."""
     if launch.kind == "vllm":
         return vllm_launch.unsupported_vllm(launch)
     if launch.kind == "sglang":
         return sglang_launch.unsupported_sglang(launch)
-    seen = f"is '{launch.kind}', and no commands are written for it"
+    seen = f"is '{launch.kind}', for which no commands can be written"
     return [Refusal("kind", seen, "write 'vllm' or 'sglang', or use a template", "engine-launch")]
 
 
 def write_commands(launch: Launch) -> Commands:
-    """Write an engine's commands. A pure function: the same launch gives the same words.
+    """Write an engine's commands. Pure: the same launch gives the same words.
 
     Raises:
-        ValueError: `unsupported` refuses the launch. The caller should have asked it.
+        ValueError: `unsupported` reports the launch. Callers must check that first.
     """
     refusals = unsupported(launch)
     if refusals:
@@ -38,10 +38,10 @@ def write_commands(launch: Launch) -> Commands:
 
 
 def counted_flags(extra_args: Sequence[str], kind: str) -> list[str]:
-    """Give the flags among a user's arguments that state what the package states itself.
+    """Return the flags in a user's arguments that the package sets itself.
 
-    Abbreviations, other spellings and flags that could mean a counted one are included, each as
-    it was written and once. Sizes, places, executor, model and port are counted.
+    This includes abbreviations, other spellings and ambiguous flags, each once and as written.
+    Sizes, ranks, executor, model and port are set by the package.
     """
     if kind not in TITLES:
         return []

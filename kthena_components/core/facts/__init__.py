@@ -1,1 +1,1 @@
-"""facts."""
+"""Facts about pods and engines, read from manifests."""

@@ -1,25 +1,32 @@
-"""Which pod templates of one group form an engine: a leader and those that join it.
+"""Decides which pod templates of a group form an engine: a leader and those that join it.
 
-Some systems describe a group as a list of templates with counts and do not say which of them run
-one model together. That is read from what the pods are told, and is unknown where nothing tells.
+Some systems describe a group as a list of templates with counts and do not state which of them run
+one model together. The commands tell, or it is unknown.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts
-from kthena_components.core.facts.workload import group_size, is_serving, pods_of
+from kthena_components.core.facts.workload import (
+    group_size,
+    is_serving,
+    pods_of,
+    pods_of_template,
+    read_template,
+)
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-_TOLD = Unknown("nothing says which of the pods make one engine")
+_TOLD = Unknown("it is not stated which of the pods form one engine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTemplate:
-    """One template of a group, and how many pods of it there are."""
+    """One template of a group, and its number of pods."""
 
     path: str
     name: str
@@ -29,11 +36,11 @@ class EngineTemplate:
 
 
 def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple[EngineFacts, ...]:
-    """Give the engines of one group.
+    """Return the engines of one group.
 
     Args:
-        parts: the templates of the group.
-        replicas: how many such groups there are.
+        parts: The templates of the group.
+        replicas: Number of such groups.
     """
     serving = [part for part in parts if is_serving(part.pod)]
     started = [part for part in serving if part.pod.command and part.pod.command.engine]
@@ -51,13 +58,63 @@ def engines_of(parts: Iterable[EngineTemplate], replicas: MaybeInt = 1) -> tuple
     return tuple(_unknown(part, replicas) for part in leaders)
 
 
-def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:
-    """Tell whether a template's pods join an engine that another template starts.
+def templates_of(
+    template: object, path: str, name: str, count: MaybeInt, context: Context = NO_CONTEXT
+) -> list[EngineTemplate]:
+    """Read a template of a group, once for each engine in it; nothing if it serves no model.
 
     Args:
-        part: the template.
-        starts: where templates stand that start engines.
-        first: where templates stand that start the first of several ranks.
+        template: The template.
+        path: Its path, in the caller's coordinates.
+        name: Its name in the group.
+        count: The number of its pods.
+        context: The context of the object.
+    """
+    return [
+        EngineTemplate(path=path, name=name, count=count, template=template, pod=pod)
+        for pod in filter(is_serving, pods_of_template(template, path, context))
+    ]
+
+
+def engines_among(
+    parts: Sequence[EngineTemplate], context: Context = NO_CONTEXT
+) -> tuple[EngineFacts, ...]:
+    """Return the engines of a single group, whose templates have fixed numbers of pods.
+
+    A group with one template is read like any other workload: the command line of its pods says
+    how many of them make an engine.
+    """
+    counts = {part.path: part.count for part in parts}
+    if len(counts) > 1 or not parts:
+        engines = list(engines_of(parts))
+    else:
+        one = parts[0]
+        found = read_template(one.template, one.path, one.name, {}, context)
+        engines = [replace(e, replicas=one.count) if e.pods == 1 else e for e in found]
+    return tuple(_as_many_as_there_are(e, counts.get(e.path, e.pods)) for e in engines)
+
+
+def _as_many_as_there_are(engine: EngineFacts, count: MaybeInt) -> EngineFacts:
+    """Return an engine with all pods of its template if these do not make whole engines.
+
+    A template whose pods take their rank from a variable is the only one of the engine. One that
+    states a rank has others beside it, which may be in another object.
+    """
+    command, pods = engine.entry.command, engine.pods
+    if command is None or engine.worker is not None or not isinstance(command.node_rank, Unknown):
+        return engine
+    if isinstance(pods, Unknown) or isinstance(count, Unknown) or pods < 2 or count == 0:  # noqa: PLR2004 - one pod is whole
+        return engine
+    return replace(engine, pods=count) if count % pods else engine
+
+
+def _follows(part: EngineTemplate, starts: set[str], first: set[str]) -> bool:
+    """Return whether a template's pods join an engine that another template starts.
+
+    Args:
+        part: The template.
+        starts: Paths of templates that start engines.
+        first: Paths of templates that start rank 0 of several.
     """
     command = part.pod.command
     if command is None or not starts or starts == {part.path}:
@@ -82,7 +139,7 @@ def _unknown(part: EngineTemplate, replicas: MaybeInt) -> EngineFacts:
 
 
 def _alone(part: EngineTemplate, replicas: MaybeInt, size: MaybeInt | None) -> EngineFacts:
-    """Give the engine of a template that no other one joins: as many pods as it is told."""
+    """Return the engine of a template that no other one joins; its command states the pods."""
     pods: MaybeInt = pods_of(size, part.pod.command)
     if pods == 1:
         replicas = _times(replicas, part.count)
@@ -102,7 +159,7 @@ def _together(
 
 
 def _alike(part: EngineTemplate) -> tuple[object, ...]:
-    """Give what followers must have in common to be told of as one."""
+    """Return what followers must have in common to be reported as one."""
     command = part.pod.command
     sizes = (command.engine, command.tensor, command.pipeline, command.data) if command else ()
     return (part.pod.gpus, *sizes)
@@ -118,28 +175,3 @@ def _times(one: MaybeInt, other: MaybeInt) -> MaybeInt:
     if isinstance(one, Unknown):
         return one
     return other if isinstance(other, Unknown) else one * other
-
-
-def relocated(pod: PodFacts, old: str, new: str) -> PodFacts:
-    """Give the facts of a pod with the beginning of every path replaced."""
-
-    def moved(path: str) -> str:
-        return path.replace(old, new, 1)
-
-    containers = [
-        replace(
-            own,
-            path=moved(own.path),
-            image_path=moved(own.image_path),
-            tokens=tuple(replace(token, path=moved(token.path)) for token in own.tokens),
-        )
-        for own in (*((pod.own,) if pod.own else ()), *pod.others)
-    ]
-    return replace(
-        pod,
-        gpus_path=moved(pod.gpus_path),
-        command_path=moved(pod.command_path),
-        devices=tuple(replace(device, path=moved(device.path)) for device in pod.devices),
-        own=containers[0] if pod.own else None,
-        others=tuple(containers[1:] if pod.own else containers),
-    )

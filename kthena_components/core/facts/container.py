@@ -1,6 +1,6 @@
-"""What one container says beside its command: image, shared memory, and tokens written out.
+"""Reads a container besides its command: image, shared memory, and plain-text tokens.
 
-Facts hold the place of a token and never the token itself.
+Facts have the path of a token, never the token itself.
 """
 
 import re
@@ -9,18 +9,23 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kthena_components.core.values.read import mapping, sequence
-from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
+from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.findings import join_path
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import first_unknown, mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
 
 SHM_PATH = "/dev/shm"  # noqa: S108 - the place that NCCL and Ray use
 
 TOKEN_VARIABLES = frozenset(
     {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HUGGING_FACE_TOKEN"}
 )
-"""Variables that hold a Hugging Face token, and nothing else.
+"""Variables that contain a Hugging Face token, and nothing else.
 
 Source: huggingface_hub/constants.py and the charts of serving systems.
 """
+
+_LATE_IMAGE = Unknown("the image is known only after the deployment")
 
 _TOKEN = re.compile(r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{20,}")
 
@@ -28,27 +33,27 @@ _REFERENCE = re.compile(r"\$(?:\([^()]+\)|\{[^{}]+\}|[A-Za-z_][A-Za-z0-9_]*)")
 
 
 class SharedMemory(StrEnum):
-    """What stands at /dev/shm."""
+    """What is mounted at /dev/shm."""
 
     MEMORY = "memory"
     """A volume in memory, or the node's own."""
     DISK = "disk"
-    """A volume that is no memory."""
+    """A volume on disk."""
     NOTHING = "nothing"
-    """No volume: the runtime gives 64 MiB."""
+    """No volume: the runtime's default is 64 MiB."""
     MISSING = "missing"
-    """A mount of a volume that the pod does not have."""
+    """A mount of a volume that is missing in the pod."""
 
 
 class TokenKind(StrEnum):
-    """How a token shows."""
+    """Where a token was found."""
 
     VALUE = "value"
-    """As the value of the variable that is there for it."""
+    """In the variable that is meant for it."""
     CONFIG_MAP = "config-map"
     """The same, from a ConfigMap."""
     PATTERN = "pattern"
-    """As text that looks like one, anywhere else."""
+    """As text that looks like a token, anywhere else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,7 @@ class TokenFacts:
     path: str = field(compare=False)
     kind: TokenKind
     variable: str | None
-    """The variable that holds it. None: it stands in the command line."""
+    """The variable that contains it. None: it is in the command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,21 +77,21 @@ class ContainerFacts:
     shm: SharedMemory | Unknown
     tokens: tuple[TokenFacts, ...] = ()
     hidden_token: Unknown | None = None
-    """Why there may be a token that cannot be seen now."""
+    """Why there may be a token that cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """The volumes of a pod by name: each of its containers asks for some."""
+    """The volumes of a pod by name, shared by its containers."""
 
     named: Mapping[str, Mapping[str, Any]]
     """The first of each name."""
     late: bool
-    """Whether there may be others, because a name is not known yet."""
+    """Whether others may exist, because a name is not known yet."""
 
 
 def read_volumes(spec: Mapping[str, Any]) -> Volumes:
-    """Read the volumes of a pod's spec, whatever is in them."""
+    """Read the volumes of a pod's spec, whatever they contain."""
     named: dict[str, Mapping[str, Any]] = {}
     late = is_unresolved(spec.get("volumes"))
     for item in sequence(spec.get("volumes")):
@@ -97,19 +102,46 @@ def read_volumes(spec: Mapping[str, Any]) -> Volumes:
     return Volumes(named, late)
 
 
+def sidecars(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the init containers that run as long as the pod, each with its path.
+
+    Args:
+        spec: The spec of the pod.
+        path: Path of its template.
+    """
+    for index, item in enumerate(sequence(spec.get("initContainers"))):
+        if mapping(item).get("restartPolicy") == "Always":
+            yield mapping(item), join_path(path, f"spec.initContainers[{index}]")
+
+
+def visible_gpus(container: Mapping[str, Any]) -> MaybeInt:
+    """Return the GPUs that NVIDIA's driver shows the process of a container; at least 1."""
+    resources = mapping(container.get("resources"))
+    lists = [resources.get(key) for key in ("limits", "requests")]
+    if gap := first_unknown(container.get("resources"), *lists):
+        return gap
+    stated = {**mapping(lists[1]), **mapping(lists[0])}
+    named = {str(key): amount for key, amount in stated.items() if is_accelerator(str(key))}
+    if not all(name.startswith("nvidia.com/") for name in named):
+        return ALL_GPUS
+    amounts = [parse_quantity(amount) for amount in named.values()]
+    if any(amount is None for amount in amounts):
+        return Unknown("the number of its GPUs is not known yet")
+    return max(int(sum(filter(None, amounts))), 1)
+
+
 def read_container(
     container: Mapping[str, Any], spec: Mapping[str, Any], path: str, volumes: Volumes
 ) -> ContainerFacts:
-    """Read one container of a pod's spec, whatever is in them."""
+    """Read one container of a pod's spec, whatever it contains."""
     image, name = container.get("image"), container.get("name")
-    late = Unknown("the image is known only after the deployment")
     known = image if isinstance(image, str) and image else None
     named = name if isinstance(name, str) and not is_unresolved(name) else "?"
     return ContainerFacts(
         path=path,
         image_path=f"{path}.image",
         name=named,
-        image=late if is_unresolved(image) else known,
+        image=_LATE_IMAGE if is_unresolved(image) else known,
         shm=_shared_memory(container, spec, volumes),
         tokens=(*_tokens_in_env(container, path), *_tokens_in_words(container, path)),
         hidden_token=_hidden_token(container, named),
@@ -117,12 +149,12 @@ def read_container(
 
 
 def written_for_role(facts: ContainerFacts, role_path: str, *, engine: bool) -> ContainerFacts:
-    """Give a container that the package wrote the places of the user's own fields.
+    """Replace the paths in a container that the package wrote by those of the user's fields.
 
     Args:
-        facts: the container.
-        role_path: where the role stands.
-        engine: whether it is the engine's container; others come from the overlay.
+        facts: The container.
+        role_path: Path of the role.
+        engine: Whether it is the engine's container; others come from the overlay.
     """
     prefix = f"{role_path}." if role_path else ""
     overlay, extra = f"{prefix}overlay", f"{prefix}engine.extra_args"
@@ -173,17 +205,24 @@ def _volume(name: object, volumes: Volumes) -> SharedMemory | Unknown:
 
 
 def _tokens_in_env(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
-    for index, item in enumerate(sequence(container.get("env"))):
-        name, value = mapping(item).get("name"), mapping(item).get("value")
-        named = isinstance(name, str) and name in TOKEN_VARIABLES
-        source = mapping(mapping(item).get("valueFrom"))
-        variable, at = name if isinstance(name, str) else "?", f"{path}.env[{index}]"
-        if named and _is_literal(value):
-            yield TokenFacts(path=f"{at}.value", kind=TokenKind.VALUE, variable=variable)
-        elif named and isinstance(source.get("configMapKeyRef"), Mapping):
-            yield TokenFacts(path=f"{at}.valueFrom", kind=TokenKind.CONFIG_MAP, variable=variable)
-        elif looks_like_token(value):
-            yield TokenFacts(path=f"{at}.value", kind=TokenKind.PATTERN, variable=variable)
+    for index, item in enumerate(map(mapping, sequence(container.get("env")))):
+        name, value, kind = item.get("name"), item.get("value"), None
+        if isinstance(name, str) and name in TOKEN_VARIABLES:
+            kind = _kind_of_token(value, item.get("valueFrom"))
+        if kind is None and looks_like_token(value):
+            kind = TokenKind.PATTERN
+        if kind is not None:
+            at = f"{path}.env[{index}].{'valueFrom' if kind is TokenKind.CONFIG_MAP else 'value'}"
+            variable = name if isinstance(name, str) else "?"
+            yield TokenFacts(path=at, kind=kind, variable=variable)
+
+
+def _kind_of_token(value: object, source: object) -> TokenKind | None:
+    """Say how the value of a variable that is there for a token shows it, if it does."""
+    if _is_literal(value):
+        return TokenKind.VALUE
+    from_map = isinstance(mapping(source).get("configMapKeyRef"), Mapping)
+    return TokenKind.CONFIG_MAP if from_map else None
 
 
 def _is_literal(value: object) -> bool:
@@ -201,7 +240,7 @@ def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenF
 
 
 def looks_like_token(value: object) -> bool:
-    """Tell whether a text holds something of the form that Hugging Face gives its tokens."""
+    """Return whether a text contains a string in the format of Hugging Face tokens."""
     return isinstance(value, str) and "hf_" in value and _TOKEN.search(value) is not None
 
 

@@ -1,6 +1,6 @@
-"""What an object takes from elsewhere: the ConfigMaps beside it, and the shapes of models.
+"""What an object takes from other objects: ConfigMaps, and shapes of models.
 
-Readers get one object at a time, and its context with it. Nothing here reads a Secret.
+Readers get one object at a time, with its context. Nothing here reads a Secret.
 """
 
 import json
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kthena_components.core.models import ModelShape, shape_from_config
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
 
 MODEL_CONFIG = "kthena-components/model-config"
-"""Annotation of an object or a pod template: its model's config.json, as text."""
+"""Annotation of an object or a pod template with its model's config.json, as text."""
 _LATE_DATA = Unknown("its data is not known yet")
 _LONGEST = 63
 
@@ -27,19 +27,19 @@ class ConfigMap:
     binary: frozenset[str] = frozenset()
     """Keys of binaryData."""
     gap: Unknown | None = None
-    """Why there may be other keys."""
+    """Why other keys may exist."""
 
     @property
     def title(self) -> str:
-        """Name it in a message."""
+        """Title for messages."""
         return _title(self.name)
 
     def has(self, key: str) -> bool:
-        """Tell whether a key may be there."""
+        """Return whether a key may exist."""
         return key in self.data or key in self.binary or self.gap is not None
 
     def text(self, key: str) -> MaybeText:
-        """Give what a key holds, or why that is not known."""
+        """Return the text of a key, or why it is unknown."""
         value = self.data.get(key)
         if isinstance(value, str) and not is_unresolved(value):
             return value
@@ -61,15 +61,15 @@ class ConfigMaps:
     _found: dict[str, dict[str, ConfigMap | Unknown]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Tell whether there is one."""
+        """Return whether there are any."""
         return bool(self._found)
 
     def add(self, body: Mapping[str, Any], *, gap: Unknown | None = None) -> None:
-        """Take in an object; what is no ConfigMap with a name is passed over.
+        """Add an object; other kinds and ConfigMaps without a name are ignored.
 
         Args:
             body: The object.
-            gap: Why it has more keys than it shows.
+            gap: Why it may have more keys than it shows.
         """
         metadata = body.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
@@ -91,8 +91,8 @@ class ConfigMaps:
     def find(self, name: str, namespace: str = "") -> ConfigMap | Unknown:
         """Find a ConfigMap by its name.
 
-        Where one side states no namespace, whoever applies it does, so a single one of that name
-        is it.
+        Where either side states no namespace, the deployment sets it: a single ConfigMap of that
+        name matches.
         """
         spaces = self._found.get(name, {})
         exact = spaces.get(namespace)
@@ -103,7 +103,7 @@ class ConfigMaps:
         if not spaces:
             return Unknown(f"{_title(name)} is not among the objects that are checked")
         only = next(iter(spaces.values()))
-        return only if len(spaces) == 1 else Unknown(f"several {_title(name)} are here")
+        return only if len(spaces) == 1 else Unknown(f"more than one {_title(name)} was found")
 
 
 def _title(name: object) -> str:
@@ -112,17 +112,17 @@ def _title(name: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What is known beside an object."""
+    """Inputs of a check besides the object."""
 
     config_maps: ConfigMaps = field(default_factory=ConfigMaps)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
-    """Shapes of models by their name as command lines give it. Win over the table of models."""
+    """Shapes by the model's name in command lines. They override the table of models."""
     namespace: str = ""
-    """Where the object is; empty where it does not say."""
+    """Namespace of the object; empty if it states none."""
     shape: ModelShape | Unknown | None = None
-    """Shape of the model that the object states itself. None: it states none."""
+    """Shape of the model that the object states. None: it states none."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of systems that the cluster runs, by the name of the system; newest if left out."""
+    """Versions of the cluster's systems, by system name; a missing one means the newest."""
 
     def find(self, reference: Mapping[str, Any]) -> ConfigMap | Unknown:
         """Find the ConfigMap that a reference names."""
@@ -138,13 +138,13 @@ class Context:
 
 
 NO_CONTEXT = Context()
-"""Nothing is known."""
+"""A context without information."""
 
 
 def in_object(context: Context, body: Mapping[str, Any]) -> Context:
-    """Give the context of one object: its namespace, and the shape of its model if it states one.
+    """Return the context of one object: its namespace, and its model's shape if it states one.
 
-    Nothing is added where nothing would be looked up.
+    Returns the context unchanged if nothing would be looked up.
     """
     shape = stated_shape(body.get("metadata"))
     if shape is None and not context.config_maps and not context.shapes:
@@ -153,16 +153,15 @@ def in_object(context: Context, body: Mapping[str, Any]) -> Context:
 
 
 def namespace_of(body: Mapping[str, Any]) -> str:
-    """Give the namespace that an object states, empty if none."""
-    metadata = body.get("metadata")
-    stated = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+    """Return the namespace that an object states, empty if none."""
+    stated = mapping(body.get("metadata")).get("namespace")
     return stated if isinstance(stated, str) and not is_unresolved(stated) else ""
 
 
 def stated_shape(metadata: object) -> ModelShape | Unknown | None:
     """Read the shape of a model from the annotations of an object or a pod template."""
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    text = annotations.get(MODEL_CONFIG) if isinstance(annotations, Mapping) else None
+    annotations = metadata.get("annotations") if is_map(metadata) else None
+    text = annotations.get(MODEL_CONFIG) if is_map(annotations) else None
     if text is None:
         return None
     if is_unresolved(text):
@@ -172,7 +171,7 @@ def stated_shape(metadata: object) -> ModelShape | Unknown | None:
     except (ValueError, RecursionError):
         config = None
     if not isinstance(config, Mapping):
-        return Unknown(f"its annotation {MODEL_CONFIG} holds no JSON object")
+        return Unknown(f"its annotation {MODEL_CONFIG} is not a JSON object")
     return shape_from_config(config)
 
 

@@ -1,4 +1,4 @@
-"""What the mounts of a container hold, where it comes from ConfigMaps."""
+"""Reads the files that a container mounts from ConfigMaps."""
 
 import posixpath
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,13 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 _MOST = 100
-"""Mounts of ConfigMaps that are read in one container."""
+"""Maximum number of ConfigMap mounts read per container."""
 _OTHER = "another source"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingKey:
-    """A key that a container takes from a ConfigMap which is known and does not have it."""
+    """A key that a container uses and that a known ConfigMap does not have."""
 
     path: str = field(compare=False)
     because: str
@@ -27,23 +27,23 @@ class MissingKey:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a volume of ConfigMaps holds, at the path "" for now."""
+    """The content of a ConfigMap volume, mounted at the path "" for now."""
 
     whole: Mount
     missing: tuple[str, ...]
-    """What is said of keys that are not there."""
+    """Messages about missing keys."""
 
 
 @dataclass(slots=True)
 class PodVolumes:
-    """What the containers of one pod share: its volumes, each read once."""
+    """The volumes of one pod, each read once for all containers."""
 
     volumes: Volumes
     context: Context
     _contents: dict[str, _Content | None] = field(default_factory=dict)
 
     def content(self, name: str) -> _Content | None:
-        """Give what a volume holds; None for one that is not of ConfigMaps."""
+        """Return the content of a volume; None for one that is not made of ConfigMaps."""
         if name not in self._contents:
             volume = self.volumes.named.get(name, {})
             of_maps = "configMap" in volume or "projected" in volume
@@ -52,7 +52,7 @@ class PodVolumes:
 
 
 def why_missing(found: ConfigMap, key: str) -> str:
-    """Say of a key that it is not there."""
+    """Explain that a key is missing."""
     unknown = found.text(key)
     return unknown.because if isinstance(unknown, Unknown) else ""
 
@@ -60,7 +60,7 @@ def why_missing(found: ConfigMap, key: str) -> str:
 def read_files(
     container: Mapping[str, Any], pod: PodVolumes, path: str
 ) -> tuple[Files, list[MissingKey]]:
-    """Read what a container's mounts hold, and which keys are not there."""
+    """Read the mounted files of a container, and the missing keys."""
     found: list[Mount] = []
     missing: list[MissingKey] = []
     seen: set[str] = set()
@@ -91,7 +91,7 @@ def read_files(
 
 
 def _part(whole: Mount, mount: Mapping[str, Any], at: str) -> Mount:
-    """Give what a mount shows of its volume: all of it, or what stands at its subPath."""
+    """Return the part of a volume that a mount shows: all of it, or its subPath."""
     inside = mount.get("subPath")
     expression = mount.get("subPathExpr")
     if is_unresolved(inside) or (inside is not None and not isinstance(inside, str)) or expression:
@@ -129,10 +129,10 @@ def _content(volume: Mapping[str, Any], context: Context) -> _Content:
 
 
 def _source(source: Any, context: Context) -> _Content:
-    """Give the files that one ConfigMap becomes: each key one, or those that `items` names."""
+    """Return the files of one ConfigMap: one per key, or those that `items` lists."""
     if source is _OTHER or not isinstance(source, Mapping):
-        return _unknown(Unknown("it may come from something that is not read"))
-    # The name of a volume's ConfigMap has the same field as that of a reference.
+        return _unknown(Unknown("it may come from a source that is not read"))
+    # A ConfigMap volume and a reference name it in the same field.
     found = context.find(source)
     if isinstance(found, Unknown):
         return _unknown(found)
@@ -155,7 +155,7 @@ def _unknown(gap: Unknown) -> _Content:
 
 
 def _items(source: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give key and path of each item of a volume."""
+    """Return key and path of each item of a volume."""
     for item in map(mapping, sequence(source.get("items"))):
         key, at = item.get("key"), item.get("path")
         if (

@@ -1,6 +1,6 @@
-"""What a container is given: its command, variables, and files of ConfigMaps.
+"""Reads a container's inputs: command, variables, and files of ConfigMaps.
 
-Whatever is not known stays so, with the reason. A Secret is never read.
+Unknown inputs stay unknown, with the reason. Secrets are never read.
 """
 
 import re
@@ -17,39 +17,39 @@ from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import UNKNOWN_WORD, MaybeText, Unknown, is_unresolved
 
 _PLACES = frozenset({naming.ENTRY_ADDRESS, naming.WORKER_INDEX})
-"""Variables that differ from pod to pod: facts are about all pods of a template."""
+"""Variables that differ between pods: facts are about all pods of a template."""
 
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
 
 _MOST = 100
-"""Sources of variables that are read in one container."""
+"""Maximum number of variable sources read per container."""
 
 
 @dataclass(slots=True)
 class Inputs:
-    """What one container is given."""
+    """The inputs of one container."""
 
     env: dict[str, MaybeText] = field(default_factory=dict)
     """Variables in the order in which Kubernetes sets them, with `$(NAME)` not yet expanded."""
     hidden: Hidden = ()
-    """Where further variables may come from."""
+    """Other sources of variables."""
     files: Files = ()
     missing: list[MissingKey] = field(default_factory=list)
 
     def set(self, name: str, value: MaybeText) -> None:
-        """Set a variable; one that was there before is set anew, behind the others."""
+        """Set a variable; an earlier one of the same name moves to the end."""
         if name not in _PLACES:
             self.env.pop(name, None)
             self.env[name] = value
 
     def hide(self, prefix: str, source: str) -> None:
-        """Note that something may set, or have set anew, variables that begin with a prefix."""
+        """Record that an unreadable source may set variables with a prefix."""
         for name in [name for name in self.env if name.startswith(prefix)]:
             self.set(name, Unknown(f"{name} may come from {source}"))
         self.hidden = (*self.hidden, (prefix, source))
 
     def miss(self, path: str, found: ConfigMap, key: object) -> None:
-        """Note a key that is not there, so that the container does not start."""
+        """Record a missing key, without which the container does not start."""
         if isinstance(key, str) and not is_unresolved(key):
             self.missing.append(MissingKey(path=path, because=why_missing(found, key)))
 
@@ -57,16 +57,16 @@ class Inputs:
 def read_inputs(
     container: Mapping[str, Any], pod: PodVolumes, path: str, injected: Mapping[str, str]
 ) -> Inputs:
-    """Read what a container is given, whatever is in its fields.
+    """Read a container's inputs, whatever its fields contain.
 
-    envFrom comes first, a later source over an earlier one, and env over both. Only the values in
-    env are expanded, each with the variables before it.
+    envFrom comes first, where later sources override earlier ones; env overrides both. Only values
+    in env are expanded, each with the variables before it.
 
     Args:
         container: The container.
-        pod: What the containers of its pod share.
-        path: Where the container stands.
-        injected: Variables that a controller adds, seen by all.
+        pod: The volumes that its pod's containers share.
+        path: Path of the container.
+        injected: Variables that a controller adds to all containers.
 
     Source: kubernetes pkg/kubelet/kubelet_pods.go makeEnvironmentVariables.
     """
@@ -99,7 +99,7 @@ def read_inputs(
 
 
 def _env_from(given: Inputs, source: object, context: Context) -> None:
-    """Take in all keys of a ConfigMap; what cannot be read hides the variables it may set."""
+    """Add all keys of a ConfigMap; an unreadable source hides the variables that it may set."""
     reference, prefix = mapping(source).get("configMapRef"), mapping(source).get("prefix")
     start = prefix if isinstance(prefix, str) and not is_unresolved(prefix) else ""
     found = context.find(reference) if isinstance(reference, Mapping) else None
@@ -112,7 +112,7 @@ def _env_from(given: Inputs, source: object, context: Context) -> None:
 
 
 def _why(source: object, found: ConfigMap | Unknown | None) -> str:
-    """Say why a source of variables is not known."""
+    """Explain why a source of variables is unknown."""
     secret = mapping(mapping(source).get("secretRef")).get("name")
     if isinstance(secret, str) and not is_unresolved(secret):
         return f"Secret '{secret[:63]}' is not read"
@@ -126,15 +126,15 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
     if not isinstance(name, str) or is_unresolved(name):
         return
     reference = mapping(item.get("valueFrom")).get("configMapKeyRef")
+    late = f"the value of {name} is not in the manifest"
     if isinstance(value, str) and (value or not isinstance(reference, Mapping)):
-        late = Unknown(f"the value of {name} is not in the manifest")
-        given.set(name, late if is_unresolved(value) else value)
+        given.set(name, Unknown(late) if is_unresolved(value) else value)
     elif not isinstance(reference, Mapping):
-        given.set(name, Unknown(f"the value of {name} is not in the manifest"))
+        given.set(name, Unknown(late))
     else:
         key, found = reference.get("key"), context.find(reference)
         if isinstance(found, Unknown):
-            given.set(name, Unknown(f"the value of {name} is not in the manifest: {found.because}"))
+            given.set(name, Unknown(f"{late}: {found.because}"))
         elif not isinstance(key, str) or is_unresolved(key):
             given.set(name, Unknown(f"the key of {name} in {found.title} is not known yet"))
         else:
@@ -144,12 +144,12 @@ def _env(given: Inputs, item: Mapping[str, Any], context: Context, path: str) ->
 
 
 def _literal(text: MaybeText) -> MaybeText:
-    """Write a text so that Kubernetes' expansion, which it does not get, leaves it as it is."""
+    """Escape a text so that Kubernetes' expansion leaves it unchanged."""
     return text.replace("$", "$$") if isinstance(text, str) else text
 
 
 def read_argv(container: Mapping[str, Any]) -> list[str]:
-    """Give a container's command and args in one list, or what its image starts."""
+    """Return a container's command and args in one list, or what its image starts."""
     command = _words(container.get("command")) or [
         *image_entrypoint(str(container.get("image", "")))
     ]
@@ -158,6 +158,6 @@ def read_argv(container: Mapping[str, Any]) -> list[str]:
 
 def _words(value: object) -> list[str]:
     if is_unresolved(value):
-        # The whole list is not known: one word may be the model, another one any flag.
+        # The whole list is unknown: it may contain the model and any flag.
         return [UNKNOWN_WORD, UNKNOWN_WORD]
-    return [text_of(item) for item in sequence(value) if isinstance(item, str | int | float)]
+    return [text_of(item) for item in sequence(value) if isinstance(item, (str, int, float))]

@@ -1,6 +1,6 @@
-"""What a pod template says of its engine: devices and command line, container by container.
+"""Reads a pod template: accelerators and command line of each container.
 
-A reader never raises: whatever a manifest contains, a fact is a value, or unknown with a reason.
+A reader never raises: a fact is a value, or Unknown with a reason.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,10 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
+from kthena_components.core.engines.facts import ALL_GPUS
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
     read_volumes,
+    sidecars,
+    visible_gpus,
     written_for_role,
 )
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
@@ -27,10 +30,10 @@ from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 _ANY = "accelerators"
-"""Stands for the resource where it is not known which one it is."""
+"""Placeholder for an unknown resource name."""
 
 _REMEMBERED = 8_192
-"""Characters of a command line whose facts are remembered, with the line itself."""
+"""Maximum length of a command line that is cached, with its facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class DeviceFacts:
 
     @property
     def count(self) -> MaybeInt:
-        """Devices that the container gets: Kubernetes gives the limit, else the request."""
+        """Devices that the container gets: the limit, else the request."""
         return next((n for n in (self.limit, self.request) if n is not None), 0)
 
 
@@ -58,23 +61,23 @@ class PodFacts:
     gpus_path: str = field(compare=False)
     command_path: str = field(compare=False)
     container: str | None = None
-    """Container that the command is in. None: there is no command."""
+    """Name of the container with the command. None: there is no command."""
     gap: Unknown | None = None
-    """Why there may be a command all the same, which could not be read."""
+    """Why a command may exist that could not be read."""
     own: ContainerFacts | None = None
-    """The container that the command is in."""
+    """The container with the command."""
     others: tuple[ContainerFacts, ...] = ()
-    """The other containers, init containers too, except those that start engines of their own."""
+    """The other containers, including init containers, except those that start other engines."""
     gpu: GpuFacts | Unknown | None = None
-    """The GPU that the pod's placement states. None: nothing says it."""
+    """The GPU that the pod's placement states. None: not stated."""
     shape: ModelShape | Unknown | None = None
-    """Shape of the model, where the object or the caller states it. None: look it up by name."""
+    """Shape of the model that the object or the caller states. None: look it up by name."""
     missing: tuple[MissingKey, ...] = ()
-    """Keys that the pod's containers take from ConfigMaps which do not have them."""
+    """Keys that the pod's containers use and their ConfigMaps do not have."""
 
     @property
     def gpus(self) -> MaybeInt:
-        """Accelerators of the engine: a container cannot reach those of its neighbours."""
+        """Accelerators of the engine: a container cannot use those of others."""
         return _sum(d for d in self.devices if self.container in {None, d.container})
 
     @property
@@ -84,7 +87,7 @@ class PodFacts:
 
     @property
     def asks_for_gpus(self) -> bool:
-        """Whether a container names a resource that is an accelerator."""
+        """Whether a container names an accelerator resource."""
         return any(is_accelerator(device.resource) for device in self.devices)
 
 
@@ -107,28 +110,26 @@ def read_pod(
     command_path: str | None = None,
     role_path: str | None = None,
 ) -> PodFacts:
-    """Read a pod template, or anything else that stands where one should be.
+    """Read a pod template, or any other value in its place.
 
     Args:
-        template: metadata and spec, as a Deployment's `spec.template` holds them.
-        path: where the template stands, in the caller's coordinates.
-        env: variables that will be injected into every container.
-        context: what is known beside the object that holds the template.
-        gpus_path: what to call the place of the GPU count instead.
-        command_path: what to call the place of the command line instead.
-        role_path: where the role stands whose engine the package wrote this template for.
+        template: metadata and spec, as in a Deployment's `spec.template`.
+        path: Path of the template, in the caller's input.
+        env: Variables that will be injected into every container.
+        context: The context of the object with the template.
+        gpus_path: Path to report for the GPU count instead.
+        command_path: Path to report for the command line instead.
+        role_path: Path of the role for whose engine the package wrote this template.
     """
     pod = read_pods(template, path, env, context)[0]
     if role_path is not None:
         own = pod.own and written_for_role(pod.own, role_path, engine=True)
         others = (written_for_role(c, role_path, engine=False) for c in pod.others)
         pod = replace(pod, own=own, others=tuple(others))
-    return replace(
-        pod,
-        devices=tuple(replace(device, path=gpus_path or device.path) for device in pod.devices),
-        gpus_path=gpus_path or pod.gpus_path,
-        command_path=command_path or pod.command_path,
-    )
+    if gpus_path is not None:
+        devices = tuple(replace(device, path=gpus_path) for device in pod.devices)
+        pod = replace(pod, devices=devices, gpus_path=gpus_path)
+    return pod if command_path is None else replace(pod, command_path=command_path)
 
 
 def read_pods(
@@ -137,7 +138,10 @@ def read_pods(
     env: Mapping[str, str] | None = None,
     context: Context = NO_CONTEXT,
 ) -> list[PodFacts]:
-    """Read a pod template, once for each engine in it, and once when it starts none."""
+    """Read a pod template, once for each engine in it, and once if it starts none.
+
+    This includes sidecars: init containers with restartPolicy Always, which run beside the others.
+    """
     spec = mapping(template).get("spec")
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
@@ -148,18 +152,25 @@ def read_pods(
         _shaped(_container(mapping(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
         for i, c in enumerate(sequence(items))
     ]
+    for c, where in sidecars(spec, path):
+        one = _shaped(_container(c, spec, pod, where, env or {}), context, stated)
+        found += [one] if one.command and one.command.engine else []
     starts = [c for c in found if c.command and (c.command.engine or c.gap)]
     starts = starts or [c for c in found if c.command][:1]
     others = {id(container) for container in starts[1:]}
     devices = tuple(d for c in found if id(c) not in others for d in c.devices)
     engines = {id(container) for container in starts}
     beside = tuple(c.own for c in found if c.own and id(c) not in engines)
-    beside += tuple(_init_containers(spec, pod, join_path(path, "spec.initContainers")))
+    inits = _init_containers(spec, pod, join_path(path, "spec.initContainers"))
+    started = {c.own.path for c in starts if c.own}
+    beside += tuple(init for init in inits if init.path not in started)
     gpu = stated_gpu(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
-        rest = (replace(start, gpu=gpu) for start in starts[1:])
-        first = replace(starts[0], devices=devices, others=beside, gpu=gpu, missing=missing)
+        first, rest = starts[0], (replace(start, gpu=gpu) for start in starts[1:])
+        of_first = (first.devices, first.others, first.gpu, first.missing)
+        if (devices, beside, gpu, missing) != of_first:
+            first = replace(first, devices=devices, others=beside, gpu=gpu, missing=missing)
         return [first, *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
@@ -175,7 +186,7 @@ def _init_containers(
 
 
 def _hidden(path: str) -> PodFacts:
-    """Give the facts of a pod whose containers are not known."""
+    """Return the facts of a pod whose containers are unknown."""
     gap = Unknown("the containers are not known yet")
     device = DeviceFacts(path=path, container="", resource=_ANY, limit=gap, request=None)
     return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
@@ -188,13 +199,15 @@ def _container(
     path: str,
     env: Mapping[str, str],
 ) -> PodFacts:
-    """Read one container as if it were alone in its pod."""
+    """Read one container as if it were the only one of its pod."""
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image = container.get("image")
     runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
     command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
     name = _name(container)
+    if command is not None and command.tensor == ALL_GPUS:
+        command = replace(command, tensor=visible_gpus(container))
     gap = None if command is None or command.engine else command.hidden
     if command is None and any(map(is_unresolved, argv)):
         gap = Unknown(f"the command line of container '{name}' is not known yet")
@@ -215,7 +228,7 @@ def _container(
 
 
 def _shaped(pod: PodFacts, context: Context, stated: ModelShape | Unknown | None) -> PodFacts:
-    """Add the shape of the model: the pod's own word, the object's, or the caller's by name."""
+    """Add the shape of the model: as the pod states it, else the object, else the caller."""
     model, shape = pod.command and pod.command.model, stated or context.shape
     if shape is None and isinstance(model, str):
         shape = context.shapes.get(model.casefold())
@@ -230,7 +243,7 @@ def _command(
     files: Files,
     image: str | None,
 ) -> CommandFacts | None:
-    """Read a command once: the checks, the outputs and the table all ask for its facts."""
+    """Read a command once: the checks, the outputs and the table all need its facts."""
     return read_command(argv, dict(env), hidden=hidden, files=files, image=image)
 
 
@@ -262,12 +275,12 @@ def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
 
 
 def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
-    """Say what may hold accelerators that no known resource name tells of."""
+    """Report what may be accelerators under unknown resource names."""
     if sequence(resources.get("claims")):
         return Unknown(f"container '{name}' gets devices by resource claims")
     keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
     other = next((key for key in map(str, keys) if "/" in key), None)
-    return Unknown(f"it is not known here what devices {other} stands for") if other else None
+    return Unknown(f"it is unknown which devices {other} provides") if other else None
 
 
 def _devices_in(amounts: object, resource: str) -> MaybeInt | None:

@@ -1,4 +1,4 @@
-"""The few numbers that checks need, read from pod templates and nothing else."""
+"""The numbers that checks need, read from pod templates only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,44 +30,44 @@ class EngineFacts:
     pods: MaybeInt
     """Pods of the engine, the entry included."""
     replicas: MaybeInt
-    """Engines like this one in a group."""
+    """Number of such engines in a group."""
     entry: PodFacts
     worker: PodFacts | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangFacts:
-    """What must be placeable together."""
+    """The pods that must be placed together."""
 
     path: str = field(compare=False)
     min_member: MaybeInt
     minima: Mapping[str, MaybeInt]
-    """Engines of each role that the gang waits for."""
+    """Number of engines that the gang waits for, by role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameFacts:
-    """A name that will be generated, and how long it may be."""
+    """A name that will be generated, and its maximum length."""
 
     path: str = field(compare=False)
     name: str
     limit: int
     what: str
-    """What carries the name, in words: `StatefulSet`."""
+    """What has the name, in words: `StatefulSet`."""
     made: bool = True
-    """Whether it is made of the serving's and the role's name, and not written by the user."""
+    """Whether it is derived from the serving's and the role's name, not written by the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingFacts:
-    """What the checks judge."""
+    """The input of the checks."""
 
     path: str = field(compare=False)
     name: str
     engines: tuple[EngineFacts, ...]
     gang: GangFacts | None = None
     gang_expected: MaybeBool = False
-    """The pods ask Volcano to place them."""
+    """Whether Volcano schedules the pods."""
     names: tuple[NameFacts, ...] = ()
     copies: MaybeInt = field(default=1, compare=False)
-    """How many times all of this is there; only the sum over a whole stack asks."""
+    """Number of copies of all of this; only used by the sum over a whole stack."""

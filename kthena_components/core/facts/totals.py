@@ -1,4 +1,4 @@
-"""How many accelerators a serving holds, where its pods do not stand in the manifest."""
+"""Counts the accelerators of servings whose pods are not in the manifest."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuDemand:
-    """What an object asks for whose pods do not stand in it as templates."""
+    """The accelerators of an object without pod templates."""
 
     gpus: MaybeInt
     """Accelerators of all its pods."""
     resources: frozenset[str] = frozenset()
-    """The names of the resources that they are."""
+    """Their resource names."""
 
 
 def gpu_demand(facts: ServingFacts) -> GpuDemand:
@@ -41,7 +41,7 @@ def _resources(pods: list[PodFacts]) -> list[str]:
 
 
 def ranks_of(engine: EngineFacts, command: CommandFacts) -> MaybeInt:
-    """Count the ranks that all pods of an engine start together."""
+    """Count the ranks of all pods of an engine."""
     per_rank, pods = command.per_rank_world, engine.pods
     if isinstance(command.data_mode, Unknown):
         return command.data_mode
@@ -57,7 +57,7 @@ def ranks_of(engine: EngineFacts, command: CommandFacts) -> MaybeInt:
 
 
 def gpus_of(engine: EngineFacts) -> MaybeInt:
-    """Count the GPUs that all pods of an engine hold together."""
+    """Count the GPUs of all pods of an engine."""
     pods, entry = engine.pods, engine.entry.gpus
     if isinstance(pods, Unknown) or isinstance(entry, Unknown):
         return pods if isinstance(pods, Unknown) else entry

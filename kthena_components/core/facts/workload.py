@@ -1,4 +1,4 @@
-"""What one pod template says of an engine: whether it serves, joins, and with how many pods."""
+"""Reads one pod template: whether it serves or joins an engine, and the number of pods."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,20 +12,20 @@ from kthena_components.core.facts.serving import EngineFacts
 from kthena_components.core.values.read import count_or_unknown, mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
-NOT_STATED = Unknown("nothing in this object says how many pods make one engine")
+NOT_STATED = Unknown("this object does not state how many pods form one engine")
 
 ELSEWHERE = Unknown("the engine is started by another object")
 
 NO_SCHEDULER = Unknown("the scheduler is not known yet")
 
 _LONGEST_SIZE = 6
-"""Digits of a GROUP_SIZE that is looked at."""
+"""Maximum digits of a GROUP_SIZE that is read."""
 
 
 def read_template(
     template: object, path: str, name: str, spec: object, context: Context = NO_CONTEXT
 ) -> list[EngineFacts]:
-    """Read the engines of a pod template, of which something makes as many pods as spec says."""
+    """Read the engines of a pod template; spec states how many pods are made of it."""
     pods = filter(is_serving, pods_of_template(template, path, context))
     size = group_size(mapping(template))
     made = mapping(spec)
@@ -33,12 +33,12 @@ def read_template(
 
 
 def labels_of(template: object) -> Mapping[str, Any]:
-    """Give the labels of a pod template."""
+    """Return the labels of a pod template."""
     return mapping(mapping(mapping(template).get("metadata")).get("labels"))
 
 
 def pods_of_template(template: object, path: str, context: Context = NO_CONTEXT) -> list[PodFacts]:
-    """Read a pod template of a workload, where the API server fills requests from limits.
+    """Read a pod template of a workload, with requests defaulted from limits by the API server.
 
     Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
     """
@@ -46,13 +46,15 @@ def pods_of_template(template: object, path: str, context: Context = NO_CONTEXT)
 
 
 def fill_requests(pod: PodFacts) -> PodFacts:
-    """Give the facts of a pod whose requests were filled from its limits."""
+    """Return the facts of a pod whose requests were defaulted from its limits."""
+    if all(device.request is not None for device in pod.devices):
+        return pod
     devices = (replace(d, request=d.limit) if d.request is None else d for d in pod.devices)
     return replace(pod, devices=tuple(devices))
 
 
 def is_serving(pod: PodFacts) -> bool:
-    """Tell whether there is anything to say about a pod: most workloads serve no model."""
+    """Return whether a pod is relevant for checks: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
     return starts or pod.asks_for_gpus or hidden
@@ -80,9 +82,9 @@ def _engine(
 
 
 def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
-    """Tell whether a pod only joins an engine. Ours say so; others show it by their command.
+    """Return whether a pod only joins an engine: by our label, or by its command.
 
-    A headless pod that states --nnodes is as good as its entry: each of them holds the same share.
+    A headless pod with --nnodes can stand for its entry: both have the same share.
     """
     if naming.WORKER in labels:
         return True
@@ -93,7 +95,7 @@ def _joins(command: CommandFacts | None, labels: Mapping[str, Any]) -> bool:
 
 
 def pods_of(size: MaybeInt | None, command: CommandFacts | None) -> MaybeInt:
-    """Say how many pods make one engine, as far as they are told; size is GROUP_SIZE."""
+    """Count the pods of one engine, as far as they are stated; size is GROUP_SIZE."""
     if command is None or isinstance(size, int):
         return 1 if size is None else size
     for stated in (command.ray_cluster_size, command.nnodes, size):
@@ -124,9 +126,9 @@ def group_size(template: Mapping[str, Any]) -> MaybeInt | None:
 
 
 def _pods_of_copies(command: CommandFacts) -> MaybeInt:
-    """Say over how many pods the copies of one engine lie, each copy whole in its pod.
+    """Count the pods of one engine's copies, each copy whole in a pod.
 
-    Balanced from outside, each pod is an engine of its own (vllm/engine/arg_utils.py).
+    With external load balancing, each pod is an engine of its own (vllm/engine/arg_utils.py).
     """
     data, local = command.data, command.data_local
     if command.data_mode != "internal" or local is None or local == data:
@@ -140,9 +142,9 @@ def _pods_of_copies(command: CommandFacts) -> MaybeInt:
 
 
 def _joining(command: CommandFacts | None) -> CommandFacts:
-    """Give what is judged of a pod that joins an engine: its sizes are the entry's, not its own.
+    """Return the facts of a pod that joins an engine, without the sizes, which are the entry's.
 
-    Headless says that it joins without Ray.
+    Headless means that it joins without Ray.
     """
     if command is None:
         return CommandFacts(ray_role="worker", headless=True)

@@ -1,6 +1,6 @@
-"""GPUs and the machines that hold them: how much memory there is, and which of them a pod states.
+"""GPUs and their machines: their memory, and the GPU that a pod's placement states.
 
-Nothing here judges whether it is enough: that is in `core/rules`.
+Rules that compare memory are in `core/rules`.
 """
 
 from kthena_components.core.hardware.placement import GpuFacts, stated_gpu

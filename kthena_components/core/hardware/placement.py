@@ -1,6 +1,6 @@
-"""Which GPU a pod's placement states: its node selector and its required node affinity.
+"""Reads the GPU that a pod's node selector and required node affinity state.
 
-A reader never raises. What a pod merely prefers, or rules out, states nothing.
+A reader never raises. Preferences and exclusions of a pod state nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ _LONGEST_NUMBER = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
-    """The GPU that a pod gets, as far as its placement says."""
+    """The GPU of a pod, as far as its placement states it."""
 
     name: str
-    """Kind of the GPU, or the label that tells its memory."""
+    """Kind of the GPU, or the label that states its memory."""
     memory_gib: float
-    """GiB of one GPU; the largest where several kinds are allowed."""
+    """GiB of one GPU; the largest if several kinds are allowed."""
 
 
 def _by_label(value: str) -> GpuFacts | Unknown:
@@ -32,7 +32,7 @@ def _by_label(value: str) -> GpuFacts | Unknown:
 
 
 def _by_huawei(value: str) -> GpuFacts | Unknown | None:
-    """Read a label that clusters use for words of their own too: those state nothing."""
+    """Read a label that clusters also use for their own words: unknown words state nothing."""
     return _by_label(value) if value.casefold().startswith(_HUAWEI) else None
 
 
@@ -52,15 +52,15 @@ def _by_instance(value: str) -> GpuFacts | Unknown:
 def _by_memory(value: str) -> GpuFacts | Unknown:
     size = _number(value)
     if not size:
-        return Unknown(f"'{value[:_LONGEST_NUMBER]}' is no size in MiB")
+        return Unknown(f"'{value[:_LONGEST_NUMBER]}' is not a size in MiB")
     return GpuFacts(name=f"a GPU of {size} MiB", memory_gib=size / _MIB)
 
 
 def _by_rounded(value: str) -> GpuFacts | Unknown:
-    """Read GiB that were rounded to a whole number: as many as they can stand for."""
+    """Read a number of GiB that was rounded: the largest size that rounds to it."""
     size = _number(value.removesuffix("G")) if value.endswith("G") else None
     if not size:
-        return Unknown(f"'{value[:_LONGEST_NUMBER]}' is no size such as 192G")
+        return Unknown(f"'{value[:_LONGEST_NUMBER]}' is not a size such as 192G")
     return GpuFacts(name=f"a GPU of {size}G", memory_gib=size + _HALF)
 
 
@@ -89,7 +89,7 @@ _READERS: Mapping[str, Callable[[str], GpuFacts | Unknown | None]] = {
     "node.kubernetes.io/instance-type": _by_instance,
     "beta.kubernetes.io/instance-type": _by_instance,
 }
-"""Labels of nodes that tell a GPU.
+"""Node labels that identify a GPU.
 
 Sources: NVIDIA/k8s-device-plugin docs/gpu-feature-discovery (product; memory in MiB of one GPU);
 GKE documentation on GPUs and TPUs (gke-accelerator, gke-tpu-accelerator); CoreWeave documentation
@@ -102,16 +102,18 @@ kubernetes reference of well-known labels (instance-type).
 
 
 def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
-    """Read which GPU a pod's spec asks its node for; None when nothing says it.
+    """Read the GPU that a pod's spec requires of its node; None if nothing states it.
 
-    Terms of an affinity are alternatives: the GPU with the most memory is given, and nothing
-    where one of them leaves it open. What stands beside a term holds for all of them.
+    Terms of an affinity are alternatives: the result is the GPU with the most memory, and None if
+    one term leaves it open. The node selector applies to all terms.
     """
     selector = spec.get("nodeSelector")
     if is_unresolved(selector):
         return Unknown("the node selector is not known yet")
     always = [(key, [value]) for key, value in _map(selector).items() if key in _READERS]
     terms = _terms(spec)
+    if not always and not terms:
+        return None
     if isinstance(terms, Unknown):
         return _all_of(always) or terms
     found = [_all_of([*always, *term]) for term in terms or [[]]]
@@ -120,16 +122,20 @@ def stated_gpu(spec: Mapping[str, Any]) -> GpuFacts | Unknown | None:
     return _largest([gpu for gpu in found if gpu is not None])
 
 
+_LATE_AFFINITY = Unknown("the node affinity is not known yet")
+
+
 def _terms(spec: Mapping[str, Any]) -> list[list[tuple[str, Sequence[object]]]] | Unknown:
-    gap = Unknown("the node affinity is not known yet")
     place: object = spec
     for key in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
         place = _map(place).get(key)
+        if place is None:
+            return []
         if is_unresolved(place):
-            return gap
+            return _LATE_AFFINITY
     items = _map(place).get("nodeSelectorTerms")
     if is_unresolved(items) or any(map(is_unresolved, _list(items))):
-        return gap
+        return _LATE_AFFINITY
     return [list(_expressions(_map(term))) for term in _list(items)]
 
 
@@ -141,7 +147,7 @@ def _expressions(term: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[object
 
 
 def _all_of(stated: Sequence[tuple[str, Sequence[object]]]) -> GpuFacts | Unknown | None:
-    """Give the GPU on which several labels agree: the one with the least memory, to be exact."""
+    """Return the GPU on which several labels agree: the one with the least memory."""
     read = [gpu for key, values in stated if (gpu := _one_of(key, values)) is not None]
     known = [gpu for gpu in read if isinstance(gpu, GpuFacts)]
     if known:

@@ -1,4 +1,4 @@
-"""The tables of GPUs and of cloud instance types, one row for each with its source."""
+"""The tables of GPUs and of cloud instance types, with a source for each row."""
 
 import json
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from typing import Any
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
-"""Characters of a name that a message shows."""
+"""Maximum length of a name in a message."""
 _SHARED = "-shared"
-"""What a node's product ends with when several pods take turns on one GPU."""
+"""Suffix of a node's product label if several pods share one GPU in turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,16 +21,16 @@ class Gpu:
 
     name: str
     nominal_gb: float
-    """GB by which its maker sells it."""
+    """Nominal GB."""
     memory_gib: float
-    """GiB that its driver reports, before anything runs: an engine's share is a share of these.
+    """GiB that its driver reports when idle: an engine's memory share refers to it.
 
-    Where drivers differ it is the most that CUDA or nvidia-smi was seen to report, so that nothing
-    is refused which some driver has room for."""
+    If drivers differ, the largest value that CUDA or nvidia-smi was seen to report, so that no rule
+    reports what fits with some driver."""
     labels: tuple[str, ...]
-    """Values of node labels that stand for it."""
+    """Values of node labels that identify it."""
     resources: tuple[str, ...]
-    """Extended resources by which a pod asks for it, the usual one first."""
+    """Extended resources by which pods request it, the usual one first."""
     source: str
 
 
@@ -42,7 +42,7 @@ class Instance:
     cloud: str
     """azure, aws or arc."""
     gpu: str
-    """Kind of its GPUs, in the words of the source."""
+    """Kind of its GPUs, as the source names it."""
     gpus: int
     total_gib: float
     """GiB of all its GPUs together."""
@@ -50,12 +50,12 @@ class Instance:
 
     @property
     def memory_gib(self) -> float:
-        """GiB of one GPU, as the source says: the nominal size, with which KAITO reckons."""
+        """Nominal GiB of one GPU, as the source states it; KAITO calculates with it."""
         return self.total_gib / self.gpus
 
 
 def find_gpu(label: str) -> Gpu | Unknown:
-    """Find a GPU by the value of a node label, whatever its case."""
+    """Find a GPU by the value of a node label, ignoring case."""
     folded = label.casefold()
     if "-mig-" in folded:
         return Unknown(f"'{label[:_LONGEST]}' is a slice of a GPU")
@@ -64,13 +64,13 @@ def find_gpu(label: str) -> Gpu | Unknown:
 
 
 def find_instance(name: str) -> Instance | Unknown:
-    """Find an instance type by its name, whatever its case."""
+    """Find an instance type by its name, ignoring case."""
     instance = _instances_by_name().get(name.casefold())
     return instance or Unknown(f"'{name[:_LONGEST]}' is not in the table of instance types")
 
 
 def gpu_of(instance: Instance) -> Gpu | None:
-    """Find the GPU of an instance type; None where the table has none of its kind and size."""
+    """Find the GPU of an instance type; None if the table has none of its kind and size."""
     return next(
         (
             gpu
@@ -84,7 +84,7 @@ def gpu_of(instance: Instance) -> Gpu | None:
 
 @cache
 def known_gpus() -> tuple[Gpu, ...]:
-    """Give every GPU once."""
+    """Return every GPU once."""
     return tuple(
         Gpu(**{**row, "labels": tuple(row["labels"]), "resources": tuple(row["resources"])})
         for row in _rows("gpus.json")
@@ -93,7 +93,7 @@ def known_gpus() -> tuple[Gpu, ...]:
 
 @cache
 def known_instances() -> tuple[Instance, ...]:
-    """Give every instance type once."""
+    """Return every instance type once."""
     return tuple(Instance(**row) for row in _rows("instances.json"))
 
 

@@ -1,4 +1,4 @@
-"""How much GPU memory an engine needs. Estimates of what it needs at least, and nothing judged."""
+"""Estimates how much GPU memory an engine needs at least. The rules are in core/rules."""
 
 from kthena_components.core.memory.cache_types import CacheType, cache_type
 from kthena_components.core.memory.sizes import (

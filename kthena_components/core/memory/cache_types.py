@@ -1,4 +1,4 @@
-"""What a token takes in the KV cache, by the type of its numbers (`--kv-cache-dtype`).
+"""Bytes of a token in the KV cache, by data type (`--kv-cache-dtype`).
 
 Sources: vllm/config/cache.py for the names; vllm/v1/attention/backends/{triton_attn,flashinfer,
 turboquant_attn,ultraquant_attn}.py customize_spec and vllm/model_executor/layers/{quantization/
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 40
-"""Characters of a name that a message shows."""
+"""Maximum length of a name in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,25 +21,26 @@ class CacheType:
     """How the keys and values of a token are stored."""
 
     keys: int = 16
-    """Bits of a number of the keys, or of the latent."""
+    """Bits per number of the keys, or of the latent."""
     values: int = 16
-    """Bits of a number of the values."""
+    """Bits per number of the values."""
     block: int = 0
-    """Numbers that share a scale of one byte. 0: none do."""
+    """Numbers that share a scale of one byte. 0: no scales."""
     key_scale: int = 0
-    """Bytes beside the keys of one head, or beside the latent."""
+    """Additional bytes per head for keys, or per latent."""
     value_scale: int = 0
-    """Bytes beside the values of one head, or once more beside the latent."""
+    """Additional bytes per head for values, or once more per latent."""
     packed: bool = False
-    """Whether keys and values lie in one slot, of an even size. vLLM keeps the layers at both ends
-    of the model in 16 bits then, and has no such slot for a latent."""
+    """Whether keys and values share one slot, of an even size. vLLM then keeps the layers at both
+    ends of the model in 16 bits, and has no such slot for a latent.
+    """
     heads_only: bool = False
-    """Whether it is for attention with heads of keys and values alone."""
+    """Whether it only supports attention with KV heads."""
     latent_bytes: int | None = None
-    """Bytes of the latent of one layer, in a type for latent attention alone."""
+    """Bytes of the latent of one layer, in a type for latent attention only."""
 
     def of_head(self, width: int) -> int | None:
-        """Give the bytes of the keys and values of one head; None where it is not for heads."""
+        """Return the bytes of the keys and values of one head; None without support for heads."""
         if self.latent_bytes is not None:
             return None
         keys = _packed(width, self.keys, self.block) + self.key_scale
@@ -48,7 +49,7 @@ class CacheType:
         return keys + values + odd
 
     def of_latent(self, width: int) -> int | None:
-        """Give the bytes of a latent in one layer; None where it is not for latent attention."""
+        """Return the bytes of a latent in one layer; None without support for latent attention."""
         if self.packed or self.heads_only:
             return None
         if self.latent_bytes is not None:
@@ -61,7 +62,7 @@ def _packed(width: int, bits: int, block: int) -> int:
 
 
 NATIVE = CacheType()
-"""The numbers of a model in 16 bits."""
+"""16 bits per number."""
 _FP8 = CacheType(keys=8, values=8)
 _HEAD8 = CacheType(keys=8, values=8, key_scale=4, value_scale=4)
 _FP4 = CacheType(keys=4, values=4, block=16)
@@ -97,6 +98,6 @@ depends on the rotated part of a head, which the table of models does not have."
 
 
 def cache_type(name: str | None) -> CacheType | Unknown:
-    """Find a type by its name; None is that of an engine that was told none."""
+    """Find a type by its name; None means the engine's default."""
     found = NATIVE if name is None else _TYPES.get(name)
     return found or Unknown(f"the size of a KV cache of '{str(name)[:_LONGEST]}' is not known")

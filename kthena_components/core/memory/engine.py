@@ -1,4 +1,4 @@
-"""What the rules about memory need of an engine: its model's weights, its split, its GPU."""
+"""Inputs of the memory rules: an engine's weights, parallelism and GPU."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 _SHARE, _OLD_SHARE, _SINCE = 0.92, 0.9, (0, 20)
-"""vLLM's default of --gpu-memory-utilization, and that of versions before 0.20."""
+"""vLLM's default of --gpu-memory-utilization, now and before 0.20."""
 _FREE = 0.9
-"""TensorRT-LLM's default share of what the weights leave."""
+"""TensorRT-LLM's default share of the memory that the weights leave free."""
 _AUTO = 16
-"""Tokens of one block: the least that an engine which chooses its length needs."""
+"""Tokens of one block: the minimum of an engine that chooses its own length."""
 _LENGTH_FLAGS = {"sglang": "--context-length", "trtllm": "--max_seq_len"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """An engine whose model and GPU are known. Sizes are GiB."""
+    """An engine whose model and GPU are known. Sizes in GiB."""
 
     engine: EngineFacts
     command: CommandFacts
@@ -42,7 +42,7 @@ class Placed:
     """All weights."""
     split: Split
     share: float
-    """Part of a GPU that weights may take, or weights, overhead and cache together."""
+    """Share of a GPU for weights, or for weights, overhead and cache together."""
 
     @property
     def ranks(self) -> int:
@@ -51,27 +51,27 @@ class Placed:
 
     @property
     def budget(self) -> float:
-        """What the engine may take of one GPU."""
+        """Memory of one GPU that the engine may use."""
         return self.share * self.gpu.memory_gib
 
     @property
     def weights(self) -> float:
-        """Weights of a GPU, the mean over all."""
+        """Weights on a GPU, the mean over all."""
         return weights_on_gpu(self.shape, self.split, self.gib)
 
     @property
     def fullest(self) -> float:
-        """Weights of a GPU in the fullest stage."""
+        """Weights on a GPU in the fullest stage."""
         return fullest_weights(self.shape, self.split, self.gib)
 
     @property
     def overhead(self) -> float:
-        """Activations, graphs and buffers of a GPU."""
+        """Activations, graphs and buffers on a GPU."""
         return overhead(self.shape, self.fullest)
 
     @property
     def left(self) -> float | None:
-        """What is left of a GPU to the KV cache; None where its size is stated in bytes."""
+        """Memory of a GPU that is left for the KV cache; None if its size is stated in bytes."""
         left = self.budget - self.fullest - self.overhead
         if self.command.kv_cache_bytes is not None:
             return None
@@ -82,12 +82,12 @@ class Placed:
 
     @property
     def length_flag(self) -> str:
-        """The flag that states the longest request."""
+        """The flag that sets the longest request."""
         return _LENGTH_FLAGS.get(self.command.engine or "", "--max-model-len")
 
 
 def placed_engines(facts: ServingFacts) -> Iterator[tuple[EngineFacts, Placed | Unknown]]:
-    """Give each engine whose pods state a GPU, or why its memory cannot be judged."""
+    """Return each engine whose pods state a GPU, or why its memory cannot be checked."""
     for engine in facts.engines:
         command, gpu = engine.entry.command, engine.entry.gpu
         if command is not None and command.engine in ENGINES and gpu is not None:
@@ -121,7 +121,7 @@ def _placed(
 
 
 def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -> float | Unknown:
-    """Give the size of the weights in the form that the engine loads them in."""
+    """Return the size of the weights in the format that the engine loads."""
     if shape.weights_gib is None:
         return Unknown(f"the table of models has no size of the weights of {shape.name}")
     offloaded, fetched = command.cpu_offload_gib, command.host_offload
@@ -138,7 +138,7 @@ def _weights_of(engine: EngineFacts, command: CommandFacts, shape: ModelShape) -
 
 
 def _vllm_of(engine: EngineFacts, command: CommandFacts) -> Version | None:
-    """Give the release of vLLM that the image states, None where it is another engine's."""
+    """Return the release of vLLM that the image states, None for another engine."""
     image = engine.entry.own.image if engine.entry.own else None
     if command.engine not in VLLM or not isinstance(image, str):
         return None
@@ -153,15 +153,15 @@ def _share_of(engine: EngineFacts, command: CommandFacts) -> float | Unknown:
         return stated
     if stated is not None:
         fits = 0 < stated <= 1
-        return float(stated) if fits else Unknown(f"{stated:g} is no share of a GPU's memory")
+        return float(stated) if fits else Unknown(f"{stated:g} is not a share of a GPU's memory")
     version = _vllm_of(engine, command)
     return _OLD_SHARE if version is not None and version < _SINCE else _SHARE
 
 
 def _split_of(command: CommandFacts) -> Split | Unknown:
-    """Give the ranks that share the parts of the model.
+    """Return how many ranks share each part of the model.
 
-    vLLM spreads the experts over its data parallel ranks too, whether whole or in pieces.
+    vLLM distributes the experts over its data parallel ranks, too, whole or sliced.
     """
     spread = command.engine in VLLM
     sizes = {
@@ -188,7 +188,7 @@ def _split_of(command: CommandFacts) -> Split | Unknown:
 
 
 def length_of(placed: Placed) -> MaybeInt:
-    """Give the length of the longest request."""
+    """Return the length of the longest request, in tokens."""
     stated = placed.command.max_model_len
     if stated is not None:
         return stated
@@ -200,7 +200,7 @@ def length_of(placed: Placed) -> MaybeInt:
 
 
 def cache_of(placed: Placed) -> MaybeInt:
-    """Give the bytes that a token takes on one GPU, 0 where not every layer keeps it."""
+    """Return the bytes of a token on one GPU, 0 if some layers do not store every token."""
     stated = placed.command.kv_cache_dtype
     if isinstance(stated, Unknown):
         return stated
@@ -214,4 +214,4 @@ def cache_of(placed: Placed) -> MaybeInt:
         return each
     if cache_per_token_on_gpu(placed.shape, placed.split) is None:
         return Unknown("the table of models has no size of its cache")
-    return Unknown(f"'{stated}' is no type of the KV cache of {placed.shape.name}")
+    return Unknown(f"'{stated}' is not a KV cache type for {placed.shape.name}")

@@ -1,4 +1,4 @@
-"""How an engine's sizes cut the layers of its model: what the rules about shapes share."""
+"""How parallel sizes split a model's layers; shared by the rules about shapes."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,9 +12,9 @@ from kthena_components.core.models import ModelShape, find_model
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 VLLM = frozenset({"vllm", "huggingfaceserver"})
-"""Engines that spread experts over all ranks, or none."""
+"""Engines whose expert parallelism uses all ranks or is off."""
 ENGINES = frozenset({*VLLM, "sglang", "trtllm"})
-"""Engines whose command line says which model they run."""
+"""Engines whose command line names the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,18 @@ class Part:
 
     @property
     def piece(self) -> int:
-        """What each rank takes; all of it where the ranks are not known."""
+        """The size on each rank; the whole size if the ranks are unknown."""
         return self.size // self.ranks if isinstance(self.ranks, int) and self.ranks else self.size
 
     @property
     def rest(self) -> int:
-        """What is left over when each rank takes the same whole number."""
+        """The remainder if each rank gets the same whole number."""
         return self.size % self.ranks if isinstance(self.ranks, int) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """One engine, what its command line asks for, and the shape of the model it runs."""
+    """One engine, the facts of its command line, and the shape of its model."""
 
     engine: EngineFacts
     command: CommandFacts
@@ -53,7 +53,7 @@ class Sharding:
 
     @property
     def feed_forward(self) -> list[Part]:
-        """The inner widths of the dense layers and of the experts, where they are known."""
+        """The inner widths of the dense layers and of the experts, if known."""
         command, shape, parts = self.command, self.shape, []
         if shape.ffn is not None:
             parts.append(Part("feed-forward layer", shape.ffn, _dense_ranks(command, shape)))
@@ -63,11 +63,11 @@ class Sharding:
         return parts
 
     def at(self, tensor: int) -> "Sharding":
-        """Give the same engine with another tensor size."""
+        """Return the same engine with another tensor size."""
         return replace(self, command=replace(self.command, tensor=tensor))
 
     def finding(self, rule: str, seen: str, remedy: str, level: Level = Level.MANDATORY) -> Finding:
-        """Say something about the engine's sizes."""
+        """Return a finding about the engine's sizes."""
         return Finding(
             path=self.engine.entry.command_path,
             seen=f"engine '{self.engine.name}' {seen}",
@@ -77,12 +77,12 @@ class Sharding:
         )
 
     def unjudged(self, rule: str, because: str) -> Iterator[Finding]:
-        """Say why a rule could not judge; nothing where the command line itself was refused."""
+        """Report why a rule could not check; nothing if the command line itself has an error."""
         if because not in {problem.text for problem in self.command.problems if problem.hard}:
             yield self.finding(rule, f"was not checked, because {because}", "", Level.UNKNOWN)
 
     def near(self, fits: Callable[["Sharding"], bool]) -> str:
-        """Name the tensor sizes that fit on both sides of one that does not.
+        """Suggest the tensor sizes that fit below and above one that does not.
 
         Sizes that divide every padded vocabulary come first: the vocabulary is split as well.
         """
@@ -101,11 +101,11 @@ class Sharding:
 
 _ANY_WAY = "change the parallelism"
 _VOCABULARY = 64
-"""What vLLM pads a vocabulary to a multiple of (vocab_parallel_embedding.py)."""
+"""vLLM pads a vocabulary to a multiple of this (vocab_parallel_embedding.py)."""
 
 
 def shardings(facts: ServingFacts) -> Iterator[Sharding]:
-    """Give each engine whose model has a known shape, and which splits it."""
+    """Return each engine that splits a model of known shape."""
     for engine, command in _splitting(facts):
         shape = model_shape(command, engine.entry.shape)
         if isinstance(shape, ModelShape):
@@ -113,9 +113,9 @@ def shardings(facts: ServingFacts) -> Iterator[Sharding]:
 
 
 def shapeless(facts: ServingFacts) -> Iterator[tuple[EngineFacts, str]]:
-    """Give each engine that splits a model of unknown shape, and why the shape is not known.
+    """Return each engine that splits a model of unknown shape, and why the shape is unknown.
 
-    An engine whose model and ranks cannot be read is left out: its ranks have been spoken of.
+    Engines whose model and ranks cannot be read are left out: other rules report their ranks.
     """
     for engine, command in _splitting(facts):
         shape = model_shape(command, engine.entry.shape)
@@ -152,7 +152,7 @@ def attention_ranks(command: CommandFacts) -> MaybeInt:
 def model_shape(
     command: CommandFacts, stated: ModelShape | Unknown | None = None
 ) -> ModelShape | Unknown:
-    """Give the shape that is stated, or find that of the model that a command line names."""
+    """Return the stated shape, or that of the model in the command line."""
     if stated is not None:
         return stated
     if command.model is None:
@@ -161,11 +161,11 @@ def model_shape(
 
 
 def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
-    """Tell whether no rule about tensor sizes refuses a sharding; unknown sizes do not count.
+    """Return whether no rule about tensor sizes reports a sharding; unknown sizes do not count.
 
     Args:
-        sharding: the engine and its model.
-        blocks: whether FP8 blocks must stay whole as well.
+        sharding: The engine and its model.
+        blocks: Whether FP8 blocks must stay whole, too.
     """
     ranks, shape = sharding.attention, sharding.shape
     if isinstance(ranks, int) and (shape.heads % ranks or not kv_heads_fit(shape, ranks)):
@@ -176,13 +176,13 @@ def fits(sharding: Sharding, *, blocks: bool = False) -> bool:
 
 
 def kv_heads_fit(shape: ModelShape, ranks: int) -> bool:
-    """Tell whether each rank gets as many KV heads, or each KV head as many ranks."""
+    """Return whether each rank gets as many KV heads, or each KV head as many ranks."""
     kv_heads = shape.kv_heads
     return kv_heads is None or kv_heads % ranks == 0 or ranks % kv_heads == 0
 
 
 def cut_blocks(sharding: Sharding) -> list[Part]:
-    """Give the dimensions of which a rank gets a whole number, but no whole FP8 blocks."""
+    """Return the dimensions that divide evenly, but not into whole FP8 blocks."""
     block = sharding.shape.fp8_block
     if block is None:
         return []
@@ -197,7 +197,7 @@ def cut_blocks(sharding: Sharding) -> list[Part]:
 
 
 def unknown_part(sharding: Sharding) -> Unknown | None:
-    """Give why the ranks that share a dimension are not known."""
+    """Return why the ranks that share a dimension are unknown."""
     return next((p.ranks for p in sharding.feed_forward if isinstance(p.ranks, Unknown)), None)
 
 
@@ -208,7 +208,7 @@ def divisors(number: int) -> list[int]:
 
 
 def _dense_ranks(command: CommandFacts, shape: ModelShape) -> MaybeInt:
-    """Count the ranks that share a dense layer; SGLang can keep it whole beside experts.
+    """Count the ranks that share a dense layer; SGLang can keep it whole next to experts.
 
     Source: sglang/srt/layers/dp_attention.py, --moe-dense-tp-size.
     """
@@ -219,8 +219,8 @@ def _dense_ranks(command: CommandFacts, shape: ModelShape) -> MaybeInt:
 def _expert_ranks(command: CommandFacts) -> MaybeInt:
     """Count the ranks that share one expert.
 
-    vLLM splits an expert over all ranks when it does not spread experts over them; the others
-    over the ranks that expert and MoE data parallelism leave of the tensor group.
+    Without expert parallelism, vLLM splits an expert over all ranks. The others split it over the
+    tensor group divided by expert and MoE data parallelism.
 
     Source: vllm/model_executor/layers/fused_moe/config.py; tensorrt_llm/mapping.py;
     sglang/srt/distributed/parallel_state.py moe_tp_size.
@@ -240,9 +240,9 @@ def _stated(command: CommandFacts, *names: str) -> int | None:
 
 
 def _share(tensor: MaybeInt, what: str, size: MaybeInt) -> MaybeInt:
-    """Count the ranks of a tensor group that are left for one share of it."""
+    """Divide the ranks of a tensor group by a size."""
     if isinstance(tensor, Unknown) or isinstance(size, Unknown):
         return tensor if isinstance(tensor, Unknown) else size
     if size < 1 or tensor % size:
-        return Unknown(f"tensor {tensor} is no multiple of {what} {size}")
+        return Unknown(f"tensor {tensor} is not a multiple of {what} {size}")
     return tensor // size

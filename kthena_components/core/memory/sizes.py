@@ -1,9 +1,9 @@
-"""Weights, KV cache and overhead of one GPU. Sizes are GiB, those of the cache are bytes.
+"""Weights, KV cache and overhead of one GPU. Sizes in GiB, those of the cache in bytes.
 
-Sources: vllm/v1/kv_cache_interface.py and sglang/srt/configs/model_config.py for what a token
-takes; llm-d-benchmark config_explorer capacity_planner.py, KAITO's
-pkg/workspace/estimator/nodesestimator and AIConfigurator's sdk/memory.py for the overhead, which
-they measure or estimate differently: the numbers here are between them.
+Sources: vllm/v1/kv_cache_interface.py and sglang/srt/configs/model_config.py for a token's size;
+llm-d-benchmark config_explorer capacity_planner.py, KAITO's pkg/workspace/estimator/nodesestimator
+and AIConfigurator's sdk/memory.py for the overhead, which they measure or estimate differently: the
+numbers here are between them.
 """
 
 import math
@@ -25,8 +25,9 @@ _BITS = {
     "mxfp4": 4.25,
     "int4": 4.5,
 }
-"""Bits of one weight with its share of the scales: of 8 bits for 32 numbers in the mx forms and for
-16 in nvfp4, of 16 bits for 32 in int4; in fp8 and int8 they count for nothing."""
+"""Bits of one weight with its share of the scales: 8 bits per 32 numbers in the mx formats and per
+16 in nvfp4, 16 bits per 32 in int4; negligible in fp8 and int8.
+"""
 _MATRICES = 3
 """Matrices of one feed-forward layer or expert: gate, up and down."""
 _ENDS = 2
@@ -34,7 +35,7 @@ _ENDS = 2
 _BASE, _SHARE, _LEAST, _EXPERTS = 2.3, 0.05, 3.5, 8.0
 """Overhead in GiB: a base and a share of the weights, not below the least; more with experts."""
 _LONGEST = 40
-"""Characters of a method's name that a message shows."""
+"""Maximum length of a method's name in a message."""
 _INT, _MODELOPT = ("int4", "int8"), ("fp8", "nvfp4")
 _FORMS: Mapping[str, Collection[str]] = MappingProxyType(
     {
@@ -61,11 +62,11 @@ _FORMS: Mapping[str, Collection[str]] = MappingProxyType(
         "quark_mxfp4": ("mxfp4",),
     }
 )
-"""Forms of a checkpoint that a method loads as they are. The table of models knows the form and not
-who quantised it: where that was by another method an engine says itself that they do not match.
-SGLang's modelopt_fp4 quantises the experts of an FP8 checkpoint once more, so FP8 is not its.
-Sources: vllm/model_executor/layers/quantization, get_name and override_quantization_method of each,
-and vllm/config/model.py _verify_quantization; sglang/srt/layers/quantization, and
+"""Formats of a checkpoint that a method loads without conversion. The table of models states the
+format, not the method that made it: if they do not match, the engine reports it. SGLang's
+modelopt_fp4 quantises the experts of an FP8 checkpoint again, so FP8 is not in its list. Sources:
+vllm/model_executor/layers/quantization, get_name and override_quantization_method of each, and
+vllm/config/model.py _verify_quantization; sglang/srt/layers/quantization, and
 sglang/srt/configs/model_config.py _verify_quantization."""
 _HALF, _QUARTER = 0.5, 0.25
 _ONLINE: Mapping[str, float] = MappingProxyType(
@@ -77,26 +78,26 @@ _ONLINE: Mapping[str, float] = MappingProxyType(
         **dict.fromkeys(("nvfp4_per_token", "nvfp4_online", "quark_int4fp8_moe"), _QUARTER),
     }
 )
-"""What is left at least of weights in bf16 that are quantised as they are loaded: embeddings stay
-in 16 bits, and scales are not counted. Sources: vllm/config/quantization.py _ONLINE_SHORTHANDS;
+"""Minimum remaining share of bf16 weights that are quantised while loading: embeddings stay in 16
+bits, and scales are not counted. Sources: vllm/config/quantization.py _ONLINE_SHORTHANDS;
 vllm/model_executor/layers/quantization/online; sglang/srt/layers/quantization."""
 _EXPERTS_ONLY = ("experts_int8", "int8_per_channel_weight_only", "nvfp4_per_token", "nvfp4_online")
-"""Methods that leave all but experts in 16 bits."""
+"""Methods that only quantise experts."""
 _REFUSED: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"rtn": (0, 15), "ptpc_fp8": (0, 19), "bitsandbytes": (0, 28), "fp8": (0, 31)}
 )
-"""The first releases of vLLM that no longer quantise by a method while they load, and refuse it:
-fp8 for a checkpoint that is not in FP8. Source: its wheels from 0.6.0 to 0.33.0."""
+"""The first releases of vLLM that no longer quantise by a method while loading, and reject it: fp8
+for a checkpoint that is not in FP8. Source: its wheels from 0.6.0 to 0.33.0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Over how many ranks the parts of a model are split."""
+    """How many ranks share the parts of a model."""
 
     tensor: int = 1
     pipeline: int = 1
     experts: int | None = None
-    """Ranks that hold the experts of one layer together. None: those of the tensor group."""
+    """Ranks that share the experts of one layer. None: those of the tensor group."""
     attention: int | None = None
     """Ranks that share the KV heads. None: those of the tensor group."""
     decode_context: int = 1
@@ -104,12 +105,12 @@ class Split:
 
 
 def part_left(method: str, shape: ModelShape, vllm: tuple[int, ...] | None) -> float | Unknown:
-    """Give the part of a model's weights that a method leaves, at least.
+    """Return the minimum share of a model's weights that remains after quantisation.
 
     Args:
-        method: its name; case does not count.
-        shape: the model.
-        vllm: the release of the engine, None where it is another one or not known.
+        method: The method's name, in any case.
+        shape: The model.
+        vllm: The release of vLLM; None for another engine or an unknown release.
     """
     name = method.lower()
     if shape.dtype in _FORMS.get(name, ()):
@@ -127,23 +128,23 @@ def part_left(method: str, shape: ModelShape, vllm: tuple[int, ...] | None) -> f
 
 
 def weights_on_gpu(shape: ModelShape, split: Split, gib: float) -> float:
-    """Give the weights of one GPU: the mean over all, so that the fullest has at least as many.
+    """Return the GiB of weights per GPU: the mean, so the fullest GPU has at least as many.
 
     Args:
-        shape: the model.
-        split: how it is split.
-        gib: all its weights.
+        shape: The model.
+        split: How it is split.
+        gib: All its weights.
     """
     return _of_a_stage(shape, split, gib) / split.pipeline
 
 
 def fullest_weights(shape: ModelShape, split: Split, gib: float) -> float:
-    """Give the weights of a GPU in the fullest stage: layers are not cut."""
+    """Return the weights of a GPU in the fullest stage: layers are not split between stages."""
     return _of_a_stage(shape, split, gib) * _stage(shape, split) / shape.layers
 
 
 def _of_a_stage(shape: ModelShape, split: Split, gib: float) -> float:
-    """Give the weights of one GPU if there were one stage only."""
+    """Return the weights of one GPU if there were only one stage."""
     experts = min(_expert_weights(shape), gib)
     return (gib - experts) / split.tensor + experts / (split.experts or split.tensor)
 
@@ -164,20 +165,20 @@ def _stage(shape: ModelShape, split: Split) -> int:
 
 
 def cache_per_token(shape: ModelShape, kind: CacheType = NATIVE) -> int | None:
-    """Give the bytes that a token takes in the cache of one whole model, None if not known.
+    """Return the bytes of a token in the cache of one whole model, None if unknown.
 
     Args:
-        shape: the model. Layers that look back over a window count like the others.
-        kind: how its numbers are stored.
+        shape: The model. Layers with a sliding window count like the others.
+        kind: How its numbers are stored.
     """
     return cache_per_token_on_gpu(shape, Split(), kind)
 
 
 def cache_per_token_on_gpu(shape: ModelShape, split: Split, kind: CacheType = NATIVE) -> int | None:
-    """Give the bytes that a token takes on a GPU of the fullest stage, None if not known.
+    """Return the bytes of a token on a GPU of the fullest stage, None if unknown.
 
-    KV heads are shared by the ranks of the attention, at least one for each. What latent
-    attention keeps stands whole on every rank.
+    The ranks of the attention share the KV heads, at least one for each. Every rank has a full copy
+    of what latent attention stores.
     """
     each, whole = _of_a_layer(shape, split, kind), _of_a_layer(shape, split, NATIVE)
     if each is None or whole is None:
@@ -199,10 +200,10 @@ def _of_a_layer(shape: ModelShape, split: Split, kind: CacheType) -> int | None:
 
 
 def _with_ends(shape: ModelShape, split: Split, each: int, whole: int) -> int:
-    """Give the bytes of the first stage, whose first layers keep 16 bits.
+    """Return the bytes of the first stage, whose first layers keep 16 bits.
 
-    The last stage has as many of them, and no more layers: vLLM gives what is left over to the
-    stages before it. Source: vllm/distributed/utils.py get_pp_indices.
+    The last stage has as many of them, and no more layers: vLLM adds the remainder to the stages
+    before it. Source: vllm/distributed/utils.py get_pp_indices.
     """
     ends = min(_ENDS, shape.layers // 2) * (2 if split.pipeline == 1 else 1)
     layers = shape.layers if split.pipeline == 1 else (shape.layers + 1) // split.pipeline
@@ -211,12 +212,12 @@ def _with_ends(shape: ModelShape, split: Split, each: int, whole: int) -> int:
 
 
 def overhead(shape: ModelShape, weights: float) -> float:
-    """Estimate what else a GPU holds: activations, CUDA graphs and the libraries' buffers.
+    """Estimate other memory on a GPU: activations, CUDA graphs and library buffers.
 
     Args:
-        shape: the model.
+        shape: The model.
         weights: GiB of weights on the same GPU.
 
-    A model of which it is not known whether it has experts counts as one with them.
+    A model that may have experts counts as one with experts.
     """
     return max(_BASE + _SHARE * weights, _LEAST) if shape.experts == 0 else _EXPERTS

@@ -1,7 +1,6 @@
-"""The shapes of models: what a parallel size must fit. A table of known ones, and config.json.
+"""Shapes of models, which parallel sizes must fit: a table of known ones, and config.json.
 
-Nothing here judges a shape: the rules that compare one with an engine's sizes are in
-`core/rules`.
+The rules that compare shapes with parallel sizes are in `core/rules`.
 """
 
 from kthena_components.core.models.config import shape_from_config, shape_keys

@@ -1,6 +1,6 @@
-"""A model's shape, read from its config.json as Hugging Face writes it.
+"""Reads a model's shape from its config.json, as Hugging Face writes it.
 
-A reader never raises: whatever the file holds, the answer is a shape, or unknown with a reason.
+A reader never raises: the result is a shape, or Unknown with a reason.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from kthena_components.core.values.unknown import Unknown
 
 _MOST = 2**31 - 1
 _DIGITS = 4
-"""Digits of the number of a layer."""
+"""Maximum digits of a layer's index."""
 _TOP = ("_name_or_path", "quantization_config", "text_config")
 _KEPT = (
     "decoder_sparse_step", "first_k_dense_replace", "hidden_size", "interleave_moe_layer_step",
@@ -20,32 +20,32 @@ _KEPT = (
     "moe_layers", "moe_layers_enum", "num_attention_heads", "num_hidden_layers", "vocab_size",
 )  # fmt: skip
 _KV_HEADS = ("num_key_value_heads", "num_attention_groups")
-"""Counts of the heads of keys and values; the second one is Step's."""
+"""Keys for the number of KV heads; the second one is Step's."""
 _EXPERTS = ("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
 _DENSE = ("dense_intermediate_size", "intermediate_size_mlp")
-"""Width of the dense layers where intermediate_size is that of an expert: MiniMax-M3, Llama 4."""
+"""Width of the dense layers if intermediate_size is that of an expert: MiniMax-M3, Llama 4."""
 _FIRST = ("first_k_dense_replace", "moe_layer_start_index")
-"""Counts of dense layers at the start."""
+"""Keys for the number of dense layers at the start."""
 _STEPS = (
     "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe_layer_interval",
 )  # fmt: skip
-"""Each layer of so many has experts, as Qwen, Llama 4, DeepSeek and ERNIE call it."""
+"""Every n-th layer has experts, as Qwen, Llama 4, DeepSeek and ERNIE call it."""
 _LENGTHS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length",
     "max_target_positions", "max_sequence_length", "max_seq_length", "seq_len",
 )  # fmt: skip
 _UNSCALED = ("su", "longrope", "llama3")
-"""Types of a scaled RoPE that vLLM multiplies no length by."""
+"""RoPE scaling types by which vLLM does not multiply the length."""
 _YARN = ("yarn", "deepseek_yarn", "deepseek_llama_scaling")
-"""Those that it multiplies by up to 0.29.0."""
+"""RoPE scaling types by which it multiplies up to 0.29.0."""
 _SOURCE = "config.json"
 
 
 def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
     """Read the shape of the language model that a config.json describes.
 
-    A model that sees or hears keeps its language model's sizes in `text_config`; those of
-    `vision_config` are about something else and never read.
+    A multimodal model has its language model's sizes in `text_config`; `vision_config` is never
+    read.
     """
     text = _map(config.get("text_config")) or config
     sizes = {key: _size(text.get(key)) for key in ("num_attention_heads", "num_hidden_layers")}
@@ -75,7 +75,7 @@ def shape_from_config(config: Mapping[str, Any]) -> ModelShape | Unknown:
 
 
 def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the part of a config.json that `shape_from_config` reads, in the order of its keys."""
+    """Return the part of a config.json that `shape_from_config` reads, in its key order."""
     found: dict[str, Any] = {}
     for key in sorted((*_TOP, *_KEPT, *_KV_HEADS, *_EXPERTS, *_DENSE)):
         value = config.get(key)
@@ -89,9 +89,9 @@ def shape_keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
-    """Count the heads of keys and values; as many as of queries where it is not said.
+    """Count the KV heads; as many as query heads if not stated.
 
-    A list of counts, one for each layer, is more than one number can say, and is not judged.
+    A list with one count per layer is unsupported.
     """
     if _size(text.get("kv_lora_rank")) is not None:
         return None
@@ -100,17 +100,16 @@ def _kv_heads(text: Mapping[str, Any], heads: int) -> int | None:
 
 
 def _latent(text: Mapping[str, Any]) -> int | None:
-    """Count what a layer of latent attention keeps of a token; both parts must be stated."""
+    """Count the numbers per token of a latent attention layer; both parts must be stated."""
     rank, rope = _size(text.get("kv_lora_rank")), _size(text.get("qk_rope_head_dim"))
     return None if rank is None or rope is None else rank + rope
 
 
 def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | None, int | None]:
-    """Give the inner widths of the dense layers and of an expert.
+    """Return the inner widths of the dense layers and of an expert.
 
-    Without a width of its own an expert has the common one: Mixtral, gpt-oss and MiniMax-M2, which
-    have no dense layers, and the families of `_DENSE`. Several widths, as in ERNIE, are more than
-    one number can say.
+    Without its own width, an expert has the common one: Mixtral, gpt-oss and MiniMax-M2, which have
+    no dense layers, and the families of `_DENSE`. Several widths, as in ERNIE, are unsupported.
     """
     wide, narrow = (_size(text.get(key)) for key in ("intermediate_size", "moe_intermediate_size"))
     if not experts:
@@ -121,10 +120,10 @@ def _widths(text: Mapping[str, Any], layers: int, experts: int) -> tuple[int | N
 
 
 def _has_dense_layers(text: Mapping[str, Any], layers: int) -> bool:
-    """Tell whether some layers of a model with experts have none.
+    """Return whether some layers of a model with experts have none.
 
-    Lists by layer may be longer than the model: the rest is about layers that draft tokens.
-    Sources: transformers 5.23.0, configuration_*.py of minimax_m3_vl, llama4, step3p7, deepseek_v3,
+    Lists by layer may be longer than the model: the rest is for layers that draft tokens. Sources:
+    transformers 5.23.0, configuration_*.py of minimax_m3_vl, llama4, step3p7, deepseek_v3,
     ernie4_5_moe and mimo_v2_flash; vllm/model_executor/models/{step3p5,mimo_v2,deepseek_v2}.py.
     """
     types, by_layer = _list(text.get("mlp_layer_types")), _list(text.get("moe_layer_freq"))
@@ -141,14 +140,14 @@ def _has_dense_layers(text: Mapping[str, Any], layers: int) -> bool:
 
 
 def _sparse_layers(text: Mapping[str, Any]) -> set[int]:
-    """Give the layers that have experts where they are listed, in Step's files in one text."""
+    """Return the listed layers with experts; Step's files list them in one text."""
     stated = text.get("moe_layers") or text.get("moe_layers_enum")
     parts = stated.split(",") if isinstance(stated, str) else _list(stated)
     return {layer for layer in map(_layer, parts) if layer is not None}
 
 
 def _layer(part: object) -> int | None:
-    """Read the number of a layer, from 0 on."""
+    """Read the index of a layer, from 0."""
     if isinstance(part, str):
         digits = part.strip()
         fits = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS
@@ -157,14 +156,14 @@ def _layer(part: object) -> int | None:
 
 
 def _context(text: Mapping[str, Any]) -> int | None:
-    """Give the longest request that vLLM derives; None where its releases do not agree.
+    """Return the longest request that vLLM derives; None if its releases disagree.
 
     Source: vllm/transformers_utils/model_arch_config_convertor.py derive_max_model_len_and_key;
     vllm/config/model.py _get_and_verify_max_len, of 0.29.0 and of 0.33.0.
     """
     lengths = [size for key in _LENGTHS if (size := _size(text.get(key))) is not None]
     length = _size(text.get("model_max_length")) or min(lengths, default=None)
-    # The length that Gemma 3 states is one that was multiplied already.
+    # The length that Gemma 3 states is already multiplied.
     if length is None or _is_gemma3(text):
         return length
     derived = {_scaled(length, text, by_yarn=by_yarn) for by_yarn in (False, True)}
@@ -190,14 +189,14 @@ def _scaled(length: int, text: Mapping[str, Any], *, by_yarn: bool) -> int:
 
 
 def _ropes(text: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the scale of RoPE, one for each type of layers where they differ."""
+    """Return the RoPE scaling, one for each type of layers if they differ."""
     stated = _map(text.get("rope_parameters")) or _map(text.get("rope_scaling"))
     by_type = [_map(rope) for rope in stated.values() if isinstance(rope, Mapping)]
     return by_type if by_type and len(by_type) == len(stated) else [stated]
 
 
 def _block(config: Mapping[str, Any]) -> int | None:
-    """Give the edge of FP8 blocks, the larger one of two."""
+    """Return the edge of FP8 blocks, the larger of two."""
     quantised = _map(config.get("quantization_config"))
     if quantised.get("quant_method", "fp8") != "fp8":
         return None
@@ -207,14 +206,14 @@ def _block(config: Mapping[str, Any]) -> int | None:
 
 
 def _size(value: object) -> int | None:
-    """Give a count above zero, None for whatever is not one. 8.0 is how policies see 8."""
+    """Return a count above zero, else None. Policies see 8 as 8.0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 1 <= value <= _MOST and value == int(value) else None
 
 
 def _stated(text: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
-    """Give the first count of some keys; of a list of counts, ERNIE's, the first one."""
+    """Return the first count among some keys; of ERNIE's list of counts, the first."""
     values = (text.get(key) for key in keys)
     firsts = (value[0] if isinstance(value, list | tuple) and value else value for value in values)
     return next((size for size in map(_size, firsts) if size is not None), None)

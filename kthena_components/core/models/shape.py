@@ -1,23 +1,22 @@
-"""The numbers of a model that its parallelism must fit."""
+"""The sizes of a model that its parallelism must fit."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """One model's sizes. None stands for a size that is not given, unless it says otherwise."""
+    """One model's sizes. None means that a size is not given, unless stated otherwise."""
 
     name: str
-    """Hugging Face id, `Qwen/Qwen3-32B`, or what the shape was read from."""
+    """Hugging Face id, such as `Qwen/Qwen3-32B`, or the source of the shape."""
     heads: int
     """Attention heads."""
     kv_heads: int | None
-    """Heads of keys and values. None: nothing to judge, as in latent attention, whose cache every
-    rank holds whole."""
+    """KV heads. None: not checked, as in latent attention, where every rank has the whole cache."""
     layers: int
     """Hidden layers."""
     hidden: int | None = None
-    """Width of a token's state."""
+    """Hidden size."""
     ffn: int | None = None
     """Inner width of the dense feed-forward layers. None: not given, or no layer is dense."""
     experts: int | None = None
@@ -27,30 +26,31 @@ class ModelShape:
     fp8_block: int | None = None
     """Edge of the square blocks that share an FP8 scale. None: weights are not in such blocks."""
     vocab: int | None = None
-    """Tokens of the vocabulary."""
+    """Vocabulary size."""
     head_dim: int | None = None
     """Width of one head."""
     latent: int | None = None
-    """Numbers that a layer of latent attention keeps of a token: kv_lora_rank +
-    qk_rope_head_dim. None: its attention is another one."""
+    """Numbers that a layer of latent attention stores per token: kv_lora_rank + qk_rope_head_dim.
+    None: another attention."""
     full_cache: bool = True
-    """Whether every layer keeps every token. False where some layers look back over a window, or
-    keep a state of fixed size."""
+    """Whether every layer stores every token. False if some layers have a sliding window or a state
+    of fixed size.
+    """
     dense_layers: int = 0
     """Layers without experts in a model with experts."""
     draft_layers: int = 0
-    """Layers beside `layers` that only draft tokens; the size of the weights counts them."""
+    """Additional layers that only draft tokens; the size of the weights includes them."""
     context: int | None = None
-    """Tokens of the longest request that the model was made for."""
+    """Maximum tokens per request that the model supports."""
     dtype: str | None = None
-    """Form of most weights: bf16, fp8, mxfp8, int8, nvfp4, mxfp4 or int4. None: not given."""
+    """Format of most weights: bf16, fp8, mxfp8, int8, nvfp4, mxfp4 or int4. None: not given."""
     weights_gib: float | None = None
-    """GiB that the weights take on GPUs, all of them together."""
+    """GiB of all weights on GPUs."""
     files_gib: float | None = None
-    """GiB of the repository's weight files, where that is another number."""
+    """GiB of the repository's weight files, if different."""
     gated: bool = False
-    """Whether Hugging Face gives the weights only to a token that was let in."""
+    """Whether the Hugging Face repository is gated."""
     source: str
-    """Where the shape is from."""
+    """Source of the shape."""
     weights_source: str | None = None
-    """Where the size of the weights is from."""
+    """Source of the size of the weights."""

@@ -1,8 +1,7 @@
-"""The table of models, one row for each shape, found by any of its names.
+"""The table of models, one row per shape, found by any of its names.
 
-A name is a Hugging Face id. Case does not count, and the organisation may be left out. A path in
-the file system may hold anything and is not in the table; nor is a copy in another form or of
-another organisation, unless a row of its own or one of an equal shape names it.
+A name is a Hugging Face id, in any case, and the organisation may be left out. Local paths are not
+in the table, nor are copies in another format or of another organisation, unless a row names them.
 """
 
 import json
@@ -15,7 +14,7 @@ from kthena_components.core.models.shape import ModelShape
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 60
-"""Characters of a name that a message shows."""
+"""Maximum length of a name in a message."""
 
 
 def find_model(name: str) -> ModelShape | Unknown:
@@ -27,19 +26,19 @@ def find_model(name: str) -> ModelShape | Unknown:
 
 
 def known_models() -> Iterable[ModelShape]:
-    """Give every shape once, under its first name."""
+    """Return every shape once, under its first name."""
     return tuple(shape for _, shape in _rows())
 
 
 @cache
 def all_names() -> tuple[str, ...]:
-    """Give every full name, the first one of each row before its others."""
+    """Return every full name, the first one of each row before its others."""
     return tuple(name for names, _ in _rows() for name in names)
 
 
 @cache
 def _index() -> Mapping[str, ModelShape]:
-    """Give the shapes by folded name; a short name that two organisations use is left out."""
+    """Return the shapes by folded name, without short names that two organisations use."""
     full = {name.casefold(): shape for names, shape in _rows() for name in names}
     short: dict[str, ModelShape | None] = {}
     for name, shape in full.items():

@@ -1,1 +1,1 @@
-"""objects."""
+"""Objects of a cluster, and what the rules over a stack read of them."""

@@ -1,4 +1,4 @@
-"""Kinds of Volcano and of Kthena, the two systems whose words a plan speaks."""
+"""Kinds of Volcano and Kthena, the two systems whose terms a plan uses."""
 
 POD_GROUP = ("scheduling.volcano.sh", "PodGroup")
 

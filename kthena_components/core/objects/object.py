@@ -1,4 +1,4 @@
-"""One object of a stack, and the pods that it makes."""
+"""One object of a stack, and its pods."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ EACH_POD = frozenset(
         "batch.kubernetes.io/controller-uid",
     }
 )
-"""Labels that a controller adds when it makes the pod: no manifest shows them."""
+"""Labels that a controller adds to pods it creates: no manifest shows them."""
 
 _NO_COUNT = Unknown("the number of pods is not a count")
 
@@ -34,25 +34,25 @@ class Object:
 
     body: Mapping[str, Any]
     path: str = ""
-    """Where it stands in the caller's input; a prefix of every path."""
+    """Its path in the caller's input; a prefix of every path."""
     context: Context = NO_CONTEXT
-    """What is known beside it."""
+    """Its context."""
     index: int = 0
-    """Its place among the objects that are judged together."""
+    """Its index among the objects that are checked together."""
     group: str
     kind: str
     name: MaybeText | None
     namespace: MaybeText | None
-    """Empty for what belongs to the whole cluster."""
+    """Empty for cluster-scoped objects."""
 
     @property
     def group_kind(self) -> GroupKind:
-        """Its API group and kind; every version of it counts."""
+        """Its API group and kind, without the version."""
         return self.group, self.kind
 
     @property
     def version(self) -> object:
-        """Its apiVersion, whatever stands there."""
+        """Its apiVersion, even if invalid."""
         return self.body.get("apiVersion")
 
     @property
@@ -66,7 +66,7 @@ class Object:
         return mapping(self.body.get("spec"))
 
     def at(self, path: str) -> str:
-        """Write a place of this object in the caller's coordinates."""
+        """Return a path of this object in the caller's input."""
         return join_path(self.path, path)
 
 
@@ -82,10 +82,10 @@ def read_object(
 
     Args:
         body: The object as it would be applied.
-        path: Where it stands in the caller's input.
-        context: What is known beside it: ConfigMaps, shapes of models and versions of systems.
-        index: Its place among the objects that are judged together.
-        cluster_wide: Whether objects of its kind belong to no namespace.
+        path: Its path in the caller's input.
+        context: Its context: ConfigMaps, shapes of models and versions of systems.
+        index: Its index among the objects that are checked together.
+        cluster_wide: Whether its kind is cluster-scoped.
     """
     group, kind = group_kind(body)
     metadata = mapping(body.get("metadata"))
@@ -103,41 +103,41 @@ def read_object(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
-    """Equal pods that an object makes."""
+    """Equal pods of an object."""
 
     owner: Object
     path: str
-    """Where their template stands, in the object."""
+    """Path of their template, in the object."""
     count: MaybeInt
     labels: Mapping[str, Any]
     annotations: Mapping[str, Any]
     spec: Mapping[str, Any]
     by_controller: bool = False
-    """Whether a controller of its own makes the PodGroup of these pods."""
+    """Whether a separate controller creates the PodGroup of these pods."""
     spread: bool = False
-    """Whether each of their engines has several pods, which are meant for several nodes."""
+    """Whether each of their engines has several pods, intended for several nodes."""
     written: Callable[[str], str] | None = None
-    """Says of a path in the template where that stands in the object. None: below `path`."""
+    """Maps a path in the template to a path in the object. None: below `path`."""
 
     def at(self, path: str) -> str:
-        """Write a place of their template in the caller's coordinates: `spec.containers[0]`."""
+        """Return a path of their template in the caller's input: `spec.containers[0]`."""
         inner = join_path(self.path, path) if self.written is None else self.written(path)
         return self.owner.at(inner)
 
     @property
     def gang(self) -> MaybeText | None:
-        """Give the name of the PodGroup that these pods ask for."""
+        """Return the name of the pods' PodGroup."""
         return text(self.annotations.get(naming.POD_GROUP))
 
     @property
     def task(self) -> MaybeText | None:
-        """Give the task that these pods carry out; a label stands in for the annotation."""
+        """Return the pods' task; a label replaces a missing annotation."""
         task = text(self.annotations.get(naming.TASK_SPEC))
         return text(self.labels.get(naming.TASK_SPEC)) if task in (None, "") else task
 
 
 def as_copies(number: MaybeInt | None) -> MaybeInt:
-    """Say of a number that is no count that it is not known."""
+    """Return a count, or Unknown for anything else."""
     return _NO_COUNT if number is None else number
 
 
@@ -151,7 +151,7 @@ def pod_set(
     spread: bool = False,
     written: Callable[[str], str] | None = None,
 ) -> PodSet:
-    """Give equal pods of one template."""
+    """Return equal pods of one template."""
     fields = mapping(template)
     metadata = mapping(fields.get("metadata"))
     return PodSet(
@@ -168,7 +168,7 @@ def pod_set(
 
 
 def copies_in(value: object, default: int) -> MaybeInt:
-    """Read how many copies a field asks for; fewer than none are none."""
+    """Read the number of copies in a field; negative numbers count as 0."""
     number = count(value, default)
     return (
         _NO_COUNT if number is None else number if isinstance(number, Unknown) else max(number, 0)

@@ -1,19 +1,19 @@
-"""What the rules over a stack read of an object, and nothing else.
+"""Reduces an object to what the rules over a stack read.
 
-Many objects are held until all are known. Their command lines, probes and the values of Secrets
-are not among what is compared, so they are left out. Places keep their numbers: what is left out
-of a list before something that is kept is null.
+Many objects are kept until all are read. Command lines, probes and values of Secrets are not
+compared, so they are dropped. Indices stay valid: dropped items of a list before a kept one become
+null.
 """
 
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kthena_components.core.values.read import mapping
+from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import Unknown
 
 _LONGEST = 256
-"""Characters of a label or an annotation that is kept. None that is sound is longer."""
+"""Maximum length of a kept label or annotation. No valid one is longer."""
 _LONG = Unknown(f"it has more than {_LONGEST} characters")
 _METADATA = frozenset({"name", "generateName", "namespace", "labels", "annotations"})
 _POD = frozenset(
@@ -22,21 +22,21 @@ _POD = frozenset(
         *("nodeSelector", "affinity", "schedulerName"),
     }
 )
-_CONTAINER = frozenset({"name", "resources", "restartPolicy", "env", "envFrom"})
+_CONTAINER = frozenset({"name", "resources", "restartPolicy", "envFrom"})
 _VOLUME = frozenset({"persistentVolumeClaim", "secret", "projected"})
 
 
 def reduced(
     body: Mapping[str, Any], content: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Give a small copy of an object, by which the rules over a stack find the same.
+    """Return a small copy of an object with which the rules over a stack report the same.
 
     Args:
         body: The object.
-        content: Gives what is kept beside its identity: one of the functions below, or of a system.
+        content: Returns what is kept besides its identity: a function below, or of a system.
     """
     metadata = body.get("metadata")
-    if isinstance(metadata, Mapping):
+    if is_map(metadata):
         metadata = {key: _short(metadata[key]) for key in metadata if key in _METADATA}
     kept = {
         "apiVersion": _kept(body.get("apiVersion")),
@@ -47,7 +47,7 @@ def reduced(
 
 
 def kept_name(_: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep nothing beside what identifies an object."""
+    """Keep only what identifies an object."""
     return {}
 
 
@@ -57,37 +57,37 @@ def kept_spec(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def kept_pods(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep the spec, and of each pod template in it what the rules compare."""
+    """Keep the spec, with pod templates reduced to what the rules compare."""
     return {"spec": _pruned(body.get("spec"))}
 
 
 def _pruned(value: Any) -> Any:
-    """Copy what holds pod specs, and of these what is compared."""
+    """Copy a value with pod specs, reduced to what is compared."""
     if isinstance(value, dict):
         if isinstance(value.get("containers"), list):
             value = {key: value[key] for key in value if key in _POD}
-        return {_kept(key): _field(key, inside) for key, inside in value.items()}
+        return {_kept(key): _FIELDS.get(key, _pruned)(inside) for key, inside in value.items()}
     return [_pruned(item) for item in value] if isinstance(value, list) else _kept(value)
 
 
-def _field(key: object, value: Any) -> Any:
-    match key:
-        case "containers" | "initContainers" if isinstance(value, list):
-            return [_container(item) for item in value]
-        case "volumes" if isinstance(value, list):
-            return _trimmed([_kept(only(item, _VOLUME)) or None for item in value])
-        case "labels" | "annotations":
-            return _short(value)
-        case "status" | "managedFields" | "volumeClaimTemplates":
-            return None
-        case _:
-            return _pruned(value)
+def _containers(value: Any) -> Any:
+    return [_container(item) for item in value] if isinstance(value, list) else _pruned(value)
+
+
+def _volumes(value: Any) -> Any:
+    if not isinstance(value, list):
+        return _pruned(value)
+    return _trimmed([_kept(only(item, _VOLUME)) or None for item in value])
+
+
+def _nothing(_value: Any) -> None:
+    return None
 
 
 def _container(value: Any) -> Any:
-    if not isinstance(value, Mapping):
+    if not is_map(value):
         return value
-    kept = {key: _kept(value[key]) for key in value if key in _CONTAINER - {"env"}}
+    kept = {key: _kept(value[key]) for key in value if key in _CONTAINER}
     env = value.get("env")
     if isinstance(env, list):
         kept["env"] = _trimmed([_from_secret(item) for item in env])
@@ -107,14 +107,14 @@ def _trimmed(listed: list[Any]) -> list[Any]:
 
 def only(value: Any, words: frozenset[str]) -> Any:
     """Keep some fields of a map."""
-    if not isinstance(value, Mapping):
+    if not is_map(value):
         return value
     return {key: _kept(value[key]) for key in value if key in words}
 
 
 def _short(value: Any) -> Any:
-    """Forget texts that are longer than a name, such as a whole manifest in an annotation."""
-    if not isinstance(value, Mapping):
+    """Drop texts that are longer than a name, such as a whole manifest in an annotation."""
+    if not is_map(value):
         return _kept(value)
     return {
         _kept(key): _LONG if isinstance(item, str) and len(item) > _LONGEST else _kept(item)
@@ -123,10 +123,23 @@ def _short(value: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    """Copy a value, each text once for all objects."""
+    """Copy a value, and share equal texts between all objects."""
     kind = type(value)
     if kind is str:
         return sys.intern(value)
     if kind is dict:
-        return {_kept(key): _kept(item) for key, item in value.items()}
+        return {
+            sys.intern(key) if type(key) is str else key: _kept(item) for key, item in value.items()
+        }
     return [_kept(item) for item in value] if kind is list else value
+
+
+_FIELDS: Mapping[object, Callable[[Any], Any]] = {
+    "containers": _containers,
+    "initContainers": _containers,
+    "volumes": _volumes,
+    "labels": _short,
+    "annotations": _short,
+    **dict.fromkeys(("status", "managedFields", "volumeClaimTemplates"), _nothing),
+}
+"""How fields with these names are copied, wherever they stand."""

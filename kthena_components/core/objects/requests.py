@@ -1,25 +1,23 @@
-"""What one pod of a stack asks for, added up over its containers."""
+"""Adds up the requests of a pod over its containers."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 
 from kthena_components.core.objects.object import PodSet
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import mapping, pairs, sequence, unknown_in
+from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in
 from kthena_components.core.values.unknown import Unknown
 
 Amounts = Mapping[str, Decimal]
 
 
 def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:
-    """Add up what the containers of one pod ask for; a limit stands in for a request.
+    """Add up the requests of one pod's containers; a limit replaces a missing request.
 
-    Init containers run before the others, so a pod asks for the larger of the two; one that
-    stays (restartPolicy Always) counts with the others.
+    Init containers run before the others, so a pod requests the larger of the two. Sidecars
+    (restartPolicy Always) count with the others.
     """
-    if gap := unknown_in(pods.spec.get("containers")) or unknown_in(
-        pods.spec.get("initContainers")
-    ):
+    if gap := first_unknown(pods.spec.get("containers"), pods.spec.get("initContainers")):
         return gap
     asked: dict[str, Decimal] = {}
     first: dict[str, Decimal] = {}
@@ -34,21 +32,19 @@ def requests_of(pods: PodSet) -> dict[str, Decimal] | Unknown:
             else:
                 for key, amount in amounts.items():
                     first[key] = max(first.get(key, Decimal(0)), amount)
-    return {
-        key: max(asked.get(key, Decimal(0)), first.get(key, Decimal(0)))
-        for key in {**asked, **first}
-    }
+    for key, amount in first.items():
+        asked[key] = max(asked.get(key, amount), amount)
+    return asked
 
 
 def _requests(container: object) -> dict[str, Decimal] | Unknown:
-    resources = mapping(mapping(container).get("resources"))
-    lists = [resources.get("limits"), resources.get("requests")]
-    gap = unknown_in(container) or unknown_in(mapping(container).get("resources"))
-    gap = gap or next((gap for gap in map(unknown_in, lists) if gap), None)
-    if gap:
+    resources = mapping(container).get("resources")
+    limits, requests = mapping(resources).get("limits"), mapping(resources).get("requests")
+    if gap := first_unknown(container, resources, limits, requests):
         return gap
     found: dict[str, Decimal] = {}
-    for resource, stated in (*pairs(lists[0]), *pairs(lists[1])):
+    listed: list[tuple[object, object]] = [*mapping(limits).items(), *mapping(requests).items()]
+    for resource, stated in listed:
         if gap := unknown_in(stated):
             return gap
         amount = parse_quantity(stated)

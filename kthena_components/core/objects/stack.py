@@ -1,6 +1,6 @@
 """The objects of one cluster, read once for the rules that compare them.
 
-Each rule looks things up by namespace and name. Nothing in a manifest makes the reading raise.
+Rules look objects up by namespace and name. Reading never raises, whatever a manifest contains.
 """
 
 from collections.abc import Iterable
@@ -18,27 +18,27 @@ _ELSEWHERE = Unknown("pods that are not in this stack may belong to the gang")
 
 @dataclass(slots=True)
 class Stack:
-    """All objects, and where to find them."""
+    """All objects of a stack, with lookups."""
 
     objects: list[Object] = field(default_factory=list)
     by_kind: dict[GroupKind, list[Object]] = field(default_factory=dict)
     views: dict[int, object] = field(default_factory=dict)
-    """What was read of an object, by its index; none for a kind that is not known."""
+    """Views by the object's index; none for an unknown kind."""
     pods: list[PodSet] = field(default_factory=list)
     gangs: dict[Key, list[PodSet]] = field(default_factory=dict)
-    """Pods by the namespace and the name of the PodGroup that they ask for."""
+    """Pods by namespace and name of their PodGroup."""
     demands: list[tuple[Object, GpuDemand]] = field(default_factory=list)
-    """What objects ask for whose pods do not stand in them as templates."""
+    """Accelerators of objects without pod templates."""
     unsure: Unknown | None = None
-    """Why it is not known of some pods which PodGroup they ask for."""
+    """Why the PodGroup of some pods is unknown."""
     templated: set[GroupKind] = field(default_factory=set)
-    """The kinds among the objects whose pod templates were read."""
+    """Kinds whose pod templates were read."""
     complete: bool = True
-    """Whether what is not here is nowhere in the cluster."""
+    """Whether the cluster has no other objects."""
     _named: dict[GroupKind, dict[Key, Object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Leave gangs open where there may be other objects."""
+        """Mark gangs as incomplete if there may be other objects."""
         self.unsure = self.unsure if self.complete else _ELSEWHERE
 
     def add(
@@ -49,13 +49,13 @@ class Stack:
         pods: Iterable[PodSet] | None = None,
         demand: GpuDemand | None = None,
     ) -> None:
-        """Take in an object.
+        """Add an object.
 
         Args:
             found: The object.
-            view: What was read of it.
-            pods: The pods whose templates stand in it; None where its kind has none.
-            demand: What it asks for beside those.
+            view: Its view.
+            pods: The pods of its templates; None if its kind has none.
+            demand: Its accelerators besides those.
         """
         self.objects.append(found)
         self.by_kind.setdefault(found.group_kind, []).append(found)
@@ -84,7 +84,7 @@ class Stack:
     def named(self, kind: GroupKind) -> dict[Key, Object]:
         """Find the objects of a kind by namespace and name; the first of each name.
 
-        That is for rules, when all objects are read: it is found once.
+        The result is cached: call it only after all objects were added.
         """
         if kind not in self._named:
             found = self._named[kind] = {}
@@ -94,7 +94,7 @@ class Stack:
         return self._named[kind]
 
     def name_unknown(self, kind: GroupKind) -> Unknown | None:
-        """Say why it is not known what all objects of a kind are called, if it is not."""
+        """Explain why the names of a kind's objects are unknown, if they are."""
         for one in self.of(kind):
             for value in (one.name, one.namespace):
                 if isinstance(value, Unknown):

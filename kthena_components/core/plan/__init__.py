@@ -1,1 +1,1 @@
-"""plan."""
+"""Plans: resolved servings, their facts and their manifests."""

@@ -1,4 +1,4 @@
-"""From a spec to a plan: every default, count and template is decided here."""
+"""Builds a plan from a spec: decides every default, count and template."""
 
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.plan.model import ExposePlan, RolePlan, RolloutPlan, ServingPlan
@@ -16,21 +16,21 @@ from kthena_components.core.spec.rules_serving import exposed_role
 
 NATIVE = "native"
 DEFAULT_PORT = 8080
-"""Port that a role of templates is taken to listen on."""
+"""Port on which a role of templates is assumed to listen."""
 
 
 def build_plan(spec: ModelServingSpec) -> ServingPlan:
-    """Resolve a serving whose spec has no blocking finding (spec_rules.BLOCKING)."""
+    """Build the plan of a serving whose spec has no blocking finding (spec_rules.BLOCKING)."""
     return _plan(spec, spec, groups=spec.replicas)
 
 
 def build_group_plan(spec: StandaloneGroupSpec) -> ServingPlan:
-    """Resolve a ServingGroup used by itself: one gang, always native."""
+    """Build the plan of a standalone ServingGroup: one gang, always native."""
     return _plan(spec, serving_of(spec), groups=1, first_group=spec.group)
 
 
 def build_role_plan(spec: StandaloneRoleSpec) -> ServingPlan:
-    """Resolve a Role used by itself: pods and Services, no gang of its own."""
+    """Build the plan of a standalone Role: pods and Services, no gang of its own."""
     group = role_serving(spec)
     return _plan(
         group,
@@ -43,7 +43,7 @@ def build_role_plan(spec: StandaloneRoleSpec) -> ServingPlan:
 
 
 def role_serving(spec: StandaloneRoleSpec) -> StandaloneGroupSpec:
-    """Put a Role used by itself into a group of one role."""
+    """Put a standalone Role into a group of one role."""
     role = RoleSpec.model_construct(**{key: getattr(spec, key) for key in RoleSpec.model_fields})
     return StandaloneGroupSpec(
         name=spec.serving,
@@ -56,7 +56,7 @@ def role_serving(spec: StandaloneRoleSpec) -> StandaloneGroupSpec:
 
 
 def serving_of(spec: GroupSpec) -> ModelServingSpec:
-    """Give a group the fields that only a whole serving has, at their defaults."""
+    """Return a group as a serving, with the defaults of a serving's fields."""
     shared = {key: getattr(spec, key) for key in GroupSpec.model_fields}
     return ModelServingSpec.model_construct(**shared, replicas=1, backend=NATIVE)
 

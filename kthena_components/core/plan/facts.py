@@ -1,4 +1,4 @@
-"""The facts of a plan, in the coordinates of who wrote it."""
+"""Reads the facts of a plan, with paths in the user's input."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 
 
 def facts_from_plan(plan: ServingPlan) -> ServingFacts:
-    """Read the facts of a plan in the user's own coordinates."""
+    """Read the facts of a plan, with paths in the user's input."""
     engines = tuple(_engine_of(role) for role in plan.roles)
     gang = GangFacts(
         path="gang_policy",

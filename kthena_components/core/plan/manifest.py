@@ -1,4 +1,4 @@
-"""What every backend gives and takes. No backend is named here."""
+"""A manifest, independent of the backend."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,29 +7,30 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One Kubernetes object, with what the deployment must know beside its body.
+    """One Kubernetes object, and what the deployment must know besides its body.
 
-    Everything that a Pulumi resource option will say is decided here, in plain data.
+    Every Pulumi resource option is decided here, as plain data.
     """
 
     body: Mapping[str, Any]
-    """apiVersion, kind, metadata, spec. May hold late tokens in text (core/values/unknown.py)."""
+    """apiVersion, kind, metadata, spec. May contain late tokens in text (core/values/unknown.py).
+    """
     group: int | None = None
     """ServingGroup that it belongs to; None for the whole serving."""
     role: str | None = None
     """Role that it belongs to; None for the whole group."""
     after: tuple[str, ...] = ()
-    """Keys of the manifests that must be there (and ready) first."""
+    """Keys of the manifests that must exist (and be ready) first."""
     replace_on: tuple[str, ...] = ()
-    """Property paths whose change makes the object anew instead of changing it in place."""
+    """Property paths whose change replaces the object."""
     ignore: tuple[str, ...] = ()
-    """Property paths whose change is not applied to an object that exists."""
+    """Property paths whose change is ignored for an existing object."""
     replace_with: tuple[str, ...] = ()
     """Keys of the manifests whose replacement also replaces this one."""
     delete_first: bool = False
-    """Delete the old object before its replacement is made: both have the same name."""
+    """Delete the old object before creating its replacement: both have the same name."""
     timeout_seconds: int | None = None
-    """How long to wait until it is ready; None for what is ready at once."""
+    """Seconds to wait until it is ready; None if it is ready at once."""
 
     @property
     def name(self) -> str:
@@ -43,7 +44,7 @@ class Manifest:
 
     @property
     def key(self) -> str:
-        """What `after` and `replace_with` refer to: `StatefulSet/chat-0-decode-0`."""
+        """Its key in `after` and `replace_with`: `StatefulSet/chat-0-decode-0`."""
         return f"{self.kind}/{self.name}"
 
 
@@ -51,4 +52,4 @@ SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Do not wait for this object. Source: pulumi-kubernetes provider/pkg/metadata/annotations.go."""
 WAIT_FOR = "pulumi.com/waitFor"
 PATCH_FORCE = {"pulumi.com/patchForce": "true"}
-"""Write fields that another program has written meanwhile, instead of refusing the update."""
+"""Overwrite fields that another field manager owns, instead of failing with a conflict."""

@@ -1,6 +1,6 @@
-"""Everything that is asked for, resolved: each count, name, default and template.
+"""The resolved plan: each count, name, default and template.
 
-Made in planning.py; backends only write it down. It holds no Kubernetes object and no Pulumi value.
+build.py creates it; backends only write it. It contains no Kubernetes object and no Pulumi value.
 """
 
 import hashlib
@@ -13,35 +13,29 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.spec.model import (
-    EngineSpec,
-    KthenaVersion,
-    RecoveryPolicy,
-    RollingUpdateSpec,
-    RolloutType,
-    TopologySpec,
-)
+from kthena_components.core.spec.model import EngineSpec, RollingUpdateSpec, TopologySpec
+from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources
 
 VOLCANO = "volcano"
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
+@dataclass(frozen=True, kw_only=True)  # without slots: cached properties need a __dict__
 class RolePlan:
-    """One role, resolved. `replicas` engines of `pods` pods each, in every group."""
+    """One role, resolved: `replicas` engines of `pods` pods each, in every group."""
 
     name: str
     replicas: int
     worker_replicas: int
     gang_replicas: int
-    """Engines of this role that must be placeable before the group starts."""
+    """Engines of this role that must be placed together before the group starts."""
     entry: Template
     worker: Template | None
     engine: EngineSpec | None
     max_unavailable: int | str | None
     path: str
-    """Where the user wrote this role: `roles[0]`."""
+    """Path of this role in the user's input: `roles[0]`."""
 
     @property
     def pods(self) -> int:
@@ -50,7 +44,7 @@ class RolePlan:
 
     @cached_property
     def template_hash(self) -> str:
-        """Hash of what makes an engine's pods: changes exactly when they must be made anew.
+        """Hash of what defines an engine's pods: changes exactly if they must be replaced.
 
         Ten hexadecimal digits. Kthena's own hash dumps Go structs and cannot be reproduced.
         """
@@ -66,13 +60,13 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutPlan:
-    """How a changed template reaches the groups, in whole groups."""
+    """How a changed template is rolled out, in whole groups."""
 
     type: RolloutType
     max_unavailable: int
-    """Groups that may be down at a time."""
+    """Groups that may be unavailable at a time."""
     partition: int
-    """Groups, from the first, that keep their template."""
+    """The first groups that keep their old template."""
     stated: RollingUpdateSpec | None
 
 
@@ -83,10 +77,10 @@ class ExposePlan:
     port: int
     target_port: int
     role: str | None
-    """Role whose entry pods answer; None for the only one."""
+    """Role whose entry pods it selects; None for the only role."""
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots, which hold no cache
+@dataclass(frozen=True, kw_only=True)  # without slots: cached properties need a __dict__
 class ServingPlan:
     """One serving, resolved."""
 
@@ -102,9 +96,8 @@ class ServingPlan:
     min_role_replicas: Mapping[str, int] | None
     """As stated by the user; None when there is no gang policy."""
     pod_group: str | None
-    """PodGroup that the pods of a Role alone join, empty for none.
-
-    None elsewhere: each group makes its own.
+    """PodGroup that the pods of a standalone Role join, empty for none. None otherwise: each group
+    has its own.
     """
     group_topology: TopologySpec | None
     role_topology: TopologySpec | None
@@ -114,11 +107,11 @@ class ServingPlan:
     expose: ExposePlan | None
     ready_timeout_seconds: int
     notes: tuple[Finding, ...]
-    """What was filled in on the user's behalf."""
+    """Messages about values that were filled in."""
 
     @property
     def gang(self) -> bool:
-        """Tell whether Volcano schedules the groups."""
+        """Whether Volcano schedules the groups."""
         return self.scheduler == VOLCANO
 
     @property
@@ -133,7 +126,7 @@ class ServingPlan:
 
     @property
     def min_member(self) -> int:
-        """Pods of one group that must be placeable together.
+        """Pods of one group that must be placed together.
 
         Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go.
         """
@@ -149,7 +142,7 @@ class ServingPlan:
 
     @cached_property
     def revision(self) -> str:
-        """Hash over all roles: changes when any engine of a group changes."""
+        """Hash over all roles: changes if any engine of a group changes."""
         return _digest(*(role.template_hash for role in self.roles))
 
     def group_numbers(self) -> range:
@@ -157,7 +150,7 @@ class ServingPlan:
         return range(self.first_group, self.first_group + self.groups)
 
     def batch_before(self, group: int) -> Iterator[int]:
-        """Groups that must be ready before this one is touched: the batch before its own."""
+        """Groups that must be ready before this one is updated: the previous batch."""
         size = self.rollout.max_unavailable
         start = (group - self.first_group) // size * size + self.first_group
         return iter(range(max(self.first_group, start - size), start))

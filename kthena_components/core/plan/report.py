@@ -1,4 +1,4 @@
-"""What is deployed, as rows and as a table. Numbers come from the plan's facts, never from text."""
+"""Reports what is deployed, as rows and as a table. All numbers come from the plan's facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,9 +16,9 @@ _UNKNOWN = "?"
 
 
 def shape(plan: ServingPlan) -> list[dict[str, Any]]:
-    """Give one row for each role: its engines, pods, GPUs and parallelism.
+    """Return one row for each role: its engines, pods, GPUs and parallelism.
 
-    `engines`, `pods` and `gpus` are totals over all groups. A value that is not known is "?".
+    `engines`, `pods` and `gpus` are totals over all groups. An unknown value is "?".
     """
     return shape_of(
         facts_from_plan(plan),
@@ -31,13 +31,13 @@ def shape(plan: ServingPlan) -> list[dict[str, Any]]:
 def shape_of(
     facts: ServingFacts, *, namespace: str, backend: str, groups: MaybeInt
 ) -> list[dict[str, Any]]:
-    """Give one row for each engine of anybody's serving, as `shape` does for a plan.
+    """Return one row for each engine of any serving, as `shape` does for a plan.
 
     Args:
-        facts: what was read from the serving.
+        facts: Facts of the serving.
         namespace: Kubernetes namespace.
-        backend: what runs it, in a word.
-        groups: how often all of its engines exist.
+        backend: What runs it, in one word.
+        groups: Number of copies of all its engines.
     """
     stated = {"serving": facts.name, "namespace": namespace, "backend": backend}
     return [{**stated, **_row(engine, groups)} for engine in facts.engines]
@@ -67,12 +67,12 @@ def _product(*numbers: MaybeInt) -> MaybeInt:
 
 
 def _sizes(engine: EngineFacts, command: CommandFacts | None) -> dict[str, Any]:
-    """Give the parallelism of one engine; the product of all sizes is its world size."""
+    """Return the parallelism of one engine; the product of all sizes is its world size."""
     if command is None:
         return dict.fromkeys(("tensor", "pipeline", "data", "world_size"), _UNKNOWN)
     world, copy, data = ranks_of(engine, command), command.per_rank_world, command.data
     if command.data_mode != "internal" and isinstance(world, int) and isinstance(copy, int):
-        data = world // copy  # its own copies: `data` counts those of other engines as well
+        data = world // copy  # its own copies: `data` also counts those of other engines
     sizes = {
         "tensor": _shown(command.tensor),
         "pipeline": _shown(command.pipeline),
@@ -84,9 +84,9 @@ def _sizes(engine: EngineFacts, command: CommandFacts | None) -> dict[str, Any]:
 
 
 def read_shape(props: Mapping[str, Any]) -> ServingFacts:
-    """Read the facts of a component from the rows that it registers: the inverse of `shape`.
+    """Read facts from the rows that a component registers: the inverse of `shape`.
 
-    A row without engines has nothing to judge.
+    Rows without engines are skipped.
     """
     rows = [mapping(item) for item in sequence(props.get("shape"))]
     engines = tuple(_engine(row, f"shape[{i}]") for i, row in enumerate(rows) if _runs(row))
@@ -155,7 +155,7 @@ def _shown(value: object) -> Any:
 
 
 def gpu_count(rows: Iterable[dict[str, Any]]) -> int:
-    """Sum the GPUs of rows, leaving out the ones that are not known."""
+    """Sum the GPUs of rows, without unknown ones."""
     return sum(row["gpus"] for row in rows if isinstance(row["gpus"], int))
 
 
@@ -163,8 +163,8 @@ def render_table(plans: Sequence[ServingPlan], style: str = "simple") -> str:
     """Write the table that `up` shows: one line for each role, and the total.
 
     Args:
-        plans: the servings of a stack.
-        style: a table format of tabulate, such as `simple` or `github`.
+        plans: The servings of a stack.
+        style: A table format of tabulate, such as `simple` or `github`.
     """
     from tabulate import tabulate  # noqa: PLC0415 - a program of components shows no table
 

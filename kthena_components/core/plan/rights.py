@@ -1,9 +1,9 @@
-"""What whoever deploys must be allowed to do in a cluster, and nothing beyond it.
+"""The least permissions in a cluster that a deployment needs.
 
-The verbs are those of pulumi-kubernetes: it writes by server-side apply, which is a patch and, for
-an object that is new, a create; and it lists and watches what it waits for, deletions included. It
-asks for events as well, to show them, and does without where it may not see them.
-Each was taken away on a real cluster, and something failed: conformance/privilege.py.
+The verbs are those of pulumi-kubernetes. It writes by server-side apply, which is a patch and, for
+a new object, a create; it lists and watches what it waits for, including deletions. It also reads
+events to show them, and works without. Each verb was removed on a real cluster, and something
+failed: conformance/privilege.py.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ READ = ("list", "watch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One kind of object, and what whoever deploys does with it."""
+    """One kind of object, and the verbs that a deployment uses on it."""
 
     api_version: str
     """Its group and version: `apps/v1`."""
@@ -25,7 +25,7 @@ class Resource:
     """Its name in the API: `statefulsets`."""
     verbs: tuple[str, ...] = WRITE
     wide: bool = False
-    """Whether its objects belong to no namespace."""
+    """Whether it is cluster-scoped."""
 
     @property
     def group(self) -> str:
@@ -44,7 +44,7 @@ class Resource:
 def roles(
     needed: Iterable[Resource], namespace: str | None = None, name: str = "kthena-components"
 ) -> list[dict[str, Any]]:
-    """Write the rights as a ClusterRole; with a namespace as a Role in it, as far as they go."""
+    """Write the rights as a ClusterRole; with a namespace, the namespaced ones as a Role in it."""
     wide = [right for right in needed if right.wide or namespace is None]
     inside = [right for right in needed if not (right.wide or namespace is None)]
     written = []

@@ -1,7 +1,7 @@
-"""What a stack file may say, and the rules that hold between its entries.
+"""The schema of a stack file, and the rules between its entries.
 
-Servings stay as they were written: each is judged on its own, as the component does it. Where the
-values come from, and what becomes of them, is in resources/stack.py.
+Servings are not checked here: the component checks each of them. resources/stack.py provides the
+values and deploys them.
 """
 
 import json
@@ -24,7 +24,7 @@ _SHARED_DEFAULT = "default"
 
 
 class OutputMode(StrEnum):
-    """Where the manifests go."""
+    """Where manifests are sent."""
 
     RENDER = "render"
     CLUSTER = "cluster"
@@ -45,19 +45,19 @@ class SecretSpec(Spec):
 
 
 class StackSpec(Spec):
-    """What one environment deploys, and where to."""
+    """What one environment deploys, and where."""
 
     output: Annotated[OutputMode, Field(strict=False)] = OutputMode.RENDER
     render_directory: Text | None = None
     kubeconfig: Text | None = Field(default=None, repr=False)
-    """A path; or the whole text of a kubeconfig, as a secret config value."""
+    """A path, or the whole text of a kubeconfig as a secret config value."""
     context: Text | None = None
     servings: list[Template] = Field(default_factory=list)
     topology: HyperNodeTopologySpec | None = None
     queues: list[QueueSpec] = Field(default_factory=list)
     secrets: list[SecretSpec] = Field(default_factory=list)
     gpu_budget: Count | None = None
-    """GPUs that all servings together may ask for; no limit if left out."""
+    """Maximum GPUs that all servings together may request; no limit if left out."""
     allow_plain_secrets: list[Text] = Field(default_factory=list)
 
     def directory(self, stack: str) -> str:
@@ -66,41 +66,41 @@ class StackSpec(Spec):
 
 
 _SETTINGS = frozenset({"output", "render_directory", "kubeconfig", "context"})
-"""Fields that are text; all others have structure."""
+"""Fields with plain text; all others are structured."""
 _CONTENT = ("servings", "topology", "queues", "secrets")
 _ONLY_FOR = {
     OutputMode.RENDER: ("render_directory", "allow_plain_secrets"),
     OutputMode.CLUSTER: ("kubeconfig", "context"),
 }
 _INSTEAD = {
-    OutputMode.RENDER: "which writes files and talks to no cluster",
+    OutputMode.RENDER: "which writes files and connects to no cluster",
     OutputMode.CLUSTER: "which applies to a cluster and writes no files",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackConfig:
-    """The config of one stack as Pulumi hands it to a program."""
+    """The config of one stack as Pulumi passes it to a program."""
 
     project: str
-    """Namespace of the keys that are ours."""
+    """Namespace of our keys."""
     stack: str
     file: str
-    """Where the values are written, for messages."""
+    """Name of the file with the values, for messages."""
     values: Mapping[str, str] = field(repr=False)
-    """Text by key, without the namespace. What has structure in the file is JSON here."""
+    """Text by key, without the namespace. Structured values are JSON here."""
     secret_keys: frozenset[str]
     """Keys whose values are encrypted in the file."""
 
     def located(self, finding: Finding) -> Finding:
-        """Give a finding the coordinates of the stack file."""
+        """Add the stack file to a finding's path."""
         return replace(finding, path=f"{self.file}: {self.project}:{finding.path}")
 
 
 def read_values(config: StackConfig) -> dict[str, Any]:
-    """Give the values of fields their structure back, without the sources of Secrets.
+    """Restore the structure of fields, without the sources of Secrets.
 
-    A key that is neither is kept, to be refused as an unknown field.
+    Unknown keys are kept and reported later.
     """
     plain = {key: _structured(key, value) for key, value in config.values.items()}
     taken = set(_sources(plain.get("secrets"))) - set(StackSpec.model_fields)
@@ -108,20 +108,20 @@ def read_values(config: StackConfig) -> dict[str, Any]:
 
 
 def parse_stack(values: Mapping[str, Any]) -> tuple[StackSpec, list[Finding]]:
-    """Read what can be read, and say what cannot."""
+    """Parse a stack, and report what cannot be parsed."""
     try:
         spec = parse_spec(StackSpec, values)
         return spec, list(_says_something(spec))
     except SpecError as error:
         broken = {re.split(r"[.\[]", finding.path)[0] for finding in error.findings}
-        # A key that is no field may have dots in it, and is refused in any case.
+        # An unknown key may contain dots, and is reported in any case.
         known = StackSpec.model_fields.keys() - broken
         rest = {key: value for key, value in values.items() if key in known}
         return parse_spec(StackSpec, rest), list(error.findings)
 
 
 def check_stack(spec: StackSpec, config: StackConfig) -> list[Finding]:
-    """Judge a stack by every rule that needs no serving's plan."""
+    """Check a stack by every rule that needs no serving's plan."""
     topology = check_topology(spec.topology) if spec.topology else []
     return [
         *_fields_for_output(spec),
@@ -132,40 +132,40 @@ def check_stack(spec: StackSpec, config: StackConfig) -> list[Finding]:
 
 
 def objects_once(made: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Finding]:
-    """No two entries make the same Kubernetes object: the second would overwrite the first."""
+    """No two entries create the same Kubernetes object: the second would overwrite the first."""
     owners: dict[str, str] = {}
     for path, objects in made:
         clash = next((item for item in objects if owners.setdefault(item, path) != path), None)
         if clash is not None:
             yield Finding(
                 path=path,
-                seen=f"would make the {clash}, which {owners[clash]} makes too",
+                seen=f"would create the {clash}, which {owners[clash]} also creates",
                 remedy="rename one of the two, or give it another namespace",
                 rule="object-twice",
             )
 
 
 def within_budget(spec: StackSpec, gpus: Sequence[int | None]) -> Iterator[Finding]:
-    """The GPUs of all servings are within the stack's budget; None is a count that is not known."""
+    """The GPUs of all servings are within the stack's budget; None is an unknown count."""
     used = sum(number for number in gpus if number is not None)
     if spec.gpu_budget is not None and used > spec.gpu_budget:
         least = "at least " if None in gpus else ""
         yield Finding(
             path="gpu_budget",
-            seen=f"is {spec.gpu_budget}, but the servings of this stack ask for {least}"
+            seen=f"is {spec.gpu_budget}, but the servings of this stack request {least}"
             f"{count_of(used, 'GPU')}",
-            remedy=f"give up {used - spec.gpu_budget}, or write {used}",
+            remedy=f"request {used - spec.gpu_budget} fewer, or write {used}",
             rule="gpu-budget",
         )
 
 
 def is_kubeconfig_text(kubeconfig: str | None) -> bool:
-    """Tell whether a kubeconfig is given as its whole text instead of a path: as YAML or JSON."""
+    """Return whether a kubeconfig is its whole text, as YAML or JSON, and not a path."""
     return kubeconfig is not None and ("\n" in kubeconfig or kubeconfig.lstrip().startswith("{"))
 
 
 def parents_first(queues: Sequence[QueueSpec]) -> list[QueueSpec]:
-    """Order queues so that each comes after the parent that the stack makes for it."""
+    """Sort queues so that each comes after the parent that the stack creates."""
     depth = {queue.name: len(_ancestors(queue, queues)) for queue in queues}
     return sorted(queues, key=lambda queue: depth[queue.name])
 
@@ -173,7 +173,7 @@ def parents_first(queues: Sequence[QueueSpec]) -> list[QueueSpec]:
 def _structured(key: str, text: str) -> Any:
     if key in _SETTINGS:
         return text
-    if not text:  # Pulumi hands over a key without a value as an empty text
+    if not text:  # Pulumi passes a key without a value as an empty text
         return {} if key == "topology" else []
     try:
         return json.loads(text)
@@ -182,7 +182,7 @@ def _structured(key: str, text: str) -> Any:
 
 
 def _sources(secrets: object) -> Iterator[str]:
-    """Find the config keys that Secrets name, in a value that nobody has judged yet."""
+    """Find the config keys that Secrets name, in a value that is not checked yet."""
     for secret in secrets if isinstance(secrets, list) else ():
         data = secret.get("data") if isinstance(secret, Mapping) else None
         for source in data.values() if isinstance(data, Mapping) else ():
@@ -191,11 +191,11 @@ def _sources(secrets: object) -> Iterator[str]:
 
 
 def _says_something(spec: StackSpec) -> Iterator[Finding]:
-    """A stack deploys something: a slip of indentation must not take everything down."""
+    """A stack deploys something: an indentation mistake must not delete everything."""
     if not any(getattr(spec, field) for field in _CONTENT):
         yield Finding(
             path="servings",
-            seen="is empty, and so are topology, queues and secrets; an update would take down all "
+            seen="is empty, and so are topology, queues and secrets; an update would delete all "
             "that this stack has deployed",
             remedy="add servings, or run 'pulumi destroy'",
             rule="stack-empty",
@@ -203,7 +203,7 @@ def _says_something(spec: StackSpec) -> Iterator[Finding]:
 
 
 def _fields_for_output(spec: StackSpec) -> Iterator[Finding]:
-    """A field that the chosen output does not use is refused: somebody relies on it."""
+    """Every field has an effect with the chosen output."""
     for mode, fields in _ONLY_FOR.items():
         for name in fields if mode is not spec.output else ():
             if getattr(spec, name):
@@ -216,12 +216,12 @@ def _fields_for_output(spec: StackSpec) -> Iterator[Finding]:
 
 
 def _no_secret_outside_secrets(config: StackConfig) -> Iterator[Finding]:
-    """Config that becomes manifests holds no secret value: it would stand there in plain text."""
+    """Config that becomes manifests contains no secret value: it would be plain text there."""
     for key in sorted(config.secret_keys & set(StackSpec.model_fields) - {"kubeconfig"}):
         yield Finding(
             path=key,
-            seen="holds a secret value, which would stand in plain text in what it describes",
-            remedy="give the value a config key of its own, name that key in secrets, and refer "
+            seen="contains a secret value, which would be plain text in the manifests",
+            remedy="give the value its own config key, name that key in secrets, and refer "
             "to the Secret",
             rule="secret-in-config",
         )
@@ -231,7 +231,7 @@ def _no_secret_outside_secrets(config: StackConfig) -> Iterator[Finding]:
     ):
         yield Finding(
             path="kubeconfig",
-            seen="holds a whole kubeconfig in plain text, and with it what opens the cluster",
+            seen="contains a whole kubeconfig in plain text, with the credentials for the cluster",
             remedy=f"run 'pulumi config set --secret kubeconfig --stack {config.stack} < FILE', "
             "or write a path",
             rule="secret-in-plain-text",
@@ -239,7 +239,7 @@ def _no_secret_outside_secrets(config: StackConfig) -> Iterator[Finding]:
 
 
 def _names_once(spec: StackSpec) -> Iterator[Finding]:
-    """Each serving, queue and Secret is written once."""
+    """Each serving, queue and Secret is defined once."""
     titles = {
         "servings": [_serving_title(serving) for serving in spec.servings],
         "queues": [queue.name for queue in spec.queues],
@@ -263,7 +263,7 @@ def _serving_title(serving: Template) -> str:
 
 
 def _ancestors(queue: QueueSpec, queues: Sequence[QueueSpec]) -> list[str]:
-    """List the queues above one, as far as the stack makes them, ending where a cycle closes."""
+    """List the ancestors of a queue that the stack creates; stops where a cycle closes."""
     parents = {item.name: item.parent for item in queues}
     above: list[str] = []
     parent = queue.parent

@@ -1,6 +1,6 @@
-"""Pod templates: the ones written for an engine, and what is filled in on all of them.
+"""Writes the pod templates of engines, and the defaults of all pod templates.
 
-The only writer of a generated pod. Command lines come from core/engines.
+The only writer of generated pods. Command lines come from core/engines.
 """
 
 import copy
@@ -19,7 +19,7 @@ from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources, parse_quantity
 
 STARTUP_SECONDS = 3600
-"""How long the entry may load weights before its container is restarted."""
+"""Seconds that the entry may load weights before its container is restarted."""
 
 
 def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:
@@ -37,7 +37,7 @@ def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:
 
 
 def _stated_shape(role: RoleSpec) -> dict[str, Any]:
-    """Say beside the pods what shape the model has, where the user did: readers look there."""
+    """Add the model's shape that the user states, as an annotation for readers."""
     config = role.engine.hf_config if role.engine else None
     if config is None:
         return {}
@@ -64,7 +64,8 @@ def _template(role: RoleSpec, command: tuple[str, ...], extra: Mapping[str, Any]
     return {
         "spec": {
             "automountServiceAccountToken": False,
-            # A Service called vllm would put VLLM_PORT into the pod, which vLLM reads as its own.
+            # A Service named vllm would set VLLM_PORT in the pod, which vLLM reads as its own
+            # variable.
             "enableServiceLinks": False,
             "containers": [container],
             "volumes": [{"name": "dshm", "emptyDir": _shared_memory(role.resources)}],
@@ -73,7 +74,7 @@ def _template(role: RoleSpec, command: tuple[str, ...], extra: Mapping[str, Any]
 
 
 def _entry_fields(role: RoleSpec, commands: Commands) -> dict[str, Any]:
-    """Ports and probes: only the entry serves, so only the entry is probed.
+    """Return ports and probes: only the entry serves, so only the entry is probed.
 
     Source of the path: vllm/entrypoints/openai/api_server.py and sglang http_server.py, `/health`.
     """
@@ -109,11 +110,11 @@ def _shared_memory(resources: ResourcesSpec | None) -> dict[str, Any]:
 
 
 def mirror_requests(template: Template) -> tuple[Template, list[str]]:
-    """Fill requests from limits where a container states limits alone.
+    """Fill in requests where a container only states limits.
 
-    The API server does this for Pods, but not inside a custom resource, and Kthena and Volcano
-    count requests only. Gives the new template and a line for each container that changed.
-    Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
+    The API server does this for Pods, but not inside a custom resource, and Kthena and Volcano only
+    count requests. Returns the new template and a message for each changed container. Source:
+    kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Pod.
     """
     spec, told = template.get("spec") or {}, list[str]()
     mirrored = {
@@ -138,10 +139,10 @@ def _mirror(container: Mapping[str, Any], told: list[str]) -> Mapping[str, Any]:
 
 
 def requests_of(template: Template | None) -> dict[str, Decimal]:
-    """Sum the requests of a template's containers, as Volcano's minResources wants them.
+    """Sum the requests of a template's containers, for Volcano's minResources.
 
-    Init containers are not counted: they have ended when the pod serves, and Kthena leaves them
-    out too. Amounts that are not known yet are left out.
+    Init containers are not counted: they have ended when the pod serves, and Kthena does not count
+    them either. Unknown amounts are left out.
     """
     spec = (template or {}).get("spec") or {}
     total: dict[str, Decimal] = {}
@@ -153,9 +154,10 @@ def requests_of(template: Template | None) -> dict[str, Decimal]:
 
 
 def with_env(template: Template, env: list[dict[str, Any]]) -> Template:
-    """Put variables at the end of every container's env, as Kthena does.
+    """Append variables to every container's env, as Kthena does.
 
-    User entries of the same names go. At the end, command and args can use them, user env cannot.
+    User entries of the same names are removed. At the end, command and args can use them, but user
+    env cannot.
     """
     names = {entry["name"] for entry in env}
     result = copy.copy(template)

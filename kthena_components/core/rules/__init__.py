@@ -1,1 +1,1 @@
-"""rules."""
+"""Rules over facts, independent of the system."""

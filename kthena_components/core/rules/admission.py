@@ -1,6 +1,6 @@
-"""What the admission rules of several systems have in common: counts, names, and cycles.
+"""Shared checks of admission rules: counts, names, and cycles.
 
-A value that is not known yet gives one finding that says so, and never more.
+A value that is not known yet gives exactly one finding that says so.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,18 +15,18 @@ from kthena_components.core.values.unknown import Unknown
 
 _SUBDOMAIN = 253
 _LISTED = 20
-"""Names that a message lists at most."""
+"""Maximum number of names in a message."""
 
 
 def refuse(
     path: str, seen: str, remedy: str, rule: str, level: Level = Level.MANDATORY
 ) -> Iterator[Finding]:
-    """Give one finding."""
+    """Yield one mandatory finding."""
     yield Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=level)
 
 
 def at_least(path: str, value: object, lowest: int, rule: str, why: str = "") -> Iterator[Finding]:
-    """Judge a count that may be left out."""
+    """Check the minimum of a count that may be left out."""
     if value is None:
         return
     number = whole(value)
@@ -41,7 +41,7 @@ def at_least(path: str, value: object, lowest: int, rule: str, why: str = "") ->
 
 
 def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> Iterator[Finding]:
-    """Judge that no two places hold the same name."""
+    """Check that no two places have the same name."""
     first: dict[str, str] = {}
     for path, name in named:
         if gap := unknown_in(name):
@@ -54,13 +54,13 @@ def unique(named: Iterable[tuple[str, object]], rule: str, what: str = "") -> It
 
 
 def dns_label(path: str, name: object, rule: str) -> Iterator[Finding]:
-    """Judge a DNS-1123 label, such as a role's name."""
+    """Check a DNS-1123 label, such as a role's name."""
     wanted = f"a DNS-1123 label of at most {naming.DNS_LABEL}"
     yield from _named(path, name, rule, wanted, _is_label)
 
 
 def subdomain(path: str, name: object, rule: str) -> Iterator[Finding]:
-    """Judge a DNS-1123 subdomain, such as the name of most objects."""
+    """Check a DNS-1123 subdomain, such as the name of most objects."""
     wanted = f"a DNS-1123 subdomain of at most {_SUBDOMAIN}"
     yield from _named(path, name, rule, wanted, _is_subdomain)
 
@@ -85,7 +85,7 @@ def _is_subdomain(name: str) -> bool:
 
 
 def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str) -> Iterator[Finding]:
-    """Judge a word that may be left out, of which only a few are allowed."""
+    """Check that a word that may be left out is one of a few."""
     if value is None:
         return
     if gap := unknown_in(value):
@@ -97,7 +97,7 @@ def one_of(path: str, value: object, allowed: tuple[str, ...], rule: str) -> Ite
 
 
 def cycle_in(edges: Mapping[str, Iterable[str]]) -> list[str]:
-    """Find names that wait for one another in a circle; empty where there is none."""
+    """Find names that depend on each other in a cycle; empty if there is none."""
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
@@ -106,7 +106,7 @@ def cycle_in(edges: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def joined(names: Sequence[str]) -> str:
-    """Write names for a message, not too many and none too long."""
+    """Join names for a message, limited in number and length."""
     shown = [display(name).strip("'") for name in names[:_LISTED]]
     more = [f"and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
     return ", ".join([*shown, *more]) or "none"

@@ -19,7 +19,7 @@ class Change:
 
 
 def differ(before: object, after: object) -> bool | Unknown:
-    """Tell whether two values differ, or why that cannot be told."""
+    """Return whether two values differ, or why that is unknown."""
     if _has_unresolved(before) or _has_unresolved(after):
         return NOT_YET_KNOWN
     try:
@@ -29,7 +29,7 @@ def differ(before: object, after: object) -> bool | Unknown:
 
 
 def _has_unresolved(value: object) -> bool:
-    """Look for a value that is not known anywhere inside another one."""
+    """Return whether a value contains an unknown value at any depth."""
     parts = [value]
     while parts:
         part = parts.pop()

@@ -1,4 +1,4 @@
-"""Whether what a pod takes from ConfigMaps is there."""
+"""Checks that ConfigMaps have the keys that pods use."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from kthena_components.core.rules.wording import title
 
 
 def config_map_key_exists(facts: ServingFacts) -> Iterator[Finding]:
-    """A key that a pod takes from a ConfigMap is in it, and so is the config file of its engine.
+    """A ConfigMap has every key that a pod uses, including its engine's config file.
 
-    A variable or a volume item whose key is missing keeps the container from starting; an engine
-    whose config file is missing ends at once. ConfigMaps that are not among the objects, or whose
-    data is not known yet, are not judged here: the rules that need their values say so.
+    A missing key of a variable or a volume item keeps the container from starting; an engine
+    without its config file exits at once. ConfigMaps that are not among the objects, or whose data
+    is not known yet, are not checked here: the rules that need their values report it.
 
     Pass: --config /etc/vllm/tp8.yaml on a volume of a ConfigMap with the 1 key tp8.yaml.
     Fail: the same with the 1 key tp8.yml; configMapKeyRef key TP8 in a ConfigMap with the key tp8.

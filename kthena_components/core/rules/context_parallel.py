@@ -1,4 +1,4 @@
-"""Whether context parallel groups lie in the ranks that they share."""
+"""Checks that context parallel groups fit into the ranks that they share."""
 
 from collections.abc import Iterator
 
@@ -13,31 +13,32 @@ RULE = "context-parallel-layout"
 _PREFILL_SINCE = (0, 12)
 """The first vLLM with prefill context."""
 _PREFILL_WORKS = (0, 26)
-"""The first vLLM in which some attention supports it; its decode context groups span it."""
+"""The first vLLM in which some attention supports it; decode context groups span it."""
 _PREFILL_WITH_DATA = (0, 30)
-"""The first vLLM that takes it with several copies."""
+"""The first vLLM that accepts it with several copies."""
 _HEADS_JUDGED = (0, 11, 1)
 """The first vLLM that compares decode context with the heads of the model."""
 _SGLANG_SINCE = (0, 5, 15)
 _NOT_BOTH = (0, 5, 22)
-"""The first SGLang that refuses decode context beside prefill context (parallel_hook.py)."""
+"""The first SGLang that rejects decode context with prefill context (parallel_hook.py)."""
 _MOST = 1 << 20
-"""No engine has as many ranks: larger sizes are not taken apart."""
+"""No engine has this many ranks: larger sizes are not factorised."""
 
 
 def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
-    """Decode context divides tensor and the copies of a KV head; prefill context works at all.
+    """Decode context divides tensor and the copies of a KV head; prefill context is supported.
 
-    Where a model has KV heads, tensor is more than them, decode context at most the ranks that hold
-    a copy of one, and a divisor of the query heads of one (vLLM 0.11.1 and later); latent attention
-    has none. Prefill context starts in no vLLM before 0.26, and for latent attention only; decode
-    context beside it is 1, the prefill context, or tensor × prefill context. With several copies
-    it starts since 0.30. SGLang 0.5.22 and later takes decode context or prefill context.
+    For a model with KV heads, tensor must exceed their number, and decode context must be at most
+    the number of copies of a KV head and divide the query heads of one (vLLM 0.11.1 and later).
+    Latent attention has no KV heads. vLLM supports prefill context since 0.26, and only for latent
+    attention; decode context must then be 1, the prefill context, or tensor × prefill context. It
+    works with several copies since 0.30. SGLang 0.5.22 and later accepts either decode context or
+    prefill context.
 
     Pass: tensor 8 with decode context 8 for latent attention; 4 KV heads over tensor 8 with 2.
     Fail: tensor 8 with decode context 3; 8 KV heads over tensor 8 with 2; tensor 8, prefill context
     2 and decode context 4.
-    Level: mandatory; advisory where releases differ and the image states none.
+    Level: mandatory; advisory if releases differ and the image states none.
     Source: vllm/config/parallel.py _validate_parallel_config; vllm/config/model.py
         verify_with_parallel_config; vllm/v1/worker/cp_utils.py;
         sglang/srt/distributed/parallel_state.py; sglang/srt/arg_groups/parallel_hook.py.
@@ -57,7 +58,7 @@ def context_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _judged(start: Start, tensor: int, prefill: int, decode: int, data: int) -> Iterator[Finding]:
-    """Judge by the arguments alone, and then by the model: one reason is enough."""
+    """Check the arguments, then the model: one reason is enough."""
     if start.command.engine == "sglang":
         yield from _divides(start, tensor, decode, start.since(_SGLANG_SINCE), "--dcp-size")
         yield from _both(start, decode)
@@ -72,7 +73,10 @@ def _judged(start: Start, tensor: int, prefill: int, decode: int, data: int) -> 
 def _both(start: Start, decode: int) -> Iterator[Finding]:
     level = start.since(_NOT_BOTH)
     if level is not None and start.is_on("--enable-prefill-cp") is True:
-        seen = f"has decode context {decode} with --enable-prefill-cp, and {start.product} takes"
+        seen = (
+            f"has decode context {decode} with --enable-prefill-cp, and {start.product} accepts "
+            "only"
+        )
         remedy = "remove --dcp-size or --enable-prefill-cp"
         yield from start.refused(f"{seen} one of them", remedy, level)
 
@@ -99,27 +103,30 @@ def _prefill(start: Start, tensor: int, prefill: int, decode: int, data: int) ->
         *others, last = taken
         seen = (
             f"has decode context {decode} with tensor {tensor} and prefill context {prefill}, and "
-            f"{start.product} takes {', '.join(map(str, others))} or {last}"
+            f"{start.product} accepts {', '.join(map(str, others))} or {last}"
         )
         near = max(size for size in taken if size < decode)
         yield from start.refused(seen, f"write {_flag(near)}", level)
     level = start.since(_PREFILL_WORKS, _PREFILL_WITH_DATA)
     if level is not None and data > 1:
-        seen = f"has prefill context {prefill} and data {data}, and {start.product} takes one of"
+        seen = (
+            f"has prefill context {prefill} and data {data}, and {start.product} accepts only "
+            "one of"
+        )
         remedy = "write --data-parallel-size 1, or use vLLM 0.30 or later"
         yield from start.refused(f"{seen} them", remedy, level)
 
 
 def _in_heads(start: Start, tensor: int, prefill: int, decode: int) -> Iterator[Finding]:
-    """Judge by the KV heads of the model, where it is known and has some."""
+    """Check against the KV heads of the model, if it is known and has some."""
     shape = model_shape(start.command, start.engine.entry.shape)
     if not isinstance(shape, ModelShape) or shape.kv_heads is None or shape.latent is not None:
         return
     level = start.since(_PREFILL_WORKS)
     if prefill > 1 and level is not None:
-        seen = f"has prefill context {prefill}, which vLLM has for latent attention only"
+        seen = f"has prefill context {prefill}, which vLLM supports for latent attention only"
         remedy = "remove --prefill-context-parallel-size"
-        yield from start.refused(f"{seen}, and {shape.name} has another", remedy, level)
+        yield from start.refused(f"{seen}, and {shape.name} has another one", remedy, level)
         return
     level = start.since(_HEADS_JUDGED)
     if level is not None and decode > 1:
@@ -132,7 +139,7 @@ def _over_heads(heads: int, kv_heads: int, tensor: int, decode: int) -> Iterator
     if tensor <= kv_heads:
         seen = f"which needs more than tensor {tensor} for {kv_heads} KV heads"
     elif decode > copies:
-        seen = f"but tensor {tensor} holds each of {kv_heads} KV heads {copies} times only"
+        seen = f"but tensor {tensor} has only {copies} copies of each of {kv_heads} KV heads"
     elif queries % decode:
         seen = f"which does not divide the {queries} attention heads of a KV head"
     else:

@@ -1,4 +1,4 @@
-"""Whether the pods of an engine get the GPUs that their templates seem to give them."""
+"""Checks that the pods of an engine get the GPUs that their templates request."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from kthena_components.core.values.read import first_unknown
 
 
 def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
-    """Entry and workers of one engine hold the same GPUs: ranks are dealt out evenly.
+    """Entry and workers of one engine have equally many GPUs: ranks are distributed evenly.
 
     Pass: 8 GPUs in the entry pod, 8 in each worker.
     Fail: 4 GPUs in the entry pod, 8 in each worker.
@@ -27,17 +27,17 @@ def leader_worker_same_gpus(facts: ServingFacts) -> Iterator[Finding]:
             yield Finding(
                 path=engine.worker.gpus_path,
                 seen=f"{title(engine)} gives its entry pod {entry} GPUs and each worker {worker}, "
-                "and an engine deals its ranks out evenly",
+                "and an engine distributes its ranks evenly",
                 remedy=f"write {entry} in both, or {worker} in both",
                 rule="leader-worker-same-gpus",
             )
 
 
 def gpu_requests_equal_limits(facts: ServingFacts) -> Iterator[Finding]:
-    """GPU requests equal GPU limits: Kubernetes allows nothing else for extended resources.
+    """GPU requests equal GPU limits: Kubernetes requires it for extended resources.
 
-    A request without a limit is refused too. A limit without a request is legal in a Pod, where
-    the API server copies it, but counts as nothing inside a custom resource.
+    A request without a limit is invalid, too. A limit without a request is valid in a Pod, where
+    the API server copies it, but counts as zero inside a custom resource.
 
     Pass: limits nvidia.com/gpu 8, requests nvidia.com/gpu 8.
     Fail: limits nvidia.com/gpu 8, requests nvidia.com/gpu 4.
@@ -69,7 +69,7 @@ def _not_equal(engine: EngineFacts, device: DeviceFacts) -> Finding:
     return Finding(
         path=device.path,
         seen=f"{title(engine)}, container '{device.container}' states {device.resource} with "
-        f"a request of {request} and {stated}, and Kubernetes wants both equal",
+        f"a request of {request} and {stated}, and Kubernetes requires both to be equal",
         remedy=f"write {limit if limit is not None else request} in both",
         rule="gpu-requests-equal-limits",
     )

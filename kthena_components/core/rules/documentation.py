@@ -1,11 +1,11 @@
-"""A rule's documentation, read from its docstring.
+"""Reads a rule's documentation from its docstring.
 
-A rule's docstring begins with one sentence that says what holds. Paragraphs may follow. Then
+The docstring of a rule starts with one sentence that states the rule. Paragraphs may follow. Then
 sections, each of which ends at the next one or at a blank line:
 
-- `Pass:` and `Fail:` are short examples with numbers, as many as one likes;
-- `Level:` is the level of its findings, mandatory where it is not stated;
-- `Source:` says where the rule is from.
+- `Pass:` and `Fail:` are short examples with numbers, any number of them;
+- `Level:` is the level of its findings, mandatory if left out;
+- `Source:` names the source of the rule.
 """
 
 import re
@@ -18,7 +18,7 @@ _SECTION = re.compile(r"(Pass|Fail|Level|Source): *(.*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A case in a few words."""
+    """A passing or failing example."""
 
     passes: bool
     text: str
@@ -30,14 +30,14 @@ class RuleDoc:
 
     name: str
     judges: str
-    """What the rule is about: one of the words above."""
+    """What the rule checks: the title of a group of rules."""
     summary: str
-    """What holds, in one sentence."""
+    """The rule in one sentence."""
     body: str
     """Further paragraphs, with blank lines between them."""
     level: Level
     weighs: str
-    """The level as its docstring says it: some rules have findings of two."""
+    """The level as the docstring states it: some rules have two."""
     sources: tuple[str, ...]
     examples: tuple[Example, ...]
 
@@ -76,6 +76,6 @@ def read_docstring(text: str, *, name: str, judges: str) -> RuleDoc:
 
 
 def _level(text: str) -> Level:
-    """Take the level from a line that may say more: `advisory, where no gang is asked for`."""
+    """Read the level from a line that may contain more: `advisory, where no gang is asked for`."""
     word = re.split(r"[^a-z]", text, maxsplit=1)[0]
     return Level.UNKNOWN if word == "not" else Level(word)

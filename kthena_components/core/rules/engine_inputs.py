@@ -1,4 +1,4 @@
-"""Whether an engine is told what it serves, and requests of a length that it can serve."""
+"""Checks that an engine gets a model, and requests of a length that the model supports."""
 
 import re
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ MODEL = "model-stated"
 CONTEXT = "context-within-model"
 FILE = "engine-config-file"
 _NEWER_DEFAULT = (0, 10)
-"""The first vLLM whose default model is another one."""
+"""The first vLLM with the newer default model."""
 _DEFAULTS = "facebook/opt-125m", "Qwen/Qwen3-0.6B"
 _SGLANG_REFUSES = (0, 5, 1)
-"""The first SGLang that refuses a longer context; before, it warns."""
+"""The first SGLang that rejects a longer context; older ones warn."""
 _OTHER_CONTEXT = {
     "vllm": ("--hf-overrides", "--hf-config-path", "--rope-scaling", "--rope-theta"),
     "sglang": ("--json-model-override-args", "--model-config-parser"),
 }
-"""Options that change what a model's config.json says."""
+"""Options that override a model's config.json."""
 _ALLOW = {
     "vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
     "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
@@ -36,9 +36,9 @@ _CLASS_OF = re.compile(r"transformers [0-9.]+, models/\S+")
 def model_stated(facts: ServingFacts) -> Iterator[Finding]:
     """Each pod that starts an engine names the model.
 
-    Without one vLLM serves a small model of its own: facebook/opt-125m up to 0.9.2, and since then
-    Qwen/Qwen3-0.6B. SGLang does not start. What else starts an engine, such as Dynamo, is not
-    judged.
+    Without one, vLLM serves a small default model: facebook/opt-125m up to 0.9.2, and
+    Qwen/Qwen3-0.6B since then. SGLang does not start. Other programs that start an engine, such as
+    Dynamo, are not checked.
 
     Pass: vllm serve Qwen/Qwen3-32B.
     Fail: vllm serve -tp 8; python3 -m sglang.launch_server --tp 8.
@@ -63,7 +63,7 @@ def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
         seen = "names no model, and SGLang does not start without one"
     else:
         default = _DEFAULTS[version >= _NEWER_DEFAULT]
-        remedy, level = "write the model behind `vllm serve`, or --model", Level.ADVISORY
+        remedy, level = "write the model after `vllm serve`, or --model", Level.ADVISORY
         seen = f"names no model, and {command.release.title} serves {default} then"
     here = replace(start, command=command)
     for finding in here.refused(seen, remedy, level):
@@ -71,18 +71,17 @@ def _modelless(start: Start, pod: PodFacts) -> Iterator[Finding]:
 
 
 def context_within_model(facts: ServingFacts) -> Iterator[Finding]:
-    """The longest request is no longer than the model was made for.
+    """The longest request does not exceed the model's maximum.
 
-    That is what its config.json says, with the scaling that is written there. A model that is not
-    in the table of models is not checked, nor one whose config the command line changes, nor an
-    engine that the variable VLLM_ALLOW_LONG_MAX_MODEL_LEN or
-    SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN allows to go on.
+    The maximum comes from the model's config.json, including its scaling. Not checked: models that
+    are not in the table of models, models whose config the command line overrides, and engines with
+    the variable VLLM_ALLOW_LONG_MAX_MODEL_LEN or SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN.
 
     Pass: --max-model-len 131072 for Llama-3.1-8B.
     Fail: --max-model-len 131073 for it; --context-length 65536 for Qwen3-8B in SGLang 0.5.1 and
     later.
-    Level: mandatory where the length is from the config.json of that very model; else advisory,
-    and where the image states no release of SGLang.
+    Level: mandatory if the maximum is from the config.json of this very model; otherwise, or if the
+    image states no release of SGLang, advisory.
     Source: vllm/config/model.py _get_and_verify_max_len; sglang/srt/configs/model_config.py.
     """
     for start in starts(facts, CONTEXT, *_OTHER_CONTEXT):
@@ -116,12 +115,12 @@ def _too_long(start: Start, longest: int, shape: ModelShape, context: int) -> It
     model = start.command.model
     name = model if isinstance(model, str) else shape.name
     seen = f"has {option} {longest}, and {name} was made for {context}"
-    remedy = f"write {option} {context} or less, or set {_ALLOW[engine]}=1 and mind the answers"
+    remedy = f"write {option} {context} or less, or set {_ALLOW[engine]}=1 and check the answers"
     yield from start.refused(seen, remedy, level)
 
 
 def _is_own_config(start: Start, shape: ModelShape) -> bool:
-    """Tell whether the length is known from the config.json, or class, of that very model."""
+    """Return whether the maximum is from the config.json, or class, of this very model."""
     if shape.source == "config.json":
         return True
     if "context" in shape.source:
@@ -134,9 +133,9 @@ def _is_own_config(start: Start, shape: ModelShape) -> bool:
 
 
 def engine_config_file(facts: ServingFacts) -> Iterator[Finding]:
-    """A config file that an engine reads is named .yaml or .yml.
+    """The name of an engine's config file ends in .yaml or .yml.
 
-    vLLM looks at small letters only. `--config=F`, which no release reads, is told elsewhere.
+    vLLM requires lower case. Another rule reports `--config=F`, which no release reads.
 
     Pass: --config /config/vllm-0.33.yaml.
     Fail: --config /config/vllm-0.33.json; --config /config/2.YAML for vLLM.

@@ -1,4 +1,4 @@
-"""Whether the release of an engine that runs takes the options of the command line."""
+"""Checks that the engine's release accepts the options of the command line."""
 
 from collections.abc import Iterator
 
@@ -12,19 +12,18 @@ OPTIONS = "engine-option-known"
 
 
 def engine_option_known(facts: ServingFacts) -> Iterator[Finding]:
-    """The engine's release has every option of the command line, and takes its values.
+    """The engine's release has every option of the command line, and accepts its values.
 
-    The options are those that the parser of each release of vLLM (since 0.6) and SGLang (since
-    0.4.6) lists: docs/engines.md. The tag of the project's own image says which release runs. With
-    another image, or a tag without a release, the newest one is taken, and what depends on the
-    release is advice. Refused are unknown options, abbreviations that fit several options, words
-    that belong to no option, values of switches, values that are missing, of another type or not
-    among the choices. Programs that have options of their own beside the engine's are not judged
-    for the options that they have.
+    The options are those of each release's parser, for vLLM since 0.6 and SGLang since 0.4.6:
+    docs/engines.md. The tag of the project's own image states the release. For another image, or a
+    tag without a release, the newest release is assumed, and findings that depend on the release
+    are advisory. The rule reports unknown options, ambiguous abbreviations, words that belong to no
+    option, values for switches, missing values, and values of the wrong type or not among the
+    choices. For programs with further options of their own, unknown options are not reported.
 
     Pass: --nnodes 2 with vllm/vllm-openai:v0.11.1.
     Fail: --nnodes 2 with vllm/vllm-openai:v0.11.0; --swap-space 4 with v0.18.0; --max-model-length.
-    Level: mandatory; advisory where the release is not sure or the engine starts all the same.
+    Level: mandatory; advisory if the release is uncertain or the engine starts anyway.
     Source: vllm/engine/arg_utils.py, vllm/utils/argparse_utils.py and sglang/srt/server_args.py of
         the releases, run as they are published.
     """

@@ -1,4 +1,4 @@
-"""Whether the sizes of batches, and the share of a GPU's memory, are such as the engine takes."""
+"""Checks that an engine accepts its batch sizes and its share of GPU memory."""
 
 from collections.abc import Iterator
 
@@ -11,30 +11,30 @@ from kthena_components.core.rules.startup import ALWAYS, Start, starts
 SCHEDULER = "scheduler-sizes"
 MEMORY = "memory-fraction-range"
 _FEWEST_SEQUENCES = 256
-"""Sequences at once that vLLM takes at least where nothing is stated."""
+"""vLLM's smallest default for concurrent sequences."""
 _SEQUENCES_FOLLOW = (0, 10, 1)
-"""The first vLLM whose default of those follows the tokens of a batch."""
+"""The first vLLM whose default for them depends on the tokens of a batch."""
 _POSITIVE = (0, 11, 1)
-"""The first vLLM that refuses sizes and shares of 0 and less."""
+"""The first vLLM that rejects sizes and shares of 0 and less."""
 _CHUNKS_FORCED = (0, 8), (0, 11, 1)
-"""The first vLLM that chunks prefills whatever is stated, and the first that does not."""
+"""The first vLLM that always chunks prefills, and the first that no longer does."""
 _BACKENDS = ("--attention-backend", "--prefill-attention-backend", "--decode-attention-backend")
-"""Options of SGLang that may set another page size than the stated one."""
+"""Options of SGLang that may override the stated page size."""
 
 
 def scheduler_sizes(facts: ServingFacts) -> Iterator[Finding]:
-    """A batch holds a token of each sequence, and a whole prompt where prompts are not chunked.
+    """A batch has room for one token per sequence, and for a whole prompt without chunked prefill.
 
-    For vLLM --max-num-batched-tokens is at least --max-num-seqs, 256 where that is not stated up to
-    0.10.0; without chunked prefill it is at least --max-model-len, except in 0.8 to 0.11.0, which
-    chunk all the same. For SGLang --chunked-prefill-size is a multiple of --page-size.
+    vLLM: --max-num-batched-tokens is at least --max-num-seqs, whose default is 256 up to 0.10.0.
+    Without chunked prefill it is at least --max-model-len, except in 0.8 to 0.11.0, which always
+    chunk. SGLang: --chunked-prefill-size is a multiple of --page-size.
 
     Pass: --max-num-batched-tokens 8192 --max-num-seqs 256.
     Fail: --max-num-batched-tokens 128 --max-num-seqs 256; --no-enable-chunked-prefill with
     --max-num-batched-tokens 2048 --max-model-len 8192; SGLang: --chunked-prefill-size 1000
     --page-size 64.
-    Level: mandatory; advisory where releases differ and the image states none, and where the
-    attention of SGLang may set another page size.
+    Level: mandatory; advisory if releases differ and the image states none, and if SGLang's
+    attention may set another page size.
     Source: vllm/config/scheduler.py verify_max_model_len; vllm/engine/arg_utils.py;
         sglang/srt/arg_groups/validation_hook.py check_server_args.
     """
@@ -49,11 +49,11 @@ def _batch(start: Start) -> Iterator[Finding]:
     level = start.since(_POSITIVE)
     if tokens is not None and tokens < 1 and sequences != 0:
         seen, remedy = f"has --max-num-batched-tokens {tokens}", "write 1 or more"
-        yield from start.refused(f"{seen}, and each sequence takes a token", remedy)
+        yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
         return
     if sequences is not None and sequences < 1:
         if level is not None:
-            seen = f"has --max-num-seqs {sequences}, and {start.product} takes 1 or more"
+            seen = f"has --max-num-seqs {sequences}, and {start.product} requires 1 or more"
             yield from start.refused(seen, "write --max-num-seqs 1 or more", level)
         return
     yield from _active(start, sequences)
@@ -63,7 +63,7 @@ def _batch(start: Start) -> Iterator[Finding]:
     if sequences is not None and tokens < sequences:
         seen = f"has --max-num-batched-tokens {tokens} for --max-num-seqs {sequences}"
         remedy = f"write --max-num-batched-tokens {sequences} or more"
-        yield from start.refused(f"{seen}, and each sequence takes a token", remedy)
+        yield from start.refused(f"{seen}, and each sequence needs a token", remedy)
     elif sequences is None and tokens < _FEWEST_SEQUENCES and default and not start.hidden:
         seen = f"has --max-num-batched-tokens {tokens}, and {start.product} has at least"
         remedy = f"write --max-num-seqs {tokens} or less, or --max-num-batched-tokens 256 or more"
@@ -103,14 +103,16 @@ def _pages(start: Start) -> Iterator[Finding]:
         return
     each, share = chunk // width, f" ÷ attention data {width}" if width > 1 else ""
     if each % page:
-        seen = f"has --chunked-prefill-size {chunk}{share} and --page-size {page}, and SGLang wants"
+        seen = (
+            f"has --chunked-prefill-size {chunk}{share} and --page-size {page}, and SGLang requires"
+        )
         near = max(each // page, 1) * page * width
         remedy = f"write --chunked-prefill-size {near}"
         yield from start.refused(f"{seen} whole pages", remedy, _page_level(start))
 
 
 def _page_level(start: Start) -> Level:
-    """Give an advisory where an attention may set the size of a page: that of latent attention."""
+    """Return advisory if an attention may set the page size: that of latent attention."""
     shape = model_shape(start.command, start.engine.entry.shape)
     usual = isinstance(shape, ModelShape) and shape.kv_heads is not None and shape.full_cache
     stated = any(start.option(name) is not None for name in _BACKENDS)
@@ -118,13 +120,13 @@ def _page_level(start: Start) -> Level:
 
 
 def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
-    """A vLLM engine takes a share of each GPU's memory that is above 0 and at most 1.
+    """A vLLM engine's share of each GPU's memory is above 0 and at most 1.
 
-    Up to 0.11.0 there is no lower bound. SGLang does not look at the share.
+    Up to 0.11.0 there is no lower bound. SGLang does not check the share.
 
     Pass: --gpu-memory-utilization 0.95.
     Fail: --gpu-memory-utilization 90; --gpu-memory-utilization 0 from vLLM 0.11.1 on.
-    Level: mandatory; advisory for 0 and less where the image states no release.
+    Level: mandatory; advisory for 0 and less if the image states no release.
     Source: vllm/config/cache.py gpu_memory_utilization.
     """
     for start in starts(facts, MEMORY, "vllm"):
@@ -137,5 +139,7 @@ def memory_fraction_range(facts: ServingFacts) -> Iterator[Finding]:
             near = f"write {share / 100:g}" if percent and share > 10 else "write 0.9"  # noqa: PLR2004
             yield from start.refused(seen, near, ALWAYS)
         elif share <= 0 and (level := start.since(_POSITIVE)) is not None:
-            seen = f"has --gpu-memory-utilization {share:g}, and {start.product} takes more than 0"
+            seen = (
+                f"has --gpu-memory-utilization {share:g}, and {start.product} requires more than 0"
+            )
             yield from start.refused(seen, "write 0.9", level)

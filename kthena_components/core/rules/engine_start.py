@@ -1,4 +1,4 @@
-"""Whether an engine is told what it needs to start: its own image, and how its pods join."""
+"""Checks what an engine needs to start: its own image, and how its pods connect."""
 
 from collections.abc import Iterator
 
@@ -18,41 +18,41 @@ from kthena_components.core.values.read import first_unknown
 
 TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 STATED_SINCE: Version = (0, 11, 1)
-"""The first vLLM that wants the executor of several pods stated, and that has --nnodes."""
+"""The first vLLM that requires an executor for several pods, and that has --nnodes."""
 UNI_SINCE: Version = (0, 12, 0)
-"""The first vLLM that takes the executor uni with --nnodes."""
+"""The first vLLM that accepts the executor uni with --nnodes."""
 LAUNCHER_SINCE: Version = (0, 13, 0)
-"""The first vLLM that takes the executor external_launcher with --nnodes."""
+"""The first vLLM that accepts the executor external_launcher with --nnodes."""
 VLLM_INSIDE_UNTIL: Version = (0, 4, 9, 2)
 """The last SGLang that installs vLLM, in its images for AMD."""
 
 
 def image_of(pod: PodFacts) -> Image | None:
-    """Give the image of the container that starts a pod's engine; None where it is not known."""
+    """Return the image of the container that starts a pod's engine; None if unknown."""
     name = pod.own.image if pod.own else None
     return read_image(name) if isinstance(name, str) else None
 
 
 def release_of(engine: EngineFacts) -> Version | None:
-    """Give the release of vLLM that an engine's image states."""
+    """Return the release of vLLM that an engine's image states."""
     image = image_of(engine.entry)
     return image.vllm_version if image else None
 
 
 def executor_stated(facts: ServingFacts) -> Iterator[Finding]:
-    """A vLLM engine over several pods states how they join: an executor, or --nnodes.
+    """A vLLM engine over several pods states how they connect: an executor, or --nnodes.
 
-    With neither, vLLM counts the GPUs of one pod, and refuses to start when a copy of the model
-    needs more; up to 0.11.0 it took Ray by itself where it found Ray. With --nnodes above 1 the
-    executor is mp; from 0.12.0 on it may be uni as well, from 0.13.0 on external_launcher, and
-    never Ray. Where none is stated beside --nnodes, 0.11.1 and 0.11.2 take uni for a copy on one
-    GPU, and then refuse it. Copies that lie within one pod need none of this. One pod alone is
-    judged by world-size-equals-gpus.
+    With neither, vLLM only counts the GPUs of one pod, and fails to start if a copy of the model
+    needs more; up to 0.11.0 it chose Ray by itself if it found Ray. With --nnodes above 1, the
+    executor must be mp; uni is allowed since 0.12.0, external_launcher since 0.13.0, and Ray never.
+    With --nnodes and no executor, 0.11.1 and 0.11.2 choose uni for a copy on one GPU, and then
+    reject it. Copies that fit into one pod need none of this. For a single pod, see
+    world-size-equals-gpus.
 
-    Pass: --distributed-executor-backend ray beside a Ray cluster; --nnodes 2 in two pods.
+    Pass: --distributed-executor-backend ray with a Ray cluster; --nnodes 2 in two pods.
     Fail: tensor 8 × pipeline 2 on pods of 8 GPUs with neither; --nnodes 2 with executor ray.
     Level: mandatory from vLLM 0.11.1 on; advisory before, and when the image states no version. An
-    executor that does not go with --nnodes is mandatory.
+    executor that --nnodes does not support is mandatory.
     Source: vllm/config/parallel.py, __post_init__, of 0.11.0 to 0.33.0.
     """
     for engine in facts.engines:
@@ -77,7 +77,7 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
     hard = version is not None and version >= STATED_SINCE
     ray = command.ray_role is not None or command.data_backend == "ray"
     if ray:
-        seen = "joins its pods with Ray and does not state the executor"
+        seen = "connects its pods with Ray and does not state the executor"
         remedy = "add --distributed-executor-backend ray"
     else:
         seen = "states neither --nnodes nor an executor"
@@ -98,8 +98,8 @@ def _not_stated(engine: EngineFacts, command: CommandFacts) -> Iterator[Finding]
 def _since(hard: bool) -> str:
     first = write_version(STATED_SINCE)
     if hard:
-        return f"and vLLM refuses more ranks than one pod has GPUs since {first}"
-    return f"which vLLM refuses since {first}"
+        return f"and vLLM rejects more ranks than one pod has GPUs since {first}"
+    return f"which vLLM rejects since {first}"
 
 
 def _pods(engine: EngineFacts) -> object:
@@ -126,7 +126,7 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
     yield Finding(
         path=engine.entry.command_path,
         seen=f"{title(engine)} has --nnodes {nodes} with the executor {executor}, and vLLM"
-        f"{_stated(version)} joins such nodes with {listed} only",
+        f"{_stated(version)} supports only {listed} there",
         remedy="write --distributed-executor-backend mp"
         + (newer if executor in _allowed(None) else without),
         rule="executor-stated",
@@ -134,9 +134,9 @@ def _beside_nodes(engine: EngineFacts, command: CommandFacts) -> Iterator[Findin
 
 
 def _allowed(version: Version | None) -> tuple[str, ...]:
-    """Give the executors that go with --nnodes; with no release those of the newest.
+    """Return the executors that --nnodes supports; without a release those of the newest.
 
-    So for a release that has no --nnodes yet: that is told by itself.
+    Also for a release without --nnodes: another rule reports that.
     """
     every = ("mp", "uni", "external_launcher")
     if version is None or not STATED_SINCE <= version < LAUNCHER_SINCE:
@@ -153,7 +153,7 @@ def _chooses_uni(engine: EngineFacts, command: CommandFacts, version: Version) -
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{title(engine)} has --nnodes {nodes} and states no executor, and vLLM"
-            f"{_stated(version)} takes uni for a copy of 1 rank, which it refuses over several "
+            f"{_stated(version)} chooses uni for a copy of 1 rank, which it rejects over several "
             "nodes",
             remedy="add --distributed-executor-backend mp, or use vLLM "
             f"{write_version(UNI_SINCE)} or later",
@@ -166,11 +166,11 @@ def _stated(version: Version | None) -> str:
 
 
 def engine_image(facts: ServingFacts) -> Iterator[Finding]:
-    """An engine runs in an image that contains it: vLLM's own holds no SGLang, nor the reverse.
+    """An engine runs in an image that contains it: vLLM's own image has no SGLang, nor the reverse.
 
-    Judged are the images that the projects of vLLM and SGLang build, from whatever registry. What
-    an image of another builder contains is not known. SGLang's own for AMD contained vLLM up to
-    0.4.9.post2, so those releases are not judged.
+    The rule checks the images that the vLLM and SGLang projects build, from any registry. The
+    content of other images is unknown. SGLang's own images for AMD contained vLLM up to
+    0.4.9.post2, so those releases are not checked.
 
     Pass: sglang.launch_server in lmsysorg/sglang:v0.5.23; any image of your own.
     Fail: kind vllm, or `vllm serve`, in lmsysorg/sglang:v0.5.23.
@@ -181,7 +181,7 @@ def engine_image(facts: ServingFacts) -> Iterator[Finding]:
     for engine in facts.engines:
         worker = engine.worker if engine.pods != 1 else None
         pods = (engine.entry,) if worker is None else (engine.entry, worker)
-        # Of a component both have the one place that the user wrote.
+        # In a component both have the same path: the one that the user wrote.
         yield from dict.fromkeys(found for pod in pods for found in _wrong_image(engine, pod))
 
 

@@ -1,4 +1,4 @@
-"""Whether the entry and the workers of one engine are told the same."""
+"""Checks that the entry and the workers of one engine have the same sizes."""
 
 from collections.abc import Iterator
 
@@ -18,19 +18,19 @@ _ALIKE = {
     "prefill_context": "context",
     "nnodes": "--nnodes",
 }
-"""What must be equal, and what it is called."""
+"""The fields that must be equal, with their names in messages."""
 
 
 def leader_worker_same_parallelism(facts: ServingFacts) -> Iterator[Finding]:
-    """Where the workers start the engine too, they state the sizes of the entry, and another rank.
+    """Workers that also start the engine state the entry's sizes, and another rank.
 
-    That is so in a native launch (--nnodes) and with copies in several pods; with Ray the workers
-    state nothing. Each pod needs a rank of its own: the entry is 0, and one number written for
-    several workers is wrong. A rank from the pod's index is right.
+    This applies to native launches (--nnodes) and to copies in several pods; with Ray, workers
+    state nothing. Each pod needs its own rank: the entry has 0, and one literal number for several
+    workers is wrong. A rank from the pod's index is correct.
 
     Pass: -tp 8 -pp 2 --nnodes 2 in both, --node-rank $(WORKER_INDEX).
     Fail: -tp 8 in the entry and -tp 4 in the worker; --node-rank 0, or none, in the worker.
-    Level: mandatory, because the ranks wait for one another for ever.
+    Level: mandatory, because the ranks wait for each other forever.
     Source: vllm/engine/arg_utils.py, create_engine_config; sglang/srt/server_args.py.
     """
     for engine in facts.engines:
@@ -83,7 +83,7 @@ def _rank(engine: EngineFacts, worker: PodFacts, command: CommandFacts) -> Itera
     workers = engine.pods - 1 if isinstance(engine.pods, int) else 1
     if not rank:
         stated = "no --node-rank, which means 0" if rank is None else "--node-rank 0"
-        seen = f"gives its workers {stated}, and that is the entry's"
+        seen = f"gives its workers {stated}, which is the entry's rank"
     elif rank >= nodes:
         seen = f"gives its workers --node-rank {rank}, and with --nnodes {nodes} the last is "
         seen += str(nodes - 1)

@@ -1,4 +1,4 @@
-"""Whether an engine that moves experts between its ranks has experts and ranks to move."""
+"""Checks that an engine that balances experts has experts and ranks to balance."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,24 +10,24 @@ from kthena_components.core.values.unknown import Unknown, all_known
 
 RULE = "expert-balance"
 _WANTS_EXPERTS = (0, 10)
-"""The first vLLM whose EPLB wants expert parallelism, and several ranks."""
+"""The first vLLM whose EPLB requires expert parallelism and several ranks."""
 _WITH_PREFILL = (0, 26)
 """The first vLLM that counts prefill context among those ranks."""
 _ELASTIC_EXTERNAL = (0, 33)
-"""The first vLLM whose elastic expert parallelism takes balancing from outside."""
+"""The first vLLM whose elastic expert parallelism supports external load balancing."""
 _SGLANG_SINCE = (0, 5, 1)
 
 
 def expert_balance(facts: ServingFacts) -> Iterator[Finding]:
-    """Balancing experts (EPLB) wants expert parallelism over several ranks.
+    """Balancing experts (EPLB) requires expert parallelism over several ranks.
 
-    Redundant experts of vLLM want EPLB, and so does elastic expert parallelism, which has one
-    pipeline stage and is not balanced by several load balancers.
+    In vLLM, redundant experts require EPLB. So does elastic expert parallelism, which also requires
+    one pipeline stage and a single load balancer.
 
     Pass: --enable-eplb --enable-expert-parallel -tp 8; SGLang: --enable-eplb --ep-size 8.
     Fail: --enable-eplb alone; --eplb-config.num_redundant_experts 32 without --enable-eplb;
     --enable-elastic-ep with pipeline 2.
-    Level: mandatory; advisory where releases differ and the image states none.
+    Level: mandatory; advisory if releases differ and the image states none.
     Source: vllm/config/parallel.py _validate_parallel_config and __post_init__;
         sglang/srt/arg_groups/parallel_hook.py handle_eplb_and_dispatch.
     """
@@ -66,10 +66,10 @@ def _ranks(start: Start) -> Iterator[Finding]:
 
 def _redundant(start: Start) -> Iterator[Finding]:
     stated, config = start.option("--num-redundant-experts"), start.option("--eplb-config")
-    if isinstance(config, Mapping) and stated is None:  # as up to 0.11.2, which have both
+    if isinstance(config, Mapping) and stated is None:  # up to 0.11.2 vLLM has both
         stated = config.get("num_redundant_experts")
     if isinstance(stated, int) and not isinstance(stated, bool) and stated and not start.hidden:
-        seen = f"has {stated} redundant experts, and vLLM has them with --enable-eplb only"
+        seen = f"has {stated} redundant experts, and vLLM supports them with --enable-eplb only"
         yield from start.refused(seen, "add --enable-eplb, or remove them", ALWAYS)
 
 
@@ -78,19 +78,23 @@ def _elastic(start: Start, *, balanced: bool) -> Iterator[Finding]:
         return
     command = start.command
     if not balanced and not start.hidden:
-        seen = "has elastic expert parallelism, which vLLM has with --enable-eplb only"
+        seen = "has elastic expert parallelism, which vLLM supports with --enable-eplb only"
         yield from start.refused(seen, "add --enable-eplb, or remove --enable-elastic-ep")
     if isinstance(command.pipeline, int) and command.pipeline > 1:
-        seen = f"has elastic expert parallelism with pipeline {command.pipeline}, and it has one"
+        seen = (
+            f"has elastic expert parallelism with pipeline {command.pipeline}, and it supports one"
+        )
         yield from start.refused(f"{seen} stage", "write --pipeline-parallel-size 1")
     outside = start.since((0, 17), _ELASTIC_EXTERNAL)
     if command.data_mode == "hybrid":
         seen = "has elastic expert parallelism and one load balancer for each pod (hybrid)"
         yield from start.refused(seen, "remove --data-parallel-hybrid-lb")
     elif command.data_mode == "external" and outside is not None:
-        seen = "has elastic expert parallelism and is balanced from outside"
+        seen = "has elastic expert parallelism and is balanced externally"
         remedy = "remove --data-parallel-external-lb, or use vLLM 0.33 or later"
-        yield from start.refused(f"{seen}, and {start.product} takes one of them", remedy, outside)
+        yield from start.refused(
+            f"{seen}, and {start.product} accepts only one of them", remedy, outside
+        )
     most = start.number("--elastic-ep-max-dp-size")
     if most is not None and isinstance(command.data, int) and most < command.data:
         seen = f"has data {command.data}, and grows to {most} at most (--elastic-ep-max-dp-size)"

@@ -1,4 +1,4 @@
-"""Whether each rank holds whole blocks of FP8 weights, as far as the engine's release wants it."""
+"""Checks that each rank has whole blocks of FP8 weights, as the engine's release requires."""
 
 import math
 from collections.abc import Iterator
@@ -19,23 +19,24 @@ from kthena_components.core.rules.startup import Start
 BLOCKS = "fp8-block-multiple"
 _VLLM_SINCE = (0, 6, 6)
 _REFINED_SINCE = (0, 29)
-"""The first vLLM that refines the scales of experts where blocks are cut."""
+"""The first vLLM that refines the scales of experts if blocks are split."""
 _FINEST = 32
 """The smallest block that it refines them to."""
 _SGLANG_SINCE = (0, 4, 6)
 
 
 def fp8_block_multiple(facts: ServingFacts) -> Iterator[Finding]:
-    """Each rank holds whole blocks of a checkpoint whose FP8 scales belong to blocks of weights.
+    """Each rank has whole blocks of a checkpoint with FP8 scales per block of weights.
 
-    Judged are the inner widths of the dense layers and of the experts, which expert parallelism
-    leaves whole. Since 0.29 vLLM refines the scales of experts: their parts are multiples of 32.
+    The rule checks the inner widths of the dense layers and of the experts; expert parallelism
+    keeps experts whole. Since 0.29 vLLM refines the scales of experts: their parts must be
+    multiples of 32.
 
     Pass: experts of 1536 over tensor 4, 384 for each, in blocks of 128; over tensor 8 since vLLM
     0.29.
     Fail: experts of 1536 over tensor 8, 192 for each, in vLLM up to 0.28; a dense layer of 25600
     over tensor 16.
-    Level: mandatory where the release refuses it; advisory where the image states none.
+    Level: mandatory if the release rejects it; advisory if the image states none.
     Source: vllm/model_executor/layers/quantization/utils/fp8_utils.py validate_fp8_block_shape;
         fused_moe/oracle/fp8.py refine_fp8_moe_block_shape; sglang/srt/layers/quantization/fp8.py
         validate_block_quant_shapes and create_fp8_moe_weight_.
@@ -71,13 +72,13 @@ def _level(sharding: Sharding, part: Part) -> Level | None:
 
 
 def _older(start: Start) -> Level | None:
-    """Give an advisory where an older release than the newest may run, which refuses it."""
+    """Return advisory if a release older than the newest may run and rejects it."""
     release = start.command.release
     return None if release is None or release.sure else Level.ADVISORY
 
 
 def _finest(sharding: Sharding, part: Part) -> int:
-    """Give the block that vLLM can refine the scales of a part to."""
+    """Return the smallest block to which vLLM can refine a part's scales."""
     shape = sharding.shape
     return math.gcd(shape.fp8_block or 0, part.piece, shape.hidden or 0)
 
@@ -85,7 +86,7 @@ def _finest(sharding: Sharding, part: Part) -> int:
 def _seen(sharding: Sharding, cut: list[Part]) -> str:
     pieces = ", ".join(f"{p.what} {p.size} ÷ {p.ranks} = {p.piece}" for p in cut)
     return (
-        "gives its ranks parts of FP8 blocks, where each must get a multiple of "
+        "gives its ranks parts of FP8 blocks, but each rank needs a multiple of "
         f"{sharding.shape.fp8_block}: {pieces}"
     )
 
@@ -93,4 +94,4 @@ def _seen(sharding: Sharding, cut: list[Part]) -> str:
 def _whole_blocks(sharding: Sharding) -> str:
     remedy = sharding.near(lambda other: fits(other, blocks=True))
     dense = [part for part in cut_blocks(sharding) if not part.expert]
-    return remedy if dense else f"{remedy}, or turn expert parallelism on"
+    return remedy if dense else f"{remedy}, or enable expert parallelism"

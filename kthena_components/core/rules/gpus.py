@@ -1,4 +1,4 @@
-"""Whether the ranks that an engine starts are the GPUs that its pods get."""
+"""Checks that an engine starts as many ranks as its pods have GPUs."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,16 +13,16 @@ from kthena_components.core.values.unknown import Unknown
 def world_size_equals_gpus(facts: ServingFacts) -> Iterator[Finding]:
     """The ranks of an engine, TP × PP × DP, equal its pods × GPUs per pod.
 
-    Fewer leave GPUs idle; more wait for ever for devices that do not exist. Context parallel
-    counts as well; SGLang's attention DP does not, it lives inside TP.
+    With fewer ranks, GPUs stay idle; with more, ranks wait forever for devices that do not exist.
+    Context parallelism also counts; SGLang's attention DP does not: it is inside TP.
 
-    Fewer ranks than devices are refused although the engine starts: devices that no rank uses stay
-    idle, and nobody else gets them. Where that is meant, as with devices that are asked for their
-    memory or their links, waive it on the object, with the annotation
-    waive.kthena-components/world-size-equals-gpus: "2026-12-31 why".
+    Fewer ranks than devices are reported although the engine starts: unused devices stay idle, and
+    no other pod can have them. If that is intended, for example to use their memory or links, waive
+    the rule with an annotation on the object: waive.kthena-components/world-size-equals-gpus:
+    "2026-12-31 why".
 
     Pass: tensor 8 × pipeline 2 = 16 ranks on 2 pods × 8 GPUs.
-    Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs, which hold 24.
+    Fail: tensor 8 × pipeline 2 = 16 ranks on 3 pods × 8 GPUs = 24 GPUs.
     Level: mandatory.
     Source: vllm/config/parallel.py (world_size), sglang/srt/server_args.py, vllm ray_utils.
     """
@@ -38,7 +38,7 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     hard = [problem for problem in command.problems if problem.hard]
     for problem in hard:
         if problem.option:
-            continue  # engine-option-known says it
+            continue  # engine-option-known reports it
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{_title(engine)}: {problem.text}",
@@ -51,7 +51,7 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
         if unknown.because not in {problem.text for problem in hard}:
             yield _unjudged(engine, unknown.because)
     elif (ranks, held) == (1, 0):
-        yield _unjudged(engine, "it asks for no GPU, as an engine on CPUs does")
+        yield _unjudged(engine, "it requests no GPU, like an engine on CPUs")
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
         yield Finding(
             path=engine.entry.command_path,
@@ -63,14 +63,14 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
 
 
 def _by_file(command: CommandFacts) -> str:
-    """Name the config files that state a size: the finding's path leads to the command only."""
+    """Name the config files that state a size: the finding's path only leads to the command."""
     texts = (command.where.get(size, "") for size in ("tensor", "pipeline", "data"))
     files = dict.fromkeys(text.rpartition(" in ")[2] for text in texts if " in /" in text)
     return f", as {' and '.join(files)} says" if files else ""
 
 
 def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Finding]:
-    """Say why a pod with GPUs was not judged; a Ray worker needs no reason, its head is judged."""
+    """Explain why a pod with GPUs was not checked; a Ray worker's head is checked instead."""
     gpus, gap = engine.entry.gpus, engine.entry.gap
     joins = command is not None and command.ray_role == "worker"
     if gap is not None and gpus != 0:
@@ -82,10 +82,10 @@ def _no_engine(engine: EngineFacts, command: CommandFacts | None) -> Iterator[Fi
 
 
 def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
-    """No tensor group straddles pods unevenly: TP divides the GPUs of a pod, or they divide TP.
+    """Tensor groups fill pods evenly: TP divides the GPUs of a pod, or they divide TP.
 
-    Otherwise ranks of one tensor group sit on parts of two pods, and SGLang refuses to start
-    when (TP × PP) is no multiple of its nodes.
+    Otherwise one tensor group uses parts of two pods, and SGLang fails to start if (TP × PP) is not
+    a multiple of its nodes.
 
     Pass: tensor 16 on 2 pods of 8 GPUs; tensor 4 on pods of 8.
     Fail: tensor 6 on pods of 8 GPUs: the second group has 2 ranks in one pod and 4 in the next.
@@ -111,12 +111,12 @@ def nodes_whole(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _whole(tensor: int, gpus: int, pods: int) -> bool:
-    """Tell whether no tensor group takes a part of a pod that another group takes as well."""
+    """Return whether tensor groups do not share pods partially."""
     return pods == 1 or tensor % gpus == 0 or gpus % tensor == 0
 
 
 def _nearest_whole(tensor: int, gpus: int) -> tuple[int, int]:
-    """Give the sizes that fit on both sides of one that does not: multiples or divisors."""
+    """Return the valid sizes just below and above an invalid one: multiples or divisors."""
     if tensor > gpus:
         return tensor // gpus * gpus, (tensor // gpus + 1) * gpus
     small = [n for n in range(1, math.isqrt(gpus) + 1) if gpus % n == 0]
@@ -148,7 +148,7 @@ def _product(engine: EngineFacts, command: CommandFacts) -> str:
 
 
 def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
-    """Give the sizes whose product is the ranks, in the words of a message."""
+    """Return the sizes whose product is the number of ranks, with their names in messages."""
     sizes = [("tensor", command.tensor), ("pipeline", command.pipeline)]
     if command.data_mode == "internal":
         sizes.append(("data", command.data))
@@ -156,22 +156,28 @@ def _sizes(command: CommandFacts) -> list[tuple[str, int]]:
     return [
         (word, size)
         for word, size in sizes
-        if isinstance(size, int) and (size != 1 or word in {"tensor", "pipeline"})
+        if isinstance(size, int) and (size != 1 or word in _always(command))
     ]
 
 
+def _always(command: CommandFacts) -> frozenset[str]:
+    """Return the sizes that a message names even if they are 1: those that the engine has."""
+    return frozenset({"tensor"} if command.engine in _ONE_STAGE else {"tensor", "pipeline"})
+
+
 def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -> str:
-    """Say the smallest changes that make both sides equal, and that no other rule refuses."""
+    """Return the smallest changes that make both sides equal and that no other rule reports."""
     sizes, gpus, pods = dict(_sizes(command)), engine.entry.gpus, engine.pods
     if not (isinstance(gpus, int) and isinstance(pods, int)) or ranks < 1 or pods < 1:
         return _ANY_WAY
     ways: list[str] = []
-    # Within a pod tensor comes first, between pods the pipeline: as one splits an engine.
+    # Within a pod prefer tensor, between pods pipeline: the usual way to split an engine.
     for word, size in sizes.items() if pods == 1 else reversed(sizes.items()):
         wanted, rest = divmod(held, ranks // size)
         if wanted and not rest and _fits(command, {**sizes, word: wanted}, gpus, pods):
             ways.append(f"set {word} to {wanted}")
     alike = 0 < held == gpus * pods and command.data_mode == "internal"
+    alike = alike and command.engine != _ONE_POD
     if alike and ranks % gpus == 0 and _fits(command, sizes, gpus, ranks // gpus):
         ways.append(f"give the engine {count_of(ranks // gpus, 'pod')}")
     if ranks % pods == 0 and _fits(command, sizes, ranks // pods, pods):
@@ -181,13 +187,18 @@ def _remedy(engine: EngineFacts, command: CommandFacts, ranks: int, held: int) -
     return ", or ".join(ways) or _ANY_WAY
 
 
+_ONE_POD = "tgi"
+"""The engine that cannot be spread over pods (text-generation-inference launcher/src/main.rs)."""
+_ONE_STAGE = frozenset({_ONE_POD, "lmdeploy"})
+"""Engines that have no pipelines."""
 _ANY_WAY = "change the parallelism or the GPUs"
 
 
 def _fits(command: CommandFacts, sizes: Mapping[str, int], gpus: int, pods: int) -> bool:
-    """Tell whether an engine of these sizes can lie on pods of so many GPUs.
+    """Return whether an engine of these sizes fits on pods with so many GPUs.
 
-    vLLM spreads copies of a model evenly over pods, each in one; SGLang keeps them all in one pod.
+    vLLM distributes copies of a model evenly over pods, each within one; SGLang keeps them all in
+    one pod.
     """
     data = sizes.get("data", 1)
     even = command.engine != "sglang" and data % pods == 0

@@ -1,4 +1,4 @@
-"""Whether the pods of an engine come and go together."""
+"""Checks that the pods of an engine start together."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from kthena_components.core.values.unknown import Unknown
 def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
     """The Ray leader waits for exactly the pods of its engine.
 
-    With a larger number it waits for ever; with a smaller one vLLM starts before all are there.
+    With a larger number it waits forever; with a smaller one vLLM starts before all pods are ready.
 
     Pass: --ray_cluster_size=2 for an entry and 1 worker.
     Fail: --ray_cluster_size=3 for an entry and 1 worker.
@@ -37,10 +37,10 @@ def ray_cluster_size_equals_group(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
-    """A native launch over several pods counts all of them: --nnodes is the pods of the engine.
+    """--nnodes of a native launch equals the pods of the engine.
 
-    With a larger number the engine waits for ever; with a smaller one some pods join nothing, or a
-    second engine.
+    With a larger number the engine waits forever; with a smaller one some pods join no engine, or a
+    second one.
 
     Pass: --nnodes 2 for an entry and 1 worker; --nnodes $(LWS_GROUP_SIZE).
     Fail: --nnodes 4 for an entry and 1 worker.
@@ -59,19 +59,19 @@ def nnodes_equals_group(facts: ServingFacts) -> Iterator[Finding]:
                 path=engine.entry.command_path,
                 seen=f"engine '{engine.name}' has {count_of(pods, 'pod')}, but is started with "
                 f"--nnodes {nodes}",
-                remedy=f"write --nnodes {pods}, or the variable that holds the size of the group",
+                remedy=f"write --nnodes {pods}, or the variable with the size of the group",
                 rule="nnodes-equals-group",
             )
 
 
 def gang_covers_engine(facts: ServingFacts) -> Iterator[Finding]:
-    """The gang holds whole engines: all pods of at least the minimum of each role.
+    """The gang covers whole engines: all pods of each role's minimum.
 
-    A gang of fewer pods than an engine starts engines that can never work and hold their GPUs.
+    A gang smaller than an engine starts engines that never work and block their GPUs.
 
     Pass: minMember 4 for 2 engines of 2 pods each.
     Fail: minMember 3 for 2 engines of 2 pods each.
-    Level: mandatory; advisory where nothing schedules the pods as a gang.
+    Level: mandatory; advisory if nothing schedules the pods as a gang.
     Source: Kthena v1.0.0 pkg/model-serving-controller/podgroupmanager/manager.go
     calculateRequirements: minMember = Σ (1 + workers) × minimum.
     """

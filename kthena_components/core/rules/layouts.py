@@ -1,4 +1,4 @@
-"""Whether the copies that a vLLM command line asks for fit each other, and the nodes."""
+"""Checks that the copies in a vLLM command line fit each other and the nodes."""
 
 from collections.abc import Iterator
 
@@ -11,32 +11,32 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown, all_known
 
 DATA = "data-parallel-layout"
 _TRIES = 4096
-"""Divisors that are tried, so that no number takes long."""
+"""Maximum number of divisors to try."""
 _LEFT_OVER_SEEN = (0, 31)
-"""The first vLLM that refuses nodes that are left over (ParallelConfig.nnodes_within_dp)."""
+"""The first vLLM that rejects unused nodes (ParallelConfig.nnodes_within_dp)."""
 _PREFILL_COUNTED = (0, 30)
-"""The first vLLM that counts prefill context when it spreads ranks over nodes."""
+"""The first vLLM that counts prefill context when it distributes ranks over nodes."""
 
 
 def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
-    """The copies of a vLLM engine lie whole in its nodes, and one of its load balancers has them.
+    """The copies of a vLLM engine fill its nodes evenly, with one kind of load balancing.
 
-    Copies in a pod are at most the copies in all; --nnodes divides all ranks, and a copy covers a
-    whole number of nodes evenly. Up to vLLM 0.29 prefill context does not count among those ranks.
-    Balancing from outside needs several copies, a rank within them and one copy in a pod, since
-    0.21 a model with experts, and only one such way is taken.
+    --data-parallel-size-local is at most --data-parallel-size; --nnodes divides all ranks, and a
+    copy covers a whole number of nodes evenly. Up to vLLM 0.29 prefill context does not count among
+    those ranks. External load balancing needs several copies, a rank among them and one copy per
+    pod; since 0.21 it also needs a model with experts.
 
     Pass: --data-parallel-size 8 --data-parallel-size-local 4.
     Fail: local 8 of 4 copies; --data-parallel-external-lb with one copy; rank 8 of 8;
     --data-parallel-hybrid-lb without a local size; -tp 2 -pp 3 with --nnodes 4.
-    Level: mandatory, because vLLM refuses each of them when it starts; advisory where releases
-    differ and the image states none.
+    Level: mandatory, because vLLM rejects each of them at startup; advisory if releases differ and
+    the image states none.
     Source: vllm/config/parallel.py; vllm/engine/arg_utils.py, create_engine_config;
     vllm/entrypoints/cli/serve.py.
     """
     for start in starts(facts, DATA, "vllm"):
         found = [*_local_copies(start), *outside_balance(start), *_copies_on_nodes(start)]
-        # One line is enough for one thing that is not known.
+        # One line per unknown value is enough.
         yield from dict.fromkeys(found)
 
 
@@ -58,7 +58,7 @@ def _local_copies(start: Start) -> Iterator[Finding]:
 
 
 def _copies_on_nodes(start: Start) -> Iterator[Finding]:
-    """Judge nodes ÷ (copies ÷ copies in a node), and the ranks of each, which must be whole."""
+    """Check that nodes ÷ (copies ÷ copies in a node), and the ranks of each, are whole numbers."""
     command = start.command
     if command.nnodes in {None, 0, 1}:
         return
@@ -75,7 +75,7 @@ def _copies_on_nodes(start: Start) -> Iterator[Finding]:
     nodes, tensor, pipeline, data, prefill = sizes
     if tensor * pipeline * data * prefill:
         if command.data_backend == "ray":
-            seen = f"has --nnodes {nodes} with --data-parallel-backend ray, and vLLM joins such"
+            seen = f"has --nnodes {nodes} with --data-parallel-backend ray, and vLLM connects such"
             remedy = "remove --data-parallel-backend, or --nnodes, --node-rank and --master-addr"
             yield from start.refused(f"{seen} nodes without Ray", remedy)
         rank = command.node_rank
@@ -118,17 +118,17 @@ def _spread(start: Start, nodes: int, *sizes: int) -> Iterator[Finding]:
 
 
 def _counted(start: Start) -> Level | None:
-    """Give the level where prefill context counts; a program of unknown release counts it."""
+    """Return the level if prefill context counts; it does for a program of unknown release."""
     if start.command.release is None:
         return Level.ADVISORY
     return start.since(_PREFILL_COUNTED)
 
 
 def _uneven(start: Start, nodes: int, copy: int, data: int, local: int) -> Level | None:
-    """Judge the nodes of a copy; groups of nodes have whole copies.
+    """Check the nodes of a copy; groups of nodes have whole copies.
 
-    Up to 0.30 nodes that are left over are not looked at, and do not know which copy they have.
-    With a rank for each copy, balanced from outside, a node may have several groups since 0.31.
+    Up to 0.30 vLLM ignores unused nodes, which then do not know their copy. With external load
+    balancing and a rank for each copy, a node may have several groups since 0.31.
     """
     groups, level = data // local, start.since(_LEFT_OVER_SEEN)
     within = nodes // groups
@@ -145,13 +145,13 @@ def _uneven(start: Start, nodes: int, copy: int, data: int, local: int) -> Level
 
 
 def counted_elsewhere(start: Start) -> bool:
-    """Tell whether world-size-equals-gpus refuses the ranks already: one reason is enough."""
+    """Return whether world-size-equals-gpus already reports the ranks: one reason is enough."""
     ranks, held = ranks_of(start.engine, start.command), gpus_of(start.engine)
     return isinstance(ranks, int) and isinstance(held, int) and ranks != held
 
 
 def _local(start: Start, inferred: int) -> MaybeInt:
-    """Give the copies in a node, as vLLM infers them where they are not stated."""
+    """Return the copies in a node, as vLLM infers them if not stated."""
     command = start.command
     if isinstance(command.data_mode, Unknown):
         return command.data_mode
@@ -169,7 +169,7 @@ def product(tensor: int, pipeline: int, data: int = 1, context: int = 1) -> str:
 
 
 def divisor(number: int, near: int) -> int:
-    """Give the largest divisor of a number that is not larger than another number."""
+    """Return the largest divisor of a number up to another number."""
     if near >= number:
         return number
     return next((n for n in range(near, max(near - _TRIES, 0), -1) if number % n == 0), 1)

@@ -1,4 +1,4 @@
-"""Whether a model's weights, and a request, fit the GPUs that an engine is placed on."""
+"""Checks that a model's weights and one request fit into the GPUs that pods are placed on."""
 
 import math
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ from kthena_components.core.values.unknown import Unknown
 FIT = "memory-weights-fit"
 ONE = "memory-one-sequence"
 _ROUND = 1024
-"""Tokens that a remedy's length is a multiple of, where there is room for as many."""
+"""A remedy's length is a multiple of this many tokens, if there is room for as many."""
 
 
 def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
-    """The weights of a model fit the share of its GPUs' memory that the engine may take.
+    """The weights of a model fit into the share of GPU memory that the engine may use.
 
-    The memory is that of the GPU which the node selector or the required node affinity names, as
-    its driver reports it. Where none is named nothing is said: most manifests leave it to the
-    cluster. Where one is named and something else is missing (the model, the form of its weights,
-    what of them stays in the host), one line says so here for both rules about memory. Without a
-    stated share it is 0.92, up to vLLM 0.19 its default of 0.9.
+    The node selector or the required node affinity names the GPU; its memory is what the driver
+    reports. Without a named GPU nothing is reported: most manifests leave it to the cluster. If a
+    GPU is named but something else is unknown (the model, the format of its weights, the part that
+    stays in host memory), this rule reports it once for both rules about memory. The default share
+    is 0.92, or 0.9 up to vLLM 0.19.
 
     Pass: 756 GiB over tensor 8 × pipeline 2, 47.2 GiB on each H100 of 79.65 GiB.
     Fail: 756 GiB over tensor 8, 94.5 GiB on each H100 of 79.65 GiB.
@@ -38,7 +38,7 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
             yield Finding(
                 path=engine.entry.command_path,
                 seen=f"{title(engine)} puts {_gib(placed.weights)} of weights on each GPU, "
-                f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but may take "
+                f"{_gib(placed.gib)} of {placed.command.model} over {_split(placed)}, but may use "
                 f"{_gib(placed.budget)} of it: {_share(placed)}",
                 remedy=_more_gpus(placed),
                 rule=FIT,
@@ -46,12 +46,12 @@ def memory_weights_fit(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def memory_one_sequence(facts: ServingFacts) -> Iterator[Finding]:
-    """A request of the longest length fits into the KV cache.
+    """A request of maximum length fits into the KV cache.
 
-    The cache gets what the weights of the fullest stage and an estimated overhead leave: 8 GiB
-    for a model with experts, 2.3 GiB and 5 % of the weights for others, 3.5 GiB at least. The
-    length is the stated one, or the model's own. A number takes what --kv-cache-dtype says, with
-    its share of the scales. Layers that look back over a window count nothing.
+    The cache gets the memory that the weights of the fullest stage and an estimated overhead leave.
+    The overhead is 8 GiB for a model with experts; for others 2.3 GiB plus 5 % of the weights, but
+    at least 3.5 GiB. The length is the stated one, or the model's maximum. --kv-cache-dtype sets
+    the bytes per number, including scales. Layers with a sliding window do not count.
 
     Pass: 40.4 GiB left by Llama-3.3-70B over tensor 4 on H100 of 79.65 GiB, 10.0 GiB needed.
     Fail: 7.6 GiB left over tensor 2, of which 5.6 GiB is overhead, 20.0 GiB needed.
@@ -82,7 +82,7 @@ def _judge(placed: Placed, length: int, each: int) -> Iterator[Finding]:
     shorter = f"set {placed.length_flag} to {tokens} or less, or " if tokens else ""
     yield Finding(
         path=placed.engine.entry.command_path,
-        seen=f"{title(placed.engine)} {leaves} to the KV cache ({_share(placed)}, less "
+        seen=f"{title(placed.engine)} {leaves} for the KV cache ({_share(placed)}, less "
         f"{_gib(placed.fullest)} of weights and about {_gib(placed.overhead)} of overhead), but "
         f"{wants}",
         remedy=f"{shorter}split the model over more GPUs",

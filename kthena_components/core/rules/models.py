@@ -1,7 +1,7 @@
-"""Whether the layers of a model can be cut into as many pieces as an engine wants of them.
+"""Checks that an engine's parallelism divides the layers of its model.
 
-The shapes are those of core/models. Of an engine whose model is not there, and which splits it,
-the first rule says so once, for all of them.
+The shapes are those of core/models. If the model of an engine with parallelism is not there, the
+first rule reports it once for all of them.
 """
 
 import math
@@ -31,12 +31,13 @@ MODEL_RULES = frozenset({HEADS, KV_HEADS, STAGES, EXPERTS, FEED_FORWARD, BLOCKS}
 
 
 def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
-    """Tensor parallelism divides the attention heads: each rank gets as many as the others.
+    """Tensor parallelism divides the attention heads: all ranks get equally many.
 
-    SGLang's attention data parallelism splits the tensor group first. A model that is not in the
-    table of models is not checked, here and by the other rules about shapes, unless its config.json
-    is given: as hf_config of a component's engine, as the annotation kthena-components/model-config
-    of an object or a pod template, or to the command line as --model-config.
+    SGLang's attention data parallelism splits the tensor group first. Neither this rule nor the
+    other rules about shapes check a model that is not in the table of models, unless its
+    config.json is given: as hf_config of a component's engine, as the annotation
+    kthena-components/model-config of an object or a pod template, or with --model-config on the
+    command line.
 
     Pass: 64 heads over tensor 8.
     Fail: 64 heads over tensor 6.
@@ -63,7 +64,7 @@ def tp_divides_heads(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def tp_divides_kv_heads(facts: ServingFacts) -> Iterator[Finding]:
-    """Tensor parallelism divides the KV heads, or they divide it: then ranks hold copies of one.
+    """Tensor parallelism divides the KV heads, or they divide it and ranks have copies of them.
 
     Latent attention has no KV heads to split.
 
@@ -94,10 +95,10 @@ def _ranks(sharding: Sharding, ranks: int) -> str:
 
 
 def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
-    """Pipeline parallelism has no more stages than the model has layers, and better a divisor.
+    """Pipeline parallelism has at most as many stages as the model has layers, ideally a divisor.
 
-    An uneven split starts, but the GPUs of the fullest stage need more memory than the others,
-    and the others wait for them. Layers that a variable deals out are not seen here.
+    With an uneven split the engine starts, but the GPUs of the fullest stage need more memory than
+    the others, and the others wait for them. Layers that a variable assigns are not checked.
 
     Pass: 126 layers over pipeline 3.
     Fail: 126 layers over pipeline 127; advisory: over pipeline 4.
@@ -116,7 +117,7 @@ def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
         elif layers % stages:
             least = layers // stages
             seen = (
-                f"splits {layers} layers over pipeline {stages}, so that its fullest stage holds "
+                f"splits {layers} layers over pipeline {stages}, so that its fullest stage has "
                 f"{least + 1} and its emptiest {least}"
             )
             remedy = f"{_even(layers, stages)}leave memory for {least + 1} layers on each GPU"
@@ -124,7 +125,7 @@ def pp_within_layers(facts: ServingFacts) -> Iterator[Finding]:
 
 
 def _even(layers: int, stages: int) -> str:
-    """Name the pipeline sizes nearby that split evenly; pipeline 1 is no pipeline."""
+    """Suggest the nearest pipeline sizes that split evenly; 1 is left out."""
     near = [n for n in divisors(layers) if 1 < n <= 2 * stages]
     below, above = [n for n in near if n < stages][-1:], [n for n in near if n > stages][:1]
     named = " or ".join(map(str, below + above))
@@ -132,9 +133,9 @@ def _even(layers: int, stages: int) -> str:
 
 
 def moe_expert_shape(facts: ServingFacts) -> Iterator[Finding]:
-    """Expert parallelism has experts to spread, and in SGLang as many for each rank.
+    """Expert parallelism has experts to distribute, and in SGLang equally many per rank.
 
-    vLLM refuses a dense model; the other engines gain nothing. vLLM takes an uneven spread.
+    vLLM rejects a dense model; other engines gain nothing. vLLM accepts an uneven distribution.
 
     Pass: 256 experts and 32 redundant ones over 48 ranks.
     Fail: 256 experts over 48 ranks of SGLang; a dense model with --enable-expert-parallel.
@@ -154,9 +155,9 @@ def moe_expert_shape(facts: ServingFacts) -> Iterator[Finding]:
             yield from sharding.unjudged(EXPERTS, because)
         elif experts == 0:
             hard = isinstance(command.expert, bool)
-            seen = "asks for expert parallelism, but its model is dense: it has no experts"
+            seen = "enables expert parallelism, but its model is dense: it has no experts"
             level = Level.MANDATORY if hard else Level.ADVISORY
-            yield sharding.finding(EXPERTS, seen, "turn expert parallelism off", level)
+            yield sharding.finding(EXPERTS, seen, "disable expert parallelism", level)
         elif command.engine == "sglang":
             yield from _uneven_experts(sharding, experts)
 
@@ -185,8 +186,8 @@ def _uneven_experts(sharding: Sharding, experts: int) -> Iterator[Finding]:
 def ffn_divisible(facts: ServingFacts) -> Iterator[Finding]:
     """Tensor parallelism divides the inner width of the feed-forward layers.
 
-    So it does for each expert, unless expert parallelism leaves experts whole. vLLM splits an
-    expert over its data parallel ranks too.
+    The same applies to each expert, unless expert parallelism keeps experts whole. vLLM splits an
+    expert over its data parallel ranks, too.
 
     Pass: 29568 over tensor 8.
     Fail: 29568 over tensor 5.

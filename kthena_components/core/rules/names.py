@@ -1,4 +1,4 @@
-"""Whether the names that will be generated fit where Kubernetes puts them."""
+"""Checks that generated names fit the limits of Kubernetes."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ from kthena_components.core.values.unknown import is_unresolved
 
 
 def name_fits(facts: ServingFacts) -> Iterator[Finding]:
-    """A generated name fits: 63 characters for a DNS label, 52 for a StatefulSet's name.
+    """A generated name is not too long: 63 characters for a DNS label, 52 for a StatefulSet's name.
 
-    A StatefulSet's pods carry its name and a revision of 11 characters in one label value.
+    The pods of a StatefulSet have its name and a revision of 11 characters in one label value.
 
     Pass: a StatefulSet's name of 52 characters.
     Fail: a StatefulSet's name of 53 characters.

@@ -1,4 +1,4 @@
-"""Whether what balances a vLLM engine's copies from outside can: a part of data-parallel-layout."""
+"""Checks external load balancing over a vLLM engine's copies: a part of data-parallel-layout."""
 
 from collections.abc import Iterator
 
@@ -9,24 +9,24 @@ from kthena_components.core.rules.startup import ALWAYS, Start
 
 _EXTERNAL, _HYBRID = "--data-parallel-external-lb", "--data-parallel-hybrid-lb"
 PORTS = "--data-parallel-multi-port-external-lb"
-"""The option by which a pod serves each of its copies at a port of its own."""
+"""The option with which a pod serves each of its copies at its own port."""
 _ONE_WAY = (0, 15)
-"""The first vLLM that refuses two ways of balancing, a rank and a start rank among them."""
+"""The first vLLM that rejects two kinds of balancing, including a rank with a start rank."""
 _START_REFUSED = (0, 9, 2)
-"""The first vLLM that refuses a start rank without --headless."""
+"""The first vLLM that rejects a start rank without --headless."""
 _START_COUNTS = (0, 10)
-"""The first vLLM that takes it for a rank without --headless."""
+"""The first vLLM that reads it as a rank without --headless."""
 _START_OF_NONE = (0, 28)
-"""The first vLLM in which a start rank of 0 means balancing for each pod, as others do."""
+"""The first vLLM in which a start rank of 0 means hybrid balancing, like other start ranks."""
 _DENSE_REFUSED = (0, 21)
-"""The first vLLM that does not balance copies of a dense model from outside."""
+"""The first vLLM without external balancing for copies of a dense model."""
 _AMBIGUOUS = (0, 31)
-"""The first vLLM that refuses node ranks which do not tell copies apart."""
+"""The first vLLM that rejects node ranks that do not identify copies."""
 _FEWEST = 2
 
 
 def outside_balance(start: Start) -> Iterator[Finding]:
-    """Judge each way of balancing that is stated; two of them together are refused for that."""
+    """Check each kind of balancing that is stated; two of them together are an error."""
     ways = _ways(start)
     external, hybrid, ports = (way in ways for way in (_EXTERNAL, _HYBRID, PORTS))
     together = [*_together(start, ways)]
@@ -44,7 +44,7 @@ def outside_balance(start: Start) -> Iterator[Finding]:
 
 
 def _ways(start: Start) -> dict[str, str]:
-    """Name each way of balancing that is stated by the option that states it."""
+    """Return each stated kind of balancing with the option that states it."""
     ways = {way: way for way in (_HYBRID, PORTS) if start.is_on(way) is True}
     if start.is_on(_EXTERNAL) is True:
         ways[_EXTERNAL] = _EXTERNAL
@@ -56,14 +56,14 @@ def _ways(start: Start) -> dict[str, str]:
 
 
 def _together(start: Start, ways: dict[str, str]) -> Iterator[Finding]:
-    """Refuse two ways. Before 0.15 a rank alone makes a hybrid way external."""
+    """Reject two kinds of balancing. Before 0.15 a rank alone makes a hybrid engine external."""
     if len(ways) < _FEWEST:
         return
     named = " and ".join(ways.values())
     hybrid_and_rank = set(ways.values()) == {_HYBRID, "--data-parallel-rank"}
     level = start.since(_ONE_WAY) if hybrid_and_rank else start.since((0, 11, 1))
     if level is not None:
-        seen = f"is balanced by {named}, and vLLM takes one way"
+        seen = f"is balanced by {named}, and vLLM accepts only one of them"
         yield from start.refused(seen, "keep one of them", level)
 
 
@@ -73,18 +73,21 @@ def _external(start: Start) -> Iterator[Finding]:
         yield from _alone(start, f"{_EXTERNAL} and --data-parallel-rank")
         return
     if isinstance(local, int) and local != 1:
-        seen = f"is balanced from outside with {local} copies in this pod, and vLLM takes one"
+        seen = f"is balanced externally with {local} copies in this pod, and vLLM requires one"
         yield from start.refused(seen, "write --data-parallel-size-local 1, or remove it")
     if command.data_rank is None and not start.hidden:
         yield from _no_rank(start)
     elif (level := start.since(_ONE_WAY)) is not None and isinstance(command.data_start_rank, int):
-        seen = "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM takes one"
+        seen = (
+            "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM accepts "
+            "only one"
+        )
         yield from start.refused(seen, "remove --data-parallel-start-rank", level)
     yield from _dense(start)
 
 
 def _alone(start: Start, options: str) -> Iterator[Finding]:
-    seen = "is balanced from outside with data 1, and vLLM wants several copies for that"
+    seen = "is balanced externally with data 1, and vLLM requires several copies for that"
     yield from start.refused(seen, f"write --data-parallel-size, or remove {options}")
 
 
@@ -92,15 +95,15 @@ def _no_rank(start: Start) -> Iterator[Finding]:
     nodes, data = start.command.nnodes, start.command.data
     level = start.since(_AMBIGUOUS)
     if nodes in {None, 1}:
-        seen = "is balanced from outside and has no rank among its copies"
+        seen = "is balanced externally and has no rank among its copies"
         yield from start.refused(seen, "write --data-parallel-rank, from 0 on")
         return
     if level is None or not isinstance(nodes, int) or not isinstance(data, int):
         return
     if data and nodes % data:
-        seen = f"has data {data} on --nnodes {nodes}, and a node's rank does not tell which of"
+        seen = f"has data {data} on --nnodes {nodes}, and a node's rank does not identify"
         remedy = "write --data-parallel-rank for each"
-        yield from start.refused(f"{seen} them it is", remedy, level)
+        yield from start.refused(f"{seen} its copy", remedy, level)
 
 
 def _dense(start: Start) -> Iterator[Finding]:
@@ -109,9 +112,9 @@ def _dense(start: Start) -> Iterator[Finding]:
     dense = isinstance(shape, ModelShape) and shape.experts == 0
     if level is not None and dense and isinstance(data, int) and data > 1:
         yield from start.refused(
-            f"is balanced from outside with data {data}, and {start.product} takes models with "
+            f"is balanced externally with data {data}, and {start.product} requires a model with "
             "experts for that",
-            "run engines of their own, without --data-parallel-size",
+            "run separate engines, without --data-parallel-size",
             level,
         )
 
@@ -129,29 +132,31 @@ def _hybrid(start: Start) -> Iterator[Finding]:
 
 
 def _from_a_rank_on(start: Start) -> Iterator[Finding]:
-    """Judge a start rank, which means balancing for each pod; of one copy, from outside."""
+    """Check a start rank: it means hybrid balancing, or external balancing for one copy."""
     command, first = start.command, start.command.data_start_rank
     zero = first == 0 and start.since(_START_OF_NONE) is None
     if command.headless is not False or not isinstance(first, int) or zero:
         return
     level = start.since(_START_REFUSED, _START_COUNTS)
     if level is not None:
-        seen = f"has --data-parallel-start-rank {first}, and {start.product} takes it with"
+        seen = f"has --data-parallel-start-rank {first}, and {start.product} accepts it with"
         yield from start.refused(f"{seen} --headless only", "add --headless, or remove it", level)
     level = start.since(_START_COUNTS)
     if level is not None and command.data == 1 and _has_local(start):
-        seen = f"has --data-parallel-start-rank {first} with data 1, and vLLM wants several copies"
+        seen = (
+            f"has --data-parallel-start-rank {first} with data 1, and vLLM requires several copies"
+        )
         remedy = "write --data-parallel-size, or remove --data-parallel-start-rank"
         yield from start.refused(f"{seen} for that", remedy, level)
 
 
 def _has_local(start: Start) -> bool:
-    """Tell whether the copies in a pod are stated, or follow from --nnodes."""
+    """Return whether the copies in a pod are stated, or follow from --nnodes."""
     return start.command.data_local is not None or start.command.nnodes not in {None, 1}
 
 
 def _ranks(start: Start) -> Iterator[Finding]:
-    """Refuse a rank behind the last copy."""
+    """Reject a rank above that of the last copy."""
     command, data = start.command, start.command.data
     rank, flag, level = command.data_rank, "--data-parallel-rank", ALWAYS
     external, ports = start.is_on(_EXTERNAL), start.is_on(PORTS)
@@ -167,7 +172,7 @@ def _ranks(start: Start) -> Iterator[Finding]:
 
 
 def _each_port(start: Start) -> Iterator[Finding]:
-    """Judge one pod that serves each of its copies at a port of its own."""
+    """Check one pod that serves each of its copies at its own port."""
     command, local, data = start.command, start.command.data_local, start.command.data
     if not isinstance(data, int) or not isinstance(local, int | None) or start.hidden:
         return
@@ -186,6 +191,6 @@ def _each_port(start: Start) -> Iterator[Finding]:
         seen = f"with {local} copies from rank {first} on, of {data}"
         remedy = "write a smaller --data-parallel-start-rank or --node-rank"
     if seen:
-        yield from start.refused(f"serves each copy at a port of its own {seen}", remedy)
+        yield from start.refused(f"serves each copy at its own port {seen}", remedy)
     else:
         yield from _dense(start)

@@ -1,4 +1,4 @@
-"""Whether a pod has what its engine needs: shared memory, one pinned image, and no open token."""
+"""Checks shared memory, pinned images, and plain-text tokens of pods."""
 
 from collections.abc import Iterator
 
@@ -20,22 +20,22 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 def shm_present(facts: ServingFacts) -> Iterator[Finding]:
     """An engine of several ranks has shared memory: NCCL and Ray exchange data at /dev/shm.
 
-    Without a volume there, the container runtime gives 64 MiB. Advisory, because small models get
-    by with it and a runtime may be set up to give more: nothing is certain to fail.
+    Without a volume there, the container runtime's default is 64 MiB. Advisory, because that is
+    enough for small models, and a runtime may be configured to provide more.
 
-    Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own one, or hostIPC.
+    Pass: tensor 8 with an emptyDir of medium Memory at /dev/shm, the node's own, or hostIPC.
     Fail: --tensor-parallel-size 8 in a container without a mount at /dev/shm.
     Level: advisory.
     Source: containerd pkg/oci/mounts.go (size=65536k); NCCL user guide, Shared memory.
     """
     for engine in facts.engines:
-        # One entry in an overlay stands for the entry and for the workers.
+        # One entry in an overlay applies to the entry and the workers.
         yield from dict.fromkeys(f for pod in _pods(engine) for f in _shm(engine, pod))
 
 
 _SHM_SEEN = {
     SharedMemory.NOTHING: "has nothing mounted at /dev/shm and gets 64 MiB there",
-    SharedMemory.DISK: "has a volume at /dev/shm that is no memory",
+    SharedMemory.DISK: "has a volume at /dev/shm that is not in memory",
     SharedMemory.MISSING: "mounts a volume at /dev/shm that the pod does not have",
 }
 
@@ -62,7 +62,7 @@ def _shm(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
 
 
 def _ranks(engine: EngineFacts, pod: PodFacts) -> MaybeInt:
-    """Give a number above 1 where ranks talk to each other: several GPUs, or a shared model."""
+    """Return a number above 1 if ranks communicate: several GPUs, or a shared model."""
     sizes: list[MaybeInt] = [pod.gpus]
     for command in (engine.entry.command, pod.command):
         if command is not None and command.engine is not None:
@@ -74,9 +74,9 @@ def _ranks(engine: EngineFacts, pod: PodFacts) -> MaybeInt:
 def hf_token_from_secret(facts: ServingFacts) -> Iterator[Finding]:
     """A Hugging Face token comes from a Secret, never from the manifest itself.
 
-    Who can read the manifest, the repository or the state can use the token. The variables of
-    huggingface_hub are judged by their name, everything else by the form of a token. No message
-    holds the token.
+    Everyone who can read the manifest, the repository or the state can use the token. Variables of
+    huggingface_hub are recognised by name, other tokens by their format. No message contains the
+    token.
 
     Pass: 1 variable HF_TOKEN with valueFrom.secretKeyRef.
     Fail: HF_TOKEN with a value or from a ConfigMap; a command line with hf_ and 34 more letters.
@@ -98,19 +98,19 @@ def _tokens(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
 
 def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) -> Finding:
     if token.kind is TokenKind.VALUE:
-        seen = f"has {token.variable} written out"
+        seen = f"has {token.variable} in plain text"
         rest = ", and everyone who reads the manifest can use that token"
     elif token.kind is TokenKind.CONFIG_MAP:
         seen, rest = f"takes {token.variable} from a ConfigMap", ", which is not kept secret"
     else:
         where = "its command line" if token.variable is None else f"variable {token.variable}"
-        seen = f"has in {where} what looks like a Hugging Face token (hf_…)"
+        seen = f"has a text in {where} that looks like a Hugging Face token (hf_…)"
         rest = ", and everyone who reads the manifest can use it"
     name = token.variable if token.kind is not TokenKind.PATTERN else "HF_TOKEN"
     return Finding(
         path=token.path,
         seen=f"{title(engine)}, container '{container.name}' {seen}{rest}",
-        remedy=f"give {name} with valueFrom.secretKeyRef, and revoke the token that stands here",
+        remedy=f"give {name} with valueFrom.secretKeyRef, and revoke this token",
         rule="hf-token-from-secret",
     )
 
@@ -118,13 +118,13 @@ def _token(engine: EngineFacts, container: ContainerFacts, token: TokenFacts) ->
 def image_pinned(facts: ServingFacts) -> Iterator[Finding]:
     """An engine's image is pinned, and its entry and workers run the same one.
 
-    An image that moves starts another version after a restart: advisory. Two versions in one
-    engine at the same time never find together: mandatory. Registries are told apart, except that
-    Docker Hub's host may be left out.
+    With a moving tag, a restarted pod may run another version: advisory. Two versions in one engine
+    never connect: mandatory. Registries are compared, except that Docker Hub's host may be left
+    out.
 
     Pass: vllm/vllm-openai:v0.33.0 in both templates, or the same digest in both.
     Fail: no tag or :latest (advisory); v0.33.0 in the entry and v0.32.0 in the worker (mandatory).
-    Level: advisory, and mandatory for unlike images.
+    Level: advisory; mandatory for different images.
     Source: Kubernetes documentation, Images; vLLM docs/serving/parallelism_scaling.md (identical
     environments on all nodes).
     """
@@ -179,6 +179,6 @@ def _unlike(
 
 
 def _pods(engine: EngineFacts) -> tuple[PodFacts, ...]:
-    """Give the templates of an engine that pods are made of."""
+    """Return the templates of an engine's pods."""
     worker = engine.worker if engine.pods != 1 else None
     return (engine.entry,) if worker is None else (engine.entry, worker)

@@ -1,4 +1,4 @@
-"""Whether Ray can join the pods of a vLLM: Ray and its script in the image, ranks, stages."""
+"""Checks that Ray can connect the pods of vLLM: Ray and its script in the image, ranks, stages."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,24 +17,25 @@ WITHOUT_RAY_SINCE: Version = (0, 18)
 """The first vLLM whose own image does not contain Ray."""
 SCRIPT_SINCE: Version = (0, 8, 0)
 SCRIPT_MOVED: Version = (0, 21, 0)
-"""The first vLLMs whose images hold multi-node-serving.sh, and hold it in another folder."""
+"""The first vLLM whose image has multi-node-serving.sh, and the first that has it elsewhere."""
 EXAMPLES = "/vllm-workspace/examples/"
 BEFORE, AFTER = f"{EXAMPLES}online_serving/", f"{EXAMPLES}ray_serving/"
 RANKS_COUNTED: Version = (0, 11, 1)
-"""The one vLLM whose workers count the ranks of all pods as those of their own."""
+"""The only vLLM whose workers count the ranks of all pods as their own pod's."""
 RANKS_COUNTED_UNTIL: Version = (0, 11, 2)
 STALE_RANKS: tuple[Version, Version] = (0, 11, 2), (0, 21, 0)
-"""The first vLLM whose workers look up their cache by the rank that they had before they were
-numbered anew, and the first whose default executor numbers them once. 0.11.1 ends before that."""
+"""The first vLLM whose workers look up their cache by the rank from before renumbering, and the
+first whose default executor numbers them only once. 0.11.1 exits before that.
+"""
 LEAST_THAT_MOVE = 3
-"""Of 2 ranks the first is held to the entry's pod, so that neither can move."""
+"""Of 2 ranks, the first is bound to the entry's pod, so neither can move."""
 
 
 def ray_in_image(facts: ServingFacts) -> Iterator[Finding]:
-    """An engine that Ray joins runs an image that contains Ray: vLLM's own does up to 0.17.
+    """An engine that uses Ray runs an image that contains Ray: vLLM's own does up to 0.17.
 
-    Images of other builders are not judged: what they contain is not known. Advisory, because the
-    command may install Ray before it starts it.
+    Other images are not checked: their content is unknown. Advisory, because the command may
+    install Ray before it starts it.
 
     Pass: vllm/vllm-openai:v0.17.1 with multi-node-serving.sh; any image of your own with Ray in it.
     Fail: vllm/vllm-openai:v0.18.0 with multi-node-serving.sh or the executor ray.
@@ -74,25 +75,24 @@ def _without_ray(engine: EngineFacts, image: Image, name: str, path: str) -> Ite
     elif version >= WITHOUT_RAY_SINCE:
         yield Finding(
             path=path,
-            seen=f"{title(engine)} joins its pods with Ray, but '{shown_image(name)}' does not "
+            seen=f"{title(engine)} connects its pods with Ray, but '{shown_image(name)}' does not "
             "contain it: vLLM's image has no Ray since 0.18",
-            remedy="use an image with Ray in it, or join the pods with --nnodes and --node-rank",
+            remedy="use an image with Ray in it, or connect the pods with --nnodes and --node-rank",
             rule="ray-in-image",
             level=Level.ADVISORY,
         )
 
 
 def ray_script_in_image(facts: ServingFacts) -> Iterator[Finding]:
-    """A command that runs multi-node-serving.sh of vLLM's own image names where that image has it.
+    """A command that runs multi-node-serving.sh of vLLM's own image uses its path in that image.
 
-    It is there from 0.8.0 on, in examples/online_serving/ up to 0.20.2 and in examples/ray_serving/
-    from 0.21.0 on. Paths that are not written out, other folders, and files that a ConfigMap is
-    mounted over are not judged, nor are images of other builders. An image without a tag, or with
-    the tag latest, is taken for the newest.
+    The image has it since 0.8.0: in examples/online_serving/ up to 0.20.2, in examples/ray_serving/
+    since 0.21.0. Computed paths, other folders, files from mounted ConfigMaps and other images are
+    not checked. An image without a tag, or with the tag latest, counts as the newest release.
 
     Pass: examples/online_serving/multi-node-serving.sh in v0.20.2.
     Fail: examples/online_serving/multi-node-serving.sh in v0.21.0; either in v0.7.3.
-    Level: mandatory where the image states its release; advisory for latest.
+    Level: mandatory if the image states its release; advisory for latest.
     Source: vllm docker/Dockerfile (COPY examples); vllm examples/ of 0.7.3 to 0.33.0.
     """
     for engine in facts.engines:
@@ -108,7 +108,7 @@ def _elsewhere(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
         return
     version = image.vllm_version
     if version is None and image.pinned:
-        return  # Some build whose release is not known.
+        return  # A build of unknown release.
     folder = AFTER if version is None or version >= SCRIPT_MOVED else BEFORE
     missing = version is not None and version < SCRIPT_SINCE
     if script.startswith(folder) and not missing:
@@ -131,10 +131,10 @@ def _elsewhere(engine: EngineFacts, pod: PodFacts) -> Iterator[Finding]:
 
 
 def ray_over_pods(facts: ServingFacts) -> Iterator[Finding]:
-    """A copy of a model that Ray spreads over pods does not run vLLM 0.11.1.
+    """A copy of a model that spans pods with Ray does not run vLLM 0.11.1.
 
-    In that one release each worker compares the ranks of the whole copy with the GPUs of its own
-    pod, and ends. An engine whose image states no version of vLLM is not judged.
+    In this release, each worker compares the ranks of the whole copy with the GPUs of its own pod,
+    and exits. Engines whose image states no version of vLLM are not checked.
 
     Pass: tensor 8 × pipeline 2 over 2 pods, with Ray in v0.11.0 or v0.11.2, or with --nnodes.
     Fail: tensor 8 × pipeline 2 over 2 pods of 8 GPUs with the executor ray in v0.11.1.
@@ -150,24 +150,23 @@ def ray_over_pods(facts: ServingFacts) -> Iterator[Finding]:
                 path=engine.entry.command_path,
                 seen=f"{title(engine)} has a copy of {spread.copy} ranks, which Ray spreads over "
                 f"pods of {count_of(spread.gpus, 'GPU')}, and every worker of vLLM "
-                f"{write_version(spread.version)} ends when its pod has fewer GPUs than the copy "
+                f"{write_version(spread.version)} exits when its pod has fewer GPUs than the copy "
                 "has ranks",
-                remedy="use vLLM 0.11.0, or 0.11.2 or later, or join the pods with --nnodes and "
+                remedy="use vLLM 0.11.0, or 0.11.2 or later, or connect the pods with --nnodes and "
                 "--node-rank",
                 rule="ray-over-pods",
             )
 
 
 def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
-    """A pipeline that Ray spreads over pods does not run a vLLM of 0.11.2 to 0.20.2.
+    """A pipeline that spans pods with Ray does not run vLLM 0.11.2 to 0.20.2.
 
-    Ray chooses a pod for each rank; only the first is held to the entry's. vLLM then numbers the
-    workers anew, pod by pod, but each looks up the layout of its KV cache by its old number. Where
-    the two numbers belong to different stages, the engine ends with a KeyError. Whether they do
-    depends on where Ray puts the ranks. They cannot with 2 stages of 1 GPU in 2 pods, nor where a
-    copy fits in one pod. An engine whose image states no version of vLLM is not judged, and
-    VLLM_USE_RAY_V2_EXECUTOR_BACKEND, which chooses between the old executor and the new one, is
-    not looked at.
+    Ray chooses a pod for each rank; only the first is bound to the entry's pod. vLLM then renumbers
+    the workers pod by pod, but each looks up its KV cache layout by its old number. If the two
+    numbers belong to different stages, the engine exits with a KeyError. Whether that happens
+    depends on Ray's placement. It cannot happen with 2 stages of 1 GPU in 2 pods, nor if a copy
+    fits into one pod. Engines whose image states no version of vLLM are not checked.
+    VLLM_USE_RAY_V2_EXECUTOR_BACKEND, which selects the old or the new executor, is ignored.
 
     Pass: tensor 1 × pipeline 2 on 2 pods of 1 GPU; pipeline 4 with v0.11.0 or v0.21.0, or --nnodes.
     Fail: pipeline 3 on 3 pods, or tensor 8 × pipeline 2 on 2 pods of 8 GPUs, with v0.17.1 and Ray.
@@ -185,15 +184,16 @@ def pp_with_ray(facts: ServingFacts) -> Iterator[Finding]:
                 seen=f"{title(engine)} has {spread.stages} pipeline stages in a copy of "
                 f"{spread.copy} ranks, which Ray spreads over pods of "
                 f"{count_of(spread.gpus, 'GPU')}, and in vLLM {write_version(spread.version)} a "
-                "rank that Ray places out of order can take the KV cache layout of another stage",
-                remedy="join the pods with --nnodes and --node-rank, or use vLLM 0.21.0 or later",
+                "rank that Ray places out of order can get the KV cache layout of another stage",
+                remedy="connect the pods with --nnodes and --node-rank, or use vLLM 0.21.0 or "
+                "later",
                 rule="pp-with-ray",
                 level=Level.ADVISORY,
             )
 
 
 class _Spread(NamedTuple):
-    """A copy of a model that Ray spreads over pods."""
+    """A copy of a model that spans pods with Ray."""
 
     version: Version
     copy: int
@@ -202,7 +202,7 @@ class _Spread(NamedTuple):
 
 
 def _spread(engine: EngineFacts, first: Version, until: Version) -> _Spread | Unknown | None:
-    """Say how Ray spreads a copy over pods; None where it does not, or in another release."""
+    """Return how a copy spans pods with Ray; None if it does not, or for another release."""
     command, version = engine.entry.command, release_of(engine)
     if command is None or version is None or not first <= version < until:
         return None

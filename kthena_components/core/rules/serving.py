@@ -1,4 +1,4 @@
-"""The rules over facts. CHECKS is the one list; a check is a pure function over facts.
+"""The list of rules over facts: CHECKS. A check is a pure function over facts.
 
 Its docstring is its documentation, its name is its rule's name.
 """
@@ -90,5 +90,5 @@ CHECKS: tuple[Check, ...] = (
 
 
 def run_checks(facts: ServingFacts) -> list[Finding]:
-    """Judge the facts by every check."""
+    """Check the facts by every rule."""
     return [finding for check in CHECKS for finding in judged(check, facts)]

@@ -1,4 +1,4 @@
-"""Whether the sizes on SGLang's command line fit each other, whatever GPUs stand behind them."""
+"""Checks that the sizes in SGLang's command line fit each other, independent of GPUs."""
 
 from collections.abc import Iterator
 
@@ -12,31 +12,31 @@ RULE = "sglang-layout"
 _CONTEXT_SINCE = (0, 5, 9)
 """The first SGLang with attention context and MoE data parallelism."""
 _CONTEXT_OF_STAGES = (0, 5, 10)
-"""The first SGLang that has attention context in a pipeline."""
+"""The first SGLang that supports attention context in a pipeline."""
 _MOE_DATA_ALIKE = (0, 5, 11)
-"""The first SGLang in which MoE data parallelism is attention context or 1."""
+"""The first SGLang in which MoE data parallelism must be attention context or 1."""
 _ATTENTION_DATA = (0, 5, 22)
 """The first SGLang with --attn-dp-size; before it --dp-size alone narrowed attention context."""
 _DENSE_IS_TENSOR = (0, 5, 13)
-"""The first SGLang that takes tensor as --moe-dense-tp-size, beside 1."""
+"""The first SGLang that accepts tensor as --moe-dense-tp-size, besides 1."""
 _STAGES_DRAFT = (0, 5, 21)
-"""The first SGLang in which something drafts over several stages."""
+"""The first SGLang that supports speculative decoding over several stages."""
 
 
 def sglang_layout(facts: ServingFacts) -> Iterator[Finding]:
-    """The ranks of an SGLang engine lie evenly in its nodes, and its copies in one node.
+    """The ranks of an SGLang engine fill its nodes evenly, and its copies are within one node.
 
-    (TP × PP) is a multiple of --nnodes; data parallel over several nodes does not exist;
-    attention data and attention context parallel divide tensor together, and attention data does
-    not go with ordinary data parallel. MoE data × expert parallel is tensor, with one pipeline
-    stage. --moe-dense-tp-size is 1 or tensor, --dwdp-size is tensor; several stages do not draft.
+    (TP × PP) is a multiple of --nnodes; data parallelism over several nodes is not supported;
+    attention data × attention context divides tensor, and attention data excludes ordinary data
+    parallelism. MoE data × expert parallel equals tensor, with one pipeline stage.
+    --moe-dense-tp-size is 1 or tensor, --dwdp-size is tensor; speculative decoding needs one stage.
 
     Pass: --tp-size 16 --nnodes 2; --tp-size 8 --attn-dp-size 4; --tp-size 8 --attn-dp-size 2
     --attn-cp-size 4.
     Fail: --tp-size 6 --nnodes 4; --dp-size 2 --nnodes 2; --tp-size 8 --attn-dp-size 3; --dp-size 2
     with --attn-dp-size 2; --tp-size 8 --moe-dense-tp-size 4.
-    Level: mandatory, because SGLang refuses each of them when it starts; advisory where releases
-    differ and the image states none.
+    Level: mandatory, because SGLang rejects each of them at startup; advisory if releases differ
+    and the image states none.
     Source: sglang/srt/server_args.py (0.5.23), sglang/srt/arg_groups/parallel_hook.py and
     validation_hook.py.
     """
@@ -59,7 +59,10 @@ def _nodes(start: Start) -> Iterator[Finding]:
         remedy = f"make tensor × pipeline a multiple of {nodes}, or change --nnodes"
         yield from start.refused(f"{seen} {nodes}", remedy)
     if data > 1:
-        seen = f"has data {data} over --nnodes {nodes}, and SGLang has copies within one node only"
+        seen = (
+            f"has data {data} over --nnodes {nodes}, and SGLang supports copies within one node "
+            "only"
+        )
         yield from start.refused(
             seen, "write --dp-size 1 and run more engines, or use --attn-dp-size"
         )
@@ -80,7 +83,10 @@ def _attention(start: Start) -> Iterator[Finding]:
         seen = f"has attention data {attention}, which does not divide tensor {tensor}"
         yield from start.refused(seen, f"write --attn-dp-size {divisor(tensor, attention)}")
     if data > 1 and attention > 1:
-        seen = f"has both data {data} and attention data {attention}, and SGLang takes one of them"
+        seen = (
+            f"has both data {data} and attention data {attention}, and SGLang accepts only one "
+            "of them"
+        )
         yield from start.refused(seen, "remove --dp-size or --attn-dp-size")
     if context > 1 and start.is_on("--enable-prefill-cp") is False:  # it may set another size
         yield from _attention_context(start, tensor, data, attention, context)
@@ -93,7 +99,7 @@ def _attention_context(
     pipeline = start.command.pipeline
     if stages is not None and isinstance(pipeline, int) and pipeline > 1:
         seen = f"has attention context {context} with pipeline {pipeline}, and {start.product}"
-        yield from start.refused(f"{seen} takes one of them", "write --pp-size 1", stages)
+        yield from start.refused(f"{seen} accepts only one of them", "write --pp-size 1", stages)
     if tensor % context:
         seen = f"has attention context {context}, which does not divide tensor {tensor}"
         yield from start.refused(seen, f"write --attn-cp-size {divisor(tensor, context)}")
@@ -120,7 +126,7 @@ def _moe(start: Start) -> Iterator[Finding]:
         taken = "1" if same is None else f"1 or {tensor}"
         if same is None or dense != tensor:
             level = _level(start, same)
-            seen = f"has --moe-dense-tp-size {dense}, and {start.product} takes {taken}"
+            seen = f"has --moe-dense-tp-size {dense}, and {start.product} accepts {taken}"
             yield from start.refused(seen, f"write --moe-dense-tp-size {taken}", level)
     copies = start.number("--moe-dp-size", "--moe-data-parallel-size")
     if copies is None or copies <= 1:
@@ -136,15 +142,17 @@ def _moe(start: Start) -> Iterator[Finding]:
         wanted = f"is not tensor {tensor}" if experts > 1 else f"does not divide tensor {tensor}"
         yield from start.refused(f"has {product_}, which {wanted}", "change --moe-dp-size")
     if pipeline > 1:
-        seen = f"has MoE data {copies} with pipeline {pipeline}, and SGLang takes one of them"
+        seen = (
+            f"has MoE data {copies} with pipeline {pipeline}, and SGLang accepts only one of them"
+        )
         yield from start.refused(seen, "write --pp-size 1")
     if alike is not None and context != copies and start.is_on("--enable-prefill-cp") is False:
-        seen = f"has MoE data {copies} with attention context {context}, which must be alike"
+        seen = f"has MoE data {copies} with attention context {context}, which must be equal"
         yield from start.refused(seen, f"write --attn-cp-size {copies}, or --moe-dp-size 1", alike)
 
 
 def _level(start: Start, same: Level | None) -> Level:
-    """Give the level of a --moe-dense-tp-size that every release refuses, in one way or another."""
+    """Return the level of a --moe-dense-tp-size that every release rejects in some way."""
     release = start.command.release
     if release is None:
         return Level.ADVISORY
@@ -152,13 +160,13 @@ def _level(start: Start, same: Level | None) -> Level:
 
 
 def _experts_on_demand(start: Start) -> Iterator[Finding]:
-    """Judge DWDP: every rank keeps a part of the experts, and fetches the others."""
+    """Check DWDP: every rank stores some experts, and fetches the others."""
     command, size = start.command, start.number("--dwdp-size")
     if size is None or size <= 1:
         return
     tensor, stages = command.tensor, command.pipeline
     if isinstance(tensor, int) and size != tensor:
-        seen = f"has --dwdp-size {size} with tensor {tensor}, and SGLang wants them equal"
+        seen = f"has --dwdp-size {size} with tensor {tensor}, and SGLang requires them to be equal"
         yield from start.refused(seen, f"write --dwdp-size {tensor}")
     drafts = start.option("--speculative-algorithm")
     for other, stated in {
@@ -169,7 +177,7 @@ def _experts_on_demand(start: Start) -> Iterator[Finding]:
         "--disaggregation-mode decode": start.option("--disaggregation-mode") == "decode",
     }.items():
         if stated:
-            seen = f"has --dwdp-size {size} with {other}, and SGLang takes one of them"
+            seen = f"has --dwdp-size {size} with {other}, and SGLang accepts only one of them"
             yield from start.refused(seen, "remove one of them")
 
 
@@ -180,11 +188,11 @@ def _drafting(start: Start) -> Iterator[Finding]:
     level, later = start.since((0, 4, 6, 2), _STAGES_DRAFT), start.since(_STAGES_DRAFT)
     seen = f"drafts tokens ({algorithm}) over pipeline {stages}"
     if level is not None:
-        seen += f", and {start.product} takes one of them"
+        seen += f", and {start.product} accepts only one of them"
         yield from start.refused(seen, "write --pp-size 1, or do not draft", level)
     elif later is not None and algorithm.upper() not in {"EAGLE", "NEXTN", "DSPARK"}:
-        seen += f", and {start.product} takes EAGLE there only"
+        seen += f", and {start.product} supports only EAGLE there"
         yield from start.refused(seen, "write --pp-size 1, or draft with EAGLE", later)
     elif later is not None and start.option("--disaggregation-mode") != "prefill":
-        seen += ", and SGLang has that on prefill nodes, or with SGLANG_ENABLE_PP_SPEC=1"
+        seen += ", which SGLang supports on prefill nodes, or with SGLANG_ENABLE_PP_SPEC=1"
         yield from start.refused(seen, "write --pp-size 1, or set that", Level.ADVISORY)

@@ -1,4 +1,4 @@
-"""What an engine refuses when it starts, by its release: what the rules about that share."""
+"""Shared helpers for rules about what an engine rejects at startup, by its release."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from kthena_components.core.values.unknown import Unknown
 
 _TITLES = {"vllm": "vLLM", "sglang": "SGLang"}
 ALWAYS = Level.MANDATORY
-"""The level of what every release that has the options refuses."""
+"""The level if every release with the options rejects it."""
 
 
 def since(command: CommandFacts, first: Version, before: Version | None = None) -> Level | None:
-    """Give the level of what some releases refuse, None where the command's release does not.
+    """Return the level of what some releases reject, None if the command's release does not.
 
     Args:
-        command: the command line, with the release that it is read by.
-        first: the first release that refuses.
-        before: the first release that does not any more. None: the newest refuses as well.
+        command: The command line, with the release by which it is read.
+        first: The first release that rejects it.
+        before: The first release that no longer does. None: the newest one does.
     """
     release = command.release
     if release is None or release.version < first:
@@ -34,7 +34,7 @@ def since(command: CommandFacts, first: Version, before: Version | None = None) 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One engine and its command line, while one rule judges them."""
+    """One engine and its command line, while a rule checks it."""
 
     engine: EngineFacts
     command: CommandFacts
@@ -42,40 +42,40 @@ class Start:
 
     @property
     def product(self) -> str:
-        """The engine and its release, as a message names them: vLLM 0.26.0."""
+        """The engine and its release, for messages: vLLM 0.26.0."""
         if self.command.release is not None:
             return self.command.release.title
         return _TITLES.get(self.command.engine or "", "the engine")
 
     def since(self, first: Version, before: Version | None = None) -> Level | None:
-        """Give the level of what some releases refuse."""
+        """Return the level of what some releases reject."""
         return since(self.command, first, before)
 
     def option(self, *names: str) -> Any:
-        """Give what the command line states of an option, by any of its spellings.
+        """Return the value of an option, by any of its spellings.
 
-        None: nothing. An Unknown: something that cannot be read.
+        None: not stated. Unknown: stated, but not readable.
         """
         stated = self.command.options
         return next((stated[name] for name in names if name in stated), None)
 
     def is_on(self, *names: str) -> bool | Unknown:
-        """Tell whether a switch is on; one that is not stated is off."""
+        """Return whether a switch is on; without the flag it is off."""
         value = self.option(*names)
         return value if isinstance(value, Unknown) else value is True
 
     def number(self, *names: str) -> int | None:
-        """Give an option's number; None where it is not stated, or not known."""
+        """Return an option's number; None if it is not stated or unknown."""
         value = self.option(*names)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     @property
     def hidden(self) -> bool:
-        """Whether options may be stated out of sight: in a config file, or by a variable."""
+        """Whether options may be set where they are not read: in a config file or a variable."""
         return self.command.hidden is not None
 
     def refused(self, seen: str, remedy: str, level: Level = ALWAYS) -> Iterator[Finding]:
-        """Say what the engine refuses; with an advisory, which release that is."""
+        """Report what the engine rejects; if advisory, with the release that does."""
         release = self.command.release
         note = release.note if release is not None and level is Level.ADVISORY else ""
         yield Finding(
@@ -87,12 +87,12 @@ class Start:
         )
 
     def unjudged(self, unknown: Unknown) -> Iterator[Finding]:
-        """Say why the engine was not judged."""
+        """Explain why the engine was not checked."""
         yield from unjudged(self.engine, unknown, self.rule)
 
 
 def starts(facts: ServingFacts, rule: str, *engines: str) -> Iterator[Start]:
-    """Give each engine of some kinds that is started by a command line."""
+    """Return the engines of some kinds that a command line starts."""
     for engine in facts.engines:
         command = engine.entry.command
         if command is not None and command.engine in engines:

@@ -1,4 +1,4 @@
-"""Words that several checks share."""
+"""Shared words of messages."""
 
 from collections.abc import Iterator
 
@@ -14,10 +14,10 @@ def title(engine: EngineFacts) -> str:
 
 
 def unjudged(engine: EngineFacts, unknown: Unknown, rule: str, path: str = "") -> Iterator[Finding]:
-    """Say why a rule could not judge an engine.
+    """Explain why a rule could not check an engine.
 
-    Nothing is said where world-size-equals-gpus gives the same reason, or refuses the command for
-    it: one line for each thing that is not known.
+    Silent if world-size-equals-gpus gives the same reason, or reports the command for it: one line
+    per unknown value.
     """
     command = engine.entry.command
     if command is not None and command.engine is not None:

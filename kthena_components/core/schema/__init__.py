@@ -1,1 +1,1 @@
-"""schema."""
+"""Schemas of objects, and the check of values against them."""

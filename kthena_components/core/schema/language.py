@@ -1,12 +1,12 @@
-"""A small language for the shape of objects, and the walk that judges a value by it.
+"""A small schema language for objects, and the walk that checks a value by it.
 
-A shape says which fields there are and of which kind. CRDs are read into it (crds.py), and
-Kubernetes' pods (pod.py). Nothing that a manifest can contain makes the walk raise, and it never
-descends further than the shape does.
+A shape states the fields, their types, and their limits. CRDs are read into it (crds.py), and
+Kubernetes' pods (pod.py). The walk never raises, whatever a manifest contains, and never descends
+below the shape.
 
-Source: what the API server does with a CRD's schema, k8s.io/apiextensions-apiserver
-pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is an
-absent field, and JSON's 8.0 is a whole number.
+Source: how the API server applies a CRD's schema, k8s.io/apiextensions-apiserver
+pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is a
+missing field, and JSON's 8.0 is a whole number.
 """
 
 import re
@@ -17,15 +17,15 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, count_of, join_path, not_checked, suggest
 from kthena_components.core.values.display import display, key_text
-from kthena_components.core.values.read import first_unknown, unknown_in, whole
+from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
 
 SCHEMA = "crd-schema"
 _QUANTITY = re.compile(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
 )
 """As in core/values/quantity.py, but linear in texts of any length."""
-KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
-"""What keys of lists are where they are not stated."""
+_KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
+"""Defaults of keys of lists."""
 _LONGEST_MATCHED = 4096
 """Characters of the longest text that a pattern is tried on."""
 UNDECLARED = "is no field of its schema"
@@ -34,12 +34,12 @@ UNDECLARED = "is no field of its schema"
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Anything at all."""
+    """Any value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text: perhaps one of a few, of so many characters, or with a part of some form."""
+    """A text, optionally one of a few, with limits on its length, or with a part of some form."""
 
     one_of: tuple[str, ...] = ()
     shortest: int = 0
@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A whole number of so many bits, perhaps within bounds."""
+    """An integer of so many bits, optionally within limits."""
 
     bits: int = 32
     least: int | None = None
@@ -69,12 +69,12 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A whole number or a text. Which texts are percentages, a rule says."""
+    """An integer or a text. A rule checks which texts are percentages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A quantity of a resource: a whole number or a text, and a fraction where a CRD has no say."""
+    """A quantity of a resource: an integer or a text; a fraction, too, outside CRDs."""
 
     fractions: bool = False
 
@@ -88,7 +88,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """A list. Where it has keys, no two of its members share them; a set has no two alike."""
+    """A list. Its keys must be unique among its members; a set has no duplicates."""
 
     of: "Schema"
     keys: tuple[str, ...] = ()
@@ -97,9 +97,9 @@ class Items:
     most: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fields:
-    """A map with known fields. A partial one may have others, which are not judged."""
+    """A map with known fields. A partial one may have others, which are not checked."""
 
     fields: "Mapping[str, Schema]"
     required: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ Schema = Free | Text | Switch | Whole | Number | Budget | Amount | Table | Items
 
 
 def judge_shape(value: object, schema: Schema, path: str = "") -> Iterator[Finding]:
-    """Say where a value does not have a shape."""
+    """Report where a value violates a shape."""
     gap = unknown_in(value)
     match schema:
         case Free() if gap:
@@ -254,10 +254,9 @@ def _doubles(
 ) -> Iterator[Finding]:
     first: dict[tuple[object, ...], int] = {}
     for index, item in enumerate(items if keys else ()):
-        if not isinstance(item, Mapping):
+        values = key_values(item, keys)
+        if values is None:
             continue
-        named = {key: item.get(key) for key in keys}
-        values = tuple(KEY_DEFAULTS.get(k) if v is None else v for k, v in named.items())
         if gap := first_unknown(*values):
             yield not_checked(f"{path}[{index}]", gap, SCHEMA)
         elif all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in values):
@@ -265,12 +264,20 @@ def _doubles(
             if before != index:
                 what = " and ".join(f"{k} {display(v)}" for k, v in zip(keys, values, strict=True))
                 where = f"{path.rpartition('.')[2]}[{before}]"
-                seen = f"has {what}, as {where} has, and the API server refuses doubles here"
+                seen = f"has {what}, like {where}, and the API server rejects duplicates here"
                 yield _mistake(f"{path}[{index}]", seen, "rename it or remove it")
 
 
+def key_values(item: object, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """Give what a member of a list is told apart by; None for one that is no map."""
+    if not is_map(item):
+        return None
+    named = [(key, item.get(key)) for key in keys]
+    return tuple([_KEY_DEFAULTS.get(key) if value is None else value for key, value in named])
+
+
 def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:
-    seen = "is in the list already, and the API server refuses doubles here"
+    seen = "is already in the list, and the API server rejects duplicates here"
     plain = [item if isinstance(item, str | int | float) else None for item in items]
     for index, item in enumerate(plain):
         if item is not None and not unknown_in(item) and item in plain[:index]:

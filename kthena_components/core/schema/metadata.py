@@ -1,4 +1,4 @@
-"""The metadata of any object, as every API server judges it: names, labels and annotations.
+"""Checks the metadata of any object as every API server does: names, labels and annotations.
 
 Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go ObjectMeta,
 pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
@@ -14,6 +14,7 @@ from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.schema.language import Fields, Free, Table, Text
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in
+from kthena_components.core.values.remembered import remembered
 
 _SERVERS_OWN = (
     "creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation "
@@ -34,7 +35,7 @@ _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit
 
 
 def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
-    """Judge what stands in the fields; of which kind they are, METADATA says."""
+    """Check the values of the fields; METADATA checks their types."""
     fields = mapping(metadata)
     name = fields.get("name")
     if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):
@@ -56,7 +57,7 @@ def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
 def _stem(stem: object, rule: str) -> Iterator[Finding]:
     if not isinstance(stem, str) or not stem or unknown_in(stem):
         return
-    # The API server lets the last dash stand, and the character before it is not looked at.
+    # The API server allows a trailing dash, and does not check the character before it.
     whole = f"{stem[:-2]}a" if len(stem) > 1 and stem.endswith("-") else stem
     if not is_dns_name(whole):
         seen = f"is {display(stem)}, which is not the beginning of a DNS-1123 subdomain"
@@ -65,16 +66,16 @@ def _stem(stem: object, rule: str) -> Iterator[Finding]:
 
 
 def _key(kind: str, key: object, rule: str) -> Iterator[Finding]:
-    if not isinstance(key, str) or unknown_in(key):
-        return
-    if not is_qualified(key.lower() if kind == "annotations" else key):
+    name = key.lower() if isinstance(key, str) and kind == "annotations" else key
+    if isinstance(name, str) and not is_qualified(name) and not unknown_in(name):
         seen = f"has the key {display(key)}, which is not a name {_WHAT}"
         seen += ", perhaps after a DNS-1123 subdomain and one '/'"
         yield Finding(path=f"metadata.{kind}", seen=seen, remedy="rename it", rule=rule)
 
 
+@remembered
 def is_qualified(name: str) -> bool:
-    """Tell whether a text is a name, perhaps after a domain and a slash."""
+    """Return whether a text is a name, optionally after a domain and a slash."""
     domain, slash, word = name.rpartition("/")
     return _is_word(word) and (not slash or is_dns_name(domain))
 
@@ -92,5 +93,5 @@ def _size(annotations: Mapping[str, Any], rule: str) -> Iterator[Finding]:
     texts = [text for pair in annotations.items() for text in pair if isinstance(text, str)]
     size = sum(len(text.encode(errors="replace")) for text in texts)
     if size > _ANNOTATIONS:
-        seen = f"hold {size} bytes, but all of an object together may hold {_ANNOTATIONS}"
+        seen = f"have {size} bytes, but all of an object together may have {_ANNOTATIONS}"
         yield Finding(path="metadata.annotations", seen=seen, remedy="shorten them", rule=rule)

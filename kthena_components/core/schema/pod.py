@@ -1,8 +1,8 @@
-"""The shape of a pod template, as Kubernetes itself has it.
+"""The schema of a pod template, as in Kubernetes.
 
-pod_fields.json holds every field with its type, which ones must be there, and which lists have
-keys, as an API server of Kubernetes 1.34 publishes them in its OpenAPI document; a conformance
-test holds the table equal to it. Other fields are passed over: another server may know them.
+pod_fields.json lists every field with its type, the required ones, and the keys of lists, as an API
+server of Kubernetes 1.34 publishes them in its OpenAPI document; a conformance test compares the
+table with it. Other fields are ignored: another server may know them.
 """
 
 import json
@@ -38,12 +38,12 @@ _SCALARS: Mapping[str, Schema] = {
 
 @cache
 def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True) -> Fields:
-    """Give the shape of a type of the table.
+    """Return the shape of a type in the table.
 
     Args:
         kind: The name of the type.
-        by_crd: Whether a CRD judges, which refuses doubles in lists with keys and fractions of
-            amounts. Kubernetes' own kinds take both.
+        by_crd: Whether a CRD validates: it rejects duplicates in lists with keys, and fractional
+            amounts. Kubernetes' own kinds accept both.
     """
     stated = _table()[kind]
     keys = stated["keys"] if by_crd else {}

@@ -1,14 +1,15 @@
-"""A shape as one quick test: whether a value surely has it.
+"""A quick test of whether a value surely has a shape.
 
-Most of what is judged is right. The test is several times as quick as the walk that says what is
-wrong (language.py), and where it does not say yes, that walk decides.
+Most objects are valid. The test is several times faster than the walk that reports what is wrong
+(language.py); where it does not say yes, that walk decides.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
+from kthena_components.core.findings import Finding
 from kthena_components.core.schema.language import (
-    KEY_DEFAULTS,
     Amount,
     Budget,
     Fields,
@@ -19,6 +20,8 @@ from kthena_components.core.schema.language import (
     Table,
     Text,
     Whole,
+    judge_shape,
+    key_values,
     matcher,
 )
 from kthena_components.core.values.unknown import is_unresolved
@@ -27,38 +30,32 @@ Test = Callable[[object], bool]
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _LONGEST = 4096
 _PLAIN_AMOUNT = re.compile(r"[0-9]{1,18}(?:[KMGTPE]i|[numkMGTPE])?")
-"""Most amounts: the rest is left to the walk."""
+"""Matches most amounts: the walk checks the others."""
+_SCALARS = {str, int, type(None)}
 
 
-def quick_test(schema: Schema, made: dict[int, Test] | None = None) -> Test:
-    """Make the test of a shape. What it has no quick test for is left to the walk.
-
-    Args:
-        schema: The shape.
-        made: The tests of shapes that are parts of it, by their identity.
-    """
-    made = {} if made is None else made
-    if id(schema) not in made:
-        made[id(schema)] = _made(schema, made)
-    return made[id(schema)]
+def judge_quickly(value: object, schema: Schema, path: str = "") -> Iterator[Finding]:
+    """Say where a value does not have a shape, and walk through it only if there may be a place."""
+    if not quick_test(schema)(value):
+        yield from judge_shape(value, schema, path)
 
 
-def _made(schema: Schema, made: dict[int, Test]) -> Test:
-    test = _OF_SCALARS.get(type(schema), _unsure)
+@cache
+def quick_test(schema: Schema) -> Test:
+    """Compile the test of a shape. Parts without a quick test are left to the walk."""
     match schema:
-        case Table(of=inner):
-            test = _table_test(quick_test(inner, made))
-        case Items(of=inner, is_set=False):
-            test = _items_test(schema, quick_test(inner, made))
+        case Table():
+            test = _table_test(quick_test(schema.of))
+        case Items(is_set=False):
+            test = _items_test(schema)
         case Fields():
-            test = _fields_test(schema, made)
+            test = _fields_test(schema)
         case Text():
             test = _text_test(schema)
         case Whole():
-            low, high = (_LEAST if schema.least is None else schema.least), schema.most
-            test = _number_test(max(low, _LEAST), _MOST if high is None else min(high, _MOST))
+            test = _whole_test(schema)
         case _:
-            pass
+            test = _OF_SCALARS.get(type(schema), _unsure)
     return test
 
 
@@ -82,29 +79,20 @@ def _is_switch(value: object) -> bool:
     return value is True or value is False
 
 
-def _unsure(_value: object) -> bool:
-    return False
-
-
 def _is_anything(_value: object) -> bool:
     return True
 
 
+def _unsure(_value: object) -> bool:
+    return False
+
+
 _OF_SCALARS: Mapping[type, Test] = {
-    Free: _is_anything,
     Amount: _is_amount,
     Budget: _is_budget,
+    Free: _is_anything,
     Switch: _is_switch,
 }
-
-
-def _table_test(test: Test) -> Test:
-    def every(value: object) -> bool:
-        if type(value) is not dict:
-            return False
-        return all(item is None or test(item) for item in value.values())
-
-    return every
 
 
 def _text_test(schema: Text) -> Test:
@@ -122,49 +110,61 @@ def _text_test(schema: Text) -> Test:
     return fits
 
 
-def _number_test(low: int, high: int) -> Test:
-    return lambda value: type(value) is int and low <= value <= high
+def _whole_test(schema: Whole) -> Test:
+    least = _LEAST if schema.least is None else max(schema.least, _LEAST)
+    most = _MOST if schema.most is None else min(schema.most, _MOST)
+
+    def fits(value: object) -> bool:
+        return type(value) is int and least <= value <= most
+
+    return fits
 
 
-def _items_test(schema: Items, test: Test) -> Test:
-    keys, fewest, most = schema.keys, schema.fewest, schema.most
+def _table_test(test: Test) -> Test:
+    def every(value: object) -> bool:
+        return type(value) is dict and all(map(test, value.values()))
+
+    return every
+
+
+def _items_test(schema: Items) -> Test:
+    test, keys, fewest, most = quick_test(schema.of), schema.keys, schema.fewest, schema.most
 
     def every(value: object) -> bool:
         if type(value) is not list or not all(map(test, value)):
             return False
         if len(value) < fewest or (most is not None and len(value) > most):
             return False
-        return not keys or _differ(value, keys)
+        return not keys or _all_differ(value, keys)
 
     return every
 
 
-def _differ(items: list[object], keys: tuple[str, ...]) -> bool:
-    """Tell whether no two members surely share their keys."""
-    seen = set()
+def _all_differ(items: list[object], keys: tuple[str, ...]) -> bool:
+    """Tell whether surely no two members share their keys."""
+    found = set()
     for item in items:
-        if type(item) is not dict:
+        values = key_values(item, keys)
+        if values is None or any(type(v) not in _SCALARS or is_unresolved(v) for v in values):
             return False
-        named = tuple(KEY_DEFAULTS.get(key) if (v := item.get(key)) is None else v for key in keys)
-        if any(type(v) not in {str, int} or is_unresolved(v) for v in named) or named in seen:
-            return False
-        seen.add(named)
-    return True
+        found.add(values)
+    return len(found) == len(items)
 
 
-def _fields_test(schema: Fields, made: dict[int, Test]) -> Test:
-    tests = {name: quick_test(field, made) for name, field in schema.fields.items()}
-    required, other = schema.required, schema.partial
+def _fields_test(schema: Fields) -> Test:
+    tests = {name: quick_test(field) for name, field in schema.fields.items()}
+    required, unknown = schema.required, _is_anything if schema.partial else _unsure
 
     def every(value: object) -> bool:
         if type(value) is not dict:
             return False
-        for key, item in value.items():
-            if item is None:
-                continue
-            test = tests.get(key)
-            if not (other if test is None else test(item)):
+        for key in required:
+            if value.get(key) is None:
                 return False
-        return all(value.get(key) is not None for key in required)
+        for key, item in value.items():
+            test = tests.get(key, unknown)
+            if item is not None and not test(item):
+                return False
+        return True
 
     return every

@@ -35,7 +35,7 @@ _RELEASE = re.compile(r"v?([0-9]+\.[0-9]+)(?:\.([0-9]+).*)?")
 
 
 def known_version(asked: str, system: str = "kthena") -> str | None:
-    """Find the release that a version belongs to: Kthena's `v1.0.3` is of 1.0."""
+    """Find the release of a version: Kthena's `v1.0.3` belongs to 1.0."""
     found = _RELEASE.fullmatch(asked)
     return found[1] if found and found[1] in VERSIONS[system] else None
 
@@ -71,5 +71,5 @@ def is_since(version: str, first: str) -> bool:
 
 
 def age(version: str) -> int:
-    """Order versions of Kthena: an older one has a lower age."""
+    """Sort key of versions: older versions come first."""
     return KTHENA_VERSIONS.index(version)

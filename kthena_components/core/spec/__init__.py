@@ -1,1 +1,1 @@
-"""spec."""
+"""The input schema of components, and the rules between its fields."""

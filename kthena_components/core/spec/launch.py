@@ -1,4 +1,4 @@
-"""What the engine of a role starts, in the terms of core/engines."""
+"""Translates a role's engine to a launch of core/engines."""
 
 from kthena_components.core.engines import Launch, default_launcher, stated_release
 from kthena_components.core.spec.model import EngineSpec, ResourcesSpec, RoleSpec
@@ -7,7 +7,7 @@ ENGINE_CONTAINER = "engine"
 
 
 def launch_of(role: RoleSpec) -> Launch:
-    """Say what the engine of a role starts, in the terms of core/engines."""
+    """Return the launch of a role's engine."""
     if role.engine is None:
         message = f"role '{role.name}' has no engine"
         raise ValueError(message)
@@ -30,7 +30,7 @@ def launch_of(role: RoleSpec) -> Launch:
 
 
 def _image(role: RoleSpec, engine: EngineSpec) -> str:
-    """Give the image that the engine's container will have: an overlay may put in another."""
+    """Return the image of the engine's container: an overlay may override it."""
     spec = (role.overlay or {}).get("spec") or {}
     own = (c for c in spec.get("containers") or [] if c["name"] == ENGINE_CONTAINER)
     image = next((container.get("image") for container in own), None)

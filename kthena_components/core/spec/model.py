@@ -1,20 +1,27 @@
-"""What a user may ask for: field by field, before anything is resolved.
+"""The input schema: every field, before anything is resolved.
 
-Field names are Kthena's own in snake_case. Rules that hold between fields are in spec_rules.py,
-the wording of refusals in spec_parse.py.
+Field names are Kthena's own in snake_case. rules_*.py check rules between fields; parse.py words
+the errors; words.py holds the enums.
 """
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from kthena_components.core.spec.words import (
+    EngineKind,
+    KthenaVersion,
+    Launcher,
+    RecoveryPolicy,
+    RolloutType,
+    TopologyMode,
+)
 from kthena_components.core.templates.template import QUANTITY_WORDS, Amount, PodTemplate
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
 
 
 def _plain(value: Any) -> Any:
-    """Refuse an Output where the plan has to know the value."""
+    """Reject an Output where the plan needs the value."""
     if is_unresolved(value):
         raise ValueError("a plain value")
     return value
@@ -29,17 +36,17 @@ def _budget(value: Any) -> Any:
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Budget = Annotated[int | str, BeforeValidator(_budget)]
-_WORD = Field(strict=False)  # strict mode would want the enum's member instead of its text
+_WORD = Field(strict=False)  # strict mode would require the enum's member instead of its text
 Text = Annotated[str, Field(min_length=1)]
 Word = Annotated[Text, AfterValidator(_plain)]
-"""Text that decides what is made, so that it must be known when the plan is."""
+"""Text that must be known when the plan is built."""
 Waivers = dict[str, Annotated[str, AfterValidator(_plain)]]
-"""Until when a finding may stand, and why, by rule. Read in checks/waivers.py."""
+"""Waivers by rule: until when, and why. Read in judge/waivers.py."""
 _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SERVICE_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"^{_PART}([.]{_PART})*$"
-_QUEUE = rf"{_SUBDOMAIN}|^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"  # or it comes late
+_QUEUE = rf"{_SUBDOMAIN}|^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"  # or it is not known yet
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
 _PARTS = (
@@ -53,7 +60,7 @@ PATTERNS = {
     _QUANTITY: QUANTITY_WORDS,
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }
-"""What each pattern means, in the words of a refusal."""
+"""What each pattern means, for messages."""
 NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE})
 """Patterns of names that the user may choose."""
 Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
@@ -68,6 +75,7 @@ class Spec(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 
+<<<<<<< HEAD
 class EngineKind(StrEnum):
     """Engines that the package writes command lines for."""
 
@@ -122,6 +130,8 @@ class VolcanoVersion(StrEnum):
     V1_15 = "1.15"
 
 
+=======
+>>>>>>> main
 class ParallelismSpec(Spec):
     """How one engine is split over GPUs."""
 
@@ -178,7 +188,7 @@ class RoleSpec(Spec):
 
 
 class GangPolicySpec(Spec):
-    """How much of a group must be placeable before any of it starts."""
+    """The engines per role that must be placed together before any starts."""
 
     min_role_replicas: dict[str, Count] = {}
 
@@ -214,7 +224,7 @@ class RolloutStrategySpec(Spec):
 
 
 class ExposeSpec(Spec):
-    """A front Service in front of the entry pods."""
+    """A Service in front of the entry pods."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 80
     target_port: Annotated[int, Field(ge=1, le=65535)] | None = None
@@ -222,7 +232,7 @@ class ExposeSpec(Spec):
 
 
 class GroupSpec(Spec):
-    """What a ServingGroup alone takes: one gang of roles."""
+    """Fields of a ServingGroup: one gang of roles."""
 
     name: ServiceName
     namespace: Label = "default"
@@ -236,7 +246,7 @@ class GroupSpec(Spec):
 
 
 class ModelServingSpec(GroupSpec):
-    """What a ModelServing takes."""
+    """Fields of a ModelServing."""
 
     replicas: Count = 1
     backend: Word = "native"
@@ -248,13 +258,13 @@ class ModelServingSpec(GroupSpec):
 
 
 class StandaloneGroupSpec(GroupSpec):
-    """A ServingGroup used by itself."""
+    """A standalone ServingGroup."""
 
     group: Count = 0
 
 
 class StandaloneRoleSpec(RoleSpec):
-    """A Role used by itself."""
+    """A standalone Role."""
 
     serving: ServiceName
     namespace: Label = "default"

@@ -1,6 +1,6 @@
-"""From what a user wrote to a spec, or to findings that say what to write instead.
+"""Parses a user's input to a spec, or to findings that state what to write instead.
 
-Only the wording of structural refusals lives here: types, missing and unknown fields, ranges.
+Only structural errors are worded here: types, missing and unknown fields, ranges.
 """
 
 import re
@@ -40,7 +40,7 @@ def parse_spec(model: type[M], data: object, subject: str = "") -> M:
 
 
 def translate(model: type[BaseModel], errors: Sequence[ErrorDetails]) -> list[Finding]:
-    """Word pydantic's errors as findings, one for each place."""
+    """Translate pydantic's errors to findings, one for each path."""
     findings = [_finding(model, error) for error in errors]
     return list({finding.path: finding for finding in reversed(findings)}.values())[::-1]
 
@@ -57,8 +57,8 @@ def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
         return Finding(
             path=path,
             rule="known-when-planned",
-            seen="is an Output, whose value is not known while the plan is made; "
-            "counts and names decide how many resources there are",
+            seen="is an Output, whose value is not known while the plan is built; counts and names "
+            "decide how many resources there are",
             remedy="pass a plain value, from the program or from the stack's config",
         )
     worded = _wrong_value(kind, value, error.get("ctx", {})) or _wrong_type(kind, value)
@@ -82,7 +82,7 @@ def _unknown_field(model: type[BaseModel], location: Sequence[str | int]) -> Fin
 def _wrong_value(
     kind: str, value: object, context: Mapping[str, Any]
 ) -> tuple[str, str, str] | None:
-    """Word what is wrong with a value of the right type; None when the type is wrong."""
+    """Describe what is wrong with a value of the right type; None if the type is wrong."""
     shown, words = show_value(value), ""
     match kind:
         case "greater_than_equal" | "less_than_equal":
@@ -113,7 +113,7 @@ def _too_long(value: str, limit: int) -> tuple[str, str, str]:
 
 
 def _mended(value: str, pattern: str) -> str:
-    """Say what to write instead of a text that does not match its pattern."""
+    """Suggest a text that matches the pattern."""
     plain = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
     fitting = (word for word in (plain, f"r{plain}") if re.search(pattern, word))
     close = next(fitting, None) if plain and pattern in NAME_PATTERNS else None
@@ -131,7 +131,7 @@ def _wrong_type(kind: str, value: object) -> tuple[str, str, str]:
 
 
 def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """List the fields that may stand at a location below a model."""
+    """List the fields that are allowed at a location below a model."""
     annotation: Any = model
     for part in location:
         current = _model_in(annotation)
@@ -145,7 +145,7 @@ def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[
 
 
 def _unwrap(annotation: Any) -> Any:
-    """Take Annotated and `| None` off an annotation."""
+    """Remove Annotated and `| None` from an annotation."""
     while typing.get_origin(annotation) in {typing.Annotated, typing.Union, types.UnionType}:
         options = [a for a in typing.get_args(annotation) if a is not type(None)]
         annotation = options[0]

@@ -1,7 +1,7 @@
-"""Rules that hold inside one role about what starts its pods, whatever backend it goes to.
+"""Rules within one role about what starts its pods, independent of the backend.
 
-Each function is one rule and gives its findings; ROLE_RULES is the list, with the rules about
-templates in template_rules.py.
+Each function is one rule and yields its findings; ROLE_RULES is the list, with the rules about
+templates in rules_template.py.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ _SGLANG_DATA = "sglang-data-multi-node"
 
 
 def template_or_engine(role: RoleSpec) -> Iterator[Finding]:
-    """A role gives its pods by templates or by an engine, never both and never neither.
+    """A role defines its pods by templates or by an engine, exactly one of them.
 
     Pass: an engine; an entry_template.
     Fail: 1 engine and an entry_template; neither of them.
@@ -47,7 +47,7 @@ def template_or_engine(role: RoleSpec) -> Iterator[Finding]:
 
 
 def engine_only_field(role: RoleSpec) -> Iterator[Finding]:
-    """Fields about an engine's pods stand beside an engine: a template is passed through untouched.
+    """Fields about an engine's pods require an engine: templates are passed through unchanged.
 
     Pass: resources.gpus_per_pod 8 with an engine.
     Fail: resources, hugging_face_token or overlay with an entry_template.
@@ -61,18 +61,18 @@ def engine_only_field(role: RoleSpec) -> Iterator[Finding]:
             yield Finding(
                 path=field,
                 rule="engine-only-field",
-                seen="is given without an engine, and a template is passed through untouched",
+                seen="is given without an engine, and a template is passed through unchanged",
                 remedy="write it into the template, or use an engine",
             )
 
 
 def engine_launch(role: RoleSpec) -> Iterator[Finding]:
-    """The engine can be started in the shape that is asked for, at a port that is free.
+    """The engine supports the requested launch, and its port is free.
 
-    The release that the tag of the engine's own image states must have what is asked for. For
-    several pods of vLLM: --nnodes, with launcher native, since 0.11.1; multi-node-serving.sh, with
-    launcher ray, since 0.8.0, and in 0.11.1 the workers of a copy that Ray spreads over pods end.
-    An image that states no release is taken for the newest.
+    The release in the tag of the engine's own image must support the launch. For several pods of
+    vLLM: launcher native uses --nnodes, since 0.11.1; launcher ray uses multi-node-serving.sh,
+    since 0.8.0, and in 0.11.1 the workers of a copy that spans pods with Ray exit. An image that
+    states no release counts as the newest.
 
     Pass: vLLM with launcher ray or native; port 8080; 2 pods of vllm/vllm-openai:v0.33.0, native.
     Fail: SGLang with launcher ray; port 6379 with Ray over 2 pods; 2 pods of v0.11.0, native.
@@ -84,11 +84,11 @@ def engine_launch(role: RoleSpec) -> Iterator[Finding]:
 
 
 def sglang_data_multi_node(role: RoleSpec) -> Iterator[Finding]:
-    """SGLang's copies of a model lie within one pod: over several pods, data is 1.
+    """SGLang's copies of a model are within one pod: over several pods, data is 1.
 
     Pass: tensor 16, data 1 over 2 pods; tensor 4, data 2 in 1 pod.
     Fail: tensor 8, data 2 over 2 pods.
-    Level: mandatory, because SGLang refuses it when it starts.
+    Level: mandatory, because SGLang rejects it at startup.
     Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
     """
     yield from (found for found in _refused(role) if found.rule == _SGLANG_DATA)
@@ -100,18 +100,18 @@ def _refused(role: RoleSpec) -> Iterator[Finding]:
 
 
 def counted_flag(role: RoleSpec) -> Iterator[Finding]:
-    """No flag of extra_args states what the package counts itself and writes once.
+    """extra_args contains no flag that the package sets itself.
 
     Pass: extra_args --max-num-seqs=8.
     Fail: extra_args --tensor-parallel-size=4, or -tp 4, or --port=8000.
     Level: mandatory.
-    Source: this package: of a flag that stands twice, engines take the last.
+    Source: this package: engines use the last occurrence of a flag.
     """
     for flag in counted_flags(role.engine.extra_args, role.engine.kind) if role.engine else ():
         yield Finding(
             path="engine.extra_args",
             rule="counted-flag",
-            seen=f"'{flag}' states what the package counts itself",
+            seen=f"'{flag}' sets a value that the package sets itself",
             remedy="remove it and use engine.parallelism, launcher, port or model",
         )
 
@@ -119,8 +119,7 @@ def counted_flag(role: RoleSpec) -> Iterator[Finding]:
 def hf_config_shape(role: RoleSpec) -> Iterator[Finding]:
     """The hf_config of an engine states the model's attention heads and layers.
 
-    A model that sees or hears states them in text_config. Without them there is no shape that a
-    parallel size could be compared with.
+    A multimodal model states them in text_config. Without them, parallel sizes cannot be checked.
 
     Pass: num_attention_heads 64 and num_hidden_layers 80.
     Fail: num_hidden_layers 80 alone.
@@ -138,12 +137,12 @@ def hf_config_shape(role: RoleSpec) -> Iterator[Finding]:
 
 
 def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
-    """An overlay changes anything but what is counted: GPUs, commands, and injected variables.
+    """An overlay may change everything except GPUs, commands, and injected variables.
 
     Pass: an overlay with a limit of memory 4Gi, or imagePullPolicy.
     Fail: an overlay with command, args, nvidia.com/gpu 4, or the variable GROUP_SIZE.
     Level: mandatory.
-    Source: this package: other numbers than those that were judged would reach the cluster.
+    Source: this package: the cluster would get other numbers than those that were checked.
     """
     overlay = role.overlay or {}
     spec = overlay.get("spec")
@@ -159,7 +158,7 @@ def overlay_counted(role: RoleSpec) -> Iterator[Finding]:
 
 
 def _counted_in(role: RoleSpec, container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give what an overlay of the engine's container must leave alone, and what to use instead."""
+    """Return what an overlay of the engine's container must not change, and what to use instead."""
     for field in ("command", "args"):
         if field in container:
             yield field, "engine.parallelism and engine.extra_args"
@@ -181,7 +180,7 @@ def _counted(path: str, instead: str = "") -> Finding:
     return Finding(
         path=path,
         rule="overlay-counted",
-        seen="an overlay may change every field of the pod except what the package counts: "
+        seen="an overlay may change every field of the pod except what the package sets itself: "
         "GPUs, commands and injected variables",
         remedy=f"use {instead}" if instead else "remove it",
     )
@@ -212,4 +211,4 @@ BLOCKING = frozenset(
         "overlay-counted",
     }
 )
-"""Rules without which no plan can be made, so that the checks on a plan have to wait."""
+"""Rules whose findings prevent a plan, and so the checks of the plan."""

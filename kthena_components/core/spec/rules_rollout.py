@@ -1,4 +1,4 @@
-"""How a serving that a user describes may be updated: budgets, partition and recovery.
+"""Rules for updates of a serving: budgets, partition and recovery.
 
 Each function of ROLLOUT_RULES is one rule between fields of a spec.
 """
@@ -7,12 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.spec.model import (
-    ModelServingSpec,
-    RecoveryPolicy,
-    RoleSpec,
-    RolloutType,
-)
+from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
+from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.display import show_value
 
 PERCENT = re.compile(r"^(?:100|[0-9]{1,2})%$")
@@ -20,10 +16,10 @@ _ROLLING = "rollout_strategy.rolling_update_configuration"
 
 
 def scale_budget(budget: int | str, of: int, *, up: bool) -> int | None:
-    """Turn a count or a percentage into a count; None when it is neither.
+    """Convert a count or a percentage to a count; None if it is neither.
 
-    Percentages round down for max_unavailable and up for partition, as Kthena does.
-    Source: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go GetMaxUnavailable and
+    Percentages round down for max_unavailable and up for partition, as in Kthena. Source: Kthena
+    v1.0.0 pkg/model-serving-controller/utils/utils.go GetMaxUnavailable and
     controller/model_serving_controller.go getPartition.
     """
     if isinstance(budget, int):
@@ -35,7 +31,7 @@ def scale_budget(budget: int | str, of: int, *, up: bool) -> int | None:
 
 
 def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
-    """A budget is a count or a percentage that is never 0, and a role's is for rollouts by roles.
+    """A budget is a count or a percentage above 0; a role's own budget requires rollouts by role.
 
     Percentages round down. A role's own max_unavailable is at most the role's replicas.
 
@@ -52,8 +48,8 @@ def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
         yield Finding(
             path=_ROLLING,
             rule="rollout-budget",
-            seen="is given, but with RoleRollingUpdate the budget belongs to each role",
-            remedy="remove it; with backend: kthena, a role takes max_unavailable itself",
+            seen="is given, but with RoleRollingUpdate each role has its own budget",
+            remedy="remove it; with backend: kthena, set max_unavailable in a role",
         )
         return
     yield from _budget(
@@ -64,15 +60,15 @@ def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def rollout_partition(spec: ModelServingSpec) -> Iterator[Finding]:
-    """The partition counts the first groups that keep their template, and there are so many.
+    """The partition, the number of first groups that keep their template, is at most all groups.
 
-    It is a count or a percentage, which rounds up.
+    It is a count or a percentage. Percentages round up.
 
     Pass: partition 2 of 2 groups.
     Fail: partition 3 of 2 groups.
     Level: mandatory.
     Source: Kthena v1.0.0 pkg/model-serving-controller/controller/model_serving_controller.go
-    manageRollingUpdate, which updates no group where the partition is larger.
+    manageRollingUpdate, which updates no group if the partition is larger.
     """
     stated, partition = spec.rollout_strategy.rolling_update_configuration, _partition(spec)
     if stated is not None and partition is not None and partition > spec.replicas:
@@ -86,7 +82,7 @@ def rollout_partition(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def _partition(spec: ModelServingSpec) -> int | None:
-    """Count the groups that keep their template; None where it is not said, or said wrongly."""
+    """Count the groups that keep their template; None if not stated or invalid."""
     stated = spec.rollout_strategy.rolling_update_configuration
     if stated is None or stated.partition is None or spec.rollout_strategy.type is RolloutType.ROLE:
         return None
@@ -94,9 +90,9 @@ def _partition(spec: ModelServingSpec) -> int | None:
 
 
 def _budget(path: str, budget: int | str, of: int, what: str) -> Iterator[Finding]:
-    """Refuse a budget that is none, or that lets nothing be updated.
+    """Reject an invalid budget, or one that allows no update.
 
-    Kthena refuses a percentage of nothing as well, so that it is refused for every backend.
+    Kthena also rejects a percentage that rounds to 0, so it is rejected for every backend.
     """
     scaled = scale_budget(budget, of, up=False)
     if scaled is None:
@@ -122,7 +118,7 @@ def _no_budget(path: str, budget: int | str) -> Finding:
 
 
 def recovery_and_rollout(spec: ModelServingSpec) -> Iterator[Finding]:
-    """A whole group is not recreated while single roles roll.
+    """Rollouts by role do not recreate whole groups.
 
     Pass: recovery_policy RoleRecreate with RoleRollingUpdate.
     Fail: recovery_policy ServingGroupRecreate with RoleRollingUpdate.
@@ -138,7 +134,7 @@ def recovery_and_rollout(spec: ModelServingSpec) -> Iterator[Finding]:
             path="rollout_strategy.type",
             rule="recovery-and-rollout",
             seen="is RoleRollingUpdate while recovery_policy is ServingGroupRecreate; "
-            "each role that rolls would recreate its whole group",
+            "each updated role would recreate its whole group",
             remedy="write ServingGroupRollingUpdate, or recovery_policy: RoleRecreate",
         )
 

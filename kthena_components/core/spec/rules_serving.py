@@ -1,7 +1,7 @@
-"""Rules that hold between fields of a spec, whatever backend it goes to.
+"""Rules between fields of a spec, independent of the backend.
 
-Each function is one rule and gives its findings; RULES is the list. What one backend cannot
-express is in that backend's file.
+Each function is one rule and yields its findings; RULES is the list. Each backend's package checks
+what the backend cannot express.
 """
 
 from collections import Counter
@@ -12,23 +12,23 @@ from kthena_components.core.spec.model import (
     ModelServingSpec,
     NetworkTopologySpec,
     RoleSpec,
-    TopologyMode,
     TopologySpec,
 )
 from kthena_components.core.spec.rules_role import ROLE_RULES
 from kthena_components.core.spec.rules_rollout import ROLLOUT_RULES, role_budget
 from kthena_components.core.spec.rules_template import template_scheduler
+from kthena_components.core.spec.words import TopologyMode
 
 
 def check_spec(
     spec: ModelServingSpec, *, alone: bool = False, role_path: str | None = None
 ) -> list[Finding]:
-    """Judge a spec by every rule.
+    """Check a spec by every rule.
 
     Args:
-        spec: the serving, or what a group or a role used by itself would be one of.
-        alone: whether it is such a group or role. It has no rollout that a rule could go by.
-        role_path: where a role used by itself stands, instead of `roles[i]`.
+        spec: The serving, or the serving that contains a standalone group or role.
+        alone: Whether it is a standalone group or role, which has no rollout.
+        role_path: Path of a standalone role, instead of `roles[i]`.
     """
     findings = [finding for rule in RULES for finding in rule(spec)]
     for index, role in enumerate(spec.roles):
@@ -41,7 +41,7 @@ def check_spec(
 
 
 def role_names_unique(spec: ModelServingSpec) -> Iterator[Finding]:
-    """Each role name occurs once: names of pods and Services are made from it.
+    """Role names are unique: names of pods and Services are derived from them.
 
     Pass: 2 roles, prefill and decode.
     Fail: 2 roles named server.
@@ -62,7 +62,7 @@ def role_names_unique(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
-    """A gang minimum names a role and is at most that role's replicas.
+    """A gang minimum names an existing role and is at most that role's replicas.
 
     Pass: min_role_replicas server 2, role server with 2 replicas.
     Fail: server 3 of 2 replicas; a minimum for serve, where the role is server.
@@ -90,7 +90,7 @@ def gang_minimum(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
-    """A topology has exactly one cap, and a hard one can be satisfied.
+    """A topology has exactly one cap, and a hard topology is satisfiable.
 
     Volcano drops a hard constraint without a cap, and never places one with cap 0.
 
@@ -109,7 +109,7 @@ def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
         path, hard = f"network_topology.{field}", policy.mode is TopologyMode.HARD
         if tier is not None and name is not None:
             seen = f"both highest_tier_allowed ({tier}) and highest_tier_name ('{name}') are given"
-            seen, remedy = f"{seen}, and Volcano takes one or the other", "remove one of them"
+            seen, remedy = f"{seen}, and Volcano accepts only one of them", "remove one of them"
         elif hard and tier is None and name is None:
             seen = "mode is hard but no tier is given, so Volcano would drop the whole constraint"
             remedy = "give highest_tier_allowed, for example 1 for the closest tier"
@@ -123,12 +123,12 @@ def topology_cap_stated(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
-    """Gang, topology and queue are Volcano's: another scheduler would ignore them.
+    """Gang, topology and queue require Volcano: another scheduler would ignore them.
 
     Pass: scheduler_name volcano with gang_policy.
     Fail: scheduler_name default-scheduler with gang_policy, network_topology or queue.
     Level: mandatory.
-    Source: this package: the PodGroup that holds them is Volcano's, which no other scheduler reads.
+    Source: this package: they are fields of Volcano's PodGroup, which no other scheduler reads.
     """
     if spec.scheduler_name == "volcano":
         return
@@ -144,12 +144,12 @@ def volcano_scheduler(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
-    """The front Service points at one role: chance must not choose between prefill and decode.
+    """The front Service selects one role, so requests never go to prefill or decode at random.
 
     Pass: expose without a role, 1 role; expose.role decode, roles prefill and decode.
     Fail: expose without a role, 2 roles; expose.role serve, role server.
     Level: mandatory.
-    Source: this package: a Service takes any pod that its selector finds.
+    Source: this package: a Service sends requests to any pod that its selector matches.
     """
     if spec.expose is None:
         return
@@ -172,7 +172,7 @@ def expose_role(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
-    """The front Service sends to the port that the engine listens on.
+    """The front Service targets the port on which the engine listens.
 
     Pass: expose.target_port 8080, engine.port 8080; no target_port.
     Fail: expose.target_port 8000, engine.port 8080.
@@ -191,7 +191,7 @@ def expose_port(spec: ModelServingSpec) -> Iterator[Finding]:
 
 
 def exposed_role(spec: ModelServingSpec) -> RoleSpec | None:
-    """Find the role that the front Service points at."""
+    """Find the role that the front Service selects."""
     name = spec.expose.role if spec.expose else None
     named = [role for role in spec.roles if name in {None, role.name}]
     return named[0] if len(named) == 1 else None

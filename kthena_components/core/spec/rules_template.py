@@ -1,6 +1,6 @@
-"""Rules about the pod templates that a role gives, whatever backend it goes to.
+"""Rules about a role's pod templates, independent of the backend.
 
-Each function is one rule and gives its findings; TEMPLATE_RULES is the list.
+Each function is one rule and yields its findings; TEMPLATE_RULES is the list.
 """
 
 import re
@@ -36,7 +36,7 @@ def worker_template(role: RoleSpec) -> Iterator[Finding]:
 
 
 def template_parts(role: RoleSpec) -> Iterator[Finding]:
-    """A template has metadata and a spec; of its metadata, only what reaches the pods is taken.
+    """A template has only metadata and spec, and its metadata only fields that reach the pods.
 
     Pass: metadata.labels, metadata.annotations and spec.
     Fail: metadata.name; status; the key 1, which YAML reads as a number.
@@ -50,7 +50,7 @@ def template_parts(role: RoleSpec) -> Iterator[Finding]:
             for key in sorted(key for key in part if isinstance(key, str) and key not in known):
                 yield Finding(
                     path=f"{path}.{key}",
-                    seen=f"'{key}' is nothing that a pod template passes on to its pods",
+                    seen=f"'{key}' is not a field that a pod template passes on to its pods",
                     remedy=f"remove it; known: {', '.join(known)}",
                     rule="template-parts",
                 )
@@ -58,7 +58,7 @@ def template_parts(role: RoleSpec) -> Iterator[Finding]:
 
 
 def _odd_keys(path: str, value: Any) -> Iterator[Finding]:
-    """Refuse keys that YAML reads as something else than text: Kubernetes has no such fields."""
+    """Reject keys that YAML does not read as text: Kubernetes has no such fields."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _odd_keys(f"{path}[{index}]", item)
@@ -74,7 +74,7 @@ def _odd_keys(path: str, value: Any) -> Iterator[Finding]:
 
 
 def template_containers(role: RoleSpec) -> Iterator[Finding]:
-    """A template has containers, where pods are made of it.
+    """A template from which pods are created has containers.
 
     Pass: 1 container; no container in the worker_template of 0 workers.
     Fail: containers [] in the entry_template.
@@ -92,7 +92,7 @@ def template_containers(role: RoleSpec) -> Iterator[Finding]:
 
 
 def container_image(role: RoleSpec) -> Iterator[Finding]:
-    """An image that is given is a name without blanks.
+    """An image is a name without blanks.
 
     Pass: nginx:1.29; no image, which a controller may fill in.
     Fail: an empty name; a name with 1 blank, as in "nginx: 1.29".
@@ -112,7 +112,7 @@ def container_image(role: RoleSpec) -> Iterator[Finding]:
 
 
 def _containers(role: RoleSpec) -> Iterator[tuple[str, list[Any]]]:
-    """Give the containers of each template that pods are made of."""
+    """Return the containers of each template from which pods are created."""
     for field in ("entry_template", "worker_template"):
         template = getattr(role, field)
         if template is not None and (field == "entry_template" or role.worker_replicas):
@@ -120,12 +120,12 @@ def _containers(role: RoleSpec) -> Iterator[tuple[str, list[Any]]]:
 
 
 def template_scheduler(role: RoleSpec, scheduler: str) -> Iterator[Finding]:
-    """A template names no other scheduler than its serving does: the serving's is used.
+    """A template names no other scheduler than its serving, whose scheduler is used.
 
     Pass: no schedulerName, or volcano in both.
     Fail: schedulerName default-scheduler in a template, scheduler_name volcano of its serving.
-    Level: mandatory; not checked where the name is not known yet.
-    Source: this package: the pods of 1 gang wait for one scheduler.
+    Level: mandatory; not checked if the name is not known yet.
+    Source: this package: one scheduler places all pods of a gang.
     """
     for field in ("entry_template", "worker_template", "overlay"):
         stated = ((getattr(role, field) or {}).get("spec") or {}).get("schedulerName")
@@ -161,7 +161,7 @@ def reserved_labels(role: RoleSpec) -> Iterator[Finding]:
             yield Finding(
                 path=f"{field}.metadata.labels",
                 rule="reserved-labels",
-                seen=f"label '{label}' is set here, but it is how the pods of a group are found",
+                seen=f"label '{label}' is set here, but it selects the pods of a group",
                 remedy="remove it, or use a label of your own",
             )
 
@@ -173,4 +173,4 @@ TEMPLATE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     container_image,
     reserved_labels,
 )
-"""Every rule but template_scheduler, which needs the serving's scheduler as well."""
+"""Every rule except template_scheduler, which also needs the serving's scheduler."""

@@ -1,1 +1,1 @@
-"""templates."""
+"""Pod templates: merging, patching and validation."""

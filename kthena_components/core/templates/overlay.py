@@ -1,8 +1,8 @@
-"""Lay a user's changes over a generated pod template.
+"""Merges a user's changes into a generated pod template.
 
-The merge is Kubernetes' own strategic merge for the lists that a pod has: maps merge, named lists
-merge item by item, other lists are replaced, and null removes a field.
-Source of the merge keys: patchMergeKey tags in k8s.io/api/core/v1/types.go.
+The merge is Kubernetes' strategic merge for the lists of a pod: maps merge, named lists merge item
+by item, other lists are replaced, and null removes a field. Source of the merge keys: patchMergeKey
+tags in k8s.io/api/core/v1/types.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ MERGE_KEYS = {
 
 
 def lay_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the base with the changes merged in; neither argument is touched."""
+    """Return the base with the changes merged in; does not modify its arguments."""
     result = dict(base)
     for key, change in changes.items():
         if change is None:

@@ -1,8 +1,8 @@
-"""Lay a patch of a pod template over the template, where the outcome is certain.
+"""Applies a patch to a pod template if the result is certain.
 
-Controllers merge such patches strategically. What this cannot reproduce exactly, such as a
-directive of the patch, makes the outcome unknown instead of nearly right.
-Source: k8s.io/apimachinery pkg/util/strategicpatch.
+Controllers merge such patches strategically. If a patch contains what this cannot reproduce
+exactly, such as a directive, the result is unknown. Source: k8s.io/apimachinery
+pkg/util/strategicpatch.
 """
 
 from collections.abc import Mapping
@@ -11,15 +11,15 @@ from typing import Any
 from kthena_components.core.templates.overlay import MERGE_KEYS, lay_over
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
-HIDDEN = Unknown("the template cannot be told from its patches")
-"""Stands for a template that cannot be told."""
+HIDDEN = Unknown("the template cannot be derived from its patches")
+"""Placeholder for an unknown template."""
 _DEEPEST = 40
 
 
 def patched(template: object, *patches: object) -> object:
-    """Give a template with patches laid over it, one after the other.
+    """Return a template with patches applied in order.
 
-    Returns HIDDEN when a patch is not known yet, is no map, or holds what cannot be merged here.
+    Returns HIDDEN if a patch is not known yet, is not a map, or cannot be merged here.
     """
     for patch in patches:
         if patch is None:
@@ -33,7 +33,7 @@ def patched(template: object, *patches: object) -> object:
 
 
 def _is_plain(value: Mapping[Any, Any], depth: int = 0) -> bool:
-    """Tell whether nothing in a map needs more than merging maps and named lists."""
+    """Return whether a map only needs merging of maps and named lists."""
     if depth > _DEEPEST:
         return False
     for key, item in value.items():
@@ -47,7 +47,7 @@ def _is_plain(value: Mapping[Any, Any], depth: int = 0) -> bool:
 
 
 def _hides(base: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-    """Tell whether something that is not known yet stands where a patch merges."""
+    """Return whether a patch merges into a value that is not known yet."""
     for key, change in patch.items():
         old = base.get(key)
         if is_unresolved(old) and isinstance(change, Mapping | list | tuple):
@@ -63,7 +63,7 @@ def _hides(base: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
 
 
 def _is_named(items: object, key: str, depth: int) -> bool:
-    """Tell whether a list can be merged by a key: each item is a map that has it."""
+    """Return whether a list can be merged by a key: every item is a map with that key."""
     if items is None:
         return True
     if not isinstance(items, list | tuple):

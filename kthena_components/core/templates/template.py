@@ -1,6 +1,6 @@
-"""What is read of a user's pod template, or added to: the rest of it passes through untouched.
+"""The parts of a user's pod template that are read or extended: the rest is passed through.
 
-Kubernetes judges pod templates itself. Only what would make the plan fail is judged here.
+Kubernetes validates pod templates itself. Only what would make the plan fail is checked here.
 """
 
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ Amount = Annotated[Any, AfterValidator(_amount)]
 
 
 class _Shape(BaseModel):
-    """A part of a template. A field that is not named here may hold anything."""
+    """A part of a template. Fields that are not listed here may have any value."""
 
     model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
 
@@ -66,7 +66,7 @@ class _PodTemplate(_Shape):
 
 
 class _Shaped:
-    """Make pydantic judge a mapping by its shape, and give the very same mapping."""
+    """Make pydantic validate a mapping by its shape, and return the same mapping."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

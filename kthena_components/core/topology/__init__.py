@@ -1,1 +1,1 @@
-"""topology."""
+"""HyperNode topologies: input schema, plan and rules."""

@@ -1,7 +1,7 @@
-"""Where nodes stand in the network: which HyperNodes hold them, by every kind of selector.
+"""Finds the nodes of HyperNodes, by every kind of selector.
 
 Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers. Nodes are found by name,
-pattern or labels, children by name alone.
+pattern or labels, children only by name.
 """
 
 import re
@@ -15,7 +15,7 @@ from kthena_components.core.values.read import mapping, sequence
 
 Labels = Mapping[str, str]
 _BEGINS = re.compile(r"\^([a-z0-9-]+)(?![a-z0-9*?{-])")
-"""The text with which every name that a pattern finds begins."""
+"""The literal prefix of every name that a pattern matches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Domain:
     nodes: frozenset[str]
 
     def __str__(self) -> str:
-        """Name it with its tier."""
+        """Write its name and tier."""
         return f"{self.name} (tier {self.tier})"
 
 
@@ -38,8 +38,8 @@ def read_domains(
     """Find the nodes of each HyperNode, lowest tiers first.
 
     Args:
-        hyper_nodes: As the cluster lists them; one without a tier is passed over.
-        nodes: The labels of every node, by its name.
+        hyper_nodes: As the cluster lists them; HyperNodes without a tier are skipped.
+        nodes: The labels of every node, by name.
     """
     specs = {_name(body): mapping(body.get("spec")) for body in hyper_nodes}
     chosen = _Chosen(nodes)
@@ -53,7 +53,7 @@ def read_domains(
 
 
 def lowest(domains: Sequence[Domain], nodes: AbstractSet[str]) -> Domain | None:
-    """Give the lowest HyperNode that holds all of some nodes, the smallest of its tier."""
+    """Return the lowest HyperNode that contains all of some nodes, the smallest of its tier."""
     holding = [domain for domain in domains if nodes and nodes <= domain.nodes]
     return min(holding, key=lambda one: (one.tier, len(one.nodes), one.name), default=None)
 
@@ -77,16 +77,16 @@ def _inside(name: str, specs: Mapping[str, Any], chosen: "_Chosen") -> frozenset
 
 
 class _Chosen:
-    """The nodes that selectors find."""
+    """Finds the nodes that selectors match."""
 
     def __init__(self, nodes: Mapping[str, Labels]) -> None:
-        """Put the names of the nodes in order, so that those that begin alike stand together."""
+        """Sort the node names, so that names with a common prefix are adjacent."""
         self._nodes = nodes
         self._names = sorted(nodes)
         self._by_pattern: dict[str, list[str]] = {}
 
     def by(self, selector: Mapping[str, Any]) -> Iterable[str]:
-        """List the nodes that one selector finds."""
+        """List the nodes that one selector matches."""
         if "exactMatch" in selector:
             name = str(mapping(selector["exactMatch"]).get("name"))
             return [name] if name in self._nodes else []
@@ -96,7 +96,7 @@ class _Chosen:
                 self._by_pattern[pattern] = self._by(pattern)
             return self._by_pattern[pattern]
         wanted = mapping(selector.get("labelMatch"))
-        # An empty selector finds every object elsewhere in Kubernetes, and no node here.
+        # An empty selector matches everything elsewhere in Kubernetes, but no node here.
         stated = any(wanted.values())
         nodes = self._nodes.items() if stated else ()
         return [name for name, labels in nodes if _matches(wanted, labels)]
@@ -104,7 +104,7 @@ class _Chosen:
     def _by(self, pattern: str) -> list[str]:
         try:
             found = re.compile(pattern)
-        except re.error:  # Volcano's expressions are Go's; one that is none finds nothing there too
+        except re.error:  # Volcano's patterns are Go's; an invalid one matches nothing there, too
             return []
         begins = _BEGINS.match(pattern) if "|" not in pattern else None
         first = begins[1] if begins else ""
@@ -114,7 +114,7 @@ class _Chosen:
 
 
 def _matches(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """Judge a label selector as Kubernetes does: what is listed must all hold."""
+    """Match a label selector as Kubernetes does: all requirements must hold."""
     plain = mapping(selector.get("matchLabels"))
     if any(labels.get(key) != value for key, value in plain.items()):
         return False
@@ -122,7 +122,7 @@ def _matches(selector: Mapping[str, Any], labels: Labels) -> bool:
 
 
 def holds(expression: Mapping[str, Any], labels: Labels) -> bool:
-    """Judge one expression of a label selector; another operator never holds."""
+    """Evaluate one expression of a label selector; unknown operators never match."""
     value, values = labels.get(str(expression.get("key"))), sequence(expression.get("values"))
     match expression.get("operator"):
         case "In":

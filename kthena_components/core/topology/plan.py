@@ -1,8 +1,7 @@
-"""From a HyperNode topology to the HyperNodes in the order in which they are applied.
+"""Builds the HyperNodes of a topology, in the order in which they are applied.
 
-Volcano accepts nearly every tree and then ignores what it cannot use, so the whole tree is
-judged: each entry alone here, then all together in topology_tree.py. Inventories come in through
-topology_spec.py.
+Volcano accepts nearly every tree and then ignores what it cannot use, so the whole tree is checked:
+each entry here, then all together in tree.py. spec.py reads inventories.
 """
 
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ class TopologyPlan:
 
     @property
     def tiers(self) -> dict[int, str | None]:
-        """The tiers in ascending order, each with the first name that it was given."""
+        """The tiers in ascending order, each with its first name."""
         names: dict[int, str | None] = {}
         for entry in sorted(self.hyper_nodes, key=lambda entry: entry.tier):
             names[entry.tier] = names.get(entry.tier) or entry.tier_name
@@ -49,16 +48,16 @@ class TopologyPlan:
         return max(self.tiers)
 
     def tier_of(self, tier_name: str) -> int | None:
-        """Resolve a tier name as the scheduler does, or None when no HyperNode has it."""
+        """Resolve a tier name as the scheduler does; None if no HyperNode has it."""
         named = (entry.tier for entry in self.hyper_nodes if entry.tier_name == tier_name)
         return next(named, None)
 
 
 def build_topology(spec: HyperNodeTopologySpec) -> TopologyPlan:
-    """Order the HyperNodes of a topology; those of equal rank stay in the order of the input.
+    """Sort the HyperNodes of a topology by tier; equal tiers keep the order of the input.
 
     Raises:
-        SpecError: with every mandatory finding, when there is one.
+        SpecError: With all mandatory findings, if there are any.
     """
     refusals = [finding for finding in check_topology(spec) if finding.level is Level.MANDATORY]
     if refusals:
@@ -70,7 +69,7 @@ def build_topology(spec: HyperNodeTopologySpec) -> TopologyPlan:
 
 
 def check_topology(spec: HyperNodeTopologySpec) -> list[Finding]:
-    """Say everything that is wrong with a topology."""
+    """Report everything that is wrong with a topology."""
     if bool(spec.hyper_nodes) == bool(spec.inventory):
         both = "are both given" if spec.inventory else "are both empty"
         return [

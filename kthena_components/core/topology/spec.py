@@ -1,4 +1,4 @@
-"""What a user may ask of a HyperNode topology, which topology.py judges; and its inventory."""
+"""The input schema of a HyperNode topology, which plan.py checks, and of its inventory."""
 
 import re
 import warnings
@@ -21,21 +21,23 @@ DNS_1123 = (
 
 Word = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
 
-_LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"  # or it comes late
+_LABEL_VALUE = (
+    rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"  # or it is not known yet
+)
 
 PATTERNS[_LABEL_VALUE] = "letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=DNS_LABEL)]
 
-# Go's regexp has neither, and Volcano's webhook refuses a pattern that does not compile.
+# Go's regexp has neither, and Volcano's webhook rejects a pattern that does not compile.
 _NOT_IN_GO = re.compile(r"\(\?<?[=!]|\\[1-9]")
 
 
 class HyperNodeSpec(Spec):
-    """One network domain; exactly one of the last four fields says what is in it.
+    """One network domain; exactly one of the last four fields states its members.
 
-    A parent lists the name in a member's exactMatch, so it is bound twice to a DNS-1123 subdomain
-    of at most 253 characters: as the object's name and as that selector's.
+    A parent lists the name in a member's exactMatch, so two rules limit it to a DNS-1123 subdomain
+    of at most 253 characters: that of object names, and that of the selector.
     """
 
     name: str
@@ -64,7 +66,7 @@ class InventoryTierSpec(Spec):
 
     @property
     def title(self) -> str:
-        """The tier's name: as given, or the label key after its `/`."""
+        """The tier's name: as given, or the part of the label key after `/`."""
         return self.tier_name or self.label.rpartition("/")[2] or self.label
 
     def domain(self, value: str) -> str:
@@ -87,7 +89,7 @@ class HyperNodeTopologySpec(Spec):
 
 
 def not_judged(path: str) -> Finding:
-    """Say that a value comes too late for a check."""
+    """Report that a value is known too late to be checked."""
     return Finding(
         path=path, seen="not checked, because the value is known only after the deployment",
         rule="hypernode-late-value", level=Level.UNKNOWN,
@@ -95,7 +97,7 @@ def not_judged(path: str) -> Finding:
 
 
 def must_be_known(path: str, use: str) -> Finding:
-    """Refuse a name that comes too late for the tree."""
+    """Reject a name that is known too late for the tree."""
     return Finding(
         path=path, seen=f"the value is known only after the deployment, but {use}",
         remedy="write it as plain text", rule="known-when-planned",
@@ -103,7 +105,7 @@ def must_be_known(path: str, use: str) -> Finding:
 
 
 def check_name(name: str, path: str) -> Iterator[Finding]:
-    """Say when a HyperNode cannot have a name."""
+    """Report an invalid name of a HyperNode."""
     if is_unresolved(name):
         yield must_be_known(path, "parents list their children by name")
     elif not is_dns_name(name):
@@ -114,7 +116,7 @@ def check_name(name: str, path: str) -> Iterator[Finding]:
 
 
 def check_node_name(name: str, path: str) -> Iterator[Finding]:
-    """Say when no Kubernetes node can have a name."""
+    """Report a name that no Kubernetes node can have."""
     if is_unresolved(name):
         yield not_judged(path)
     elif not is_dns_name(name):
@@ -125,7 +127,7 @@ def check_node_name(name: str, path: str) -> Iterator[Finding]:
 
 
 def check_regex(pattern: str, path: str) -> Iterator[Finding]:
-    """Say when Volcano would read a node pattern otherwise than it looks, or not at all."""
+    """Report a node pattern that Volcano reads differently than it looks, or rejects."""
     level = Level.MANDATORY
     if is_unresolved(pattern):
         yield not_judged(path)
@@ -135,23 +137,23 @@ def check_regex(pattern: str, path: str) -> Iterator[Finding]:
         seen = f"'{pattern}' contains '{alien[0]}': Go has no look-around and no back-references"
         remedy = "write the pattern without it, or list the nodes"
     elif trouble:
-        seen = f"Go cannot read '{pattern}' ({trouble}), and Volcano's webhook refuses it"
-        remedy = "write it otherwise, or list the nodes"
+        seen = f"Go cannot read '{pattern}' ({trouble}), and Volcano's webhook rejects it"
+        remedy = "rewrite the pattern, or list the nodes"
     elif whole := anchored(pattern):
         seen = f"'{pattern}' does not reach from ^ to $ in every alternative, but Volcano finds "
         seen += "a pattern anywhere in a node's name"
-        remedy = f"write '{whole}', with .* where any text may stand"
+        remedy = f"write '{whole}', with .* where any text may be"
     elif trouble := _trouble_in_python(pattern):
         level = Level.ADVISORY
         seen = f"Go reads '{pattern}' and Python does not ({trouble}), so its nodes are not checked"
-        remedy = "write it in a way that both read, or list the nodes"
+        remedy = "write it so that both can read it, or list the nodes"
     else:
         return
     yield Finding(path=path, seen=seen, remedy=remedy, rule="hypernode-node-regex", level=level)
 
 
 def check_inventory(inventory: InventorySpec) -> list[Finding]:
-    """Say everything that keeps an inventory from being a tree."""
+    """Report everything that keeps an inventory from being a tree."""
     findings = [
         *_check_tiers(inventory),
         *_check_nodes(inventory),
@@ -163,7 +165,7 @@ def check_inventory(inventory: InventorySpec) -> list[Finding]:
 
 
 def expand_inventory(inventory: InventorySpec) -> list[HyperNodeSpec]:
-    """Make the HyperNodes of an inventory in which nothing was found, tier by tier."""
+    """Create the HyperNodes of an inventory without findings, tier by tier."""
     levels: list[dict[str, dict[str, None]]] = [{} for _ in inventory.tiers]
     for node in inventory.nodes:
         domains = [tier.domain(node.labels[tier.label]) for tier in inventory.tiers]
@@ -185,7 +187,7 @@ def expand_inventory(inventory: InventorySpec) -> list[HyperNodeSpec]:
 def _trouble_in_python(pattern: str) -> str:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # [[:alpha:]] is doubtful to Python, and good Go
+            warnings.simplefilter("ignore")  # Python warns about [[:alpha:]], which is valid in Go
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         return str(error)
@@ -202,8 +204,8 @@ def _check_tiers(inventory: InventorySpec) -> Iterator[Finding]:
             yield Finding(
                 path=path, rule="hypernode-tier-name",
                 seen=f"'{tier.title}' is already the name of tier {first[tier.title] + 1}, but a "
-                "tier name stands for one tier",
-                remedy=f"give tier {t + 1} a tier_name of its own, or remove it",
+                "tier name belongs to one tier",
+                remedy=f"give tier {t + 1} its own tier_name, or remove it",
             )  # fmt: skip
 
 
@@ -216,7 +218,7 @@ def _check_nodes(inventory: InventorySpec) -> Iterator[Finding]:
             yield Finding(
                 path=path, rule="inventory-node-twice",
                 seen=f"'{node.name}' is already the name of inventory.nodes[{first[node.name]}], "
-                "but a node stands in one place",
+                "but a node has one place",
                 remedy="remove one of the two",
             )  # fmt: skip
 
@@ -265,7 +267,7 @@ def _check_names_apart(inventory: InventorySpec) -> Iterator[Finding]:
                 remedy = "change the value or the tier_name"
             elif name in sources:
                 seen = f"{sources[name]} and {source} both give the name '{name}', but each "
-                seen += "HyperNode needs a name of its own"
+                seen += "HyperNode needs a unique name"
                 remedy = "change one of the values, or give the tiers other tier names"
             else:
                 sources[name] = source

@@ -1,4 +1,4 @@
-"""What HyperNodes say together: whether they make a tree that Volcano can use.
+"""Checks that HyperNodes together form a tree that Volcano can use.
 
 Each function of TREE_RULES is one rule, and its docstring is its documentation.
 """
@@ -12,12 +12,12 @@ from kthena_components.core.findings import Finding, Level, judged, nearest
 from kthena_components.core.topology.spec import HyperNodeSpec, must_be_known
 from kthena_components.core.values.unknown import is_unresolved
 
-ENOUGH = 20  # near names and cycles take long to find; more of them have the same cause
+ENOUGH = 20  # similar names and cycles are expensive to find; more of them have the same cause
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A child that exists, and the place that lists it."""
+    """A child that exists, and the path that lists it."""
 
     path: str
     parent: HyperNodeSpec
@@ -26,16 +26,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """HyperNodes, and how they hold one another."""
+    """HyperNodes, and their parents and children."""
 
     entries: Sequence[HyperNodeSpec]
     links: Sequence[Link]
     cycles: Sequence[list[str]]
-    """Each begins and ends with the name of its highest HyperNode."""
+    """Cycles; each starts and ends with the name of its highest HyperNode."""
 
 
 def check_tree(entries: Sequence[HyperNodeSpec]) -> list[Finding]:
-    """Say what is wrong between HyperNodes, whatever each says for itself."""
+    """Report what is wrong between HyperNodes; each alone is checked elsewhere."""
     links = list(_links(entries))
     tree = Tree(entries, links, _cycles(links))
     alike = list(_names_unique(entries))
@@ -43,7 +43,7 @@ def check_tree(entries: Sequence[HyperNodeSpec]) -> list[Finding]:
 
 
 def place_of(index: int) -> str:
-    """Write where an entry stands."""
+    """Return the path of an entry."""
     return f"hyper_nodes[{index}]"
 
 
@@ -62,18 +62,18 @@ def _names_unique(entries: Sequence[HyperNodeSpec]) -> Iterator[Finding]:
             yield Finding(
                 path=f"{place_of(i)}.name", rule="hypernode-duplicate-name",
                 seen=f"'{entry.name}' is already the name of {place_of(first[entry.name])}, but "
-                "HyperNodes belong to the whole cluster, and each has a name of its own",
+                "HyperNodes are cluster-scoped, and their names must be unique",
                 remedy="give one of the two another name",
             )  # fmt: skip
 
 
 def hypernode_unknown_child(tree: Tree) -> Iterator[Finding]:
-    """Each child of a HyperNode is a HyperNode that exists; Volcano ignores one that does not.
+    """Each child of a HyperNode exists; Volcano ignores missing ones.
 
     Pass: children rack-1 and rack-2, and 2 HyperNodes of these names.
     Fail: children rack-1 and rack-3, where no HyperNode is named rack-3.
-    Level: mandatory in a component's topology; not checked in a stack, since what is not in the
-    stack may be in the cluster.
+    Level: mandatory in a component's topology; not checked in a stack, because the cluster may have
+    other HyperNodes.
     Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go BuildHyperNodeCache.
     """
     names = {entry.name for entry in tree.entries}
@@ -97,9 +97,9 @@ def hypernode_unknown_child(tree: Tree) -> Iterator[Finding]:
 
 
 def _cycles(links: Sequence[Link]) -> list[list[str]]:
-    """Find a cycle, take away the edge that closes it, and look again.
+    """Find a cycle, remove the edge that closes it, and repeat.
 
-    Each cycle goes from its highest tier down, so that the edge that goes up is the last.
+    Each cycle goes from its highest tier down, so the last edge is the one that goes up.
     """
     tiers: dict[str, int] = {}
     graph: dict[str, dict[str, None]] = {}
@@ -111,7 +111,7 @@ def _cycles(links: Sequence[Link]) -> list[list[str]]:
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
-            # graphlib goes from child to parent, and names the first one twice.
+            # graphlib goes from child to parent, and lists the first one twice.
             ring: list[str] = error.args[1][:0:-1]
             top = ring.index(max(ring, key=lambda name: tiers[name]))
             cycles.append([*ring[top:], *ring[: top + 1]])
@@ -122,9 +122,9 @@ def _cycles(links: Sequence[Link]) -> list[list[str]]:
 
 
 def hypernode_cycle(tree: Tree) -> Iterator[Finding]:
-    """No HyperNode is in itself; with a cycle Volcano places no group that has a topology.
+    """HyperNodes form no cycle; otherwise Volcano places no group that has a topology.
 
-    That holds for every group in the cluster, whichever HyperNodes it would use.
+    This affects every group in the cluster, whichever HyperNodes it would use.
 
     Pass: spine above rack-1 and rack-2.
     Fail: spine above rack-1, and rack-1 above spine.
@@ -145,7 +145,7 @@ def hypernode_cycle(tree: Tree) -> Iterator[Finding]:
 def hypernode_two_parents(tree: Tree) -> Iterator[Finding]:
     """A HyperNode has one parent; with two, Volcano places no group that has a topology.
 
-    That holds for every group in the cluster, whichever HyperNodes it would use.
+    This affects every group in the cluster, whichever HyperNodes it would use.
 
     Pass: rack-1 below 1 spine.
     Fail: rack-1 below 2 spines.
@@ -166,7 +166,7 @@ def hypernode_two_parents(tree: Tree) -> Iterator[Finding]:
 
 
 def hypernode_tier_order(tree: Tree) -> Iterator[Finding]:
-    """A parent's tier is higher than its children's; else Volcano drops constraints silently.
+    """A parent's tier is higher than its children's; otherwise Volcano silently drops constraints.
 
     Pass: racks of tier 1 below a spine of tier 2.
     Fail: racks of tier 2 below a spine of tier 2.
@@ -181,15 +181,15 @@ def hypernode_tier_order(tree: Tree) -> Iterator[Finding]:
             yield Finding(
                 path=link.path, rule="hypernode-tier-order",
                 seen=f"'{parent.name}' has tier {parent.tier} and its child '{child.name}' tier "
-                f"{child.tier}, but a parent's tier is the higher one; Volcano accepts this and "
-                "then drops topology constraints without a word",
+                f"{child.tier}, but a parent's tier must be higher; Volcano accepts this and then "
+                "silently drops topology constraints",
                 remedy=f"give '{parent.name}' at least tier {child.tier + 1}, or '{child.name}' a "
                 "lower one",
             )  # fmt: skip
 
 
 def hypernode_tier_name(tree: Tree) -> Iterator[Finding]:
-    """A tier name stands for one tier; of two, Volcano takes the one that it reads last.
+    """A tier name belongs to one tier; of two, Volcano uses the one that it reads last.
 
     Pass: tierName rack in tier 1, spine in tier 2.
     Fail: tierName rack in tier 1 and in tier 2.
@@ -202,14 +202,14 @@ def hypernode_tier_name(tree: Tree) -> Iterator[Finding]:
             yield Finding(
                 path=f"{place_of(i)}.tier_name", rule="hypernode-tier-name",
                 seen=f"'{entry.tier_name}' names tier {entry.tier} here and tier "
-                f"{tiers[entry.tier_name]} before, but a tier name stands for one tier; Volcano "
+                f"{tiers[entry.tier_name]} before, but a tier name belongs to one tier; Volcano "
                 "picks one of the two at random",
                 remedy=f"give tier {entry.tier} another tier_name",
             )  # fmt: skip
 
 
 def hypernode_leaf_tiers(tree: Tree) -> Iterator[Finding]:
-    """HyperNodes that hold nodes are all of the lowest tier: only their nodes are scored.
+    """All HyperNodes with nodes are of the lowest tier: Volcano only scores their nodes.
 
     Pass: every node in a rack of tier 1.
     Fail: some nodes in racks of tier 1, others in a spine of tier 2 alone.
@@ -233,7 +233,7 @@ def hypernode_leaf_tiers(tree: Tree) -> Iterator[Finding]:
 
 
 def hypernode_node_twice(tree: Tree) -> Iterator[Finding]:
-    """A node is in one HyperNode; Volcano counts one that is in two for each of them.
+    """A node is in one HyperNode; Volcano counts a node in two for each of them.
 
     Pass: gpu-1 in rack-1, gpu-2 in rack-2.
     Fail: gpu-1 in rack-1 and in rack-2.
@@ -250,7 +250,7 @@ def hypernode_node_twice(tree: Tree) -> Iterator[Finding]:
             where = both if first[node] != entry.name else f"twice in '{entry.name}'"
             yield Finding(
                 path=f"{place_of(i)}.nodes[{k}]", rule="hypernode-node-twice", level=Level.ADVISORY,
-                seen=f"node '{node}' is {where}, but a node is in one place; Volcano accepts this "
+                seen=f"node '{node}' is {where}, but a node has one place; Volcano accepts this "
                 "and counts the node for each HyperNode",
                 remedy="remove one of the two",
             )  # fmt: skip

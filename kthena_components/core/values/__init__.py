@@ -1,1 +1,1 @@
-"""values."""
+"""Values that may be unknown, quantities, and values in messages."""

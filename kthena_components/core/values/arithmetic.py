@@ -1,4 +1,4 @@
-"""Sums and products of numbers that may not be known."""
+"""Sums and products of numbers that may be unknown."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 
 
 def product(*numbers: MaybeInt) -> MaybeInt:
-    """Multiply numbers. Zero times anything is zero, else the first unknown one is the result."""
+    """Multiply numbers. Zero times anything is zero; otherwise the first unknown is the result."""
     if 0 in numbers:
         return 0
     result = 1
@@ -18,7 +18,7 @@ def product(*numbers: MaybeInt) -> MaybeInt:
 
 
 def total(numbers: Iterable[MaybeInt]) -> MaybeInt:
-    """Add numbers up; the first that is not known makes the sum unknown."""
+    """Add numbers; the first unknown one is the result."""
     result = 0
     for number in numbers:
         if isinstance(number, Unknown):

@@ -14,13 +14,13 @@ _INT64 = 2**63 - 1
 
 
 def scaled(value: object, replicas: int, default: int | None = None, *, up: bool) -> int | None:
-    """Give a budget as a count of replicas; None for what is no budget, or is not known yet.
+    """Convert a budget to a count of replicas; None if it is invalid or not known yet.
 
     Args:
         value: A count, which may be below 0, or a percentage, which may be above 100.
-        replicas: What a percentage is of.
-        default: What is given where nothing is stated.
-        up: Whether a part of a replica is one; else it is none.
+        replicas: The number that a percentage refers to.
+        default: The result if nothing is stated.
+        up: Whether to round up; otherwise down.
     """
     if value is None:
         return default
@@ -33,14 +33,14 @@ def scaled(value: object, replicas: int, default: int | None = None, *, up: bool
 
 
 def is_budget(value: object, most: int | None = None) -> bool:
-    """Tell whether a value is a count of at least 0, or a percentage.
+    """Return whether a value is a count of at least 0, or a percentage.
 
     Args:
-        value: Whatever stands there.
+        value: Any value.
         most: The highest percentage; any if left out.
 
     Source: kubernetes pkg/apis/apps/validation ValidatePositiveIntOrPercent and, for 100%,
-    IsNotMoreThan100Percent, which systems with webhooks of their own have taken over.
+    IsNotMoreThan100Percent, which systems with their own webhooks have adopted.
     """
     percent, number = _percent(value), count(value)
     if percent is not None:

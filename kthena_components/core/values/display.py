@@ -1,4 +1,4 @@
-"""Values in messages."""
+"""Formats values for messages."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -13,7 +13,7 @@ from kthena_components.core.values.unknown import (
 
 
 def show_value(value: object) -> str:
-    """Show a value in a message: short, with the kind that made it wrong."""
+    """Format a value for a message: short, with its type if that is the mistake."""
     names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
@@ -25,13 +25,15 @@ def show_value(value: object) -> str:
 
 
 _LONG_INT = 10_000
-"""Bits of the largest integer that Python writes in decimal without complaint, rounded down."""
+"""Bits of the largest integer that Python converts to decimal by default, rounded down."""
 
 
 def text_of(value: object) -> str:
-    """Write a scalar of a command line as Kubernetes would; 8.0 is how policies see 8."""
+    """Write a scalar of a command line as Kubernetes would; policies see 8 as 8.0."""
     if is_unresolved(value) and OUTPUT_OPEN not in str(value):
         return UNKNOWN_WORD
+    if isinstance(value, str):
+        return value
     if isinstance(value, int) and value.bit_length() > _LONG_INT:
         return hex(value)
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -41,7 +43,7 @@ _SHOWN, _BITS, INT32 = 40, 64, 2**31
 
 
 def display(value: object, longest: int = _SHOWN) -> str:
-    """Write a value for a message, in one line and never long."""
+    """Format a value for a message, in one line of limited length."""
     match value:
         case str():
             known = OUTPUT_TOKEN.sub("<output>", value)
@@ -62,5 +64,5 @@ def display(value: object, longest: int = _SHOWN) -> str:
 
 
 def key_text(key: object) -> str:
-    """Write a map's key for a path."""
+    """Format a map's key for a path."""
     return key if isinstance(key, str) and len(key) <= DNS_LABEL else display(key).strip("'")

@@ -1,6 +1,6 @@
-"""Texts inside manifests: YAML that a field holds, and numbers as Go programs write them.
+"""Texts inside manifests: YAML in a field, and numbers as Go programs write them.
 
-Pure: a text comes in, a value or the reason why there is none goes out.
+Pure: a text is converted to a value, or to the reason why it is invalid.
 """
 
 from functools import lru_cache
@@ -12,19 +12,18 @@ from kthena_components.core.values.display import text_of
 from kthena_components.core.values.unknown import Unknown, is_unresolved
 
 MOST_TEXT = 200_000
-"""Characters of a text that is read."""
+"""Maximum length of a text that is read."""
 MOST_LEVELS = 50
-"""Levels of maps and lists in it."""
+"""Maximum depth of maps and lists in it."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _EXPONENT = 21
-"""Digits of a whole number that is looked at; more are no number of anything."""
+"""Maximum digits of an integer that is read."""
 _SHORTEST = 6
-"""Go writes a float with an exponent from this power of ten on, where it is to be as short as
-possible."""
+"""Go's shortest float format uses an exponent from this power of ten on."""
 
 
 def read_yaml_text(value: object, what: str) -> Any:
-    """Read a field that holds YAML as text. None and what is no text are given back as they are.
+    """Read a field with YAML as text. None and values that are not text are returned unchanged.
 
     Args:
         value: The field.
@@ -32,7 +31,7 @@ def read_yaml_text(value: object, what: str) -> Any:
 
     Returns:
         The document, or Unknown with the reason why it cannot be read. A text with aliases is not
-        read: a short one may stand for a huge value.
+        read: a short one may expand to a huge value.
     """
     if is_unresolved(value):
         return Unknown(f"{what} is not known yet")
@@ -42,21 +41,21 @@ def read_yaml_text(value: object, what: str) -> Any:
 @lru_cache(maxsize=256)
 def _read(text: str, what: str) -> Any:
     if len(text) > MOST_TEXT:
-        return Unknown(f"{what} has {len(text)} characters, and {MOST_TEXT} are read at most")
+        return Unknown(f"{what} has {len(text)} characters, and at most {MOST_TEXT} are read")
     try:
         reason = _too_much(text)
         if reason:
             return Unknown(f"{what} {reason}")
         return yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader, quicker where it can be
     except Exception as error:  # noqa: BLE001 - PyYAML raises all sorts for odd scalars
-        return Unknown(f"{what} is not YAML that can be read ({type(error).__name__})")
+        return Unknown(f"{what} is not valid YAML ({type(error).__name__})")
 
 
 def _too_much(text: str) -> str:
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
-            return "uses aliases, which are not followed here"
+            return "uses aliases, which are not resolved here"
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -83,6 +82,6 @@ def go_text(value: object) -> str:
 
 
 def _with_exponent(number: float) -> str:
-    """Write a float with as few digits as lead back to it."""
+    """Write a float with the fewest digits that identify it."""
     tries = (f"{number:.{places}e}" for places in range(17))
     return next((text for text in tries if float(text) == number), f"{number:.16e}")

@@ -1,6 +1,7 @@
-"""Whether Go can read a regular expression: Volcano's webhook refuses a pattern that it cannot.
+"""Checks whether Go can read a regular expression: Volcano's webhook rejects others.
 
-And whether the pattern reaches from end to end, since Volcano finds it anywhere.
+Also checks whether the pattern matches whole names, since Volcano searches for it anywhere in a
+name.
 
 Source: Go's regexp/syntax/parse.go, with the flags of regexp.Compile.
 """
@@ -8,7 +9,7 @@ Source: Go's regexp/syntax/parse.go, with the flags of regexp.Compile.
 import re
 
 _LIMIT = 1000
-"""Of repetitions, those inside one another multiplied."""
+"""Maximum number of repetitions; nested ones multiply."""
 _REPEAT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}", re.ASCII)
 _NAMED = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
 _FLAGS = re.compile(r"\(\?(?:[imsU]*|[imsU]*-[imsU]+)[:)]")
@@ -20,7 +21,7 @@ _CATEGORIES = re.compile(
     r"Any|C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?|Arabic|Armenian|Cyrillic"
     r"|Devanagari|Greek|Han|Hangul|Hebrew|Hiragana|Katakana|Latin|Thai"
 )
-"""And some scripts: no node has a letter of the others in its name."""
+"""Categories and some scripts: no node name contains letters of others."""
 _ESCAPE = re.compile(
     r"\\(?:[1-7][0-7][0-7]?|0[0-7]{0,2}|x\{0*[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[afnrtv]"
     r"|[^0-9A-Za-z\x80-\U0010ffff])"
@@ -29,12 +30,12 @@ _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?[^\]]*\]")
 _ESCAPED = re.compile(r"\\.")
 
 
-class _Unreadable(Exception):  # noqa: N818 - not an error of anybody's here
+class _Unreadable(Exception):  # noqa: N818 - not an error of this package
     """Why Go cannot read a pattern."""
 
 
 def trouble_in_go(pattern: str) -> str:
-    """Say why Go cannot read a pattern; empty when it can."""
+    """Explain why Go cannot read a pattern; empty if it can."""
     try:
         _Reader(pattern).read()
     except _Unreadable as trouble:
@@ -43,7 +44,7 @@ def trouble_in_go(pattern: str) -> str:
 
 
 def anchored(pattern: str) -> str | None:
-    """Put anchors around all of a pattern, or give None when every alternative has its own."""
+    """Anchor a whole pattern; None if every alternative is already anchored."""
     bare = _outside_groups(pattern)
     if all(part.startswith("^") and part.endswith("$") for part in bare.split("|")):
         return None
@@ -53,8 +54,8 @@ def anchored(pattern: str) -> str | None:
 
 
 def _outside_groups(pattern: str) -> str:
-    """Take escapes, classes and groups out of a pattern."""
-    # Behind the last ] no class can close; looking for it at every [ would be quadratic.
+    """Remove escapes, classes and groups from a pattern."""
+    # No class closes after the last ]; searching at every [ would be quadratic.
     end = pattern.rfind("]") + 1
     plain = _ESCAPE_OR_CLASS.sub("", pattern[:end]) + _ESCAPED.sub("", pattern[end:])
     bare: list[str] = []
@@ -73,14 +74,14 @@ class _Reader:
     def __init__(self, pattern: str) -> None:
         self.text, self.at = pattern, 0
         self.weights: list[int] = []
-        """The most repetitions in each open group so far."""
+        """Maximum repetitions in each open group so far."""
         self.most = 1
-        """The same, where the reader stands."""
+        """The same, at the current position."""
         self.atom: int | None = None
-        """The repetitions in what stands before a repetition, if something does."""
+        """Repetitions in the expression before a repetition, if any."""
         self.repeated = False
         self.bracket = -1
-        """The next ] behind the reader, as far as it was looked for."""
+        """Cached position of the next ]."""
 
     def read(self) -> None:
         while self.at < len(self.text):
@@ -126,7 +127,7 @@ class _Reader:
         least = int(found[1][:9])
         most = least if found[2] is None else int(found[3][:9]) if found[3] else None
         if least > _LIMIT or (most is not None and not least <= most <= _LIMIT):
-            raise _Unreadable(f"'{found[0]}' is no count of repetitions up to {_LIMIT}")
+            raise _Unreadable(f"'{found[0]}' is not a count of repetitions up to {_LIMIT}")
         times = least if most is None else most
         weight = times * (self.atom or 1) or 1
         if max(least, times) > 1 and weight > _LIMIT:
@@ -136,7 +137,7 @@ class _Reader:
     def _open(self) -> None:
         named, flags = (form.match(self.text, self.at) for form in (_NAMED, _FLAGS))
         if self.text.startswith("(?", self.at) and not named and not flags:
-            raise _Unreadable(f"'{self.text[self.at : self.at + 3]}' is nothing in Go")
+            raise _Unreadable(f"'{self.text[self.at : self.at + 3]}' is not valid in Go")
         if flags and flags[0].endswith(")"):
             self.at += len(flags[0])
             return
@@ -177,7 +178,7 @@ class _Reader:
     def _member(self) -> None:
         if posix := self._posix():
             if not _POSIX_NAMES.fullmatch(posix[2:-2].removeprefix("^")):
-                raise _Unreadable(f"'{posix}' is no class of characters")
+                raise _Unreadable(f"'{posix}' is not a class of characters")
             self.at += len(posix)
             return
         if re.compile(r"\\[dDsSwWpP]").match(self.text, self.at):
@@ -194,10 +195,10 @@ class _Reader:
             high = self._character(perl=False)
             self.at += len(high)
             if _value(high) < _value(low):
-                raise _Unreadable(f"'{low}-{high}' is no range")
+                raise _Unreadable(f"'{low}-{high}' is not a range")
 
     def _posix(self) -> str:
-        """Give the `[:name:]` at which the reader stands, if it does."""
+        """Return the `[:name:]` at the current position, if any."""
         if not self.text.startswith("[:", self.at):
             return ""
         if self.bracket < self.at:
@@ -207,7 +208,7 @@ class _Reader:
         return self.text[self.at : self.bracket + 1] if whole else ""
 
     def _character(self, *, perl: bool = True) -> str:
-        """Give the character, or the escape for one, at which the reader stands."""
+        """Return the character, or its escape, at the current position."""
         if self.at >= len(self.text):
             raise _Unreadable("a '[' is not closed")
         if self.text[self.at] != "\\":
@@ -215,10 +216,10 @@ class _Reader:
         if perl and (category := _UNICODE.match(self.text, self.at)):
             if _CATEGORIES.fullmatch(category[1] or category[2]):
                 return category[0]
-            raise _Unreadable(f"'{category[0]}' is no class of characters")
+            raise _Unreadable(f"'{category[0]}' is not a class of characters")
         if escape := _ESCAPE.match(self.text, self.at):
             return escape[0]
-        raise _Unreadable(f"'{self.text[self.at : self.at + 2]}' is nothing in Go")
+        raise _Unreadable(f"'{self.text[self.at : self.at + 2]}' is not valid in Go")
 
 
 _SIGNS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}

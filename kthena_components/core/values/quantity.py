@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
+from kthena_components.core.values.remembered import remembered
+
 _SUFFIXES = {
     "": Decimal(1),
     "n": Decimal("1e-9"),
@@ -30,7 +32,7 @@ QUANTITY = re.compile(
     re.ASCII,
 )
 _LONGEST = 64
-"""No quantity is longer. A longer text is not looked at."""
+"""Maximum length of a quantity. Longer texts are not read."""
 
 ACCELERATOR = re.compile(
     r"^(?:nvidia\.com/(?:gpu(?:\.shared)?|mig-.+)|amd\.com/gpu|gpu\.intel\.com/.+|intel\.com/gpu"
@@ -42,16 +44,21 @@ ACCELERATOR = re.compile(
 
 
 def parse_quantity(text: object) -> Decimal | None:
-    """Read a quantity such as `8`, `"125"`, `500m` or `1124Gi` in base units.
+    """Parse a quantity such as `8`, `"125"`, `500m` or `1124Gi` to base units.
 
-    Returns None for whatever the API server would not read.
+    Returns None for what the API server would reject.
     """
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         return None
     if isinstance(text, int) and text.bit_length() > _LONGEST:
         return None
     written = str(text)
-    match = QUANTITY.fullmatch(written) if len(written) <= _LONGEST else None
+    return _read(written) if len(written) <= _LONGEST else None
+
+
+@remembered
+def _read(written: str) -> Decimal | None:
+    match = QUANTITY.fullmatch(written)
     if match is None:
         return None
     suffix = match["suffix"] or ""
@@ -73,8 +80,9 @@ def render_quantity(number: Decimal) -> str:
     return str(whole)
 
 
+@remembered
 def is_accelerator(resource: str) -> bool:
-    """Tell whether a resource name counts devices that an engine's ranks run on."""
+    """Return whether a resource name counts devices for an engine's ranks."""
     return ACCELERATOR.match(resource) is not None
 
 

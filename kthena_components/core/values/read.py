@@ -1,4 +1,4 @@
-"""Values of manifests: whatever stands there, reading never raises."""
+"""Reads values of manifests; never raises, whatever a manifest contains."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
@@ -8,28 +8,28 @@ from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, 
 
 
 def inside(value: object, key: str) -> Any:
-    """Give a field; of a map that is not known yet each field is not known."""
+    """Return a field; every field of an unknown map is unknown."""
     return value if is_unresolved(value) else mapping(value).get(key)
 
 
 def name_of(body: Mapping[str, Any]) -> str:
-    """Give what an object calls itself, or its kind when it has no name yet."""
+    """Return an object's name, or its kind if it has no name yet."""
     metadata = mapping(body.get("metadata"))
     given = (metadata.get(key) for key in ("name", "generateName"))
     return next((name for name in given if is_name(name)), str(body.get("kind", "")))
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Tell whether a value is a text that is known and not empty."""
+    """Return whether a value is a known, non-empty text."""
     return isinstance(value, str) and value != "" and not is_unresolved(value)
 
 
 MAX_COUNT = 2**31 - 1
-"""Counts are 32 bit in Kubernetes. What is larger is a mistake, and is not computed with."""
+"""Counts have 32 bits in Kubernetes. Larger ones are invalid and not used in calculations."""
 
 
 def count_or_unknown(value: object, what: str, default: int) -> MaybeInt:
-    """Give a count; a missing one is the default, whatever is not one is unknown."""
+    """Return a count; a missing one is the default, any other value is Unknown."""
     if value is None:
         return default
     if is_unresolved(value):
@@ -43,17 +43,17 @@ def count_or_unknown(value: object, what: str, default: int) -> MaybeInt:
 NOT_YET_KNOWN = Unknown("the value is known only after the deployment")
 
 _EXACT = 2**53
-"""Up to here the API server takes a float for a whole number."""
+"""Up to this, the API server accepts a float as an integer."""
 
 _GENERATED, _SUFFIX = 58, "xxxxx"
-"""metadata.generateName: so much of it is kept, and so much is added.
+"""metadata.generateName: maximum length that is kept, and length of the suffix.
 
 Source: k8s.io/apiserver pkg/storage/names/generate.go.
 """
 
 
 def object_name(metadata: Mapping[str, Any]) -> MaybeText | None:
-    """Read the name that the API server will give; empty when there is none."""
+    """Read the name that the API server will set; empty if there is none."""
     name, stem = text(metadata.get("name"), ""), text(metadata.get("generateName"), "")
     if name != "":
         return name
@@ -61,7 +61,7 @@ def object_name(metadata: Mapping[str, Any]) -> MaybeText | None:
 
 
 class _NotKnown(Mapping[str, Any]):
-    """A map that is not known yet. It is empty, and whatever one looks for is not known either."""
+    """A map that is not known yet. It is empty, and every lookup is unknown."""
 
     def __init__(self, gap: Unknown) -> None:
         self._gap = gap
@@ -79,9 +79,14 @@ class _NotKnown(Mapping[str, Any]):
         return 0
 
 
+def is_map(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Tell whether a value is a map: mostly a dict, which is quicker to tell."""
+    return type(value) is dict or isinstance(value, Mapping)
+
+
 def mapping(value: object) -> Mapping[str, Any]:
-    """Read a map; anything else is empty."""
-    if isinstance(value, dict):  # what it mostly is, and quicker to tell
+    """Read a map; an empty one for any other value."""
+    if isinstance(value, dict):  # the usual type, and a faster check
         return value
     if isinstance(value, Mapping):
         return value
@@ -90,7 +95,7 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 
 def text(value: object, default: str | None = None) -> MaybeText | None:
-    """Read a text."""
+    """Read a text; empty for any other value."""
     if value is None:
         return default
     return unknown_in(value) or (value if isinstance(value, str) else None)
@@ -104,10 +109,12 @@ def count(value: object, default: int | None = None) -> MaybeInt | None:
 
 
 def whole(value: object) -> MaybeInt | None:
-    """Read a whole number, 8.0 as well: JSON does not tell them apart."""
+    """Read an integer, including 8.0: JSON does not distinguish them."""
+    if type(value) is int:  # what it mostly is, and quicker to tell
+        return value
     if gap := unknown_in(value):
         return gap
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if isinstance(value, float) and not (value.is_integer() and abs(value) < _EXACT):
         return None
@@ -115,42 +122,42 @@ def whole(value: object) -> MaybeInt | None:
 
 
 def unknown_in(value: object) -> Unknown | None:
-    """Say why a value cannot be judged, if it cannot."""
-    if isinstance(value, Unknown):
-        return value
-    return NOT_YET_KNOWN if is_unresolved(value) else None
+    """Explain why a value cannot be checked; None if it can."""
+    if isinstance(value, str):
+        return NOT_YET_KNOWN if is_unresolved(value) else None
+    return value if isinstance(value, Unknown) else None
 
 
 def first_unknown(*values: object) -> Unknown | None:
-    """Say why values cannot be judged together, if they cannot."""
-    return next((gap for gap in map(unknown_in, values) if gap), None)
+    """Explain why values cannot be checked together; None if they can."""
+    return next(filter(None, map(unknown_in, values)), None)
 
 
 def group_kind(manifest: object) -> tuple[str, str]:
-    """Give the API group and the kind of an object; the core group is an empty text."""
-    fields = manifest if isinstance(manifest, Mapping) else {}
+    """Return the API group and the kind of an object; the core group is an empty text."""
+    fields = mapping(manifest)
     version, kind = fields.get("apiVersion"), fields.get("kind")
     group = version.partition("/")[0] if isinstance(version, str) and "/" in version else ""
     return group, kind if isinstance(kind, str) else ""
 
 
 def spec_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the spec of an object, empty where there is none."""
+    """Return the spec of an object, empty if there is none."""
     return mapping(manifest.get("spec"))
 
 
 def sequence(value: object) -> Sequence[Any]:
-    """Read a list; anything else is empty."""
-    return value if isinstance(value, list | tuple) else ()
+    """Read a list; an empty one for any other value."""
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def pairs(value: object) -> Iterator[tuple[object, Any]]:
-    """List what a map holds; in YAML a key may be anything."""
+    """List the items of a map; in YAML a key may have any type."""
     yield from mapping(value).items()
 
 
 def unknown_inside(*values: object) -> Unknown | None:
-    """Say why values cannot be judged, if they or what they hold directly is not known."""
+    """Explain why values or their direct members cannot be checked; None if they can."""
     for value in values:
         inside = value.values() if isinstance(value, Mapping) else sequence(value)
         gap = unknown_in(value) or next((gap for gap in map(unknown_in, inside) if gap), None)

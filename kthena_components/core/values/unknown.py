@@ -1,7 +1,6 @@
-"""Values that may not be known when the program runs.
+"""Values that may not be known before the apply.
 
-An unknown value is never an error: a check that meets one says that it could not judge.
-Nothing here decides anything.
+An unknown value is never an error: a rule that meets one reports that it could not check.
 """
 
 import re
@@ -13,7 +12,7 @@ from typing import TypeGuard, TypeVar
 OUTPUT_OPEN, OUTPUT_CLOSE = "\ue000", "\ue001"
 OUTPUT_TOKEN = re.compile(f"{OUTPUT_OPEN}([0-9]+){OUTPUT_CLOSE}")
 UNKNOWN_WORD = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"
-"""A word of a command line of which nothing is known. Command lines are made of texts."""
+"""An unknown word of a command line, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +22,8 @@ class Unknown:
     because: str
 
 
-# What stands for a value that is not known during a preview, one text for each type.
-# Source: sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
+# Placeholders for values that are not known during a preview, one for each type. Source:
+# sdk/go/common/resource/plugin/rpc.go in the Pulumi repository.
 _PREVIEW_UNKNOWNS = frozenset(
     {
         "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
@@ -45,12 +44,12 @@ MaybeBool = bool | Unknown
 
 
 def is_known(value: T | Unknown) -> TypeGuard[T]:
-    """Tell whether a value can be judged."""
+    """Return whether a value can be checked."""
     return not isinstance(value, Unknown)
 
 
 def is_unresolved(value: object) -> bool:
-    """Tell whether a value, or a part of a text, is known only after the deployment."""
+    """Return whether a value, or a part of a text, is not known before the apply."""
     if not isinstance(value, str):
         return isinstance(value, Unknown)
     if value in _PREVIEW_UNKNOWNS:
@@ -59,7 +58,7 @@ def is_unresolved(value: object) -> bool:
 
 
 def all_known(*sizes: MaybeInt) -> list[int] | Unknown:
-    """Give sizes as plain numbers, or the first of them that cannot be judged."""
+    """Return sizes as numbers, or the first unknown one."""
     known: list[int] = []
     for size in sizes:
         if isinstance(size, Unknown):

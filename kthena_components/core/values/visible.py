@@ -1,25 +1,25 @@
-"""Texts as they are shown: nothing in them steers a terminal, a reader's eye or a pipeline.
+"""Makes texts safe to show: nothing in them controls a terminal, hides text or steers a pipeline.
 
-What is checked may be written by a stranger, and what is said of it quotes it: into terminals, logs
-of pipelines and comments.
+Checked files may be untrusted, and messages quote them in terminals, pipeline logs and comments.
 """
 
 import re
 
 _COMMAND = re.compile(r"##(?=\w{0,20}\[)")
-"""What begins a command in a log, wherever it stands in a line: `##[error]`, `##vso[…]`.
+"""Start of a command in a log, anywhere in a line: `##[error]`, `##vso[…]`.
 
 Source: actions/runner src/Runner.Common/ActionCommand.cs: TryParse searches the whole line for
-`##[`, and TryParseV2 wants `::` first, after spaces. The agent of Azure Pipelines descends from it.
+`##[`, and TryParseV2 requires `::` first, after spaces. The agent of Azure Pipelines descends from
+it.
 """
 
 
 def visible(text: str) -> str:
     r"""Write a text as one line in which every character shows: ESC as `\x1b`, U+202E as `\u202e`.
 
-    Escaped are control characters, line ends, what changes the direction or joins without a width,
-    and every space but the plain one. `##[` and `::` at the beginning, which are commands to
-    GitHub's and other pipelines, no longer are.
+    Escapes control characters, line ends, characters that change the direction or have no width,
+    and every space except the plain one. Also breaks `##[` and a leading `::`, which are commands
+    to GitHub's and other pipelines.
     """
     if not text.isprintable():
         text = "".join(char if char.isprintable() else escaped(char) for char in text)

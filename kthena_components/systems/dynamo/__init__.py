@@ -1,1 +1,1 @@
-"""dynamo."""
+"""NVIDIA Dynamo: DynamoGraphDeployment and DynamoComponentDeployment."""

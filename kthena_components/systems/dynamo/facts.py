@@ -1,16 +1,16 @@
-"""The facts of Dynamo's graphs and components.
+"""Facts of Dynamo's graphs and components.
 
-A component with `multinode` runs one engine on that many pods, and the operator adds what joins
-them to the command. Nothing of that has to be written, so it is added here as well.
+A component with `multinode` runs one engine on that many pods, and the operator adds the options
+that connect them to the command. Manifests do not contain them, so they are added here, too.
 Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, backend_sglang.go.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.engines import CommandFacts
-from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests, is_serving
 from kthena_components.core.templates.patches import HIDDEN
@@ -25,12 +25,12 @@ LISTED_LATER = Unknown("the components are not known yet")
 
 
 def facts(graph: Graph) -> ServingFacts:
-    """Give the facts of every component that serves."""
+    """Return the facts of every component that serves."""
     found = graph.object
     engines = [engine for item in graph.components if (engine := _engine(graph, item))]
     if graph.is_hidden:
         engines.extend(_hidden(graph))
-    # Grove makes a gang of each replica; without it, LeaderWorkerSet and Volcano do.
+    # Grove schedules each replica as a gang; without it, LeaderWorkerSet and Volcano do.
     return ServingFacts(
         path=found.at("spec"), name=name_of(found.body), engines=tuple(engines), gang_expected=True
     )
@@ -61,36 +61,14 @@ def _engine(graph: Graph, component: Component) -> EngineFacts | None:
 
 
 def _pod(graph: Graph, component: Component) -> PodFacts:
-    """Read the pods of a component, with paths to where things are written."""
+    """Read the pods of a component, with paths of the fields as written."""
     found = graph.object
     pod = fill_requests(read_pod(template_of(component), "", context=found.context))
-    return _placed(pod, lambda path: found.at(written(component, path)))
-
-
-def _placed(pod: PodFacts, place: Callable[[str], str]) -> PodFacts:
-    """Give the facts of a pod in the coordinates of the object that it was read from."""
-
-    def container(own: ContainerFacts) -> ContainerFacts:
-        return replace(
-            own,
-            path=place(own.path),
-            image_path=place(own.image_path),
-            tokens=tuple(replace(token, path=place(token.path)) for token in own.tokens),
-        )
-
-    return replace(
-        pod,
-        gpus_path=place(pod.gpus_path),
-        command_path=place(pod.command_path),
-        devices=tuple(replace(device, path=place(device.path)) for device in pod.devices),
-        missing=tuple(replace(key, path=place(key.path)) for key in pod.missing),
-        own=container(pod.own) if pod.own is not None else None,
-        others=tuple(map(container, pod.others)),
-    )
+    return relocated(pod, lambda path: found.at(written(component, path)))
 
 
 def _words(template: object, container: str | None) -> list[str]:
-    """Give the words of a container's command, cut at blanks as the operator does."""
+    """Return the words of a container's command, split at blanks as the operator does."""
     for item in map(mapping, sequence(mapping(mapping(template).get("spec")).get("containers"))):
         if item.get("name") == container:
             stated = (*sequence(item.get("command")), *sequence(item.get("args")))
@@ -101,7 +79,7 @@ def _words(template: object, container: str | None) -> list[str]:
 def _launched(
     graph: Graph, component: Component, command: CommandFacts, gpus: MaybeInt, *, elastic: bool
 ) -> CommandFacts:
-    """Add what the operator adds to a command that runs on several pods."""
+    """Add the operator's options to a command that runs on several pods."""
     if command.engine == "sglang":
         return replace(command, nnodes=component.pods) if command.nnodes is None else command
     if command.engine != "vllm":
@@ -112,13 +90,13 @@ def _launched(
     if isinstance(copy, int) and isinstance(gpus, int) and 0 < gpus < copy:
         return _joined(graph, component, command)
     if command.data_mode == "hybrid" and command.data_local is None:
-        # The operator deals the copies out: as many in a pod as its GPUs hold.
+        # The operator distributes the copies: as many per pod as fit on its GPUs.
         return replace(command, data_mode="internal")
     return command
 
 
 def _joined(graph: Graph, component: Component, command: CommandFacts) -> CommandFacts:
-    """Join the pods of one copy: by vLLM itself, or by Ray where an annotation asks for it."""
+    """Connect the pods of one copy: by vLLM itself, or by Ray if an annotation requests it."""
     own = mapping(component.fields.get("annotations")).get(EXECUTOR)
     asked = graph.annotations.get(EXECUTOR) if own is None else own
     if command.executor is not None or command.nnodes is not None:

@@ -1,4 +1,4 @@
-"""The pods that Dynamo's operator makes, and what of a graph the rules over a stack need.
+"""The pods that Dynamo's operator creates, and the part of a graph for rules over a stack.
 
 Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec.
 """
@@ -25,11 +25,11 @@ _COMPONENT = (
     *("componentType", "replicas", "multinode", "resources"),
     *("envFromSecret", "volumeMounts", "extraPodMetadata"),
 )
-"""Fields of a component of v1alpha1 that its pods are made of, beside those that are cut down."""
+"""Fields of a v1alpha1 component that define its pods and are kept whole."""
 
 
 def pods(graph: Graph) -> Iterator[PodSet]:
-    """Give the pods of each component; Grove, a LeaderWorkerSet or a Deployment makes them."""
+    """Return the pods of each component; Grove, a LeaderWorkerSet or a Deployment creates them."""
     if graph.is_hidden:
         yield pod_set(graph.object, graph.at, LISTED_LATER, LISTED_LATER, by_controller=True)
     for component in graph.components:
@@ -45,7 +45,7 @@ def pods(graph: Graph) -> Iterator[PodSet]:
 
 
 def demand(graph: Graph) -> GpuDemand | None:
-    """Leave open how many accelerators there are where a template names no number of them."""
+    """Return an unknown demand if a template names accelerators without a number."""
     if isinstance(total(map(gpus_of_pods, pods(graph))), Unknown):
         return None
     counted = gpu_demand(facts(graph)).gpus
@@ -53,7 +53,7 @@ def demand(graph: Graph) -> GpuDemand | None:
 
 
 def kept(body: Body) -> Body:
-    """Keep of each component what its pods are made of."""
+    """Keep the fields of each component that define its pods."""
     spec, is_single = body.get("spec"), group_kind(body) == COMPONENT
     if not isinstance(spec, Mapping):
         return kept_pods(body)
@@ -79,13 +79,13 @@ def _kept_component(component: Any) -> Any:
 
 
 def _kept_variables(variables: Any) -> Any:
-    """Keep the names of variables too, as one may stand for another, and no value."""
+    """Keep the names of variables, too, as one may replace another, but no values."""
     listed = isinstance(variables, list | tuple)
     return [only(item, _VARIABLE) for item in variables] if listed else variables
 
 
 def _kept_pod(extra: Any) -> Any:
-    """Keep of the pod spec of v1alpha1 what is kept of others; its main container stands apart."""
+    """Keep of a v1alpha1 pod spec what is kept of others; its main container is separate."""
     if not isinstance(extra, Mapping):
         return extra
     rest = {key: value for key, value in extra.items() if key != _MAIN}

@@ -1,7 +1,7 @@
-"""Whether a graph or a component of NVIDIA Dynamo would be let into the cluster.
+"""Checks NVIDIA Dynamo's graphs and components.
 
-Mandatory is what the API server or the operator's webhook refuses. How the operator starts an
-engine on several pods is in rules_launch.py.
+Mandatory rules cover what the API server or the operator's webhook rejects. rules_launch.py checks
+how the operator starts an engine on several pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,10 +41,10 @@ _ANNOTATIONS = {
 
 
 def dynamo_shape(graph: Graph) -> Iterator[Finding]:
-    """A graph has 1 to 25 components of different names, with counts and words that can be.
+    """A graph has 1 to 25 components with unique names, and valid counts and values.
 
-    multinode.nodeCount is 2 or more; replicas are 0 or more. An endpoint picker (epp) is 1 pod, and
-    a graph has one at most. Annotations have the values that the operator knows.
+    multinode.nodeCount is 2 or more; replicas are 0 or more. An endpoint picker (epp) has 1 pod,
+    and a graph has at most one. Annotations have values that the operator supports.
 
     Pass: 3 components, one with nodeCount 2; the annotation for vLLM's executor with mp.
     Fail: nodeCount 1; 2 components named decode; the annotation for vLLM's executor with mpi.
@@ -56,8 +56,8 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
     if gap := unknown_in(graph.listed):
         yield not_checked(graph.at, gap, _SHAPE)
     elif graph.spec and not 1 <= len(graph.components) <= _MOST:
-        seen = f"holds {len(graph.components)} components, but must hold 1 to {_MOST}"
-        yield from refuse(graph.at, seen, "write a component, or a second graph", _SHAPE)
+        seen = f"has {len(graph.components)} components, but must have 1 to {_MOST}"
+        yield from refuse(graph.at, seen, "add a component, or split the graph", _SHAPE)
     named = [(f"{item.path}.name", item.name) for item in graph.components if not item.alpha]
     yield from unique(named, _SHAPE, "components")
     for item in graph.components:
@@ -67,7 +67,7 @@ def dynamo_shape(graph: Graph) -> Iterator[Finding]:
             yield not_checked(f"{item.path}.multinode", gap, _SHAPE)
         nodes, at = mapping(multinode).get("nodeCount"), f"{item.path}.multinode.nodeCount"
         if not isinstance(nodes, Unknown):
-            yield from at_least(at, nodes, 2, _SHAPE, ", and 1 node is what there is without it")
+            yield from at_least(at, nodes, 2, _SHAPE, ", and 1 node is the default")
         yield from _executor(f"{item.path}.annotations", mapping(fields.get("annotations")))
     yield from _executor("metadata.annotations", graph.annotations)
     for key, allowed in _ANNOTATIONS.items():
@@ -93,16 +93,16 @@ def _pickers(graph: Graph) -> Iterator[Finding]:
             seen = f"is {display(replicas)}, but there is 1 endpoint picker"
             yield from refuse(f"{item.path}.replicas", seen, "write 1", _SHAPE)
     if len(pickers) > 1:
-        seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has one at most"
+        seen = f"is 1 of {len(pickers)} endpoint pickers, and a graph has at most one"
         yield from refuse(pickers[1].path, seen, "remove all but one", _SHAPE)
 
 
 def dynamo_placement(graph: Graph) -> Iterator[Finding]:
-    """What only Grove can do is asked for where Grove makes the pods, and domains are complete.
+    """Fields that need Grove are only set with Grove, and topology domains are complete.
 
-    priorityClassName and minAvailable need Grove, which an annotation turns off and a
-    DynamoComponentDeployment never has. minAvailable is at most replicas. A topologyConstraint of
-    a component needs one of the graph, and some packDomain is stated.
+    priorityClassName and minAvailable need Grove, which an annotation disables and a
+    DynamoComponentDeployment never uses. minAvailable is at most replicas. A component's
+    topologyConstraint needs one in the graph, and at least one packDomain is set.
 
     Pass: minAvailable 1 of 2 replicas, and no annotation enable-grove.
     Fail: minAvailable 1 with enable-grove "false"; a component's packDomain rack and none in spec.
@@ -114,13 +114,13 @@ def dynamo_placement(graph: Graph) -> Iterator[Finding]:
     if gap := unknown_in(graph.annotations.get(ENABLE_GROVE)):
         yield not_checked(f"metadata.annotations.{ENABLE_GROVE}", gap, _PLACEMENT)
     outside = single or graph.without_grove
-    why = "a DynamoComponentDeployment never has" if single else f'{ENABLE_GROVE} "false" turns off'
+    why = "a DynamoComponentDeployment never uses" if single else f'{ENABLE_GROVE} "false" disables'
     remedy = "remove it" if single else f"remove it, or the annotation {ENABLE_GROVE}"
     asked = [] if single else [("spec.priorityClassName", graph.spec.get("priorityClassName"))]
     asked += [(f"{c.path}.minAvailable", c.fields.get("minAvailable")) for c in graph.components]
     for at, value in asked:
         if outside and value not in (None, "") and unknown_in(value) is None:
-            seen = f"is {display(value)}, which takes Grove, and {why}"
+            seen = f"is {display(value)}, which needs Grove, and {why}"
             yield from refuse(at, seen, remedy, _PLACEMENT)
     for item in graph.components:
         yield from _minimum(item)
@@ -145,20 +145,20 @@ def _domains(graph: Graph) -> Iterator[Finding]:
         return
     stated = [(path, mapping(part)) for path, part in parts if part is not None]
     if stated and own is None:
-        seen = f"is not given beside {count_of(len(stated), 'component')} with one"
+        seen = f"is not given, but {count_of(len(stated), 'component')} with one"
         yield from refuse(at, seen, "write one with the widest domain", _PLACEMENT)
     elif own is not None and not stated and mapping(own).get("packDomain") in (None, ""):
-        seen = f"states no packDomain, and nor do the {len(parts)} components"
+        seen = f"states no packDomain, and neither do the {len(parts)} components"
         yield from refuse(at, seen, "write packDomain, for example rack", _PLACEMENT)
     for path, part in stated:
         if part.get("packDomain") in (None, ""):
-            seen = "states 0 domains, and a component's constraint is one"
+            seen = "states 0 domains, but a component's constraint needs one"
             where = f"{path}.topologyConstraint.packDomain"
             yield from refuse(where, seen, "write for example rack", _PLACEMENT)
 
 
 def dynamo_restart(graph: Graph) -> Iterator[Finding]:
-    """The order of a restart names every component once, and is not given for a parallel one.
+    """The order of a restart lists every component once, and is not given for a parallel restart.
 
     Pass: order [prefill, decode] in a graph of these 2 components.
     Fail: order [decode] in a graph of 2 components; an order with type Parallel.
@@ -181,12 +181,12 @@ def dynamo_restart(graph: Graph) -> Iterator[Finding]:
     known = sorted(name for name in names if isinstance(name, str))
     order = [name if isinstance(name, str) else display(name) for name in sequence(given)]
     if order and (len(order) != len(set(order)) or set(order) != set(known)):
-        seen = f"is {joined(order)}, and the graph holds {len(known)}: {joined(known)}"
+        seen = f"is {joined(order)}, and the graph has {len(known)}: {joined(known)}"
         yield from refuse(at, seen, "name each of them once", _RESTART)
 
 
 def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
-    """The GPU memory service belongs to a worker whose main container has a GPU.
+    """The GPU memory service requires a worker whose main container has a GPU.
 
     Pass: gpuMemoryService in a worker with 1 GPU.
     Fail: gpuMemoryService in a worker with 0 GPUs; gpuMemoryService in a frontend.
@@ -207,7 +207,7 @@ def dynamo_gpu_memory(graph: Graph) -> Iterator[Finding]:
         if gap := first_unknown(given, item.kind, gpus):
             yield not_checked(at, gap, _MEMORY)
         elif item.kind not in _WORKERS:
-            seen = f"is given, but the component is {display(item.kind)} and not 1 of "
+            seen = f"is given, but the component is {display(item.kind)} and not one of "
             yield from refuse(at, f"{seen}{', '.join(_WORKERS)}", "remove it", _MEMORY)
         elif gpus == 0:
             seen = "is given, but the main container has a limit of 0 GPUs"

@@ -1,4 +1,4 @@
-"""Whether Dynamo's operator starts an engine on several pods as its command means it."""
+"""Checks that Dynamo's operator reads an engine's sizes as its command states them."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -20,15 +20,15 @@ _DIGITS = 9
 
 
 def dynamo_launch(graph: Graph) -> Iterator[Finding]:
-    """The operator reads the sizes of vLLM that make it join the pods of a component.
+    """The operator can read vLLM's sizes, so that it connects the pods of a component.
 
-    It looks in args for --tensor-parallel-size and --pipeline-parallel-size with a separate number,
-    and joins the pods when they need more GPUs than a pod has. It reads no short flag, none
-    with an equals sign and nothing in command: then each pod starts the whole engine.
+    It searches args for --tensor-parallel-size and --pipeline-parallel-size with a separate number,
+    and connects the pods if these sizes need more GPUs than a pod has. It reads neither short
+    flags, nor flags with an equals sign, nor command: then each pod starts the whole engine.
 
     Pass: args with --tensor-parallel-size 16 on 2 nodes of 8 GPUs.
     Fail: args with -tp 16, or --tensor-parallel-size=16, on 2 nodes of 8 GPUs.
-    Level: advisory, because releases of the operator differ in what they read.
+    Level: advisory, because releases of the operator differ.
     Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/backend_vllm.go, getWorldSize.
     """
     for item in graph.components:
@@ -60,7 +60,7 @@ def _launched(
 
 
 def _args(template: object, container: str | None) -> list[str]:
-    """Give the words of args, cut at blanks as the operator does."""
+    """Return the words of args, split at blanks as the operator does."""
     spec = mapping(mapping(template).get("spec"))
     for entry in map(mapping, sequence(spec.get("containers"))):
         if entry.get("name", MAIN) == container:
@@ -74,7 +74,7 @@ def _args(template: object, container: str | None) -> list[str]:
 
 
 def _read(words: list[str], flag: str) -> int:
-    """Read a size as the operator does: 1 where it finds no number behind the flag."""
+    """Read a size as the operator does: 1 if it finds no number after the flag."""
     for word, following in pairwise(words):
         if word == flag and following.isdecimal() and len(following) <= _DIGITS:
             return int(following)
@@ -82,14 +82,14 @@ def _read(words: list[str], flag: str) -> int:
 
 
 def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
-    """With Grove, the names of a graph and a component are short enough for a pod's name.
+    """With Grove, the names of a graph and its components are short enough for pod names.
 
-    They have 45 characters at most together, where a component on several nodes counts twice and
-    with -ldr: its scaling group and its leader are named after it.
+    Together they have at most 45 characters. A component on several nodes counts twice, plus -ldr:
+    the names of its scaling group and its leader contain it.
 
     Pass: graph vllm-disagg (11) and decode on 2 nodes (6 + 10): 27 characters.
     Fail: graph deepseek-r1-disaggregated (25) and prefill-worker on 2 nodes (14 + 18): 57.
-    Level: advisory, because newer operators cut the graph's name.
+    Level: advisory, because newer operators shorten the graph's name.
     Source: ai-dynamo/dynamo deploy/operator/internal/webhook/validation/dynamographdeployment.go.
     """
     if graph.is_single or graph.without_grove:
@@ -106,6 +106,9 @@ def dynamo_name_length(graph: Graph) -> Iterator[Finding]:
             if total > NAME_SUM:
                 parts = f"{len(graph.name)} (graph) + {len(item.name)} (component)"
                 parts += f" + {twice} (its leader)" if several else ""
-                seen = f"makes names of {parts} = {total} characters, but they may have {NAME_SUM}"
-                remedy = f"take {total - NAME_SUM} characters from them"
+                seen = (
+                    f"gives names of {parts} = {total} characters, but at most {NAME_SUM} are "
+                    "allowed"
+                )
+                remedy = f"shorten them by {total - NAME_SUM} characters"
                 yield from refuse(at, seen, remedy, _NAMES, Level.ADVISORY)

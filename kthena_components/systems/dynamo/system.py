@@ -13,7 +13,7 @@ from kthena_components.systems.dynamo.rules_launch import dynamo_launch, dynamo_
 from kthena_components.systems.dynamo.view import COMPONENT, GRAPH, read_graph
 
 _WITHOUT = {
-    "templates": "its operator completes them, so what Kubernetes asks for may be left out",
+    "templates": "its operator completes them, so fields that Kubernetes requires may be missing",
     "restarts": "Grove, a LeaderWorkerSet or a Deployment restarts the pods, each in its own way",
 }
 

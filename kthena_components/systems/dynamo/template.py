@@ -1,4 +1,4 @@
-"""The pod template that Dynamo's operator makes of a component, and where its parts are written.
+"""The pod template that Dynamo's operator creates for a component, and the paths of its parts.
 
 Source: ai-dynamo/dynamo deploy/operator/internal/dynamo/graph.go, GenerateBasePodSpec.
 """
@@ -22,9 +22,9 @@ _ADDED = re.compile(r"\.(env|envFrom)\[([0-9]+)\]")
 
 
 def template_of(component: Component) -> object:
-    """Give the pod template that the operator makes, as far as it counts GPUs and commands.
+    """Return the pod template that the operator creates, limited to GPUs and commands.
 
-    What the operator adds to run over several nodes is not in it.
+    What the operator adds for several nodes is not included.
     """
     if not component.alpha:
         return _with_shared_memory(component, component.fields.get("podTemplate"))
@@ -46,7 +46,7 @@ def template_of(component: Component) -> object:
 
 
 def whole_template_of(component: Component) -> object:
-    """Give the template with what the operator takes from Secrets and claims by their names."""
+    """Return the template, including Secrets and claims that the operator adds by name."""
     made, fields = template_of(component), component.fields
     if not component.alpha or unknown_in(made):
         return made
@@ -67,7 +67,7 @@ def whole_template_of(component: Component) -> object:
 
 
 def written(component: Component, path: str) -> str:
-    """Say of a path in the template where that stands in the object."""
+    """Map a path in the template to a path in the object."""
     at = component.path
     if not component.alpha:
         return f"{at}.podTemplate.{path}"
@@ -85,7 +85,7 @@ def written(component: Component, path: str) -> str:
 
 
 def _written_in_main(component: Component, path: str) -> str:
-    """Say where a part of the main container stands: the component and the graph add to it."""
+    """Map a path in the main container: the component and the graph add to it."""
     fields, at, main = component.fields, component.path, main_of(component)
     match = _ADDED.match(path)
     if match is not None and (added := int(match[2]) - len(sequence(main.get(match[1])))) >= 0:
@@ -99,14 +99,15 @@ def _written_in_main(component: Component, path: str) -> str:
 
 
 def main_of(component: Component) -> Mapping[str, Any]:
-    """Give the main container of v1alpha1, as it is written."""
+    """Return the main container of v1alpha1, as written."""
     return mapping(mapping(component.fields.get("extraPodSpec")).get("mainContainer"))
 
 
 def _variables(component: Component) -> list[Any]:
-    """Give the variables of the main container, the component and the graph, in this order.
+    """Return the variables of the main container, the component and the graph, in this order.
 
-    Where several state one, the component's counts, then the graph's; null stands for the others.
+    If several set the same one, the component takes precedence, then the graph; null marks the
+    others.
     """
     main, own = sequence(main_of(component).get("env")), sequence(component.fields.get("envs"))
     stated, shared = set(map(_name, own)), set(map(_name, component.shared))
@@ -128,7 +129,7 @@ def _without(variables: Sequence[Any], names: set[str | None]) -> list[Any]:
 
 
 def _resources(own: object, main: object) -> object:
-    """Write the resources of v1alpha1 as a container has them; own ones go before the main's."""
+    """Convert v1alpha1 resources to those of a container; the component's override the main's."""
     if unknown_in(own) or unknown_in(main):
         return HIDDEN
     made: dict[str, Any] = {}
@@ -155,13 +156,13 @@ def _amounts(item: Mapping[str, Any]) -> dict[Any, Any]:
 
 
 def _merged(own: dict[Any, Any], main: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Lay one over the other. Where they state different GPUs, nothing is certain."""
+    """Merge two values. If they state different GPUs, the result is unknown."""
     unlike = {key for key in own if key in main and str(own[key]) != str(main[key])}
     return {**main, **own, **{key: HIDDEN for key in unlike if key not in _COMMON}}
 
 
 def _with_shared_memory(component: Component, template: object) -> object:
-    """Add the volume in memory that the operator mounts, unless the component does without."""
+    """Add the memory volume that the operator mounts, unless the component disables it."""
     spec = mapping(template).get("spec")
     containers = mapping(spec).get("containers")
     if unknown_in(template) or unknown_in(spec) or unknown_in(containers):

@@ -1,8 +1,8 @@
-"""How NVIDIA Dynamo's DynamoGraphDeployment and DynamoComponentDeployment are read.
+"""Reads NVIDIA Dynamo's DynamoGraphDeployment and DynamoComponentDeployment.
 
-v1alpha1 has a map of services, whose main container stands apart and whose GPUs are counted in
-`resources.limits.gpu`; v1beta1 has a list of components with a pod template. Which of the two an
-object is, is read from its fields. Nothing in a manifest makes this raise.
+v1alpha1 has a map of services, with a separate main container and GPUs in `resources.limits.gpu`;
+v1beta1 has a list of components with a pod template. The fields of an object decide which of the
+two it is. Reading never raises.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,15 +38,15 @@ class Component:
     fields: Mapping[str, Any]
     name: MaybeText | None
     kind: MaybeText | None
-    """What it is in the graph: worker, frontend, epp and so on."""
+    """Its role in the graph: worker, frontend, epp and so on."""
     alpha: bool
-    """Whether it is written as in v1alpha1."""
+    """Whether it has the form of v1alpha1."""
     shared: tuple[Any, ...] = ()
-    """Variables that the graph gives all its components."""
+    """Variables of the graph for all its components."""
 
     @property
     def nodes(self) -> MaybeInt | None:
-        """Pods of one replica; None when that is not a count."""
+        """Pods of one replica; None if invalid."""
         multinode = self.fields.get("multinode")
         if multinode is None:
             return 1
@@ -60,7 +60,7 @@ class Component:
 
     @property
     def replicas(self) -> MaybeInt:
-        """How often it is there."""
+        """Number of replicas."""
         replicas = self.fields.get("replicas")
         return (
             replicas if isinstance(replicas, Unknown) else count_or_unknown(replicas, "replicas", 1)
@@ -69,23 +69,23 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """The components, and what is asked of all of them."""
+    """A graph: its components, and the fields that apply to all of them."""
 
     object: Object
     at: str
-    """Where the components are listed."""
+    """Path of the components."""
     listed: Any
-    """That list or map, as it is written."""
+    """That list or map, as written."""
     components: tuple[Component, ...]
 
     @property
     def is_single(self) -> bool:
-        """Whether it is one component by itself."""
+        """Whether it is a single component."""
         return self.object.kind == COMPONENT[1]
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the components, or the spec that lists them, are not known yet."""
+        """Whether the components, or the whole spec, are not known yet."""
         return bool(unknown_in(self.listed) or unknown_in(self.object.body.get("spec")))
 
     @property
@@ -105,13 +105,13 @@ class Graph:
 
     @property
     def without_grove(self) -> bool:
-        """Whether the object asks for pods that Grove does not make."""
+        """Whether the object disables Grove."""
         value = self.annotations.get(ENABLE_GROVE)
         return isinstance(value, str) and value.lower() == "false"
 
 
 def read_graph(found: Object) -> Graph:
-    """Read what the rules, the facts and the pods need from whatever a manifest contains."""
+    """Read what the rules, the facts and the pods need; never raises."""
     spec = found.spec
     components: tuple[Component, ...]
     if found.kind == COMPONENT[1]:
@@ -127,7 +127,7 @@ def read_graph(found: Object) -> Graph:
 
 
 def has_services(spec: Mapping[str, Any]) -> bool:
-    """Tell whether a graph is written as in v1alpha1."""
+    """Return whether a graph has the form of v1alpha1."""
     return spec.get("services") is not None and spec.get("components") is None
 
 

@@ -1,1 +1,1 @@
-"""grove."""
+"""Grove: PodCliqueSet."""

@@ -1,4 +1,4 @@
-"""Read Grove's PodCliqueSet: an engine is a clique, or what the cliques of a scaling group make.
+"""Reads Grove's PodCliqueSet: an engine is a clique, or consists of the cliques of a scaling group.
 
 Source: ai-dynamo/grove operator/api/core/v1alpha1 and
 operator/internal/controller/podcliquescalinggroup/components/podclique.
@@ -7,8 +7,9 @@ operator/internal/controller/podcliquescalinggroup/components/podclique.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from kthena_components.core.facts.assembly import EngineTemplate, engines_of, relocated
+from kthena_components.core.facts.assembly import EngineTemplate, engines_of
 from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
@@ -18,13 +19,13 @@ from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet, ScalingGroup
 
 GROUP_PODS = "GROVE_PCSG_TEMPLATE_NUM_PODS"
-"""Put into the containers of a scaling group: the pods of all its cliques."""
+"""Variable in the containers of a scaling group: the number of pods of all its cliques."""
 
 
 def facts(view: CliqueSet) -> ServingFacts:
     """Read the facts of a PodCliqueSet."""
     found = view.object
-    # The operator makes a PodGang of whatever it starts.
+    # The operator creates a PodGang for everything that it starts.
     return ServingFacts(
         path=found.at("spec"),
         name=name_of(found.body),
@@ -53,9 +54,9 @@ def _engines(view: CliqueSet) -> Iterator[EngineFacts]:
 
 
 def parts_of(view: CliqueSet) -> Iterator[tuple[ScalingGroup | None, list[EngineTemplate]]]:
-    """Give the templates of each scaling group, and those of each other clique.
+    """Return the templates of each scaling group, and those of each other clique.
 
-    Commands say which of them make an engine.
+    Commands decide which of them form an engine.
     """
     for group, members in view.together():
         pods = total(_count(clique.replicas, "replicas") for clique in members)
@@ -79,8 +80,8 @@ def _count(value: object, what: str) -> MaybeInt:
 
 
 def _pod(view: CliqueSet, clique: Clique, env: Mapping[str, str]) -> PodFacts:
-    """Read a podSpec, which stands where others have a whole template."""
+    """Read a podSpec, which has no surrounding template."""
     at, context = view.object.at(f"{clique.at}.podSpec"), view.object.context
     spec = HIDDEN if unknown_in(clique.pod) else clique.pod
     pod = fill_requests(read_pod({"spec": spec}, "", env, context=context))
-    return relocated(pod, "spec.", f"{at}.")
+    return relocated(pod, lambda path: path.replace("spec.", f"{at}.", 1))

@@ -1,7 +1,7 @@
-"""The pods that the cliques of a PodCliqueSet make, and what is held of it to read them again.
+"""The pods of a PodCliqueSet's cliques, and the part of it that is kept to read them again.
 
-A clique's labels and annotations are those of its pods.
-Source: ai-dynamo/grove operator/internal/controller/podclique/components/pod/pod.go.
+A clique's labels and annotations are those of its pods. Source: ai-dynamo/grove
+operator/internal/controller/podclique/components/pod/pod.go.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _CONTAINERS = Unknown("the containers are not known yet")
 
 
 def pods_of_cliques(view: CliqueSet) -> Iterator[PodSet]:
-    """Give the pods of each clique."""
+    """Return the pods of each clique."""
     found, sets = view.object, copies_in(view.object.spec.get("replicas"), 1)
     groups, spread = _groups(view), _spread(view)
     if unknown_in(view.template.get("cliques")):
@@ -49,14 +49,14 @@ def pods_of_cliques(view: CliqueSet) -> Iterator[PodSet]:
 
 
 def _written(clique: Clique, path: str) -> str:
-    """Say where a part of a pod is written: labels in the clique, the rest in its podSpec."""
+    """Map a path of a pod: labels are in the clique, the rest in its podSpec."""
     if path.startswith("metadata."):
         return join_path(clique.path, path.removeprefix("metadata."))
     return f"{clique.at}.podSpec.{path.removeprefix('spec.')}"
 
 
 def _groups(view: CliqueSet) -> dict[object, MaybeInt]:
-    """Say of the name of each clique how often it is in one copy of the set."""
+    """Count, by clique name, how often a clique occurs in one copy of the set."""
     gap = view.gap
     found: dict[object, MaybeInt] = {clique.name: _CLIQUES if gap else 1 for clique in view.cliques}
     for group in () if gap else reversed(view.groups):
@@ -66,7 +66,7 @@ def _groups(view: CliqueSet) -> dict[object, MaybeInt]:
 
 
 def _spread(view: CliqueSet) -> set[str]:
-    """Give the paths of the cliques whose pods make engines of several pods."""
+    """Return the paths of the cliques whose pods form engines of several pods."""
     found: set[str] = set()
     for _, parts in parts_of(view):
         engines = engines_of(parts)
@@ -77,9 +77,9 @@ def _spread(view: CliqueSet) -> set[str]:
 
 
 def kept_cliques(body: Body) -> Body:
-    """Keep what the rules over a stack compare, and all where a claim is mounted.
+    """Keep what the rules over a stack compare; everything if a claim is mounted.
 
-    Whether the pods that share it are one engine is in their command lines.
+    Whether the pods that share a claim are one engine depends on their command lines.
     """
     cliques = read_clique_set(read_object(body)).cliques
     return kept_spec(body) if any(map(_mounts_claim, cliques)) else kept_pods(body)

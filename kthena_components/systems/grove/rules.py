@@ -1,7 +1,7 @@
-"""Whether a PodCliqueSet of Grove would be let into the cluster.
+"""Checks Grove's PodCliqueSet.
 
-Mandatory is what Grove's webhook or the API server refuses. Cliques in scaling groups are in
-rules_groups.py.
+Mandatory rules cover what Grove's webhook or the API server rejects. rules_groups.py checks cliques
+in scaling groups.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,10 +32,10 @@ _STARTUPS = ("CliqueStartupTypeAnyOrder", "CliqueStartupTypeInOrder", EXPLICIT)
 
 
 def grove_counts(view: CliqueSet) -> Iterator[Finding]:
-    """Every clique and scaling group has a pod, and waits for no more pods than it has.
+    """Every clique and scaling group has a pod, and waits for at most as many pods as it has.
 
-    minAvailable is from 1 to replicas; an autoscaler's minReplicas is minAvailable or more, and
-    its maxReplicas is replicas or more. A clique that states no minAvailable waits for all.
+    minAvailable is from 1 to replicas; an autoscaler's minReplicas is at least minAvailable, and
+    its maxReplicas is at least replicas. A clique without minAvailable waits for all pods.
 
     Pass: replicas 3 with minAvailable 2; replicas 4 with maxReplicas 4.
     Fail: replicas 3 with minAvailable 4; minAvailable 0; replicas 4 with maxReplicas 2.
@@ -57,7 +57,7 @@ def _counted(
     yield from at_least(f"{at}.minAvailable", fields.get("minAvailable"), 1, _COUNTS)
     pods, minimum = count(replicas), count(fields.get("minAvailable"))
     if isinstance(pods, int) and isinstance(minimum, int) and minimum > pods > 0:
-        seen = f"is {minimum}, but replicas is {pods}, so the gang would wait for ever"
+        seen = f"is {minimum}, but replicas is {pods}, so the gang would wait forever"
         yield from refuse(f"{at}.minAvailable", seen, f"write {pods} or less", _COUNTS)
     given, where = fields.get(scaling), f"{at}.{scaling}"
     if gap := unknown_in(given):
@@ -83,13 +83,12 @@ def _scaled(
 
 
 def grove_startup(view: CliqueSet) -> Iterator[Finding]:
-    """Cliques start after cliques that exist, not after themselves and not in a circle.
+    """Cliques start after existing cliques, not after themselves, and not in a cycle.
 
-    startsAfter counts where cliqueStartupType is CliqueStartupTypeExplicit, and is ignored
-    elsewhere.
+    startsAfter applies with cliqueStartupType CliqueStartupTypeExplicit, and is ignored otherwise.
 
     Pass: worker with startsAfter [leader], 1 of 2 cliques.
-    Fail: leader after worker and worker after leader; startsAfter with 1 name that is no clique.
+    Fail: leader after worker and worker after leader; startsAfter with 1 name that is not a clique.
     Level: mandatory; advisory for startsAfter that is ignored.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliquedeps.go.
     """
@@ -109,7 +108,7 @@ def grove_startup(view: CliqueSet) -> Iterator[Finding]:
 
 def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
-    known = f"the set holds {len(names)}: {joined(sorted(names))}"
+    known = f"the set has {len(names)}: {joined(sorted(names))}"
     edges: dict[str, list[str]] = {}
     hidden = view.gap
     for clique in after:
@@ -121,7 +120,7 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
         yield from unique(((f"{at}[{i}]", n) for i, n in enumerate(wanted)), _STARTUP, "entries")
         for index, name in enumerate(wanted):
             if name == clique.name:
-                seen = f"is {display(name)}, the clique itself: it would wait for ever"
+                seen = f"is {display(name)}, the clique itself: it would wait forever"
                 yield from refuse(f"{at}[{index}]", seen, "remove it", _STARTUP)
             elif name not in names:
                 seen = f"is {display(name)}, and {known}"
@@ -129,22 +128,22 @@ def _order(view: CliqueSet, after: list[Clique]) -> Iterator[Finding]:
         if isinstance(clique.name, str):
             edges[clique.name] = [name for name in wanted if name != clique.name]
     if circle := cycle_in(edges):
-        seen = f"holds a circle of {count_of(len(circle) - 1, 'clique')}: "
+        seen = f"is part of a cycle of {count_of(len(circle) - 1, 'clique')}: "
         seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these startsAfter"
         yield from refuse(f"{TEMPLATE}.cliques", seen, remedy, _STARTUP)
 
 
 def grove_pods(view: CliqueSet) -> Iterator[Finding]:
-    """The pods of all cliques have one scheduler, and leave to Grove where they run.
+    """The pods of all cliques have one scheduler, and leave their placement to Grove.
 
-    There is a clique; schedulerName is the same everywhere or left out everywhere; nodeName and
-    topologySpreadConstraints are not given; a container states each variable once.
+    There is at least one clique; schedulerName is the same everywhere or left out everywhere;
+    nodeName and topologySpreadConstraints are not given; a container sets each variable once.
 
     Pass: 2 cliques with schedulerName kai-scheduler.
     Fail: schedulerName volcano in 1 of 2 cliques; a podSpec with nodeName; 2 variables named A.
-    Level: mandatory; advisory where 1 clique states a scheduler and another one none, which is
-    refused unless the operator's default is the one stated.
+    Level: mandatory; advisory if 1 clique states a scheduler and another one none, which is
+    rejected unless the operator's default is the stated one.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
     given = view.template.get("cliques")
@@ -186,8 +185,8 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
         if isinstance(name, str) and name:
             if first and name != first:
                 seen = (
-                    f"is {display(name)}, but another clique has {display(first)}, and "
-                    "all have the same"
+                    f"is {display(name)}, but another clique has {display(first)}, and all must "
+                    "have the same"
                 )
                 yield from refuse(at, seen, f"write {display(first)} in all", _PODS)
                 return
@@ -196,5 +195,5 @@ def _schedulers(view: CliqueSet) -> Iterator[Finding]:
     if first and silent:
         at = f"{silent[0].at}.podSpec.schedulerName"
         seen = f"is not stated in {len(silent)} of {len(view.cliques)} cliques, and another one has"
-        seen += f" {display(first)}: all have the same scheduler"
+        seen += f" {display(first)}: all must have the same scheduler"
         yield from refuse(at, seen, f"write {display(first)} in all", _PODS, Level.ADVISORY)

@@ -1,4 +1,4 @@
-"""Names of a PodCliqueSet, and which cliques are in which scaling group."""
+"""Checks the names of a PodCliqueSet, and the cliques of its scaling groups."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ from kthena_components.systems.grove.view import TEMPLATE, Clique, CliqueSet
 
 _NAMES, _GROUPS, _GANG = "grove-names", "grove-scaling-groups", "grove-gang"
 NAME_SUM = 45
-"""Characters that the names of a pod's set, scaling group and clique may have together."""
+"""Maximum total length of the names of a pod's set, scaling group and clique."""
 
 
 def grove_names(view: CliqueSet) -> Iterator[Finding]:
-    """Names of cliques, roles and scaling groups differ, and are short enough for a pod's name.
+    """Names of cliques, roles and scaling groups are unique, and short enough for pod names.
 
-    The names of the set, the scaling group if there is one, and the clique have 45 characters at
-    most together, because a pod's name is made of them. Each is a DNS-1123 subdomain.
+    The names of the set, the scaling group if there is one, and the clique have at most 45
+    characters together, because a pod's name contains them. Each is a DNS-1123 subdomain.
 
     Pass: set deepseek, scaling group decode and clique worker: 20 characters.
     Fail: a set of 20 characters, a scaling group of 14 and a clique of 12: 46 characters.
@@ -34,7 +34,7 @@ def grove_names(view: CliqueSet) -> Iterator[Finding]:
     roles = [(f"{clique.at}.roleName", clique.spec.get("roleName")) for clique in view.cliques]
     for path, name in (*cliques, *groups):
         if name in {None, ""}:
-            yield from refuse(path, "is empty, and names 0 pods", "write a name", _NAMES)
+            yield from refuse(path, "is empty", "write a name", _NAMES)
         else:
             yield from subdomain(path, name, _NAMES)
     yield from unique(cliques, _NAMES, "cliques")
@@ -63,18 +63,18 @@ def _length(at: str, stem: str, group: str, clique: str) -> Iterator[Finding]:
     total = len(stem) + len(group) + len(clique)
     if total > NAME_SUM:
         middle = f" + {len(group)} (scaling group)" if group else ""
-        seen = f"makes names of {len(stem)} (set){middle} + {len(clique)} (clique) = {total} "
-        seen += f"characters, but they may have {NAME_SUM} together"
+        seen = f"gives names of {len(stem)} (set){middle} + {len(clique)} (clique) = {total} "
+        seen += f"characters, but at most {NAME_SUM} together are allowed"
         yield from refuse(at, seen, f"take {total - NAME_SUM} characters from them", _NAMES)
 
 
 def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
-    """A scaling group is of cliques that exist, and no clique is in two of them.
+    """A scaling group consists of existing cliques, and no clique is in two of them.
 
-    A clique of a scaling group has no autoscaler of its own: the group is scaled as a whole.
+    A clique in a scaling group has no autoscaler of its own: the group is scaled as a whole.
 
     Pass: cliqueNames [leader, worker] in 1 scaling group, and 2 cliques of these names.
-    Fail: cliqueNames with 1 name that is no clique; worker in 2 scaling groups.
+    Fail: cliqueNames with 1 name that is not a clique; worker in 2 scaling groups.
     Level: mandatory.
     Source: ai-dynamo/grove operator/internal/webhook/admission/pcs/validation/podcliqueset.go.
     """
@@ -82,7 +82,7 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
         yield not_checked(f"{TEMPLATE}.podCliqueScalingGroups", view.gap, _GROUPS)
         return
     names = {clique.name for clique in view.cliques if isinstance(clique.name, str)}
-    known = f"the set holds {len(names)}: {joined(sorted(names))}"
+    known = f"the set has {len(names)}: {joined(sorted(names))}"
     places = [
         (f"{group.path}.cliqueNames[{index}]", name)
         for group in view.groups
@@ -105,10 +105,10 @@ def grove_scaling_groups(view: CliqueSet) -> Iterator[Finding]:
 
 
 def grove_gang(view: CliqueSet) -> Iterator[Finding]:
-    """The gang waits for all pods of a clique whose pods belong to one engine.
+    """The gang waits for all pods of a clique that form one engine.
 
-    Grove places minAvailable pods of a clique together. Where they are ranks of one engine, fewer
-    than all hold their GPUs and serve nothing. A clique that states no minAvailable waits for all.
+    Grove places minAvailable pods of a clique together. If they are ranks of one engine, fewer than
+    all block their GPUs and serve nothing. A clique without minAvailable waits for all.
 
     Pass: 3 workers of one engine with minAvailable 3, or with none.
     Fail: 3 workers of one engine (--nnodes 4) with minAvailable 1.
@@ -128,7 +128,7 @@ def grove_gang(view: CliqueSet) -> Iterator[Finding]:
 
 
 def _joins(clique: Clique, context: Context) -> bool:
-    """Tell whether the pods of a clique are parts of one engine, by their command."""
+    """Return whether the pods of a clique are parts of one engine, by their command."""
     spec = HIDDEN if unknown_in(clique.pod) else clique.pod
     command = read_pod({"spec": spec}, clique.at, context=context).command
     if command is None:

@@ -15,13 +15,13 @@ from kthena_components.systems.grove.view import GROVE, SET, read_clique_set
 
 
 def _by_hand(body: Body) -> str:
-    """Say how pods restart where nothing but their deletion makes it so.
+    """Describe how pods restart if only their deletion restarts them.
 
     Source: ai-dynamo/grove operator/api/core/v1alpha1/podcliqueset.go, UpdateStrategyType.
     """
     strategy = mapping(mapping(mapping(body).get("spec")).get("updateStrategy"))
     deleted = strategy.get("type") == "OnDelete"
-    return "a pod restarts when somebody deletes it" if deleted else ""
+    return "a pod restarts when it is deleted" if deleted else ""
 
 
 SYSTEM = System(
@@ -55,8 +55,7 @@ SYSTEM = System(
             ),
             copies="replicas",
             without={
-                "templates": "a clique has a podSpec, and its labels stand beside its spec, in "
-                "place of a template"
+                "templates": "a clique has a podSpec and separate labels instead of a template"
             },
         ),
     ),

@@ -1,4 +1,4 @@
-"""How a PodCliqueSet of Grove is read: nothing in it makes a reader raise."""
+"""Reads Grove's PodCliqueSet; never raises."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,29 +24,29 @@ class Clique:
     """Its name, its spec, and the labels and annotations of its pods."""
     spec: Mapping[str, Any]
     pod: object
-    """Its podSpec, as it is written."""
+    """Its podSpec, as written."""
 
     @property
     def at(self) -> str:
-        """Where its spec stands."""
+        """Path of its spec."""
         return f"{self.path}.spec"
 
     @property
     def replicas(self) -> object:
-        """Pods: 1 where it is left out or 0, as the operator writes."""
+        """Number of pods: 1 if left out or 0, as the operator sets it."""
         given = self.spec.get("replicas")
         return 1 if given is None or (given == 0 and not isinstance(given, bool)) else given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingGroup:
-    """Cliques that are made and scaled together."""
+    """Cliques that are created and scaled together."""
 
     path: str
     name: MaybeText | None
     fields: Mapping[str, Any]
     cliques: tuple[object, ...]
-    """The names of its cliques, as they are written."""
+    """The names of its cliques, as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +60,12 @@ class CliqueSet:
 
     @property
     def grouped(self) -> frozenset[str]:
-        """The names of cliques that some scaling group has."""
+        """The names of cliques in scaling groups."""
         names = (name for group in self.groups for name in group.cliques)
         return frozenset(name for name in names if isinstance(name, str))
 
     def together(self) -> Iterator[tuple[ScalingGroup | None, list[Clique]]]:
-        """Give the cliques of each scaling group, and each other clique by itself."""
+        """Return the cliques of each scaling group, and each other clique by itself."""
         alone = {clique.name: clique for clique in self.cliques if isinstance(clique.name, str)}
         for group in self.groups:
             names = [name for name in group.cliques if isinstance(name, str)]
@@ -75,7 +75,7 @@ class CliqueSet:
 
     @property
     def gap(self) -> Unknown | None:
-        """Why it is not known which cliques there are and how they are grouped, if it is not."""
+        """Why the cliques or their groups are unknown; None if they are known."""
         given = (self.template.get("cliques"), self.template.get("podCliqueScalingGroups"))
         names = [clique.name for clique in self.cliques]
         inside = [name for group in self.groups for name in (group.fields.get("cliqueNames"),)]

@@ -1,1 +1,1 @@
-"""kaito."""
+"""KAITO: Workspace, InferenceSet and MultiRoleInference."""

@@ -1,4 +1,4 @@
-"""What KAITO makes of a model and an instance type: nodes, and the parallelism of its command.
+"""KAITO's calculation for a model and an instance type: nodes and parallelism.
 
 This is KAITO's own arithmetic, right or wrong, as of v0.12. Sources: kaito-project/kaito
 pkg/workspace/estimator/nodesestimator/estimator.go, pkg/model/interface.go and
@@ -12,22 +12,22 @@ from kthena_components.core.hardware import Instance
 from kthena_components.core.memory.sizes import GIB
 
 CONTEXT = 2048
-"""Tokens that it reckons with where the ConfigMap of inference.config states no max-model-len."""
+"""Tokens that it assumes if the ConfigMap of inference.config states no max-model-len."""
 _UTILISATION, _EXPANSION, _BASE, _SHARE = 0.84, 1.02, 2.3, 0.05
 _WHOLE = re.compile(r"[+-]?[0-9]{1,60}")
 _INT64 = 2**63
 _STEP = 2
-"""Blanks by which KAITO takes a line to stand below `vllm:`."""
+"""Indentation of lines that KAITO counts as below `vllm:`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooSmall:
-    """Nothing is left of a GPU for weights."""
+    """A GPU has no memory left for weights."""
 
     available: float
-    """GiB that vLLM may take of one GPU."""
+    """GiB that vLLM may use of one GPU."""
     needed: float
-    """GiB that are taken before the first weight."""
+    """GiB that are used before any weights are loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Deployment:
     """What KAITO deploys."""
 
     gpus: int
-    """GPUs that it holds to be needed."""
+    """GPUs that it considers necessary."""
     nodes: int
     tensor: int
     pipeline: int
@@ -45,13 +45,13 @@ class Deployment:
 def minimum_gpus(
     instance: Instance, files_gib: float, bytes_per_token: int, tokens: int = CONTEXT
 ) -> int | TooSmall:
-    """Count the GPUs that KAITO's estimator holds to be needed.
+    """Count the GPUs that KAITO's estimator considers necessary.
 
     Args:
-        instance: what a node is.
-        files_gib: size of the model's weight files.
-        bytes_per_token: what a token takes in the KV cache of the whole model.
-        tokens: length of the longest request.
+        instance: The instance type of a node.
+        files_gib: Size of the model's weight files.
+        bytes_per_token: Bytes of a token in the KV cache of the whole model.
+        tokens: Length of the longest request.
     """
     available = _UTILISATION * instance.memory_gib
     fixed = _BASE + tokens * bytes_per_token / GIB / instance.gpus
@@ -61,12 +61,12 @@ def minimum_gpus(
 
 
 def derive(instance: Instance, gpus: int, files_gib: float) -> Deployment:
-    """Derive nodes and parallelism: copies where half a GPU holds the model, else the whole node.
+    """Derive nodes and parallelism: copies if half a GPU fits the model, else the whole node.
 
     Args:
-        instance: what a node is.
-        gpus: the GPUs that are needed.
-        files_gib: size of the model's weight files.
+        instance: The instance type of a node.
+        gpus: The necessary GPUs.
+        files_gib: Size of the model's weight files.
     """
     nodes = -(-gpus // instance.gpus)
     copies = nodes == 1 and instance.gpus > 1 and 2 * files_gib < instance.memory_gib
@@ -80,9 +80,9 @@ def derive(instance: Instance, gpus: int, files_gib: float) -> Deployment:
 
 
 def stated_tokens(config: str) -> int | None:
-    """Find max-model-len in an inference_config.yaml as KAITO does: by its lines, not as YAML.
+    """Find max-model-len in an inference_config.yaml as KAITO does: by lines, not as YAML.
 
-    A comment behind the number, quotes or braces hide it. None: there is none to be found.
+    A comment after the number, quotes or braces hide it. None: not found.
     """
     least: int | None = None
     for line in config.split("\n"):

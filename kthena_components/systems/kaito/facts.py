@@ -1,8 +1,8 @@
-"""Read KAITO's Workspace, InferenceSet and MultiRoleInference.
+"""Reads KAITO's Workspace, InferenceSet and MultiRoleInference.
 
-A preset has no command line: what KAITO makes of it is judged by rules of its own. A template is
-a pod template like any other, on nodes of the instance type.
-Source: kaito-project/kaito api/v1beta1 and api/v1alpha1.
+A preset has no command line: separate rules check what KAITO creates for it. A template is an
+ordinary pod template, on nodes of the instance type. Source: kaito-project/kaito api/v1beta1 and
+api/v1alpha1.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The pods and the GPUs that KAITO makes."""
+"""The pods and GPUs that KAITO creates."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,17 +23,17 @@ from kthena_components.systems.kaito.view import (
 )
 
 _GPU = "nvidia.com/gpu"
-"""What KAITO's own pods ask for, whatever GPUs the nodes have (GenerateInferencePodSpec)."""
-_LATER = Unknown("the name that KAITO writes there is made with its object")
+"""Requests of KAITO's own pods, whatever GPUs the nodes have (GenerateInferencePodSpec)."""
+_LATER = Unknown("KAITO sets this name when it creates the object")
 
 
 def pods(view: View) -> Iterator[PodSet]:
-    """Give the pods of templates: one on each node of each Workspace.
+    """Return the pods of templates: one on each node of each Workspace.
 
-    Those of one Workspace are meant for as many nodes; the nodes that KAITO makes of an instance
-    type are one Workspace's alone.
-    Source: kaito-project/kaito pkg/workspace/manifests/manifests.go GenerateManifestWithPodTemplate
-    and pkg/workspace/inference/preset_inferences.go ApplyProvisionerNodeSelector.
+    The pods of a Workspace are intended for as many nodes; the nodes that KAITO creates of an
+    instance type belong to one Workspace. Source: kaito-project/kaito
+    pkg/workspace/manifests/manifests.go GenerateManifestWithPodTemplate and
+    pkg/workspace/inference/preset_inferences.go ApplyProvisionerNodeSelector.
     """
     for model in view.models:
         if model.template is not None:
@@ -45,7 +45,7 @@ def pods(view: View) -> Iterator[PodSet]:
 
 
 def _labelled(view: View, labels: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add the labels that KAITO adds; of labels that are not known, none is."""
+    """Add the labels that KAITO adds; unknown if the labels are unknown."""
     if unknown_in(labels.get("")):
         return labels
     name, own = view.object.name or _LATER, f"{GROUP}/workspace"
@@ -55,9 +55,9 @@ def _labelled(view: View, labels: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def demand(view: View) -> GpuDemand | None:
-    """Count the GPUs of the nodes that KAITO makes for presets; None where there is none.
+    """Count the GPUs of the nodes that KAITO creates for presets; None if there are none.
 
-    Each of its pods takes all GPUs of its node.
+    Each of its pods uses all GPUs of its node.
     """
     made = [m for m in view.models if m.preset is not None and m.template is None]
     gpus = total([product(model.copies, _gpus(model)) for model in made])
@@ -75,7 +75,7 @@ def _gpus(model: Model) -> MaybeInt:
 
 
 def _nodes(model: Model) -> MaybeInt:
-    """Count the nodes of one Workspace: with vLLM KAITO does so itself.
+    """Count the nodes of one Workspace: with vLLM, KAITO calculates them.
 
     Source: kaito-project/kaito pkg/workspace/controllers/workspace_controller.go
     UpdateWorkspaceTargetNodeCount.
@@ -98,6 +98,6 @@ def _nodes(model: Model) -> MaybeInt:
 
 
 def kept(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keep of a Workspace what says how many pods there are, and what the rules compare of them."""
+    """Keep of a Workspace what defines its number of pods, and what the rules compare of them."""
     parts = {key: body[key] for key in ("resource", "inference", "tuning") if key in body}
     return mapping(kept_pods({"spec": parts}).get("spec"))

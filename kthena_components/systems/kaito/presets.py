@@ -1,4 +1,4 @@
-"""KAITO's names of models: Hugging Face ids, and the short names that it once gave some of them.
+"""KAITO's names of models: Hugging Face ids, and short names from earlier versions.
 
 Source: kaito-project/kaito pkg/utils/plugin/plugin.go IsValidPreset.
 """
@@ -34,7 +34,7 @@ SHORT_NAMES = {
     "mistral-7b-instruct": "mistralai/Mistral-7B-Instruct-v0.3",
     "mistral-large-3-675b-instruct": "mistralai/Mistral-Large-3-675B-Instruct-2512",
 }  # fmt: skip
-"""Short names of KAITO v0.12, which takes no further ones."""
+"""Short names of KAITO v0.12, which accepts no others."""
 _BY_TRANSFORMERS = frozenset(
     {
         "phi-4", "phi-3-mini-4k-instruct", "phi-3-mini-128k-instruct", "phi-3-medium-4k-instruct",
@@ -46,7 +46,7 @@ _BY_TRANSFORMERS = frozenset(
         "deepseek-v3-0324",
     }
 )  # fmt: skip
-"""Models that the transformers runtime has a command for, by the last part of their name.
+"""Models with a command of the transformers runtime, by the last part of their name.
 
 Source: kaito-project/kaito v0.12.0 presets/workspace/generator/generator.go NewGenerator;
 presets/workspace/models/transformer_runtime_inference_parameters.go.
@@ -54,7 +54,7 @@ presets/workspace/models/transformer_runtime_inference_parameters.go.
 
 
 def is_preset(name: str) -> bool:
-    """Tell whether KAITO takes a name: a short one that it knows, or `organisation/name`."""
+    """Return whether KAITO accepts a name: a known short one, or `organisation/name`."""
     organisation, _, rest = name.partition("/")
     return name.casefold() in SHORT_NAMES or (organisation != "" and rest != "")
 
@@ -66,5 +66,5 @@ def has_transformers(name: str) -> bool:
 
 
 def find_preset(name: str) -> ModelShape | Unknown:
-    """Find the shape of the model that a name stands for."""
+    """Find the shape of the model with a preset's name."""
     return find_model(SHORT_NAMES.get(name.casefold(), name))

@@ -1,7 +1,7 @@
-"""Whether KAITO would take a Workspace, an InferenceSet or a MultiRoleInference.
+"""Checks KAITO's Workspace, InferenceSet and MultiRoleInference.
 
-Mandatory is what its admission refuses, or what its controller cannot deploy, as of v0.12. How
-many nodes it makes is in rules_capacity.py.
+Mandatory rules cover what its admission rejects, or what its controller cannot deploy, as of v0.12.
+rules_capacity.py checks the number of nodes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -47,18 +47,18 @@ _OWN_LABELS = frozenset(
 )
 """Labels that KAITO gives its own nodes (api/v1beta1/labels.go reservedSelectorLabelKeys)."""
 _AZURE = ("standard_n", "standard_d")
-"""What KAITO takes on Azure without knowing it."""
+"""Prefix of instance types that KAITO accepts on Azure without knowing them."""
 
 
 def kaito_preset(view: View) -> Iterator[Finding]:
     """A Workspace either infers or tunes, and inference has either a preset or a template.
 
     A preset's name is that of a model on Hugging Face, `organisation/name`, or one of the short
-    names that KAITO still knows. What else it once knew, such as falcon-7b, it refuses.
+    names that KAITO still supports. It rejects other earlier names, such as falcon-7b.
 
     Pass: the preset Qwen/Qwen3-32B; the preset phi-4-mini-instruct, one of 25 short names.
     Fail: inference with 1 preset and 1 template; the preset llama-3.1-80b-instruct.
-    Level: mandatory; advisory for the name of a preset that is tuned.
+    Level: mandatory; advisory for the name of a preset for tuning.
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/utils/plugin/plugin.go.
     """
     if view.kind == WORKSPACE:
@@ -67,7 +67,7 @@ def kaito_preset(view: View) -> Iterator[Finding]:
             seen = "is not stated, and neither is tuning"
             yield refused("inference", seen, "write inference.preset.name", _PRESET)
         elif all(value is not None and unknown_in(value) is None for value in both):
-            seen = "stands beside inference, and a Workspace has one of the two"
+            seen = "is given together with inference, and a Workspace has only one of the two"
             yield refused("tuning", seen, "remove one", _PRESET)
     for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
         yield from _one_way(view, model)
@@ -84,7 +84,7 @@ def _one_way(view: View, model: Model) -> Iterator[Finding]:
         seen = "has neither a preset nor a template"
         yield refused(model.inference_path, seen, "write preset.name", _PRESET)
     elif preset is not None and template is not None:
-        seen = "has a preset and a template, and only one of them can say what runs"
+        seen = "has a preset and a template, and only one of them can define what runs"
         yield refused(model.inference_path, seen, "remove one", _PRESET)
 
 
@@ -111,10 +111,10 @@ def _name(model: Model) -> Iterator[Finding]:
 
 
 def kaito_instance_type(view: View) -> Iterator[Finding]:
-    """An instance type is one that KAITO knows, or one of Azure's where no preset must be sized.
+    """KAITO knows the instance type; without a preset to size, any type of Azure is valid.
 
-    Without one the nodes are there already, and nothing is judged. A partition of GPUs is for such
-    nodes only. A name in angle brackets is still to be written.
+    Without an instance type, the nodes already exist, and nothing is checked. GPU partitions are
+    only for such nodes. A name in angle brackets is a placeholder.
 
     Pass: Standard_NC24ads_A100_v4; p5.48xlarge.
     Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
@@ -127,7 +127,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
         if isinstance(name, Unknown):
             yield not_checked(at, name, _INSTANCE)
         elif name and name.startswith("<"):
-            gap = Unknown(f"{display(name)} stands for a name that is still to be written")
+            gap = Unknown(f"{display(name)} is a placeholder for a name")
             yield not_checked(at, gap, _INSTANCE)
         elif name:
             yield from _known(model, name)
@@ -135,7 +135,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
 
 def _known(model: Model, name: str) -> Iterator[Finding]:
     if model.resource.get("partition") is not None:
-        seen = f"is {display(name)}, but a partition is for nodes that are there already"
+        seen = f"is {display(name)}, but a partition is for existing nodes"
         yield refused(model.instance_path, seen, "remove it, or the partition", _INSTANCE)
     if not isinstance(find_instance(name), Unknown):
         return
@@ -143,7 +143,7 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
     if azure and (not sized or model.runtime == TRANSFORMERS):
         return
     near = nearest(name, [instance.name for instance in known_instances()])
-    why = "so that it cannot count the nodes of a preset" if azure else "and refuses"
+    why = "so it cannot count the nodes of a preset" if azure else "and rejects"
     yield Finding(
         path=model.instance_path,
         seen=f"is {display(name)}, which KAITO does not know, {why}",
@@ -154,7 +154,7 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
 
 
 def kaito_roles(view: View) -> Iterator[Finding]:
-    """A MultiRoleInference has one prefill and one decode role, each with a replica at least.
+    """A MultiRoleInference has one prefill and one decode role, each with at least one replica.
 
     Either both state an instance type, or neither does: whether KAITO makes nodes, one setting says
     for all.

@@ -1,4 +1,4 @@
-"""Whether the nodes that KAITO makes for a model hold it."""
+"""Checks that the nodes that KAITO creates for a model have enough memory."""
 
 from collections.abc import Iterator
 
@@ -13,24 +13,24 @@ from kthena_components.systems.kaito.view import TRANSFORMERS, Model, Sized, Vie
 
 CAPACITY = "kaito-capacity"
 _EXPANSION = 1.02
-"""Weights on GPUs against those in files, as KAITO's estimator has it."""
+"""Ratio of weights on GPUs to weights in files, from KAITO's estimator."""
 _SHORTER = ", or state a shorter max-model-len"
 
 
 def kaito_capacity(view: View) -> Iterator[Finding]:
-    """The nodes that KAITO makes for a preset are those that were written, and they hold it.
+    """KAITO creates as many nodes for a preset as stated, and the model fits on them.
 
-    With vLLM KAITO counts the nodes itself, from the size of the weight files, and resource.count
-    counts for nothing. A count below its own means more nodes than were asked for; one above it is
-    ignored. Where its nodes leave too little memory for one request of the model's length, the
-    numbers are told: the estimate takes no account of layers that cannot be cut, nor of latent
-    attention, whose cache every GPU holds whole. With the transformers runtime one node must hold
-    the model. What the ConfigMap of inference.config states wins over KAITO's own, such as a longer
-    max-model-len, for which it makes more nodes.
+    With vLLM, KAITO calculates the nodes itself, from the size of the weight files, and ignores
+    resource.count. A smaller count means more nodes than requested; a larger one has no effect. If
+    its nodes leave too little memory for one request of the model's length, the rule reports the
+    numbers: the estimate ignores that layers cannot be split, and that every GPU has the whole
+    cache of latent attention. With the transformers runtime, the model must fit on one node. The
+    ConfigMap of inference.config overrides KAITO's own values, such as a longer max-model-len, for
+    which it creates more nodes.
 
     Pass: Llama-3.3-70B, 131.4 GiB, count 2 of Standard_NC48ads_A100_v4, 2 × 80 GiB.
     Fail: the same with count 1; advisory: Mistral-Large-3 on 5 nodes of 2 × 94 GiB.
-    Level: mandatory; advisory for a count above, and for memory that is short.
+    Level: mandatory; advisory for a larger count, and for insufficient memory.
     Source: kaito-project/kaito pkg/workspace/estimator/nodesestimator/estimator.go;
         api/v1beta1/workspace_validation.go; kaito#1956, kaito#2139.
     """
@@ -63,7 +63,7 @@ def _one_node(sized: Sized) -> Iterator[Finding]:
     if sized.files > total:
         yield Finding(
             path=sized.model.instance_path,
-            seen=f"is {_node(sized)}, which hold {total:g} GiB, but the files of "
+            seen=f"is {_node(sized)}, which have {total:g} GiB, but the files of "
             f"{sized.model.preset} are {sized.files:g} GiB, and the transformers runtime does not "
             "spread a model over nodes",
             remedy=f"choose an instance type of {sized.files:g} GiB or more, or the runtime vllm",
@@ -76,8 +76,8 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     if isinstance(gpus, TooSmall):
         yield Finding(
             path=model.instance_path,
-            seen=f"is {_node(sized)}, of each of which vLLM may take {gpus.available:.1f} GiB, but "
-            f"{gpus.needed:.1f} GiB are taken before the first weight of {model.preset}",
+            seen=f"is {_node(sized)}, of each of which vLLM may use {gpus.available:.1f} GiB, but "
+            f"{gpus.needed:.1f} GiB are used before any weights of {model.preset}",
             remedy=f"choose an instance type with more memory for each GPU{_shorter(sized)}",
             rule=CAPACITY,
         )
@@ -103,7 +103,7 @@ def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     least = "at least " if isinstance(sized.tokens, Unknown) else ""
     counts = (
         f"KAITO counts {least}{count_of(deployment.gpus, 'GPU')} for the {sized.files:g} GiB of "
-        f"{sized.model.preset}{_requests(sized)}, and makes {least}{count_of(nodes, 'node')} of "
+        f"{sized.model.preset}{_requests(sized)}, and creates {least}{count_of(nodes, 'node')} of "
         f"{_node(sized)}"
     )
     if stated < nodes:
@@ -112,7 +112,7 @@ def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     elif not least:
         yield Finding(
             path=at,
-            seen=f"is {stated}, but {counts}, whatever count says",
+            seen=f"is {stated}, but {counts}, whatever count states",
             remedy=f"write {nodes} or leave it out; for more nodes state a longer max-model-len",
             rule=CAPACITY,
             level=Level.ADVISORY,
@@ -129,7 +129,7 @@ def _limit(deployment: Deployment, view: View) -> Iterator[Finding]:
         yield Finding(
             path="spec.nodeCountLimit",
             seen=f"is {limit}, but {count_of(copies, 'replica')} of "
-            f"{count_of(deployment.nodes, 'node')} each take {copies * deployment.nodes}",
+            f"{count_of(deployment.nodes, 'node')} each need {copies * deployment.nodes}",
             remedy=f"write {copies * deployment.nodes} or more",
             rule=CAPACITY,
             level=Level.ADVISORY,
@@ -137,11 +137,11 @@ def _limit(deployment: Deployment, view: View) -> Iterator[Finding]:
 
 
 def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
-    """Tell where one request of the longest length would not fit, by our own estimate."""
+    """Report if one request of maximum length would not fit, by our own estimate."""
     start = start_of(sized, deployment)
     placed = start if isinstance(start, Unknown) else _placed(sized, start)
     if isinstance(placed, Unknown):
-        # Without a ConfigMap it is the table of models that says too little.
+        # Without a ConfigMap, the gap is in the table of models.
         if sized.model.config:
             yield not_checked(sized.model.config_path, placed, CAPACITY)
     elif placed is not None and isinstance(start, Start):
@@ -149,11 +149,11 @@ def _left(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
 
 
 def _placed(sized: Sized, start: Start) -> Placed | Unknown | None:
-    """Give the engine on its GPUs; None where nothing is to be compared."""
+    """Return the engine on its GPUs; None if there is nothing to compare."""
     ranks, made = start.command.world, start.deployment.nodes * sized.instance.gpus
     if isinstance(ranks, int) and ranks > made:
         gpus = count_of(made, "GPU")
-        return Unknown(f"the ConfigMap makes vLLM start {ranks} ranks, and KAITO makes {gpus}")
+        return Unknown(f"the ConfigMap makes vLLM start {ranks} ranks, and KAITO provides {gpus}")
     (_, placed), *_ = placed_engines(start.facts)
     if isinstance(placed, Unknown) or placed.left is None:
         return placed if isinstance(placed, Unknown) else None
@@ -170,11 +170,11 @@ def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
     if left >= length * each / GIB:
         return
     tokens = max(int(left * GIB / each), 0) if each else 0
-    holds = "nothing is left to the KV cache"
+    holds = "nothing is left for the KV cache"
     if tokens:
         own = f"the model's {length}" if stated is None else f"the {length} that the ConfigMap "
         own += "" if stated is None else "states"
-        holds = f"{left:.1f} GiB are left to the KV cache: requests of {tokens} tokens, and not "
+        holds = f"{left:.1f} GiB are left for the KV cache: requests of {tokens} tokens, and not "
         holds += f"of {own}"
     nodes = count_of(start.deployment.nodes, "node")
     yield Finding(

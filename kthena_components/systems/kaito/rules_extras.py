@@ -1,4 +1,4 @@
-"""What a model of KAITO takes beside its nodes: the token that opens it, and adapters."""
+"""Checks access tokens and adapters of KAITO's models."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -24,11 +24,11 @@ _MOST_ADAPTERS = 10
 
 
 def kaito_access_secret(view: View) -> Iterator[Finding]:
-    """A model that Hugging Face gives to few has a secret with the token that opens it.
+    """A gated model has a secret with the token for it.
 
-    The secret is named by modelAccessSecret, and its key is HF_TOKEN: without it Hugging Face does
-    not give the weights to the pods. Weights that are on the nodes already need none. KAITO asks
-    for it itself only where Hugging Face refused to describe a model that is not in its catalogue.
+    modelAccessSecret names the secret, and its key is HF_TOKEN: without it Hugging Face does not
+    give the weights to the pods. Weights that are already on the nodes need none. KAITO itself asks
+    for a secret only if Hugging Face rejects its request to describe a model outside its catalogue.
 
     Pass: llama-3.1-8b-instruct with modelAccessSecret hf-token.
     Fail: llama-3.1-8b-instruct without one.
@@ -47,15 +47,15 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
         if gap := first_unknown(model.secret, local):
             yield not_checked(at, gap, _SECRET)
         elif not model.secret and local != "true":
-            seen = f"is not stated, but {display(model.preset)} is given to a token only"
+            seen = f"is not stated, but {display(model.preset)} is gated and needs a token"
             remedy = "write the name of a Secret with the key HF_TOKEN"
             yield advise(at, seen, remedy, _SECRET)
 
 
 def kaito_adapters(view: View) -> Iterator[Finding]:
-    """There are at most 10 adapters of different names, each with a strength from 0 to 1.
+    """There are at most 10 adapters with unique names, each with a strength from 0 to 1.
 
-    vLLM knows no strength: it belongs to the transformers runtime.
+    vLLM does not support strengths: they belong to the transformers runtime.
 
     Pass: 2 adapters named a and b.
     Fail: 11 adapters; a strength of "1.5"; two adapters of one name.
@@ -69,7 +69,7 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
             yield not_checked(at, gap, _ADAPTERS)
         adapters = listed if isinstance(listed, list | tuple) else ()
         if len(adapters) > _MOST_ADAPTERS:
-            seen = f"are {len(adapters)}, and KAITO takes at most {_MOST_ADAPTERS}"
+            seen = f"are {len(adapters)}, and KAITO accepts at most {_MOST_ADAPTERS}"
             yield refused(at, seen, f"remove {len(adapters) - _MOST_ADAPTERS}", _ADAPTERS)
         names: set[str] = set()
         for index, adapter in enumerate(adapters[: _MOST_ADAPTERS + 1]):
@@ -101,19 +101,19 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
         yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
     elif isinstance(runtime, str) and runtime != TRANSFORMERS:
-        seen = f"is {display(value)}, but vLLM knows no strength of adapters"
+        seen = f"is {display(value)}, but vLLM does not support strengths of adapters"
         yield refused(path, seen, "leave it out, or choose the transformers runtime", _ADAPTERS)
 
 
 def kaito_runtime(view: View) -> Iterator[Finding]:
-    """The transformers runtime is chosen for a preset that it has a command for.
+    """The transformers runtime is only chosen for presets that it has a command for.
 
     It has none for phi-4-mini-instruct, the ministral-3 presets and mistral-large-3-675b-instruct,
     nor for other models by their name on Hugging Face.
 
     Pass: phi-4 with kaito.sh/runtime transformers.
     Fail: phi-4-mini-instruct with kaito.sh/runtime transformers.
-    Level: mandatory. KAITO's webhook refuses it.
+    Level: mandatory. KAITO's webhook rejects it.
     Source: kaito-project/kaito v0.12.0 pkg/model/interface.go Validate;
     presets/workspace/models/transformer_runtime_inference_parameters.go.
     """
@@ -124,7 +124,7 @@ def kaito_runtime(view: View) -> Iterator[Finding]:
         if gap := first_unknown(name, runtime):
             yield not_checked(path, gap, _RUNTIME)
         elif runtime == TRANSFORMERS and isinstance(name, str) and not has_transformers(name):
-            seen = f"is {display(name)}, which the transformers runtime has no command for"
+            seen = f"is {display(name)}, and the transformers runtime has no command for it"
             yield refused(path, seen, f"remove the annotation {RUNTIME}: vLLM runs it", _RUNTIME)
 
 

@@ -1,4 +1,4 @@
-"""Whether the parallelism that KAITO starts a model with splits it."""
+"""Checks that the parallelism that KAITO chooses divides the model."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,9 +22,9 @@ _MOST = 16
 def kaito_parallelism(view: View) -> Iterator[Finding]:
     """The parallelism that KAITO derives from the instance type divides the model.
 
-    A model that half a GPU holds runs once on each GPU of a node; any other one with tensor
-    parallelism over the GPUs of a node, and pipeline parallelism over the nodes. KAITO does not
-    look whether that divides the heads.
+    A model that fits into half a GPU runs once on each GPU of a node; any other model runs with
+    tensor parallelism over the GPUs of a node, and pipeline parallelism over the nodes. KAITO does
+    not check whether that divides the heads.
 
     Pass: Llama-3.3-70B with 64 heads on nodes of 2 GPUs: tensor 2 × pipeline 2.
     Fail: falcon-7b with 71 heads on a node of 2 GPUs of 24 GiB: tensor 2.
@@ -52,7 +52,7 @@ def _divides(sized: Sized) -> Iterator[Finding]:
     heads = (*tp_divides_heads(start.facts), *tp_divides_kv_heads(start.facts))
     stages = pp_within_layers(start.facts)
     fewer = "choose an instance type with more GPU memory, for fewer nodes"
-    # Where the heads do not fit, neither do the KV heads, and the remedy is one.
+    # If the heads do not fit, neither do the KV heads, and the remedy is the same.
     told = [(f, f"choose an instance type with {_counts(sized)}") for f in heads[:1]]
     for found, remedy in (*told, *((f, fewer) for f in stages)):
         if found.level is Level.MANDATORY:

@@ -1,8 +1,8 @@
 """The engine that KAITO starts for a preset, in the form that the rules over any serving read.
 
 Source: kaito-project/kaito pkg/model/interface.go buildVLLMInferenceCommand and
-presets/workspace/inference/vllm/inference_api.py parse_args, by which a ConfigMap's flags stand
-behind KAITO's own and win.
+presets/workspace/inference/vllm/inference_api.py parse_args, which appends a ConfigMap's flags to
+KAITO's own, so they take precedence.
 """
 
 from dataclasses import dataclass, replace
@@ -18,27 +18,27 @@ from kthena_components.systems.kaito.view import CONFIG_KEY, Sized
 
 _PROGRAM, _FOLDER = "/workspace/vllm/inference_api.py", "/mnt/config"
 _SHARE, _SHARE_OF = 0.84, {"NVIDIA A10": 0.82}
-"""gpu-memory-utilization of KAITO's command, and what it is on some GPUs."""
+"""gpu-memory-utilization of KAITO's command, by default and on some GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """What is started."""
+    """The launched engine."""
 
     deployment: Deployment
-    """Nodes as KAITO makes them, and the parallelism of the command."""
+    """KAITO's nodes, and the parallelism of the command."""
     facts: ServingFacts
     command: CommandFacts
     configured: bool
-    """Whether the parallelism is stated by the ConfigMap."""
+    """Whether the ConfigMap states the parallelism."""
 
 
 def start_of(sized: Sized, deployment: Deployment) -> Start | Unknown:
-    """Read the command that KAITO makes, with the ConfigMap's flags where it is at hand.
+    """Read KAITO's command, with the flags of an available ConfigMap.
 
     Args:
-        sized: the model and its nodes.
-        deployment: what KAITO derives from them.
+        sized: The model and its nodes.
+        deployment: What KAITO derives from them.
     """
     command = _command(sized, deployment)
     sizes = command.tensor, command.pipeline, command.data
@@ -66,7 +66,7 @@ def _command(sized: Sized, deployment: Deployment) -> CommandFacts:
     ]
     text = sized.model.config_text
     files: tuple[Mount, ...] = ()
-    # Of what cannot be read is said that it is not known: KAITO's own command stands then.
+    # Unreadable flags are reported as unknown: KAITO's own command applies then.
     if isinstance(text, str) and isinstance(sized.tokens, int):
         argv.append(f"--kaito-config-file={_FOLDER}/{CONFIG_KEY}")
         files = (Mount(_FOLDER, ((CONFIG_KEY, text),)),)
@@ -74,10 +74,10 @@ def _command(sized: Sized, deployment: Deployment) -> CommandFacts:
 
 
 def _facts(sized: Sized, command: CommandFacts, nodes: int) -> ServingFacts:
-    """Give the engine on the GPUs of its nodes.
+    """Return the engine on the GPUs of its nodes.
 
-    KAITO passes a share, and only its estimator reckons with the nominal size: vLLM takes a share
-    of what the driver reports. Source: vllm/v1/worker/utils.py request_memory.
+    KAITO passes a share, and only its estimator uses the nominal size: vLLM's share is of the
+    memory that the driver reports. Source: vllm/v1/worker/utils.py request_memory.
     """
     at, gpu = sized.model.instance_path, gpu_of(sized.instance)
     memory = sized.instance.memory_gib if gpu is None else gpu.memory_gib

@@ -18,8 +18,8 @@ from kthena_components.systems.kaito.view import (
 
 _KEPT_RUNNING = {"restarts": "KAITO leaves running pods as they are when a template changes"}
 _PRESETS = {
-    "pods": "a preset makes them",
-    "templates": "a preset makes them",
+    "pods": "a preset creates them",
+    "templates": "a preset creates them",
     "restarts": "KAITO leaves running pods as they are when a role changes",
 }
 

@@ -1,4 +1,4 @@
-"""How KAITO's objects that anybody wrote are read for their rules."""
+"""Reads KAITO's objects for their rules."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,16 +37,16 @@ RUNTIME, LOCAL = f"{GROUP}/runtime", f"{GROUP}/use-local-weights"
 """Annotations of KAITO (api/v1beta1/labels.go)."""
 VLLM, TRANSFORMERS = "vllm", "transformers"
 CONFIG_KEY = "inference_config.yaml"
-"""What KAITO reads of a ConfigMap for inference."""
-NO_INSTANCE = Unknown("no instance type says what GPUs the nodes have")
+"""The key that KAITO reads of a ConfigMap for inference."""
+NO_INSTANCE = Unknown("no instance type states the GPUs of the nodes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One model that KAITO deploys, and the nodes that it asks for."""
+    """One model that KAITO deploys, and the nodes that it requests."""
 
     holder: object
-    """What resource and inference stand in, as it is; a role has no template."""
+    """The map with resource and inference, as written; a role has no template."""
     resource: Mapping[str, Any]
     resource_path: str
     inference: Mapping[str, Any]
@@ -54,39 +54,39 @@ class Model:
     instance: MaybeText | None
     count: MaybeInt | None
     nodes: MaybeInt
-    """Nodes of one Workspace, where KAITO takes their number from resource.count."""
+    """Nodes of one Workspace, if KAITO reads their number from resource.count."""
     copies: MaybeInt
-    """Workspaces that are made of it, each on nodes of its own."""
+    """Number of Workspaces created for it, each on its own nodes."""
     preset: MaybeText | None
-    """Name of the model; None where a template takes its place."""
+    """Name of the model; None if there is a template instead."""
     preset_path: str
     secret: MaybeText | None
     config: MaybeText | None
     config_path: str
     config_text: MaybeText | None
-    """What the ConfigMap holds that config names; None where it names none."""
+    """Content of the ConfigMap that config names; None if it names none."""
     annotations: Mapping[str, Any]
     tuned: bool = False
 
     @property
     def instance_path(self) -> str:
-        """Where the instance type stands."""
+        """Path of the instance type."""
         return f"{self.resource_path}.instanceType"
 
     @property
     def template(self) -> Any:
-        """The pod template that takes a preset's place; None where there is none."""
+        """The pod template instead of a preset; None without one."""
         found = None if self.tuned else inside(inside(self.holder, "inference"), "template")
         return found if isinstance(found, Mapping) or unknown_in(found) is not None else None
 
     @property
     def template_path(self) -> str:
-        """Where a pod template stands, or would stand."""
+        """Path of a pod template, even if there is none."""
         return f"{self.inference_path}.template"
 
     @property
     def runtime(self) -> MaybeText:
-        """What runs the model."""
+        """The runtime of the model."""
         stated = text(self.annotations.get(RUNTIME))
         if isinstance(stated, Unknown):
             return stated
@@ -102,13 +102,13 @@ class View:
 
     @property
     def kind(self) -> str:
-        """Which of KAITO's kinds it is."""
+        """Its kind."""
         return self.object.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A model whose size is known, on an instance type that is known."""
+    """A model of known size, on a known instance type."""
 
     model: Model
     instance: Instance
@@ -118,23 +118,23 @@ class Sized:
     each: int
     """Bytes of a token in the KV cache of the whole model."""
     tokens: MaybeInt
-    """Longest request that the ConfigMap states, or KAITO's own."""
+    """Longest request: as the ConfigMap states, or KAITO's default."""
 
     @property
     def gpus(self) -> int | TooSmall:
-        """The GPUs that KAITO counts, or the fewest where the longest request is not known."""
+        """The GPUs that KAITO calculates; the minimum if the longest request is unknown."""
         tokens = self.tokens if isinstance(self.tokens, int) else 0
         return minimum_gpus(self.instance, self.files, self.each, tokens)
 
     @property
     def deployment(self) -> Deployment | None:
-        """What KAITO makes of it; None when nothing fits."""
+        """What KAITO deploys for it; None if nothing fits."""
         gpus = self.gpus
         return None if isinstance(gpus, TooSmall) else derive(self.instance, gpus, self.files)
 
 
 def read_view(found: Object) -> View:
-    """Read what the rules need from whatever an object contains."""
+    """Read what the rules need; never raises."""
     return View(object=found, models=tuple(_models(found)))
 
 
@@ -159,7 +159,7 @@ def _models(found: Object) -> Iterator[Model]:
 
 
 def _nodes(stated: object) -> MaybeInt:
-    """Read resource.count: below 1 it is 1 (nodesestimator/estimator.go EstimateNodeCount)."""
+    """Read resource.count; below 1 counts as 1 (nodesestimator/estimator.go EstimateNodeCount)."""
     number = copies_in(stated, 1)
     return number if isinstance(number, Unknown) else max(number, 1)
 
@@ -221,18 +221,18 @@ def _role(model: Mapping[str, Any], role: Mapping[str, Any], path: str, context:
 
 
 def inference_config(name: MaybeText | None, context: Context) -> MaybeText | None:
-    """Give the text of the ConfigMap that `inference.config` or a role's runtimeConfig names.
+    """Return the text of the ConfigMap named by `inference.config` or a role's runtimeConfig.
 
     KAITO reads the key inference_config.yaml of that ConfigMap, in the object's namespace; vLLM's
-    flags stand there below `vllm` and win over the preset's.
+    flags are below `vllm` there and override the preset's.
 
     Args:
         name: Name of the ConfigMap.
-        context: What is known beside the object.
+        context: The object's context.
 
     Returns:
-        None when no ConfigMap is named, and Unknown with the reason when it cannot be read.
-        `core.engines.files.read_yaml` makes a map of the text.
+        None if no ConfigMap is named, and Unknown with the reason if it cannot be read.
+        `core.engines.files.read_yaml` parses the text.
     """
     if name is None or name == "" or isinstance(name, Unknown):
         return name or None
@@ -241,7 +241,7 @@ def inference_config(name: MaybeText | None, context: Context) -> MaybeText | No
 
 
 def size_of(model: Model) -> Sized | Unknown | None:
-    """Find what KAITO's estimate is made of; None where another rule says what is missing."""
+    """Find the inputs of KAITO's estimate; None if another rule reports what is missing."""
     gap = first_unknown(model.instance, model.preset)
     if gap is not None:
         return gap
@@ -264,14 +264,14 @@ def _sized(model: Model, instance: Instance, shape: ModelShape) -> Sized | Unkno
 
 
 def _tokens(model: Model) -> MaybeInt:
-    """Read the longest request that KAITO counts nodes for, where its ConfigMap can be read."""
+    """Read the longest request for which KAITO calculates nodes, if its ConfigMap is readable."""
     stated, shown = model.config_text, display(model.config)
     if stated is None:
         return CONTEXT
     if isinstance(model.config, Unknown):
         return model.config
     if stated == inference_config(model.config, NO_CONTEXT):
-        return Unknown(f"the ConfigMap {shown} may state max-model-len, and is not at hand")
+        return Unknown(f"the ConfigMap {shown} may state max-model-len, and is not available")
     if isinstance(stated, Unknown):
         return stated
     found = read_yaml(stated)
@@ -283,11 +283,11 @@ def _tokens(model: Model) -> MaybeInt:
 
 
 def where(model: Model) -> str:
-    """Say where what is not known of a size stands, or would stand."""
+    """Return the path of an unknown input of a size."""
     known = isinstance(model.instance, str) and model.instance
     return model.preset_path if known else model.instance_path
 
 
 def refused(path: str, seen: str, remedy: str, rule: str) -> Finding:
-    """Say what KAITO does not take."""
+    """Report what KAITO rejects."""
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)

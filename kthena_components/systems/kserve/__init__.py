@@ -1,1 +1,1 @@
-"""kserve."""
+"""KServe: InferenceService, its runtimes, and LLMInferenceService."""

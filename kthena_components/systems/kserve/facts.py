@@ -1,15 +1,16 @@
-"""The facts of InferenceServices of many nodes and of one, and of their runtimes.
+"""Facts of InferenceServices on one or several nodes, and of their runtimes.
 
-What many nodes get, KServe works out from requests (nodes.py), and it writes the result into both
+For several nodes, KServe calculates the GPUs from requests (nodes.py), and writes the result into
 requests and limits.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pods
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.values.read import mapping, name_of, sequence
@@ -19,13 +20,13 @@ from kthena_components.systems.kserve.view import MultiNode, Service
 
 _HUGGING_FACE = ("python3", "-m", "huggingfaceserver")
 _OWN_RUNTIMES = "kserve-huggingfaceserver"
-_NO_SIZE = Unknown("the size in workerSpec is no number")
-REFUSED = Unknown("KServe deploys nothing where requests hold fewer GPUs than there are ranks")
+_NO_SIZE = Unknown("the size in workerSpec is not a number")
+REFUSED = Unknown("KServe deploys nothing if pods request fewer GPUs than there are ranks")
 _ELSEWHERE = Unknown("its runtime may state the GPUs")
 
 
 def facts(view: Service) -> ServingFacts:
-    """Give the facts of an InferenceService or a (Cluster)ServingRuntime."""
+    """Return the facts of an InferenceService or a (Cluster)ServingRuntime."""
     if view.many is not None:
         engines: tuple[EngineFacts, ...] = (_many(view, view.many),)
     elif view.is_service:
@@ -37,7 +38,7 @@ def facts(view: Service) -> ServingFacts:
 
 
 def _many(view: Service, many: MultiNode) -> EngineFacts:
-    """Give the engine that KServe makes of a workerSpec."""
+    """Return the engine that KServe creates for a workerSpec."""
     found, nodes, name = view.object, many.nodes, name_of(view.object.body)
     at, head = found.at(many.path), found.at(f"{many.head.path}.resources")
     command = CommandFacts(
@@ -45,12 +46,22 @@ def _many(view: Service, many: MultiNode) -> EngineFacts:
     )
     if not isinstance(nodes, RayNodes):
         gap = REFUSED if isinstance(nodes, Shortage) else nodes
-        entry = _pod(gap, head, at, command)
+        entry = _stated(_pod(gap, head, at, command), _pods(view, found.at(view.path)))
         return EngineFacts(path=at, name=name, pods=gap, replicas=1, entry=entry, worker=None)
     entry = _pod(nodes.head_gpus, head, at, command)
     rest = _pod(nodes.worker_gpus, found.at(f"{many.worker.path}.resources"), at, _JOINS)
-    worker = rest if nodes.pods > 1 else None
+    entry = _stated(entry, _pods(view, found.at(view.path)))
+    workers = _placed({"spec": many.fields}, f"{at}.", view)
+    worker = _stated(rest, workers) if nodes.pods > 1 else None
     return EngineFacts(path=at, name=name, pods=nodes.pods, replicas=1, entry=entry, worker=worker)
+
+
+def _stated(pod: PodFacts, written: Iterable[PodFacts]) -> PodFacts:
+    """Add the containers that are written in the object, whose resources KServe replaces."""
+    found = tuple(written)
+    containers = (c for one in found for c in (one.own, *one.others) if c is not None)
+    missing = (key for one in found for key in one.missing)
+    return replace(pod, others=tuple(containers), missing=tuple(dict.fromkeys(missing)))
 
 
 _JOINS = CommandFacts(ray_role="worker")
@@ -95,12 +106,17 @@ def _pods(view: Service, base: str) -> Iterator[PodFacts]:
             moved = _moved(pod, "spec.containers[0]", f"{base}.{key}")
             yield _or_runtime(fill_requests(moved), f"{base}.{key}.resources")
         return
-    for pod in read_pods({"spec": predictor}, "", context=context):
-        yield fill_requests(_moved(pod, "spec.containers", f"{base}.containers"))
+    yield from map(fill_requests, _placed({"spec": predictor}, f"{base}.", view))
+
+
+def _placed(template: object, base: str, view: Service) -> Iterator[PodFacts]:
+    """Read pods whose spec stands in the object without a template around it."""
+    for pod in read_pods(template, "", context=view.object.context):
+        yield _moved(pod, "spec.", base)
 
 
 def _model(model: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Give the container that a model is served by; KServe's own server takes its arguments."""
+    """Return the container that serves a model; KServe's own server gets its arguments."""
     container = {"name": "kserve-container", **model}
     served = key == "huggingface" or _is_hugging_face(model)
     if served and model.get("command") is None:
@@ -115,7 +131,7 @@ def _is_hugging_face(model: Mapping[str, Any]) -> bool:
 
 
 def _or_runtime(pod: PodFacts, path: str) -> PodFacts:
-    """Leave open what a model does not state: its runtime has resources as well."""
+    """Mark what a model does not state as unknown: its runtime has resources, too."""
     if pod.devices:
         return pod
     device = DeviceFacts(
@@ -126,25 +142,17 @@ def _or_runtime(pod: PodFacts, path: str) -> PodFacts:
 
 def _moved(pod: PodFacts, old: str, new: str) -> PodFacts:
     """Give the same pod in the coordinates of the object that it was read from."""
-    devices = (replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices)
-    missing = (replace(key, path=key.path.replace(old, new, 1)) for key in pod.missing)
-    return replace(
-        pod,
-        devices=tuple(devices),
-        missing=tuple(missing),
-        gpus_path=pod.gpus_path.replace(old, new, 1),
-        command_path=pod.command_path.replace(old, new, 1),
-    )
+    return relocated(pod, lambda path: path.replace(old, new, 1))
 
 
 def _runtime(view: Service) -> Iterator[EngineFacts]:
-    """Read a runtime for one node. What states no GPUs leaves them to the InferenceService."""
+    """Read a runtime for one node. If it states no GPUs, the InferenceService may."""
     spec, at = view.holder, view.object.at(view.path)
     if not sequence(spec.get("containers")):
         return
-    for pod in read_pods({"spec": spec}, "", context=view.object.context):
+    for pod in _placed({"spec": spec}, f"{at}.", view):
         if pod.asks_for_gpus:
-            moved = fill_requests(_moved(pod, "spec.containers", f"{at}.containers"))
+            moved = fill_requests(pod)
             yield EngineFacts(
                 path=at,
                 name=name_of(view.object.body),

@@ -1,8 +1,7 @@
-"""The facts of KServe's LLMInferenceService: a main workload and perhaps one that prefills.
+"""Facts of KServe's LLMInferenceService: a main workload and an optional one for prefill.
 
-Its presets start `vllm serve` with the sizes of `parallelism`, so such a command is what is read;
-a container that has a command of its own is read as it is.
-Source: kserve config/llmisvcconfig.
+Its presets start `vllm serve` with the sizes of `parallelism`, so such a command is read; a
+container with its own command is read as it is. Source: kserve config/llmisvcconfig.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
@@ -19,11 +19,11 @@ from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, p
 
 _ADDED = "VLLM_ADDITIONAL_ARGS"
 _ELSEWHERE = Unknown("a preset or a base may state the GPUs")
-_UNSPREAD = Unknown("without a worker it is not known what data is worth")
+_UNSPREAD = Unknown("without a worker the effect of data is unknown")
 
 
 def facts(view: LlmService) -> ServingFacts:
-    """Give the facts of an LLMInferenceService: each workload is an engine."""
+    """Return the facts of an LLMInferenceService: each workload is an engine."""
     found = view.object
     engines = tuple(_engine(view, workload) for workload in view.workloads)
     return ServingFacts(path=found.at("spec"), name=name_of(found.body), engines=engines)
@@ -43,7 +43,7 @@ def _engine(view: LlmService, workload: LlmWorkload) -> EngineFacts:
 
 
 def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
-    """Read a pod spec, which stands where others have a whole template."""
+    """Read a pod spec, which has no surrounding template."""
     at, context = view.object.at(workload.path), view.object.context
     spec = plain(workload.fields.get(field))
     stated = mapping(spec).get("containers")
@@ -57,20 +57,13 @@ def _pod(view: LlmService, workload: LlmWorkload, field: str) -> PodFacts:
     command, own = pod.command, engine.get("command") is not None
     if command and not own and not workload.many and workload.states("data"):
         command = replace(command, data=_UNSPREAD)
-    old, new = "spec.containers", f"{at}.{field}.containers"
-    devices = [replace(d, path=d.path.replace(old, new, 1)) for d in pod.devices]
+    new = f"{at}.{field}.containers"
+    pod = relocated(pod, lambda path: path.replace("spec.containers", new, 1))
+    devices = pod.devices
     if not devices and (view.is_based or not containers):
-        devices = [_elsewhere(new)]
-    return fill_requests(
-        replace(
-            pod,
-            command=command,
-            devices=tuple(devices),
-            missing=tuple(replace(k, path=k.path.replace(old, new, 1)) for k in pod.missing),
-            gpus_path=pod.gpus_path.replace(old, new, 1),
-            command_path=pod.command_path.replace(old, new, 1) if own else f"{at}.parallelism",
-        )
-    )
+        devices = (_elsewhere(new),)
+    command_path = pod.command_path if own else f"{at}.parallelism"
+    return fill_requests(replace(pod, command=command, devices=devices, command_path=command_path))
 
 
 def _elsewhere(path: str) -> DeviceFacts:
@@ -78,7 +71,7 @@ def _elsewhere(path: str) -> DeviceFacts:
 
 
 def _command(workload: LlmWorkload, engine: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the command of the preset, unless the container has one."""
+    """Return the command of the preset, unless the container has one."""
     if engine.get("command") is not None:
         return {}
     flags = {"tensor": "--tensor-parallel-size"}

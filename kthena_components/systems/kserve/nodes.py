@@ -1,4 +1,4 @@
-"""How KServe deals the GPUs of an engine out to pods.
+"""KServe's distribution of an engine's GPUs to pods.
 
 Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayNodes:
-    """The pods that KServe makes for one engine, and the GPUs that it gives them."""
+    """The pods that KServe creates for one engine, and their GPUs."""
 
     pods: int
     worker_gpus: int
@@ -22,7 +22,7 @@ class RayNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """Requests that KServe refuses to deploy: they hold fewer GPUs than there are ranks."""
+    """Requests that KServe does not deploy: fewer GPUs than ranks."""
 
     nodes: RayNodes
 
@@ -30,11 +30,11 @@ class Shortage:
 def compute_ray_nodes(
     total: int, worker_gpus: int | None, head_gpus: int | None
 ) -> RayNodes | Shortage:
-    """Deal the GPUs out as KServe does with Ray: computeRayNodeAndGPUs.
+    """Distribute the GPUs as KServe does with Ray: computeRayNodeAndGPUs.
 
     Args:
         total: tensor × pipeline, 1 or more.
-        worker_gpus: GPUs that the worker container requests; 0 and None are the same.
+        worker_gpus: GPUs that the worker container requests; 0 and None are equal.
         head_gpus: GPUs that the head container requests.
     """
     worker, head = worker_gpus or 0, head_gpus or 0
@@ -55,5 +55,5 @@ def compute_ray_nodes(
 
 
 def compute_mp_nodes(tensor: int, pipeline: int) -> RayNodes:
-    """Deal the GPUs out as KServe does without Ray: a pod for each stage, whatever is requested."""
+    """Distribute the GPUs as KServe does without Ray: a pod per stage, whatever is requested."""
     return RayNodes(pods=pipeline, worker_gpus=tensor, head_gpus=tensor)

@@ -1,9 +1,8 @@
-"""The pods that KServe makes, and what of an object the rules over a stack need.
+"""The pods that KServe creates, and the part of an object for rules over a stack.
 
-It lays what is written in an object over its runtime, preset or base, item by item: a variable, a
-container or a volume that is written is in the pods. Their specs stand in the object without a
-template around them.
-Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go, buildPodSpec;
+KServe merges an object into its runtime, preset or base, item by item: a variable, container or
+volume in the object is in the pods. Pod specs in the object have no surrounding template. Source:
+kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go, buildPodSpec;
 pkg/controller/v1alpha2/llmisvc/config_merge.go.
 """
 
@@ -34,15 +33,15 @@ _HIDDEN = Unknown("the containers are not known yet")
 def _pod_set(
     found: Object, at: str, spec: object, number: MaybeInt, *, spread: bool, model: str = ""
 ) -> PodSet:
-    """Give pods whose spec stands in the object without a template around it.
+    """Return pods whose spec in the object has no surrounding template.
 
     Args:
         found: The object.
-        at: Where the spec stands.
-        spec: What stands there.
-        number: How many pods there are.
-        spread: Whether they are meant for several nodes.
-        model: Field beside the containers that holds the first one; empty where they hold it.
+        at: Path of the spec.
+        spec: The spec.
+        number: Number of pods.
+        spread: Whether they are intended for several nodes.
+        model: Field next to the containers with the first one; empty if they include it.
     """
 
     def written(path: str) -> str:
@@ -57,7 +56,7 @@ def _pod_set(
 
 
 def pods(view: Service) -> Iterator[PodSet]:
-    """Give the pods of an InferenceService, without resources: KServe works those out."""
+    """Return the pods of an InferenceService, without resources: KServe calculates those."""
     found, served, many = view.object, view.served, view.many
     spec = _written(view.holder, *([view.holder[served]] if served else []))
     if many is None:
@@ -79,7 +78,7 @@ def _numbers(many: MultiNode) -> tuple[MaybeInt, MaybeInt]:
 
 
 def _written(holder: Mapping[str, Any], *first: object) -> Mapping[str, Any]:
-    """Give what is written of a pod spec, with containers before its own."""
+    """Return the stated parts of a pod spec, with given containers first."""
     made: dict[str, Any] = {key: holder.get(key) for key in _PARTS}
     for key, before in zip(_CONTAINERS, (first, ()), strict=True):
         listed = map(mapping, (*before, *sequence(holder.get(key))))
@@ -88,12 +87,12 @@ def _written(holder: Mapping[str, Any], *first: object) -> Mapping[str, Any]:
 
 
 def demand(view: Service) -> GpuDemand:
-    """Count the accelerators of an InferenceService, as KServe gives them to its pods."""
+    """Count the accelerators that KServe gives to the pods of an InferenceService."""
     return replace(gpu_demand(facts(view)), resources=frozenset(_accelerators(view)))
 
 
 def _accelerators(view: Service) -> Iterator[str]:
-    """Name the accelerators that an InferenceService asks for."""
+    """Name the accelerators that an InferenceService requests."""
     workers = view.many.fields if view.many is not None else {}
     containers = [view.holder.get(view.served)] if view.served else []
     containers += [*sequence(view.holder.get("containers")), *sequence(workers.get("containers"))]
@@ -104,7 +103,7 @@ def _accelerators(view: Service) -> Iterator[str]:
 
 
 def pods_of_llm(view: LlmService) -> Iterator[PodSet]:
-    """Give the pods of each workload: of its template, and of its worker."""
+    """Return the pods of each workload: of its template, and of its worker."""
     for workload in view.workloads:
         size, replicas = workload.pods, workload.replicas
         rest = size if isinstance(size, Unknown) else size - 1
@@ -117,7 +116,7 @@ def pods_of_llm(view: LlmService) -> Iterator[PodSet]:
 
 
 def demand_of_llm(view: LlmService) -> GpuDemand | None:
-    """Leave open how many accelerators a base or a preset gives pods whose spec states none."""
+    """Return an unknown demand for pods without requests: a base or a preset may add some."""
     if isinstance(total(map(gpus_of_pods, pods_of_llm(view))), Unknown):
         return None
     counted = gpu_demand(facts_of_llm(view)).gpus
@@ -125,7 +124,7 @@ def demand_of_llm(view: LlmService) -> GpuDemand | None:
 
 
 def kept(body: Body) -> Body:
-    """Keep of the predictor what its pods are made of, and by what their number is counted."""
+    """Keep the fields of the predictor that define its pods and their number."""
     spec = body.get("spec")
     predictor = mapping(spec).get("predictor")
     if not isinstance(predictor, Mapping):

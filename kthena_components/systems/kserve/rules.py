@@ -1,4 +1,4 @@
-"""Whether a multi-node InferenceService, or a runtime for one, would be let into the cluster."""
+"""Checks multi-node InferenceServices and their runtimes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,10 +30,10 @@ _SCHEMES = ("pvc", "oci")
 
 
 def kserve_multinode(view: Service) -> Iterator[Finding]:
-    """KServe's webhooks take it: one worker container, sizes in workerSpec, known GPUs, a volume.
+    """KServe's webhooks accept it: one worker container, sizes in workerSpec, known GPUs, a volume.
 
-    The model comes by pvc:// or oci://, nothing scales or splits the traffic, and the sizes are 1
-    or more. The name is judged on every InferenceService, and PYTHONPATH, which KServe forbids, in
+    The model comes from pvc:// or oci://, nothing scales or splits the traffic, and the sizes are 1
+    or more. The name is checked in every InferenceService, and PYTHONPATH, which KServe forbids, in
     every container of one and of a runtime.
 
     Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
@@ -48,7 +48,7 @@ def kserve_multinode(view: Service) -> Iterator[Finding]:
 
 
 def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
-    """Judge what holds for those of many nodes."""
+    """Check the rules for multi-node services."""
     if gap := unknown_in(view.holder.get("workerSpec")):
         yield not_checked(many.path, gap, _RULE)
     else:
@@ -71,7 +71,7 @@ def _one_worker(view: Service, many: MultiNode) -> Iterator[Finding]:
     if gap := unknown_in(containers):
         yield not_checked(at, gap, _RULE)
     elif count > 1:
-        seen = f"has {count} containers, but KServe takes one worker container"
+        seen = f"has {count} containers, but KServe accepts one worker container"
         yield _refused(at, seen, "keep worker-container only")
     elif count == 0 and not view.is_service and many.fields:
         yield _refused(at, "is empty, but a runtime has one worker container", "add it")
@@ -82,7 +82,7 @@ def _sizes_in_env(many: MultiNode) -> Iterator[Finding]:
     for name, at in _env(many.head):
         if name in _SIZES:
             field = f"{many.path}.{_SIZES[name]}"
-            seen = f"sets {name}, but KServe takes that size from workerSpec alone"
+            seen = f"sets {name}, but KServe reads that size from workerSpec only"
             yield _refused(at, seen, f"remove it, and write {field}")
 
 
@@ -108,7 +108,7 @@ def _gpu_types(view: Service, many: MultiNode) -> Iterator[Finding]:
         yield not_checked(at, gap, _RULE)
         return
     if named_gpus(named) is None:
-        seen = f"is {display(named)}, which is no JSON list of resource names"
+        seen = f"is {display(named)}, which is not a JSON list of resource names"
         yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
     allowed = _PLAIN.union(known_gpus(view.annotations))
     for container in (many.head, many.worker):
@@ -141,7 +141,9 @@ def _storage(view: Service, many: MultiNode) -> Iterator[Finding]:
     elif gap := unknown_in(given):
         yield not_checked(at, gap, _RULE)
     else:
-        seen = f"is {display(given)}, but with many nodes the model comes by pvc:// or oci:// alone"
+        seen = (
+            f"is {display(given)}, but with several nodes the model must come from pvc:// or oci://"
+        )
         yield _refused(at, seen, remedy)
 
 
@@ -152,7 +154,7 @@ def _autoscaler(view: Service) -> Iterator[Finding]:
     elif given != "none":
         is_what = "is missing" if given is None else f"is {display(given)}"
         yield _refused(
-            at, f"{is_what}, but nothing may scale an engine of many nodes", "write none"
+            at, f"{is_what}, but nothing may scale an engine on several nodes", "write none"
         )
 
 
@@ -181,7 +183,7 @@ def _heads(view: Service) -> Iterator[Finding]:
 
 
 def _general(view: Service) -> Iterator[Finding]:
-    """Judge what holds for every InferenceService and runtime, of many nodes or of one."""
+    """Check the rules for every InferenceService and runtime, with one node or many."""
     yield from _environment(view)
     name = view.object.name
     if not view.is_service:

@@ -1,4 +1,4 @@
-"""Whether the parallelism of an LLMInferenceService is taken, and acted on."""
+"""Checks that KServe accepts and applies the parallelism of an LLMInferenceService."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ _SIZES = ("tensor", "pipeline", "data", "dataLocal")
 
 
 def kserve_llm_parallelism(view: LlmService) -> Iterator[Finding]:
-    """The sizes of an LLMInferenceService agree, and each of them has an effect.
+    """The sizes of an LLMInferenceService are consistent, and each has an effect.
 
-    A worker needs data or pipeline parallelism, never both; data and dataLocal come together, and
-    dataLocal divides data: KServe makes data ÷ dataLocal pods and drops the rest without a word.
+    A worker needs either data or pipeline parallelism; data and dataLocal come together, and
+    dataLocal divides data: KServe creates data ÷ dataLocal pods and silently drops the remainder.
 
     Pass: tensor 1, data 16, dataLocal 8, with a worker: 2 pods.
     Fail: data 5, dataLocal 2; pipeline 2 without a worker, which is ignored (kserve#6044).
@@ -45,7 +45,7 @@ def _parallelism(workload: LlmWorkload) -> Iterator[Finding]:
         yield _refused(f"{workload.path}.worker", seen, remedy)
     if pipeline and data:
         shown = display(workload.parallelism.get("pipeline"))
-        seen = f"is {shown}, but data is given as well, and KServe takes one of them"
+        seen = f"is {shown}, but data is also given, and KServe accepts only one of them"
         yield _refused(f"{at}.pipeline", seen, "remove pipeline, or data and dataLocal")
     yield from _data(workload, at)
     stages = workload.size("pipeline")
@@ -81,7 +81,7 @@ def _data(workload: LlmWorkload, at: str) -> Iterator[Finding]:
         return
     pods = max(data // local, 1)
     seen = (
-        f"is {data}, and dataLocal {local} does not divide it: KServe makes {data} ÷ {local} = "
+        f"is {data}, and dataLocal {local} does not divide it: KServe creates {data} ÷ {local} = "
         f"{count_of(pods, 'pod')} for {pods * local} copies of the model, and "
         f"the engine waits for {data}"
     )

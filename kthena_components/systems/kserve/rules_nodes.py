@@ -1,4 +1,4 @@
-"""What KServe makes of GPU requests: what it accepts silently, and what it refuses too late."""
+"""Checks KServe's use of GPU requests: what it accepts silently, and what it rejects too late."""
 
 from collections.abc import Iterator
 
@@ -11,15 +11,15 @@ _RULE = "kserve-node-arithmetic"
 
 
 def kserve_node_arithmetic(view: Service) -> Iterator[Finding]:
-    """KServe makes the pods that were meant, and gives them as many GPUs as there are ranks.
+    """KServe creates the intended pods, with as many GPUs as ranks.
 
-    It counts pods from GPU requests, never from limits: tensor × pipeline divided by the worker's
-    request. Where only the head requests GPUs, each worker gets one; what is left over, or too
-    much, is not refused.
+    It calculates pods from GPU requests, never from limits: tensor × pipeline divided by the
+    worker's request. If only the head requests GPUs, each worker gets one; KServe does not reject
+    remainders or excess GPUs.
 
     Pass: tensor 8, pipeline 2, head and worker request 8 each: 2 pods of 8 GPUs.
     Fail: only the head requests 8: 9 pods. Head 8 and worker 4: 20 GPUs reserved for 16.
-    Level: mandatory; advisory where all GPUs are used, but unevenly, or no worker is made.
+    Level: mandatory; advisory if all GPUs are used, but unevenly, or no worker is created.
     Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go
     computeRayNodeAndGPUs, computeMpNodeAndGPUs.
     """
@@ -42,14 +42,14 @@ def _short(many: MultiNode, nodes: RayNodes) -> Finding:
     workers = f"{count_of(nodes.pods - 1, 'worker')} × {nodes.worker_gpus}"
     return _finding(
         f"{many.head.path}.resources",
-        f"{_ranks(many)}, but a head with {count_of(nodes.head_gpus, 'GPU')} and {workers} hold "
+        f"{_ranks(many)}, but a head with {count_of(nodes.head_gpus, 'GPU')} and {workers} have "
         f"{nodes.held}, and KServe deploys nothing",
         f"request {_share(many, nodes.worker_gpus)} GPUs in the head and in the worker container",
     )
 
 
 def _limits(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
-    """Find limits without requests that would have given other pods."""
+    """Find limits without requests that would give different pods."""
     wanted = [one.limit if one.request is None else one.request for one in (many.worker, many.head)]
     if many.nodes_for(*wanted) == nodes:
         return
@@ -57,9 +57,9 @@ def _limits(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
         if container.request is None and isinstance(container.limit, int):
             yield _finding(
                 f"{container.path}.resources",
-                f"has a limit of {count_of(container.limit, 'GPU')} and no request; KServe reads "
-                f"requests only, so for {_product(many)} it makes {_pods(nodes)}",
-                f"write {container.limit} in requests as well",
+                f"has a limit of {count_of(container.limit, 'GPU')} and no request; KServe only "
+                f"reads requests, so for {_product(many)} it creates {_pods(nodes)}",
+                f"write {container.limit} in requests, too",
             )
 
 
@@ -73,22 +73,22 @@ def _misplaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
         remedy = f"request {_share(many, nodes.worker_gpus)} GPUs in the head and in the worker "
         if nodes.pods == 1:
             at, remedy = f"{many.head.path}.resources", f"request {total} GPUs in the head "
-        seen = f"{_ranks(many)}, but KServe makes {_pods(nodes)}: {reserved}"
+        seen = f"{_ranks(many)}, but KServe creates {_pods(nodes)}: {reserved}"
         yield _finding(at, seen, f"{remedy}container")
     elif nodes.pods == 1 and total > 1:
-        seen = f"is given, but KServe makes the head alone, with {count_of(total, 'GPU')}"
+        seen = f"is given, but KServe creates only the head, with {count_of(total, 'GPU')}"
         unused = f"; the worker's request of {worker} is not used" if worker else ""
         remedy = "remove workerSpec, or request fewer GPUs"
         yield _finding(many.path, f"{seen}{unused}", remedy, Level.ADVISORY)
     elif worker is None and isinstance(head, int) and head > 1:
-        seen = f"has no GPU request, so each worker gets 1: KServe makes {_pods(nodes)}"
+        seen = f"has no GPU request, so each worker gets 1: KServe creates {_pods(nodes)}"
         yield _finding(at, seen, f"request {_share(many, head)} GPUs in the worker container")
     elif worker is None and head is None and isinstance(many.tensor, int) and many.tensor > 1:
-        seen = f"has no GPU request, nor has the head: for {_product(many)} KServe makes "
+        seen = f"has no GPU request, nor has the head: for {_product(many)} KServe creates "
         remedy = f"request {many.tensor} GPUs in the head and in the worker container"
         yield _finding(at, f"{seen}{_pods(nodes)}", remedy, Level.ADVISORY)
     elif nodes.pods > 1 and nodes.head_gpus != nodes.worker_gpus:
-        seen = f"for {_product(many)} KServe makes {_pods(nodes)}, which is uneven"
+        seen = f"for {_product(many)} KServe creates {_pods(nodes)}, which is uneven"
         remedy = f"request {_share(many, nodes.worker_gpus)} GPUs in each"
         yield _finding(at, seen, remedy, Level.ADVISORY)
 
@@ -99,7 +99,7 @@ def _replaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
         if isinstance(asked, int) and asked != nodes.head_gpus:
             yield _finding(
                 f"{container.path}.resources",
-                f"asks for {count_of(asked, 'GPU')}, but without Ray (executor-backend mp) KServe "
+                f"requests {count_of(asked, 'GPU')}, but without Ray (executor-backend mp) KServe "
                 f"gives each of {count_of(nodes.pods, 'pod')} the tensor size, {nodes.head_gpus}",
                 f"write {nodes.head_gpus}, or set tensorParallelSize to {asked}",
                 Level.ADVISORY,
@@ -107,7 +107,7 @@ def _replaced(many: MultiNode, nodes: RayNodes) -> Iterator[Finding]:
 
 
 def _share(many: MultiNode, near: int) -> int:
-    """Give the GPUs of a pod, as near as can be, so that all pods have as many."""
+    """Return the GPUs per pod that are closest to an even split."""
     total = many.total
     if not isinstance(total, int):
         return near

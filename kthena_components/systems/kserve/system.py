@@ -45,12 +45,12 @@ _RULES = (
     kserve_confidential,
 )
 _OF_RUNTIMES = (kserve_multinode, kserve_node_arithmetic, kserve_runtime_formats)
-_MERGED = "KServe lays its pod specs over a runtime's or a preset's, so fields may be left out"
-_NO_PODS = "an InferenceService takes its pods from it, and it has none itself"
+_MERGED = "KServe merges its pod specs into a runtime's or a preset's, so fields may be missing"
+_NO_PODS = "an InferenceService gets its pods from it, and it has none itself"
 
 
 def rollouts(view: Service) -> Iterator[Rollout]:
-    """KServe replaces all pods of a multi-node InferenceService at once, the new ones first."""
+    """KServe replaces all pods of a multi-node InferenceService at once, new pods first."""
     if view.many is not None:
         yield Rollout(
             at="spec.predictor.workerSpec",
@@ -60,19 +60,19 @@ def rollouts(view: Service) -> Iterator[Rollout]:
 
 
 def keeps_number(view: Service) -> str:
-    """Say why an InferenceService must not be scaled."""
-    return "" if view.many is None else "has a workerSpec, and KServe refuses to scale it"
+    """Explain why an InferenceService must not be scaled."""
+    return "" if view.many is None else "has a workerSpec, and KServe does not allow scaling it"
 
 
 def makes(view: Service) -> Made | None:
-    """Give the Deployment whose number KServe keeps."""
+    """Return the Deployment whose replicas KServe keeps."""
     name = view.object.name
     if view.many is None or not isinstance(name, str):
         return None
     return Made(
         group_kind=("apps", "Deployment"),
         name=f"{name}-predictor",
-        why="KServe makes for an InferenceService with a workerSpec, and keeps its number",
+        why="KServe creates for an InferenceService with a workerSpec, and whose replicas it keeps",
     )
 
 
@@ -96,7 +96,6 @@ SYSTEM = System(
                 "templates": _MERGED,
                 "restarts": "a Deployment or Knative restarts the pods, each in its own way",
                 "image-pinned": "a runtime may name the image",
-                "hf-token-from-secret": "variables of a predictor are not read",
             },
         ),
         *(

@@ -1,4 +1,4 @@
-"""How an InferenceService or a runtime for one is read.
+"""Reads InferenceServices and their runtimes.
 
 Source: kserve pkg/controller/v1beta1/inferenceservice/components/predictor.go.
 """
@@ -27,7 +27,7 @@ GPU_TYPES = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi"
 GPU_ANNOTATION = "serving.kserve.io/gpu-resource-types"
 EXECUTOR = "multinode/executor-backend"
 OWN_RUNTIME = "kserve-huggingfaceserver-multinode"
-"""KServe's runtime for many nodes: it states TP 1, PP 1 and no GPU requests."""
+"""KServe's runtime for several nodes: it states TP 1, PP 1 and no GPU requests."""
 MODELS = ("model", "huggingface")
 _MOST = 2**31 - 1
 _LONGEST_JSON = 10_000
@@ -40,16 +40,16 @@ class Container:
     path: str
     fields: Mapping[str, Any]
     request: MaybeInt | None
-    """GPUs that it requests; None when it requests none."""
+    """Requested GPUs; None without a request."""
     limit: MaybeInt | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiNode:
-    """A workerSpec, which makes pods on several nodes one engine."""
+    """A workerSpec, whose pods on several nodes form one engine."""
 
     path: str
-    """Where workerSpec stands."""
+    """Path of workerSpec."""
     fields: Mapping[str, Any]
     head: Container
     worker: Container
@@ -65,19 +65,19 @@ class MultiNode:
             if isinstance(size, Unknown):
                 return size
             if size is None or size < 1:
-                return Unknown(f"{name}ParallelSize is no size")
+                return Unknown(f"{name}ParallelSize is not a size")
             product *= size
-        return product if product <= _MOST else Unknown("there are more ranks than pods can be")
+        return product if product <= _MOST else Unknown("there are more ranks than possible pods")
 
     @property
     def nodes(self) -> RayNodes | Shortage | Unknown:
-        """What KServe makes of it."""
+        """The pods that KServe creates for it."""
         return self.nodes_for(self.worker.request, self.head.request)
 
     def nodes_for(
         self, worker: MaybeInt | None, head: MaybeInt | None
     ) -> RayNodes | Shortage | Unknown:
-        """What KServe would make of these requests."""
+        """The pods that KServe would create for these requests."""
         total = self.total
         if isinstance(total, Unknown):
             return total
@@ -92,15 +92,15 @@ class MultiNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """An InferenceService, or a runtime that one takes its pods from."""
+    """An InferenceService, or a runtime with its pods."""
 
     object: Object
     path: str
-    """Where its pods are described."""
+    """Path of the description of its pods."""
     holder: Mapping[str, Any]
-    """What stands there: the predictor, or the runtime's spec."""
+    """The predictor, or the runtime's spec."""
     many: MultiNode | None
-    """None where each pod is an engine."""
+    """None if each pod is an engine."""
 
     @property
     def is_service(self) -> bool:
@@ -109,13 +109,13 @@ class Service:
 
     @property
     def served(self) -> str:
-        """Field of the predictor that holds a model's container; empty for own containers."""
+        """Field of the predictor with a model's container; empty for custom containers."""
         keys = MODELS if self.is_service else ()
         return next((key for key in keys if self.holder.get(key) is not None), "")
 
     @property
     def replicas(self) -> MaybeInt:
-        """Engines that there are at least."""
+        """Minimum number of engines."""
         return count_or_unknown(self.holder.get("minReplicas"), "minReplicas", 1)
 
     @property
@@ -152,13 +152,13 @@ def _many(found: Object, path: str, holder: Mapping[str, Any]) -> MultiNode:
 
 
 def _runtime_gap(predictor: Mapping[str, Any]) -> Unknown | None:
-    """Say why what the InferenceService leaves out is not known, if it is not."""
+    """Explain why fields that the InferenceService leaves out are unknown; None if known."""
     runtime = mapping(predictor.get("model")).get("runtime")
     if gap := unknown_in(runtime):
         return gap
     if runtime is None or runtime == OWN_RUNTIME:
         return None
-    return Unknown(f"its runtime {key_text(runtime)} may state what is left out here")
+    return Unknown(f"its runtime {key_text(runtime)} may state what is missing here")
 
 
 def _size(value: object, gap: Unknown | None) -> MaybeInt | None:
@@ -207,17 +207,17 @@ def _gpus(amounts: object, annotations: Mapping[str, Any]) -> MaybeInt | None:
         if read is not None and 0 < read <= _MOST and read == read.to_integral_value():
             return int(read)
         if amount is not None and read != 0:
-            return Unknown(f"the amount of {resource} is no count")
+            return Unknown(f"the amount of {resource} is not a count")
     return None
 
 
 def known_gpus(annotations: Mapping[str, Any]) -> tuple[str, ...]:
-    """List the resources that KServe takes for GPUs: its own, and those that are named to it."""
+    """List the resources that KServe counts as GPUs: its own, and those in the annotation."""
     return (*GPU_TYPES, *(named_gpus(annotations.get(GPU_ANNOTATION)) or ()))
 
 
 def named_gpus(value: object) -> tuple[str, ...] | None:
-    """Read the annotation that names GPU types; None for what KServe cannot read."""
+    """Read the annotation that names GPU types; None if KServe cannot read it."""
     if not isinstance(value, str) or len(value) > _LONGEST_JSON or unknown_in(value):
         return () if value is None or unknown_in(value) else None
     try:

@@ -1,4 +1,4 @@
-"""How an LLMInferenceService is read."""
+"""Reads LLMInferenceServices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,21 +27,21 @@ class LlmWorkload:
     """Whether it has a worker, and so is a LeaderWorkerSet."""
 
     def size(self, name: str) -> MaybeInt | None:
-        """Give a size as it is stated; None when it is not, or is no number."""
+        """Return a size as stated; None if it is not stated or not a number."""
         return count(self.parallelism.get(name))
 
     def states(self, name: str) -> bool:
-        """Tell whether a size is stated."""
+        """Return whether a size is stated."""
         return self.parallelism.get(name) is not None
 
     @property
     def is_prefill(self) -> bool:
-        """Whether it is the one that prefills."""
+        """Whether it is the prefill workload."""
         return self.path.endswith("prefill")
 
     @property
     def replicas(self) -> MaybeInt:
-        """How many engines there are."""
+        """Number of engines."""
         return count_or_unknown(plain(self.fields.get("replicas")), "replicas", 1)
 
     @property
@@ -61,14 +61,14 @@ class LlmWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmService:
-    """An LLMInferenceService: a main workload, and perhaps one that prefills."""
+    """An LLMInferenceService: a main workload, and an optional one for prefill."""
 
     object: Object
     workloads: tuple[LlmWorkload, ...]
 
     @property
     def is_based(self) -> bool:
-        """Whether it is laid over bases, which may state what it leaves out."""
+        """Whether it uses bases, which may state missing fields."""
         return bool(sequence(self.object.spec.get("baseRefs")))
 
 
@@ -90,5 +90,5 @@ def _workload(path: str, fields: Mapping[str, Any]) -> LlmWorkload:
 
 
 def plain(value: object) -> object:
-    """Write a text for what is not known, as manifests have it."""
+    """Replace unknown values by their text in manifests."""
     return HIDDEN if isinstance(value, Unknown) else value

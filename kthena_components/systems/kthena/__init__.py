@@ -1,1 +1,1 @@
-"""kthena."""
+"""Kthena: ModelServing and ModelBooster; a backend for plans."""

@@ -1,4 +1,4 @@
-"""What an update does to a ModelServing."""
+"""Rules about updates of a ModelServing."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,16 +12,16 @@ from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.kthena.view import read_serving
 
 _HASHED = ("name", "workerReplicas", "entryTemplate", "workerTemplate")
-"""What of a role enters Kthena's revision hash."""
+"""Fields of a role in Kthena's revision hash."""
 
 _ONLY, _FIXED = "gang-topology-only-change", "kthena-gang-fixed"
 
 
 def gang_topology_only_change(change: Change) -> Iterator[Finding]:
-    """An edit of a ModelServing's gang or network topology reaches the pods that run.
+    """A change of a ModelServing's gang or network topology reaches running pods.
 
-    Kthena's revision holds the roles alone: their names, worker counts and templates. An edit of
-    gangPolicy or networkTopology changes the PodGroups, and the pods stay where they are.
+    Kthena's revision only covers the roles: names, worker counts and templates. A change of
+    gangPolicy or networkTopology changes the PodGroups, but the pods stay where they are.
 
     Pass: groupPolicy.highestTierAllowed from 2 to 1, and a new image.
     Fail: groupPolicy.highestTierAllowed from 2 to 1, and nothing else.
@@ -42,9 +42,9 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
         elif not rolled:
             yield Finding(
                 path=path,
-                seen="changes, but no role's name, worker count or template does: Kthena rolls out "
-                "roles only, so pods that run keep their place",
-                remedy="change an annotation in the templates as well, or delete the pods of each "
+                seen="changes, but no role's name, worker count or template does: Kthena only "
+                "rolls out roles, so running pods keep their place",
+                remedy="change an annotation in the templates, too, or delete the pods of each "
                 "group after the update",
                 rule=_ONLY,
                 level=Level.ADVISORY,
@@ -52,9 +52,9 @@ def gang_topology_only_change(change: Change) -> Iterator[Finding]:
 
 
 def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
-    """A ModelServing keeps the gang policy that it was made with.
+    """A ModelServing keeps the gang policy of its creation.
 
-    The API server refuses another minRoleReplicas and the removal of gangPolicy. It may be added.
+    The API server rejects another minRoleReplicas and the removal of gangPolicy. It may be added.
 
     Pass: minRoleReplicas {prefill: 1} before and after.
     Fail: minRoleReplicas {prefill: 1} before, {prefill: 2} after.
@@ -66,7 +66,7 @@ def kthena_gang_fixed(change: Change) -> Iterator[Finding]:
     path = "spec.template.gangPolicy"
     remedy = "keep it, or let the ModelServing be replaced"
     if new is None:
-        seen = "is removed, but the API server refuses that: it is required once set"
+        seen = "is removed, but the API server rejects that: it is required once set"
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_FIXED)
         return
     key = "minRoleReplicas"
@@ -94,7 +94,7 @@ def _template(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _hashed(template: Mapping[str, Any]) -> object:
-    """Give what Kthena's revision is made of."""
+    """Return the fields that Kthena's revision covers."""
     roles = template.get("roles")
     if is_unresolved(roles) or isinstance(roles, Unknown):
         return roles

@@ -1,7 +1,7 @@
-"""One ModelServing object for the whole serving.
+"""Writes one ModelServing object for the whole serving.
 
 Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller; for earlier
-versions the tags v0.1.0 to v0.4.0. Field by field in docs/backends.md.
+versions the tags v0.1.0 to v0.4.0. docs/backends.md lists every field.
 """
 
 import json
@@ -15,7 +15,7 @@ from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.spec.model import KthenaVersion, RolloutType
+from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.facts import facts
@@ -30,20 +30,20 @@ API_VERSION = f"{_GROUP}/v1alpha1"
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
-    """Write the ModelServing and, when the serving is exposed, its front Service."""
+    """Write the ModelServing and, if the serving is exposed, its front Service."""
     metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
     annotations: dict[str, str] = {}
     if plan.queue is not None:
         annotations[naming.QUEUE_NAME] = plan.queue
     if plan.groups:
-        # A ModelServing made with no replicas never gets a status (Kthena 1.0.0, issue 1755).
+        # A ModelServing created without replicas never gets a status (Kthena 1.0.0, issue 1755).
         annotations[WAIT_FOR] = _until_updated(plan)
     if annotations:
         metadata["annotations"] = annotations
     body = {"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": _spec(plan)}
     serving = Manifest(
         body=body,
-        # The CRD forbids a change of these, so another value needs another object.
+        # The CRD forbids changing these, so another value needs another object.
         replace_on=("spec.template.gangPolicy",),
         delete_first=True,
         timeout_seconds=plan.ready_timeout_seconds,
@@ -53,10 +53,10 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _until_updated(plan: ServingPlan) -> str:
-    """Wait until every group serves, and is a new one.
+    """Wait until every group is updated and serves.
 
-    Between two groups of an update all that exist are ready, and Kthena says Available. How many
-    a partition leaves as they were depends on what was there before, so that is not waited for.
+    Between two groups of an update, all existing groups are ready, and Kthena reports Available.
+    How many groups a partition keeps depends on the previous state, so that is not waited for.
     """
     available = "condition=Available"
     if plan.rollout.partition:
@@ -123,9 +123,9 @@ def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 
 
 def _template(template: Template) -> Template:
-    """Keep what Kthena's cut-down template has: labels, annotations, and the pod's spec.
+    """Keep the fields of Kthena's reduced template: labels, annotations, and the pod's spec.
 
-    The CRD wants a list of containers, though an empty one will do where no worker is made.
+    The CRD requires a list of containers, which may be empty if no worker is created.
     """
     metadata = template.get("metadata") or {}
     kept = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}

@@ -1,7 +1,7 @@
-"""Read a ModelServing: each role is an engine, with its entry and its workers.
+"""Reads a ModelServing: each role is an engine, with its entry and its workers.
 
 Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller; for earlier
-versions the tags v0.1.0 to v0.4.0. Field by field in docs/backends.md.
+versions the tags v0.1.0 to v0.4.0. docs/backends.md lists every field.
 """
 
 from kthena_components.core import naming
@@ -29,7 +29,7 @@ def facts(view: Serving) -> ServingFacts:
 
 
 def _read_role(view: Serving, role: Role) -> EngineFacts:
-    # Of a role that is not known yet nothing is told here: the rules over roles say so.
+    # Roles that are not known yet are skipped here: the rules over roles report them.
     fields, path, context = role.fields or {}, view.object.at(role.path), view.object.context
     workers = count_or_unknown(fields.get("workerReplicas"), "workerReplicas", 0)
     pods = workers if isinstance(workers, Unknown) else workers + 1
@@ -50,7 +50,7 @@ def _read_role(view: Serving, role: Role) -> EngineFacts:
 
 
 def _read_gang(view: Serving, engines: tuple[EngineFacts, ...]) -> GangFacts:
-    """Work out the gang that the controller will ask for; it always holds whole engines."""
+    """Calculate the gang that the controller will request; it always covers whole engines."""
     stated = mapping(mapping(view.template.get("gangPolicy")).get("minRoleReplicas"))
     minima: dict[str, MaybeInt] = {}
     member: MaybeInt = 0

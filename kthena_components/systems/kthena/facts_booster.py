@@ -1,4 +1,4 @@
-"""Read Kthena's ModelBooster: its workers, with the command lines that Kthena makes of them.
+"""Reads Kthena's ModelBooster: its workers, with the command lines that Kthena generates.
 
 Source: volcano-sh/kthena pkg/model-booster-controller/convert/model_serving.go buildCommands,
 templates/vllm.yaml and templates/vllm-pd.yaml.
@@ -58,7 +58,7 @@ def _engines(backend: Backend, found: Object) -> Iterator[EngineFacts]:
 
 
 def _pod(worker: Worker, found: Object, command: dict[str, Any]) -> PodFacts:
-    """Read the pod that Kthena makes of a worker. Its memory at /dev/shm is Kthena's own affair."""
+    """Read the pod that Kthena creates for a worker. Kthena itself mounts memory at /dev/shm."""
     at = found.at(worker.path)
     container = {
         "name": "engine",
@@ -87,7 +87,7 @@ def _command(backend: Backend, worker: Worker, pods: MaybeInt) -> dict[str, Any]
     model = uri.removeprefix(_MODEL_HUB) if isinstance(uri, str) and uri else _SERVER[-1]
     words = [*_SERVER[:-1], model, *_flags(worker.fields.get("config"))]
     if isinstance(pods, int) and pods > 1:
-        # Kthena joins the words with blanks, quotes none, and hands the line to bash.
+        # Kthena joins the words with blanks, without quotes, and passes the line to bash.
         words += ["--distributed_executor_backend", "ray"]
         line = f"{_SCRIPT} leader --ray_cluster_size={pods} && {' '.join(words)}"
         return {"command": ["bash", "-c", line]}

@@ -1,4 +1,4 @@
-"""What Kthena, or the version of it that a plan is for, cannot express: refused, never dropped.
+"""Reports what Kthena, or the plan's version of it, does not support: an error, never dropped.
 
 Source: Kthena tags v0.1.0 to v1.0.0, pkg/apis/workload/v1alpha1 and webhook/validator.go.
 """
@@ -9,31 +9,32 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.spec.model import KthenaVersion, RolloutType
+from kthena_components.core.spec.words import KthenaVersion, RolloutType
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SINCE = tuple(KthenaVersion)
 
 
 def since(plan: ServingPlan, version: KthenaVersion) -> bool:
-    """Tell whether the controller that the plan is for is at least of this version."""
+    """Return whether the plan's Kthena is at least of this version."""
     return _SINCE.index(plan.kthena_version) >= _SINCE.index(version)
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
-    """Say what Kthena, or the version that the plan is for, cannot express."""
+    """Report what Kthena, or the plan's version of it, does not support."""
     stated = plan.rollout.stated
     if stated is not None and stated.max_surge is not None:
         yield _refusal(
             f"{_UPDATE}.max_surge",
-            f"is {stated.max_surge}, but Kthena has no surge: versions that take the field drop it",
+            f"is {stated.max_surge}, but Kthena has no surge: versions that accept the field "
+            "ignore it",
             "remove it; max_unavailable is the only budget",
         )
     if len(plan.roles) > 4:  # noqa: PLR2004 - the CRD's maxItems
         yield _refusal(
             "roles",
             f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
-            "and a ModelServing holds at most 4",
+            "and a ModelServing has at most 4",
             "split the serving, or write backend: native",
         )
     for role in plan.roles:
@@ -52,7 +53,7 @@ def _refuse_role_name(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     if since(plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(role.name):
         yield _refusal(
             f"{role.path}.name",
-            f"is '{role.name}', and Kthena wants a role name that starts with a letter",
+            f"is '{role.name}', and Kthena requires a role name that starts with a letter",
             f"write for example '{f'r{role.name}'[:12].rstrip('-')}'",
         )
 
@@ -78,14 +79,14 @@ def _refuse_by_version(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
-    """Refuse a partition of all groups, as the earlier webhooks do (validatePartition)."""
+    """Reject a partition of all groups, as the earlier webhooks do (validatePartition)."""
     partition = plan.rollout.stated.partition if plan.rollout.stated else None
     if isinstance(partition, int) and partition >= plan.groups:
         instead = f"write at most {plan.groups - 1}" if plan.groups else "remove it"
         yield _refusal(
             f"{_UPDATE}.partition",
             f"is {partition} of {count_of(plan.groups, 'group')}, and Kthena "
-            f"{plan.kthena_version} wants at least one group to be updated",
+            f"{plan.kthena_version} requires that at least one group is updated",
             f"{instead}, or write kthena_version: '{KthenaVersion.V0_4}'",
         )
 
@@ -146,7 +147,7 @@ _ADDED: tuple[tuple[KthenaVersion, str, Callable[[ServingPlan], Iterator[str]]],
         ),
     ),
 )
-"""What each version added: the first version, in words, and where a plan uses it."""
+"""Features by first version: a description, and the paths at which a plan uses it."""
 
 
 def _refusal(path: str, seen: str, remedy: str) -> Finding:
@@ -154,7 +155,7 @@ def _refusal(path: str, seen: str, remedy: str) -> Finding:
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
-    """Give the names that Kthena will make: the webhook measures with the counts, not the indices.
+    """Return the names that Kthena will generate: its webhook checks the counts, not the indices.
 
     Source: Kthena v1.0.0 webhook/validator.go validGeneratedNameLength.
     """

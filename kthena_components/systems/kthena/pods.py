@@ -1,4 +1,4 @@
-"""The pods that the roles of a ModelServing make."""
+"""The pods of a ModelServing's roles."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from kthena_components.systems.kthena.view import Serving
 
 
 def pods(view: Serving) -> Iterator[PodSet]:
-    """Give the entry pods and the worker pods of each role."""
+    """Return the entry pods and the worker pods of each role."""
     groups = copies_in(view.spec.get("replicas"), 1)
     for role in view.roles:
         engines = product(groups, copies_in(role.fields.get("replicas"), 1))

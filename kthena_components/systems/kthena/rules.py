@@ -1,8 +1,8 @@
-"""Whether a Kthena ModelServing, ours or anybody's, would be let into the cluster.
+"""Checks Kthena's ModelServing.
 
-Each function of RULES is one rule, and its docstring is the rule in words. Mandatory is what the
-API server or Kthena's webhook refuses; advisory is what they let pass and then fail on. What the
-fields are, its CRD says (crds.json); rules between them are in rules_roles.py and rules_rollout.py.
+Each function of RULES is one rule, and its docstring is its documentation. Mandatory rules cover
+what the API server or Kthena's webhook rejects; advisory ones what they accept and then ignore.
+crds.json defines the fields, rules_roles.py and rules_rollout.py check rules between them.
 """
 
 from collections.abc import Iterator
@@ -35,11 +35,10 @@ VERSION = "kthena-version"
 
 
 def kthena_version(view: Serving) -> Iterator[Finding]:
-    """The manifest suits the version of Kthena that is to read it.
+    """The manifest fits the version of Kthena that will read it.
 
-    0.1 takes the scheduler volcano alone, and crashes on a topology without a gang; before 0.4 the
-    controller crashes on annotations in a pod template. Which fields each version has, and of which
-    kind, its CRD says.
+    0.1 only accepts the scheduler volcano, and crashes on a topology without a gang; before 0.4 the
+    controller crashes on annotations in a pod template. The CRD of each version defines the fields.
 
     Pass: networkTopology.groupPolicy with Kthena 0.2 or later.
     Fail: networkTopology.mode, as 0.1 had it, with Kthena 1.0; 50% as partition with Kthena 0.3.
@@ -49,7 +48,9 @@ def kthena_version(view: Serving) -> Iterator[Finding]:
     """
     if known_version(view.asked) is None:
         known = ", ".join(KTHENA_VERSIONS)
-        seen = f"Kthena {display(view.asked)} is not known here, so it was judged as {view.version}"
+        seen = (
+            f"Kthena {display(view.asked)} is not known here, so it was checked as {view.version}"
+        )
         yield _lost("", seen, f"known: {known}")
     if not view.since("0.2"):
         yield from _version_0_1(view)
@@ -65,7 +66,7 @@ def _version_0_1(view: Serving) -> Iterator[Finding]:
         yield not_checked(path, gap, VERSION)
     elif scheduler is None or (isinstance(scheduler, str) and scheduler != "volcano"):
         is_what = "is missing" if scheduler is None else f"is {display(scheduler)}"
-        seen = f"{is_what}, but Kthena 0.1 takes no scheduler but volcano"
+        seen = f"{is_what}, but Kthena 0.1 only accepts the scheduler volcano"
         yield Finding(path=path, seen=seen, remedy="write volcano, or use Kthena 0.2", rule=VERSION)
     topology, gang = view.template.get("networkTopology"), view.template.get("gangPolicy")
     if topology is not None and gang is None:

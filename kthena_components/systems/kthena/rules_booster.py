@@ -1,4 +1,4 @@
-"""Whether the workers of a ModelBooster are ones that Kthena makes a ModelServing of.
+"""Checks the workers of a ModelBooster, from which Kthena creates a ModelServing.
 
 Source: volcano-sh/kthena pkg/model-booster-controller, pkg/apis/workload/v1alpha1.
 """
@@ -15,15 +15,15 @@ from kthena_components.systems.kthena.view_booster import Backend, Booster, Work
 _WORKERS, _CONFIG = "booster-workers", "booster-config"
 _PLAIN, _SPLIT = "vLLM", "vLLMDisaggregated"
 _SHORTEST = 10**6
-"""From here on Go writes a float with an exponent."""
+"""From this number on Go writes a float with an exponent."""
 
 
 def booster_workers(view: Booster) -> Iterator[Finding]:
-    """A ModelBooster's workers are those that its type is made of, with 1 or more pods each.
+    """A ModelBooster has the workers of its type, each with 1 or more pods.
 
     A vLLM backend has exactly one worker, of type server; a vLLMDisaggregated one has prefill and
-    decode, each of one pod: a larger number of pods is ignored there. Kthena 1.0 makes a role of
-    -1 workers where pods is left out.
+    decode, each with one pod: more pods are ignored there. Kthena 1.0 creates a role with -1
+    workers if pods is left out.
 
     Pass: type vLLM with 1 worker server of 2 pods; vLLMDisaggregated with prefill and decode.
     Fail: type vLLM with 2 workers; type SGLang; pods 2 of a prefill worker (advisory).
@@ -36,7 +36,7 @@ def booster_workers(view: Booster) -> Iterator[Finding]:
         if gap := unknown_in(kind):
             yield not_checked(at, gap, _WORKERS)
         elif kind not in (_PLAIN, _SPLIT):
-            seen = f"is {display(kind)}, and Kthena knows {_PLAIN} and {_SPLIT} only"
+            seen = f"is {display(kind)}, and Kthena only supports {_PLAIN} and {_SPLIT}"
             yield _refused(at, seen, f"write {_PLAIN}, or use a ModelServing")
         else:
             yield from _types(backend)
@@ -73,19 +73,19 @@ def _pods(worker: Worker, *, split: bool) -> Iterator[Finding]:
     if gap := unknown_in(given):
         yield not_checked(at, gap, _WORKERS)
     elif split and isinstance(pods, int) and pods > 1:
-        seen = f"is {display(pods)}, but Kthena makes 1 pod of each worker of a {_SPLIT}"
+        seen = f"is {display(pods)}, but Kthena creates 1 pod for each worker of a {_SPLIT}"
         yield _refused(at, f"{seen}, and ignores it", "write 1", Level.ADVISORY)
     elif not split and (given is None or pods == 0):
-        seen = f"is {display(given)}, and Kthena 1.0 makes pods - 1 = -1 workers of it"
+        seen = f"is {display(given)}, and Kthena 1.0 creates pods - 1 = -1 workers for it"
         yield _refused(at, seen, "write 1, or as many pods as the engine has", Level.ADVISORY)
 
 
 def booster_config(view: Booster) -> Iterator[Finding]:
-    """What a worker's config becomes on vLLM's command line is what was meant.
+    """A worker's config becomes a valid command line of vLLM.
 
     Kthena writes `--key value`, and numbers as Go prints floats: from 1000000 on with an exponent,
-    which vLLM does not take for a whole number. A switch has an empty text as its value: with true
-    or false the word stays behind the flag, where it means something else.
+    which vLLM does not read as an integer. The value of a switch is an empty text: true or false
+    would become a word after the flag, with another meaning.
 
     Pass: max-model-len "1048576"; trust-remote-code "".
     Fail: max-model-len 1048576, written as 1.048576e+06; trust-remote-code true (advisory).
@@ -110,15 +110,18 @@ def _setting(path: str, value: object) -> Iterator[Finding]:
         word = str(value).lower()
         yield Finding(
             path=path,
-            seen=f"is {word}, so the command line has the word {word} behind the flag, and vLLM's "
-            "switches take none",
+            seen=f"is {word}, so the command line has the word {word} after the flag, and vLLM's "
+            "switches take no value",
             remedy='write ""' if value else "remove it, or write its no- form with an empty text",
             rule=_CONFIG,
             level=Level.ADVISORY,
         )
     elif isinstance(number, int) and abs(number) >= _SHORTEST and not isinstance(value, str):
         shown = display(number)
-        seen = f"is {shown}, which Kthena writes with an exponent, and vLLM reads no whole number"
+        seen = (
+            f"is {shown}, which Kthena writes with an exponent, and vLLM does not read it as an "
+            "integer"
+        )
         yield Finding(path=path, seen=seen, remedy=f'write "{shown}", with quotes', rule=_CONFIG)
 
 

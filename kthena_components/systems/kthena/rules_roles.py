@@ -1,4 +1,4 @@
-"""What Kthena asks of roles: their names, counts, gang minima, templates and images.
+"""Checks the roles of a ModelServing: names, counts, gang minima, templates and images.
 
 Each function is one rule of rules.RULES.
 """
@@ -15,17 +15,17 @@ from kthena_components.systems.kthena.view import Role, Serving, templates
 
 _ROLES, _ROLE_NAME = 4, 12
 _CUT = 253
-"""No name is longer in Kubernetes; of a longer one the rest is only counted."""
+"""Maximum length of a name in Kubernetes; the rest of a longer one is only counted."""
 _DNS_1035 = "a DNS-1035 label: lower-case letters, digits and dashes, a letter first, no dash last"
 _CRD_NAME = re.compile(r"[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?")
 _MINIMUM = "spec.template.gangPolicy.minRoleReplicas"
 
 
 def kthena_generated_name(view: Serving) -> Iterator[Finding]:
-    """Every name that Kthena makes is a DNS label of at most 63 characters.
+    """Every name that Kthena generates is a DNS label of at most 63 characters.
 
-    It judges `<name>-<replicas>-<role>-<role replicas>-<worker replicas>`, with the counts and
-    not the highest ordinals; a count that is not given is 1.
+    Its webhook checks `<name>-<replicas>-<role>-<role replicas>-<worker replicas>`, with the counts
+    instead of the highest ordinals; a missing count is 1.
 
     Pass: llama-1-serve-1-1, 17 characters.
     Fail: 64 characters; the name Llama_1.
@@ -36,11 +36,11 @@ def kthena_generated_name(view: Serving) -> Iterator[Finding]:
     path, rule = "metadata.name", "kthena-generated-name"
     if not view.name:
         if isinstance(view.body.get("metadata"), Mapping) and view.name == "":
-            seen = "is missing, and every name that Kthena makes begins with it"
+            seen = "is missing, and every name that Kthena generates starts with it"
             yield Finding(path=path, seen=seen, remedy="add metadata.name", rule=rule)
         return
     if isinstance(view.name, str) and not naming.DNS_1035.fullmatch(view.name):
-        begins = "every name that Kthena makes begins with it"
+        begins = "every name that Kthena generates starts with it"
         seen = f"is {display(view.name)}, and {begins}, but it is not {_DNS_1035}"
         remedy = f"write for example '{_label(view.name, _CUT)}'"
         yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
@@ -61,7 +61,7 @@ def _generated(view: Serving, role: Role, parts: list[str]) -> Iterator[Finding]
         long = f"{naming.DNS_LABEL + over} characters, and Kubernetes allows {naming.DNS_LABEL}"
         remedy = f"shorten metadata.name or the role's name by {over}"
         yield Finding(path=path, seen=f"{seen}, {long}", remedy=remedy, rule=rule)
-    # Since 0.3 a role's name has a rule of its own, and one fault gives one finding.
+    # Since 0.3 role names have their own rule, and one mistake gives one finding.
     if not view.since("0.3") and not naming.DNS_1035.fullmatch(f"r-{parts[2]}-0"):
         remedy = f"name the role for example '{_label(parts[2], _ROLE_NAME)}'"
         yield Finding(path=path, seen=f"{seen}, which is not {_DNS_1035}", remedy=remedy, rule=rule)
@@ -98,7 +98,7 @@ def kthena_role_name(view: Serving) -> Iterator[Finding]:
 
 
 def kthena_image(view: Serving) -> Iterator[Finding]:
-    """An image that is given is not blank and has no space. Init containers are not looked at.
+    """An image is not blank and contains no space. Init containers are not checked.
 
     Pass: vllm/vllm-openai:v0.33.0; no image.
     Fail: 1 space alone; a space before the tag.
@@ -116,12 +116,12 @@ def kthena_image(view: Serving) -> Iterator[Finding]:
 
 
 def judge_image(path: str, stated: object, rule: str) -> Iterator[Finding]:
-    """Judge an image as Kthena's webhooks do; none is no fault."""
+    """Check an image as Kthena's webhooks do; a missing one is valid."""
     given = text(stated)
     if gap := unknown_in(given):
         yield not_checked(path, gap, rule)
     elif isinstance(given, str) and given and (" " in given or not given.strip()):
-        seen = f"is {display(given)}, and an image is not blank and has no space"
+        seen = f"is {display(given)}, and an image is not blank and contains no space"
         yield Finding(path=path, seen=seen, remedy="write registry/name:tag", rule=rule)
 
 
@@ -141,12 +141,12 @@ def kthena_role_count(view: Serving) -> Iterator[Finding]:
             path=path, seen="is empty, so nothing would run", remedy="add a role", rule=rule
         )
     elif isinstance(roles, list | tuple) and len(roles) > _ROLES:
-        seen = f"has {len(roles)} roles, but Kthena takes at most {_ROLES}"
+        seen = f"has {len(roles)} roles, but Kthena accepts at most {_ROLES}"
         yield Finding(path=path, seen=seen, remedy=f"remove {len(roles) - _ROLES}", rule=rule)
 
 
 def kthena_role_names_unique(view: Serving) -> Iterator[Finding]:
-    """Each role's name occurs once.
+    """Role names are unique.
 
     Pass: prefill and decode.
     Fail: 2 roles named serve.
@@ -160,7 +160,7 @@ def kthena_role_names_unique(view: Serving) -> Iterator[Finding]:
         if gap := unknown_in(role.name):
             yield not_checked(path, gap, rule)
         elif isinstance(role.name, str) and first.setdefault(role.name, role) is not role:
-            seen = f"is {display(role.name)}, as {first[role.name].path} is named already"
+            seen = f"is {display(role.name)}, already the name of {first[role.name].path}"
             yield Finding(path=path, seen=seen, remedy="rename one of them", rule=rule)
 
 
@@ -186,9 +186,9 @@ def kthena_replicas(view: Serving) -> Iterator[Finding]:
 
 
 def kthena_gang_minimum(view: Serving) -> Iterator[Finding]:
-    """A gang minimum names a role, and is from 0 to that role's replicas.
+    """A gang minimum names an existing role, and is from 0 to that role's replicas.
 
-    Before 0.3 the workers of one instance counted as well: replicas + workerReplicas.
+    Before 0.3 the workers of one instance also counted: replicas + workerReplicas.
 
     Pass: minRoleReplicas serve 2, role serve with 2 replicas.
     Fail: serve 3 of 2 replicas; -1; serv, where the role is serve.
@@ -237,7 +237,7 @@ def _minimum(view: Serving, role: Role, path: str, least: MaybeInt | None) -> It
 
 
 def kthena_worker_template(view: Serving) -> Iterator[Finding]:
-    """Workers need a template. Refused since 0.4; before, no worker came, or a crash.
+    """Workers need a template. Rejected since 0.4; before, Kthena created no workers or crashed.
 
     Pass: workerReplicas 1 and a workerTemplate; workerReplicas 0.
     Fail: workerReplicas 1 and no workerTemplate.
@@ -252,7 +252,7 @@ def kthena_worker_template(view: Serving) -> Iterator[Finding]:
             yield not_checked(path, gap, rule)
         elif isinstance(role.workers, int) and role.workers > 0:
             ends = "its controller crashes" if view.since("0.3") else "starts no worker"
-            ends = "" if view.since("0.4") else f", and Kthena {view.version} takes it but {ends}"
+            ends = "" if view.since("0.4") else f", and Kthena {view.version} accepts it but {ends}"
             yield Finding(
                 path=path,
                 rule=rule,
@@ -263,6 +263,6 @@ def kthena_worker_template(view: Serving) -> Iterator[Finding]:
 
 
 def _label(name: str, longest: int) -> str:
-    """Make a DNS-1035 label of a name, as near as can be."""
+    """Turn a name into a similar DNS-1035 label."""
     plain = re.sub(r"[^a-z0-9]+", "-", name[:_CUT].lower()).strip("-")
     return (plain if plain[:1].isalpha() else f"r{plain}")[:longest].rstrip("-")

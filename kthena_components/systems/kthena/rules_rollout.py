@@ -1,4 +1,4 @@
-"""How Kthena lets a ModelServing be updated: budgets, partition, surge and recovery.
+"""Checks updates of a ModelServing: budgets, partition, surge and recovery.
 
 Each function is one rule of rules.RULES.
 """
@@ -15,17 +15,17 @@ from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Servi
 _STRATEGY = "spec.rolloutStrategy"
 _CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
 _MOST = 100
-"""Percent that a budget or a partition may be."""
+"""Maximum percentage of a budget or a partition."""
 GROUP_RECREATE, SURGE = "ServingGroupRecreate", "maxSurge"
 _ROLLING, _BUDGET, _SURGE = "kthena-rolling-update", "kthena-role-budget", "kthena-max-surge"
 
 
 def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
-    """A rollout by groups has a budget that is never 0, and a partition that is a count.
+    """A rollout by groups has a budget above 0, and a valid partition.
 
-    Both are counts or percentages; those of maxUnavailable round down, so 50% of 1 is refused.
-    A rollout by roles has neither (refused since 1.0). Before 0.4 the partition is a number below
-    replicas. Before 0.3 maxUnavailable may be 0 where maxSurge is not.
+    Both are counts or percentages; those of maxUnavailable round down, so 50% of 1 is rejected. A
+    rollout by roles has neither (rejected since 1.0). Before 0.4 the partition is a number below
+    replicas. Before 0.3 maxUnavailable may be 0 if maxSurge is not.
 
     Pass: maxUnavailable 1; 50% of 2 groups; partition 100%.
     Fail: maxUnavailable 0; 49% of 2 groups, which is 0; partition 101%.
@@ -39,7 +39,7 @@ def kthena_rolling_update(view: Serving) -> Iterator[Finding]:
     if view.since("1.0") and (gap := unknown_in(view.rollout)):
         yield not_checked(_CONFIGURATION, gap, _ROLLING)
     elif view.since("1.0") and view.rollout == BY_ROLE:
-        seen = f"is given, but with {BY_ROLE} each role has a budget of its own"
+        seen = f"is given, but with {BY_ROLE} each role has its own budget"
         remedy = "remove it, and write maxUnavailable on the roles"
         yield Finding(path=_CONFIGURATION, seen=seen, remedy=remedy, rule=_ROLLING)
         return
@@ -65,15 +65,18 @@ def _partition(view: Serving, partition: MaybeInt | MaybeText | None) -> Iterato
     elif (
         isinstance(partition, int) and isinstance(view.replicas, int) and partition >= view.replicas
     ):
-        seen = f"is {partition}, but Kthena {view.version} wants it below replicas, {view.replicas}"
+        seen = (
+            f"is {partition}, but Kthena {view.version} requires it to be below replicas, "
+            f"{view.replicas}"
+        )
         remedy = f"write at most {max(view.replicas - 1, 0)}, or remove it"
         yield Finding(path=path, seen=seen, remedy=remedy, rule=_ROLLING)
 
 
 def kthena_role_budget(view: Serving) -> Iterator[Finding]:
-    """A role's maxUnavailable needs RoleRollingUpdate, is never 0, and is at most its replicas.
+    """A role's maxUnavailable needs RoleRollingUpdate, is above 0, and is at most its replicas.
 
-    It is a count or a percentage, which rounds down. The field exists since 1.0.
+    It is a count or a percentage. Percentages round down. The field exists since 1.0.
 
     Pass: type RoleRollingUpdate, maxUnavailable 2 of 2 replicas.
     Fail: maxUnavailable 3 of 2 replicas; 0; any with type ServingGroupRollingUpdate.
@@ -109,10 +112,11 @@ def _within(path: str, budget: MaybeInt | MaybeText | None, role: Role) -> Itera
 
 
 def kthena_max_surge(view: Serving) -> Iterator[Finding]:
-    """No version of Kthena surges: a rollout takes down before it brings up.
+    """No maxSurge is set: no version of Kthena surges.
 
-    Before 0.3 the API stores maxSurge and the controller never acts on it; since then its CRD has
-    no such field, and server-side apply and kubectl refuse it.
+    A rollout stops old pods before it starts new ones. Before 0.3 the API server stores maxSurge
+    and the controller ignores it; since then the CRD has no such field, and server-side apply and
+    kubectl reject it.
 
     Pass: no maxSurge.
     Fail: maxSurge 1.
@@ -134,9 +138,9 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
             yield not_checked(path, gap, _SURGE)
             continue
         lost = (
-            f"Kthena {view.version} never acts on it"
+            f"Kthena {view.version} ignores it"
             if stored
-            else "its CRD has no such field, which server-side apply and kubectl refuse"
+            else "its CRD has no such field, which server-side apply and kubectl reject"
         )
         yield Finding(
             path=path,
@@ -147,9 +151,9 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
 
 
 def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
-    """Recovery by whole groups does not go with a rollout by roles (refused since 0.4).
+    """Recovery by whole groups excludes a rollout by roles (rejected since 0.4).
 
-    Each role that rolls would take its whole group with it. Defaults: RoleRecreate,
+    Each updated role would recreate its whole group. Defaults: RoleRecreate,
     ServingGroupRollingUpdate.
 
     Pass: recoveryPolicy RoleRecreate with type RoleRollingUpdate.
@@ -171,8 +175,8 @@ def kthena_recovery_and_rollout(view: Serving) -> Iterator[Finding]:
     yield Finding(
         path=path,
         rule="kthena-recovery-and-rollout",
-        seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, "
-        "and a role that rolls would recreate its whole group",
+        seen=f"is {BY_ROLE} while recoveryPolicy is {GROUP_RECREATE}, and each updated role would "
+        "recreate its whole group",
         remedy=f"write {BY_GROUP}, or recoveryPolicy: RoleRecreate",
     )
 
@@ -202,12 +206,12 @@ def _not_zero(
     elif share == 0:
         rounds = f", which of {of} {what} rounds down to 0" if isinstance(budget, str) else ""
         shown = display(budget).strip("'")
-        seen = f"is {shown}{rounds}, and then nothing could ever be updated"
+        seen = f"is {shown}{rounds}, so nothing could ever be updated"
         yield Finding(path=path, seen=seen, remedy="write at least 1", rule=rule)
 
 
 def _share(budget: MaybeInt | MaybeText | None, of: MaybeInt | None) -> MaybeInt | None:
-    """Turn a count or a percentage into a count, rounded down; None when it is neither."""
+    """Convert a count or a percentage to a count, rounded down; None if it is neither."""
     if isinstance(budget, Unknown):
         return budget
     if not is_budget(budget, _MOST):

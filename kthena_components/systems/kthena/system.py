@@ -1,4 +1,4 @@
-"""Kthena: ModelServing, one object for the whole serving, and ModelBooster, which makes them."""
+"""Kthena: ModelServing, one object for the whole serving, and ModelBooster, which creates them."""
 
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.reduction import kept_pods
@@ -18,7 +18,7 @@ _GROUP, _KIND = MODEL_SERVING
 ROLE_PATHS = (
     r"spec\.template\.roles(\[\d+\])?(\.(entryTemplate|workerTemplate|workerReplicas|name)\b|$)"
 )
-_MAKES_SERVINGS = "Kthena makes ModelServings of it"
+_MAKES_SERVINGS = "Kthena creates ModelServings for it"
 
 
 def _by_role(body: Body) -> str:
@@ -44,7 +44,7 @@ SYSTEM = System(
             ),
             copies="replicas",
             without={
-                "templates": "its CRD has pod templates of its own, which kthena-schema checks",
+                "templates": "its CRD has its own pod templates, which kthena-schema checks",
                 "rollouts": "no version of Kthena surges",
             },
         ),

@@ -1,7 +1,7 @@
-"""How a ModelServing that anybody wrote is read: nothing in it makes a reader raise.
+"""Reads a ModelServing; never raises.
 
-A value that is not known yet is read as Unknown, one of the wrong kind as None: what is wrong
-with it, the shape says (schema.py), and the rules between fields keep silent.
+A value that is not known yet is read as Unknown, one of the wrong type as None: schema.py reports
+it, and the rules between fields skip it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,11 +29,11 @@ class Role:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A ModelServing, and the Kthena that is to read it."""
+    """A ModelServing, and the Kthena version that will read it."""
 
     object: Object
     asked: str
-    """The version as the caller wrote it; `version` is the one that is judged by."""
+    """The version as the caller wrote it; `version` is the one by which it is checked."""
     version: str
     name: MaybeText | None
     spec: Mapping[str, Any]
@@ -45,16 +45,16 @@ class Serving:
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """Give the object as it would be applied: Volcano's rules over topologies ask for it."""
+        """The object as it would be applied, for Volcano's rules over topologies."""
         return self.object.body
 
     def since(self, version: str) -> bool:
-        """Tell whether the Kthena is this version or a newer one."""
+        """Return whether Kthena has this version or a newer one."""
         return age(self.version) >= age(version)
 
 
 def read_serving(found: Object) -> Serving:
-    """Read a ModelServing, whatever its fields hold; its context says the version of Kthena."""
+    """Read a ModelServing; its context states the version of Kthena."""
     spec, asked = found.spec, found.context.versions.get("kthena", KTHENA_VERSIONS[-1])
     template, strategy = mapping(spec.get("template")), mapping(spec.get("rolloutStrategy"))
     return Serving(

@@ -1,4 +1,4 @@
-"""How a ModelBooster is read: its backends, and the workers of each.
+"""Reads a ModelBooster: its backends, and the workers of each.
 
 Source: volcano-sh/kthena pkg/apis/workload/v1alpha1/model_booster_types.go.
 """
@@ -38,12 +38,12 @@ class Booster:
 
 
 def read_booster(found: Object) -> Booster:
-    """Read a ModelBooster, whatever its fields hold."""
+    """Read a ModelBooster, whatever its fields contain."""
     return Booster(object=found, backends=tuple(_backends(found.spec)))
 
 
 def _backends(spec: Mapping[str, Any]) -> Iterator[Backend]:
-    """Read the backend; the first versions had a list of them."""
+    """Read the backends; the first versions had a list of them."""
     if spec.get("backend") is not None:
         yield _backend("spec.backend", mapping(spec.get("backend")))
     for index, item in enumerate(sequence(spec.get("backends"))):

@@ -1,1 +1,1 @@
-"""kubernetes."""
+"""Kubernetes' own workloads, and the objects that they reference."""

@@ -1,7 +1,7 @@
-"""Read Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
+"""Reads Kubernetes' own workloads: Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob and more.
 
-These may be ours or anyone's. One object shows one pod template; how many pods make one engine is
-read from what the pods are told (GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
+One object has one pod template. The number of pods in an engine is read from variables and commands
+(GROUP_SIZE, --nnodes, ray_cluster_size), never guessed.
 """
 
 from dataclasses import replace
@@ -19,14 +19,22 @@ def facts_of_pod(found: Object) -> ServingFacts:
     return _facts(found, found.body, found.path, {})
 
 
+def facts_of_template(found: Object) -> ServingFacts:
+    """Read the facts of a PodTemplate, whose template stands beside its metadata.
+
+    Source: kubernetes staging/src/k8s.io/api/core/v1/types.go PodTemplate.
+    """
+    return _facts(found, found.body.get("template"), found.at("template"), {})
+
+
 def facts_of_copies(found: Object) -> ServingFacts:
-    """Read the facts of what says how many copies of its template it wants."""
+    """Read the facts of a workload with a number of copies of its template."""
     spec = found.body.get("spec")
     return _facts(found, inside(spec, "template"), found.at("spec.template"), spec)
 
 
 def facts_of_cron_job(found: Object) -> ServingFacts:
-    """Read the facts of the Jobs that a CronJob makes."""
+    """Read the facts of the Jobs that a CronJob creates."""
     spec = inside(inside(found.body.get("spec"), "jobTemplate"), "spec")
     at = found.at("spec.jobTemplate")
     facts = _facts(found, inside(spec, "template"), f"{at}.spec.template", spec)

@@ -1,4 +1,4 @@
-"""What of Kubernetes' own an update writes, or reads while it waits."""
+"""Kubernetes' own resources that an update writes, or reads while it waits."""
 
 from kthena_components.core.plan.rights import READ, Resource
 

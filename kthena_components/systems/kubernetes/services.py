@@ -1,4 +1,4 @@
-"""Services that the backends share: the front Service and the ones that give pods a name.
+"""Services that the backends share: the front Service and those that give pods a DNS name.
 
 Source of the entry Service: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go.
 """
@@ -11,10 +11,10 @@ from kthena_components.core.plan.model import ServingPlan
 
 
 def emit_front(plan: ServingPlan) -> Manifest | None:
-    """Write the Service in front of the entry pods, when the serving is exposed.
+    """Write the Service in front of the entry pods, if the serving is exposed.
 
-    It is not awaited: pulumi-kubernetes waits until a Service has a ready endpoint, which would
-    hold `up` for as long as the model loads.
+    It is not awaited: pulumi-kubernetes waits until a Service has a ready endpoint, so `up` would
+    wait until the model is loaded.
     """
     if plan.expose is None:
         return None
@@ -35,7 +35,7 @@ def emit_instance(
 ) -> tuple[Manifest, Manifest]:
     """Write the Service that ENTRY_ADDRESS resolves to, and the headless Service of the pods.
 
-    Both publish pods that are not ready: the engine's pods must find each other to become ready.
+    Both publish unready pods: the engine's pods must connect to become ready.
     """
     labels = naming.instance_labels(plan.name, group, role, instance)
     selector = {k: labels[k] for k in (naming.GROUP_NAME, naming.ROLE, naming.ROLE_ID)}

@@ -1,4 +1,4 @@
-"""The accelerators of all pods of a stack: how many, and of which kinds."""
+"""Checks the accelerators of all pods of a stack: their number, and their types."""
 
 from collections.abc import Iterable, Iterator
 
@@ -24,11 +24,11 @@ PRODUCT_LABELS = frozenset(
         "karpenter.k8s.aws/instance-gpu-name",
     }
 )
-"""Labels of nodes that say which accelerator they have."""
+"""Node labels with the accelerator's product name."""
 
 
 def gpus_asked(stack: Stack) -> tuple[int, Unknown | None]:
-    """Add up the accelerators of a stack, and say why it may be more, if it may."""
+    """Add up the accelerators of a stack, and explain why there may be more."""
     used, gap = 0, None
     for number in (*map(gpus_of_pods, stack.pods), *(held.gpus for _, held in stack.demands)):
         if isinstance(number, int):
@@ -51,13 +51,13 @@ def gpus_of_pods(pods: PodSet) -> MaybeInt:
 def gpu_budget(stack: Stack, budget: int) -> Iterator[Finding]:
     """The accelerators of all pods of a stack are within its budget.
 
-    Pods, what Kubernetes, Volcano, Kthena and LeaderWorkerSet make of pod templates, and the
-    servings of other systems that are read here are counted, each with all its replicas.
+    Counted are Pods, the pods that Kubernetes, Volcano, Kthena and LeaderWorkerSet create from
+    templates, and the servings of the other supported systems, each with all its replicas.
 
     Pass: a budget of 16, two pods of 8 GPUs.
     Fail: a budget of 8, two pods of 8 GPUs.
-    Level: mandatory; not checked where a number is not known and the rest is within the budget.
-    Source: the budget that the caller gives.
+    Level: mandatory; not checked if a number is unknown and the rest is within the budget.
+    Source: the caller's budget.
     """
     rule = "gpu-budget"
     used, gap = gpus_asked(stack)
@@ -65,9 +65,9 @@ def gpu_budget(stack: Stack, budget: int) -> Iterator[Finding]:
         least = "at least " if gap else ""
         yield Finding(
             path="",
-            seen=f"the pods of this stack ask for {least}{count_of(used, 'GPU')}, but its budget "
+            seen=f"the pods of this stack request {least}{count_of(used, 'GPU')}, but its budget "
             f"is {budget}",
-            remedy=f"give up {used - budget}, or ask for a larger budget",
+            remedy=f"request {used - budget} fewer, or ask for a larger budget",
             rule=rule,
         )
     elif gap:
@@ -75,16 +75,16 @@ def gpu_budget(stack: Stack, budget: int) -> Iterator[Finding]:
 
 
 def gpu_type_allowed(stack: Stack, allowed: Iterable[str]) -> Iterator[Finding]:
-    """Pods ask for accelerators that the cluster's owner allows.
+    """Pods only request accelerators that the cluster's owner allows.
 
-    The list may hold names of resources, such as nvidia.com/gpu, and of products, as the labels
-    of nodes write them. Resources are compared where the list has one, products where it has one.
+    The list may contain names of resources, such as nvidia.com/gpu, and of products, as in node
+    labels. Resources are compared if the list contains any, and so are products.
 
     Pass: nvidia.com/gpu, and the list nvidia.com/gpu.
     Fail: amd.com/gpu, and the list nvidia.com/gpu.
     Fail: nodeSelector nvidia.com/gpu.product Tesla-T4, and the list NVIDIA-H100-80GB-HBM3.
-    Level: mandatory. It holds only where a list is given.
-    Source: the list that the caller gives.
+    Level: mandatory. It applies only if a list is given.
+    Source: the caller's list.
     """
     listed = sorted(set(allowed))
     resources = [word for word in listed if "/" in word]
@@ -142,8 +142,7 @@ def _product_values(pods: PodSet) -> Iterator[tuple[str, object]]:
 def _refused(path: str, name: str, allowed: list[str]) -> Finding:
     return Finding(
         path=path,
-        seen=f"asks for {display(name)}, but {', '.join(allowed[:10])} is what may be asked "
-        "for here",
+        seen=f"requests {display(name)}, but only {', '.join(allowed[:10])} may be requested here",
         remedy=suggest(name[:253], allowed[:100]),
         rule="gpu-type-allowed",
     )

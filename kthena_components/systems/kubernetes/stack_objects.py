@@ -1,4 +1,4 @@
-"""References between the objects of a stack: names, queues and Services."""
+"""Checks references between the objects of a stack: names, queues and Services."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import Unknown
 
 _ALWAYS = frozenset({"default", "root"})
-"""Queues that Volcano's scheduler makes for itself."""
+"""Queues that Volcano's scheduler creates itself."""
 _SERVICE, _SECRET, _STATEFUL_SET = ("", "Service"), ("", "Secret"), ("apps", "StatefulSet")
 _MOST_COMPARED = 1_000_000
-"""Pods that are compared with the selectors of Services, in one namespace."""
+"""Maximum number of comparisons of pods with Service selectors in one namespace."""
 
 
 def object_twice(stack: Stack) -> Iterator[Finding]:
-    """No two objects of a stack have one apiVersion, kind, namespace and name.
+    """No two objects of a stack have the same apiVersion, kind, namespace and name.
 
     Pass: a StatefulSet and a Service that are both named chat.
     Fail: two Services named chat in one namespace: the second overwrites the first.
@@ -56,11 +56,11 @@ def object_twice(stack: Stack) -> Iterator[Finding]:
 def headless_service(stack: Stack) -> Iterator[Finding]:
     """The Service that a StatefulSet names is in the stack, in its namespace, and is headless.
 
-    It gives each pod its name in DNS, by which the pods of an engine find one another.
+    It gives each pod a DNS name, which the pods of an engine use to connect.
 
     Pass: serviceName chat and a Service chat with clusterIP None.
-    Fail: serviceName chat and no Service chat, or one with an address of its own.
-    Level: advisory. A missing one is told where the objects are all of the cluster's.
+    Fail: serviceName chat and no Service chat, or one with a cluster IP.
+    Level: advisory. A missing one is reported only if these are all objects of the cluster.
     Source: Kubernetes documentation, StatefulSet Basics and Headless Services.
     """
     services, gap = stack.named(_SERVICE), stack.name_unknown(_SERVICE)
@@ -77,24 +77,22 @@ def headless_service(stack: Stack) -> Iterator[Finding]:
             continue  # it may be in the cluster
         elif service is None:
             seen = f"is {display(name)}, but this stack has no Service of that name in namespace "
-            seen += f"{display(namespace)}, and it is what gives the pods their names in DNS"
+            seen += f"{display(namespace)}, and only that gives the pods their names in DNS"
             yield advise(path, seen, "add the headless Service", rule)
         elif address is None or address == "":
-            seen = (
-                f"is {display(name)}, a Service with an address of its own, which gives the pods "
-            )
+            seen = f"is {display(name)}, a Service with a cluster IP, which gives the pods "
             yield advise(path, f"{seen}no names in DNS", "write clusterIP: None there", rule)
 
 
 def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     """The selector of a Service matches pods of the stack.
 
-    Labels that a controller adds to its pods count as matching. Nothing is said where an object of
-    the stack may make pods that are not seen here.
+    Labels that a controller adds to its pods count as matching. Nothing is reported if an object of
+    an unknown kind may create pods.
 
     Pass: selector app chat, and a Deployment whose pods have the label app chat.
-    Fail: selector app chat, and pods with the label app llama alone.
-    Level: advisory. It holds only where the objects are all of the cluster's.
+    Fail: selector app chat, and only pods with the label app llama.
+    Level: advisory. It applies only if these are all objects of the cluster.
     Source: Kubernetes documentation, Service, Services without selectors.
     """
     if (
@@ -133,7 +131,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
 
 
 def _may_make_pods(entry: Object, stack: Stack) -> bool:
-    """Tell whether an object is of a system that is not known here."""
+    """Return whether an object belongs to an unknown system."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
     return not own and (entry.group, entry.kind) not in stack.templated
 
@@ -144,15 +142,15 @@ class _Carried:
 
     known: list[PodSet] = field(default_factory=list)
     hidden: list[PodSet] = field(default_factory=list)
-    """Pods of which a label is not known yet."""
+    """Pods with a label that is not known yet."""
     left: int = field(default_factory=lambda: _MOST_COMPARED)
-    """How many more pods are compared with selectors."""
+    """Remaining number of comparisons with selectors."""
     _holding: dict[tuple[object, object], list[PodSet]] = field(default_factory=dict)
     _lacking: dict[str, list[PodSet]] = field(default_factory=dict)
 
     def add(self, pods: PodSet) -> None:
-        """Take in pods."""
-        # Of labels that are not known at all, any label is not.
+        """Add pods."""
+        # If all labels are unknown, each single one is.
         if any(map(unknown_in, (pods.labels.get(""), *pods.labels.values()))):
             self.hidden.append(pods)
             return
@@ -162,7 +160,7 @@ class _Carried:
                 self._holding.setdefault((key, value), []).append(pods)
 
     def matches(self, wanted: Mapping[str, str]) -> bool | Unknown:
-        """Tell whether a selector matches some of the pods."""
+        """Return whether a selector matches any of the pods."""
         gap: Unknown | None = None
         for pods in chain(self._candidates(wanted), self.hidden):
             self.left -= 1
@@ -179,14 +177,14 @@ class _Carried:
         return gap or False
 
     def _candidates(self, wanted: Mapping[str, str]) -> Iterable[PodSet]:
-        """Give the pods that may match: those that do by the rarest of the labels."""
+        """Return the pods that may match: those with the rarest of the labels."""
         own = [pair for pair in wanted.items() if pair[0] not in EACH_POD]
         found = [(self._holding.get(pair, []), self._without(pair[0])) for pair in own]
         rarest = min(found, key=lambda both: len(both[0]) + len(both[1]), default=(self.known,))
         return chain(*rarest)
 
     def _without(self, key: str) -> list[PodSet]:
-        """Give the pods to which a controller may add a label."""
+        """Return the pods to which a controller may add a label."""
         if key not in self._lacking:
             self.left -= len(self.known)
             own = (pods for pods in self.known if pods.by_controller)

@@ -1,4 +1,4 @@
-"""What pods take from the Secrets of a stack. Values are never looked at."""
+"""Checks the keys that pods use in the Secrets of a stack. Values are never read."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ _OPAQUE = "Opaque"
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """One key that pods take from a Secret."""
+    """One key that pods use in a Secret."""
 
     path: str
     name: object
     key: object
     optional: object
     user: str
-    """What does not start without it."""
+    """What does not start without it, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Secret:
-    """What is compared of a Secret, read once for all that refer to it."""
+    """The compared parts of a Secret, read once for all references to it."""
 
     kind: object
     keys: Mapping[str, None]
@@ -46,17 +46,17 @@ class _Secret:
 
 
 def secret_key_exists(stack: Stack) -> Iterator[Finding]:
-    """A key that pods take from a Secret of the stack is in that Secret.
+    """A Secret of the stack has every key that pods use.
 
-    Variables (secretKeyRef), the items of secret and projected volumes, envFrom and
-    imagePullSecrets are compared. Secrets that are not in the stack are not judged, and values are
-    never shown.
+    The rule compares variables (secretKeyRef), the items of secret and projected volumes, envFrom
+    and imagePullSecrets. Secrets that are not in the stack are not checked, and values are never
+    shown.
 
     Pass: secretKeyRef hf-token, key token; a Secret hf-token with the key token.
     Fail: secretKeyRef hf-token, key HF_TOKEN; a Secret hf-token with the key token alone.
     Fail: a secret volume whose items name the key config, which its Secret does not have.
     Level: mandatory, except for optional keys; advisory for a Secret without keys in envFrom, and
-    for one in imagePullSecrets that holds no login of a registry.
+    for one in imagePullSecrets without a registry login.
     Source: Kubernetes documentation, Secrets; kubernetes pkg/kubelet/kubelet_pods.go
     makeEnvironmentVariables; pkg/volume/secret/secret.go; pkg/credentialprovider/secrets.
     """
@@ -164,7 +164,7 @@ def _logins(pods: PodSet, secrets: Mapping[Key, _Secret]) -> Iterator[Finding]:
             yield not_checked(path, gap, _RULE)
         elif secret is not None and _LOGINS.get(str(kind)) not in secret.keys:
             login = _LOGINS.get(str(kind))
-            lacks = f"without the key {login}" if login else "which is no login"
+            lacks = f"without the key {login}" if login else "which is not a login"
             seen = (
                 f"is {display(name)}, a Secret of type {display(kind)} {lacks}, so images "
                 "are pulled "

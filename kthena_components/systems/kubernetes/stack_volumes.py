@@ -1,4 +1,4 @@
-"""Volumes that several pods of a stack share."""
+"""Checks volumes that several pods of a stack share."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,21 +33,21 @@ class _Users:
 
     @property
     def spread(self) -> bool:
-        """Whether the pods are meant for several nodes."""
+        """Whether the pods are intended for several nodes."""
         return any(pods.spread or naming.WORKER in pods.labels for pods in self.pods)
 
 
 def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
     """A volume that several pods mount can be attached to several nodes.
 
-    ReadWriteOnce is one node at a time, so the pods of an engine that spans nodes cannot all mount
-    it; ReadWriteOncePod is one pod. Claims that are not in the stack are not judged, and those
-    that a StatefulSet makes for each of its pods are fine.
+    ReadWriteOnce allows one node at a time, so the pods of an engine that spans nodes cannot all
+    mount it; ReadWriteOncePod allows one pod. Claims that are not in the stack are not checked, and
+    those that a StatefulSet creates for each of its pods are fine.
 
     Pass: a claim with ReadWriteMany, an engine of 2 pods.
     Fail: a claim with ReadWriteOnce, an engine of 2 pods.
     Level: mandatory for engines of several pods and for ReadWriteOncePod; advisory for replicas,
-    which may be on one node by chance.
+    which may happen to be on one node.
     Source: Kubernetes documentation, Persistent Volumes, Access Modes; KServe
     docs/samples/multinode: the claim must be ReadWriteMany.
     """
@@ -60,7 +60,7 @@ def rwx_for_shared_model(stack: Stack) -> Iterator[Finding]:
 
 
 def _users(stack: Stack) -> dict[tuple[object, str], _Users]:
-    """Find who mounts what. Objects of one ServingGroup count as one."""
+    """Find the users of each claim. Objects of one ServingGroup count as one."""
     found: dict[tuple[object, str], _Users] = {}
     for pods in stack.pods:
         for path, name in _claims_of(pods):
@@ -115,7 +115,7 @@ def _judge(claim: Object, users: _Users, name: str) -> Iterator[Finding]:
             f"{number} pods "
             "mount it",
             remedy=f"write accessModes: [ReadWriteMany] in the claim {display(name)}, or give each "
-            "pod a claim of its own",
+            "pod its own claim",
             rule=rule,
             level=Level.MANDATORY if must else Level.ADVISORY,
         )

@@ -1,4 +1,4 @@
-"""Kubernetes' own workloads, what they refer to, and the rules over all objects about them."""
+"""Kubernetes' own workloads, the objects that they reference, and rules over all of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +12,7 @@ from kthena_components.systems.kubernetes.facts import (
     facts_of_copies,
     facts_of_cron_job,
     facts_of_pod,
+    facts_of_template,
 )
 from kthena_components.systems.kubernetes.pods import (
     pods_of_copies,
@@ -32,11 +33,12 @@ from kthena_components.systems.kubernetes.stack_volumes import rwx_for_shared_mo
 _A_FEW = Restart(paths=r"spec\.template\b", how="pods restart a few at a time")
 _ONE_BY_ONE = Restart(paths=r"spec\.template\b", how="pods restart one after another")
 _QUARTER = "25%"
+_KEPT = {"restarts": "pods that run keep their template"}
 _IMMUTABLE = {"restarts": "the template of a Job is immutable"}
 
 
 def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
-    """Give a kind with one pod template."""
+    """Return a kind with one pod template."""
     usual: dict[str, Any] = {
         "facts": facts_of_copies,
         "pods": pods_of_copies,
@@ -47,7 +49,7 @@ def _workload(name: str, group: str = "apps", **known: Any) -> Kind[Object]:
 
 
 def _beside(name: str, group: str = "", **known: Any) -> Kind[Object]:
-    """Give a kind that is not judged by itself."""
+    """Return a kind that is not checked by itself."""
     return Kind(group=group, name=name, view=_as_it_is, **({"kept": None} | known))
 
 
@@ -56,7 +58,7 @@ def _as_it_is(found: Object) -> Object:
 
 
 def rollouts(found: Object) -> Iterator[Rollout]:
-    """Give how a Deployment is updated.
+    """Return how a Deployment is updated.
 
     Source: kubernetes pkg/apis/apps/v1/defaults.go SetDefaults_Deployment.
     """
@@ -73,11 +75,11 @@ def rollouts(found: Object) -> Iterator[Rollout]:
 
 
 def keeps_number(found: Object) -> str:
-    """Say why a StatefulSet must not be scaled."""
+    """Explain why a StatefulSet must not be scaled."""
     labels = mapping(found.metadata.get("labels"))
     if not isinstance(labels.get(naming.GROUP_NAME), str):
         return ""
-    return "is a part of one engine, whose number of pods its command line states"
+    return "is part of an engine whose command line states the number of pods"
 
 
 def _kept_service(body: Body) -> Body:
@@ -111,7 +113,17 @@ SYSTEM = System(
         ),
         _workload("Deployment", rollouts=rollouts, restarts=_A_FEW),
         _workload("StatefulSet", restarts=_ONE_BY_ONE, keeps_number=keeps_number),
-        _workload("ReplicaSet", without={"restarts": "pods that run keep their template"}),
+        _workload("ReplicaSet", without=_KEPT),
+        _workload("ReplicationController", "", without=_KEPT),
+        _workload(
+            "PodTemplate",
+            "",
+            facts=facts_of_template,
+            pods=None,
+            templates=("template",),
+            kept=None,
+            without=dict.fromkeys(("pods", "restarts"), "who refers to it makes the pods"),
+        ),
         _workload("DaemonSet", pods=pods_of_daemons, restarts=_A_FEW),
         _workload("Job", "batch", pods=pods_of_job, without=_IMMUTABLE),
         _workload(
@@ -120,7 +132,7 @@ SYSTEM = System(
             facts=facts_of_cron_job,
             pods=pods_of_cron_job,
             templates=("spec.jobTemplate.spec.template",),
-            without={"restarts": "Jobs that run keep their template"},
+            without={"restarts": "running Jobs keep their template"},
         ),
         _beside("Service", kept=_kept_service),
         _beside("Secret", kept=_kept_secret),

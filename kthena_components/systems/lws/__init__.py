@@ -1,1 +1,1 @@
-"""lws."""
+"""LeaderWorkerSet and DisaggregatedSet."""

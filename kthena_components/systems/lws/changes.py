@@ -1,4 +1,4 @@
-"""What an update does to a LeaderWorkerSet."""
+"""Rules about updates of a LeaderWorkerSet."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,10 +15,10 @@ _RULE = "lws-lower-then-raise"
 
 
 def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
-    """A LeaderWorkerSet's replicas are not raised in the edit that lowers its GPUs.
+    """A LeaderWorkerSet's replicas are not raised in the update that lowers its GPUs.
 
     The controller scales first, and updates no old group before the new ones are ready. Without
-    room for both the new groups wait for GPUs that the old ones would have given up.
+    room for both, the new groups wait for GPUs that the old ones would have released.
 
     Pass: replicas 1 with 8 GPUs before, replicas 1 with 4 GPUs after.
     Fail: replicas 1 with 8 GPUs before, replicas 2 with 4 GPUs after: 12 GPUs are needed at once.
@@ -53,20 +53,20 @@ def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:
 
 
 def _rises(low: MaybeInt | None, high: MaybeInt | None) -> bool | None:
-    """Tell whether a number rises; None when that is not known."""
+    """Return whether a number increases; None if unknown."""
     if isinstance(low, Unknown) or isinstance(high, Unknown):
         return None
     return low is not None and high is not None and 0 <= low < high
 
 
 def _only(body: Mapping[str, Any]) -> Group:
-    """Give what a LeaderWorkerSet's groups are made of."""
+    """Return the only set of groups of a LeaderWorkerSet."""
     (group,) = read_sets(read_object(body)).groups
     return group
 
 
 def _gpus(group: Group) -> MaybeInt | None:
-    """Give the GPUs of a group; None where it says nothing sensible."""
+    """Return the GPUs of a group; None if invalid."""
     size = group.size
     first, each = (
         read_pod(group.template.get(field), "").all_gpus for field in (group.leader, WORKER)

@@ -1,4 +1,4 @@
-"""The facts of a LeaderWorkerSet or a DisaggregatedSet: each set of groups is an engine."""
+"""Facts of LeaderWorkerSets and DisaggregatedSets: each set of groups is an engine."""
 
 from collections.abc import Mapping
 
@@ -18,13 +18,13 @@ from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 from kthena_components.systems.lws.view import WORKER, Group, Sets
 
 GROUP_SIZE = "LWS_GROUP_SIZE"
-"""Put into every container; the leader counts."""
+"""Variable in every container; the leader counts."""
 _QUEUE = "scheduling.volcano.sh/queue-name"
 _SHAPELESS = Unknown("the size of the group is below 1")
 
 
 def facts(view: Sets) -> ServingFacts:
-    """Give the facts of all groups."""
+    """Return the facts of all groups."""
     found = view.object
     gang = _QUEUE in mapping(found.metadata.get("annotations"))
     placed = [_placed_by_volcano(group) for group in view.groups]
@@ -63,13 +63,13 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
 def _pod(
     template: object, path: str, env: Mapping[str, str], context: Context, *, gang: bool
 ) -> PodFacts:
-    """Read a pod template. A gang is sized by requests, else the API server fills them in."""
+    """Read a pod template. Gangs are sized by requests; otherwise the API server fills them in."""
     pod = read_pod(template, path, env, context=context)
     return pod if gang else fill_requests(pod)
 
 
 def _placed_by_volcano(group: Group) -> MaybeBool:
-    """Tell whether Volcano is asked to place the pods."""
+    """Return whether Volcano schedules the pods."""
     if "volcano" in group.schedulers:
         return True
     return NO_SCHEDULER if any(map(unknown_in, group.schedulers)) else False

@@ -1,6 +1,6 @@
-"""How the groups of LeaderWorkerSets and DisaggregatedSets are updated: what a surge needs.
+"""Rollouts of LeaderWorkerSets and DisaggregatedSets: what a surge needs.
 
-What the webhook wants of the numbers is in rules_rollout.py.
+rules_rollout.py checks what the webhook requires of the numbers.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kthena_components.systems.lws.view import ROLLING, Sets
 
 
 def rollouts(view: Sets) -> Iterator[Rollout]:
-    """Give how each set of groups is updated; none where the webhook would refuse the numbers.
+    """Return the rollout of each set of groups; none if the webhook would reject the numbers.
 
     Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go Default: maxUnavailable 1
     and maxSurge 0.

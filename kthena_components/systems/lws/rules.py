@@ -1,8 +1,8 @@
-"""Whether a LeaderWorkerSet or a DisaggregatedSet would be let into the cluster, and start.
+"""Checks LeaderWorkerSets and DisaggregatedSets.
 
-Mandatory is what the API server or the webhook of LeaderWorkerSet refuses; advisory is what they
-let pass and then lose. What concerns updates is in rules_rollout.py, and what concerns the roles of
-a DisaggregatedSet in rules_disaggregated.py.
+Mandatory rules cover what the API server or the webhook of LeaderWorkerSet rejects; advisory ones
+what they accept and then ignore. rules_rollout.py checks updates, and rules_disaggregated.py the
+roles of a DisaggregatedSet.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ _INT32 = 2**31 - 1
 _VOLCANO = ("scheduling.volcano.sh/", "volcano.sh/")
 _SUBGROUP_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _TRIED = 1000
-"""Subgroups that are tried for a remedy."""
+"""Maximum number of subgroup sizes tried for a remedy."""
 
 
 def lws_shape(view: Sets) -> Iterator[Finding]:
-    """A LeaderWorkerSet, or each one that a DisaggregatedSet makes, has legal names and counts.
+    """A LeaderWorkerSet, or each one that a DisaggregatedSet creates, has valid names and counts.
 
     The name is a DNS-1035 label; size is 1 or more; replicas × size fit 32 bits; one of
     maxUnavailable and maxSurge is above 0; a subgroup divides the group.
@@ -66,7 +66,9 @@ def _counts(group: Group) -> Iterator[Finding]:
     yield from at_least(f"{group.path}.replicas", group.spec.get("replicas"), 0)
     size, replicas = group.size, group.replicas
     if isinstance(size, int) and isinstance(replicas, int) and size > 0 < replicas > _INT32 // size:
-        seen = f"makes {display(size)} × {display(replicas)} pods, but may make at most {_INT32}"
+        seen = (
+            f"creates {display(size)} × {display(replicas)} pods, but may create at most {_INT32}"
+        )
         yield refusal(f"{group.path}.replicas", seen, f"write at most {_INT32 // size}")
 
 
@@ -110,10 +112,10 @@ def _fits(number: int, size: int, excluded: bool) -> bool:
 
 
 def lws_gang_startup(view: Sets) -> Iterator[Finding]:
-    """A gang starts whole groups, so the workers do not wait until their leader is ready.
+    """A gang starts whole groups, so workers must not wait for a ready leader.
 
-    With startupPolicy LeaderReady the PodGroup's minMember is 1: the leader alone is placed, and
-    holds its GPUs while its workers may find no room.
+    With startupPolicy LeaderReady the PodGroup's minMember is 1: only the leader is placed, and
+    blocks its GPUs while its workers may find no room.
 
     Pass: startupPolicy LeaderCreated with the annotation scheduling.volcano.sh/queue-name.
     Fail: startupPolicy LeaderReady with schedulerName volcano.
@@ -131,22 +133,22 @@ def lws_gang_startup(view: Sets) -> Iterator[Finding]:
         elif policy == "LeaderReady" and gang and isinstance(group.size, int):
             yield Finding(
                 path=at,
-                seen=f"is LeaderReady, but {gang} asks for a gang: it would hold the leader alone, "
-                f"and not the {group.size} pods of a group",
-                remedy="write LeaderCreated, or let no gang be scheduled",
+                seen=f"is LeaderReady, but {gang} requests a gang: it would contain only the "
+                f"leader, and not the {group.size} pods of a group",
+                remedy="write LeaderCreated, or disable gang scheduling",
                 rule=_STARTUP,
                 level=Level.ADVISORY,
             )
 
 
 def _gang(group: Group, view: Sets) -> str | Unknown:
-    """Say what asks for a gang; nothing when it is not asked for."""
+    """Name what requests a gang; empty if nothing does."""
     unknown: Unknown | None = None
     for annotations in (group.annotations, mapping(view.object.metadata.get("annotations"))):
         for key in annotations:
             if key_text(key).startswith(_VOLCANO):
                 return f"the annotation {key_text(key)}"
-        # Of a map that is not known yet, each field is not known.
+        # Every field of an unknown map is unknown.
         unknown = unknown or unknown_in(annotations.get(_VOLCANO[0]))
     for name in group.schedulers:
         unknown = unknown or unknown_in(name)

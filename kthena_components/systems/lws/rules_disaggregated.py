@@ -1,4 +1,4 @@
-"""What a DisaggregatedSet asks of its roles, as far as rule lws-shape goes."""
+"""Checks the roles of a DisaggregatedSet, as part of rule lws-shape."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ _EXCLUSIVE = (
 
 
 def judge_roles(view: Sets) -> Iterator[Finding]:
-    """Judge the roles together, and what is only forbidden inside a DisaggregatedSet."""
+    """Check the roles together, and what only a DisaggregatedSet forbids."""
     roles = view.object.spec.get("roles")
     if gap := unknown_in(roles):
         yield not_checked("spec.roles", gap, SHAPE)
@@ -46,7 +46,7 @@ def _unique(view: Sets) -> Iterator[Finding]:
         if isinstance(name, str) and not unknown_in(name):
             where = first.setdefault(name, group.role_path)
             if where != group.role_path:
-                seen = f"is {display(name)}, as {where} is named already"
+                seen = f"is {display(name)}, already the name of {where}"
                 yield refusal(at, seen, "rename one of them")
 
 
@@ -62,7 +62,7 @@ def _slices(view: Sets) -> Iterator[Finding]:
         )
     outside = next((group for group in view.groups if _mode(group) == "External"), None)
     if number > 1 and outside is not None:
-        seen = f"is {display(number)}, but {outside.role_path} is scaled from outside (External)"
+        seen = f"is {display(number)}, but {outside.role_path} is scaled externally (External)"
         yield refusal(at, seen, "write 1, or scaling.mode: Static")
 
 
@@ -72,7 +72,7 @@ def _mode(group: Group) -> object:
 
 
 def _replicas(view: Sets) -> Iterator[Finding]:
-    """Judge that no role is empty while another one is not: half of a pair serves nothing."""
+    """Check that no role is empty if another one is not: half of a pair serves nothing."""
     counted = [group for group in view.groups if _mode(group) != "External"]
     if gap := first_unknown(*(group.replicas for group in counted), *map(_mode, counted)):
         yield not_checked("spec.roles", gap, SHAPE)
@@ -86,7 +86,7 @@ def _replicas(view: Sets) -> Iterator[Finding]:
 
 
 def _generated(view: Sets, group: Group) -> Iterator[Finding]:
-    """Judge the longest name that is made of a role's name: a Service's, or a label of workers."""
+    """Check the longest name that contains a role's name: a Service's, or a label of workers."""
     name, at = text(group.role.get("name")), f"{group.role_path}.name"
     slices, replicas = whole(view.object.spec.get("slices")), group.replicas
     if gap := first_unknown(view.object.name, name, slices, replicas):

@@ -1,8 +1,8 @@
-"""What a LeaderWorkerSet's rollout may ask for: maxUnavailable, maxSurge and partition.
+"""Checks a LeaderWorkerSet's rollout: maxUnavailable, maxSurge and partition.
 
-All of it is rule lws-shape. In a DisaggregatedSet the roles are updated together, which leaves them
-less. What an update does beside that is in changes.py, and what a surge needs in rollouts.py.
-Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go generalValidate and
+All of it is rule lws-shape. The roles of a DisaggregatedSet are updated together, which allows
+less. changes.py has further rules about updates, and rollouts.py what a surge needs. Source:
+kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go generalValidate and
 pkg/webhooks/disaggregatedset/disaggregatedset_webhook.go.
 """
 
@@ -16,16 +16,16 @@ from kthena_components.systems.lws.view import ROLLING, Group
 from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
 
 _MOST = 100
-"""Percent that a budget may be, maxSurge as well."""
+"""Maximum percentage of a budget, including maxSurge."""
 
 
 def is_refused(budget: object) -> bool:
-    """Tell whether the webhook refuses a budget: it is known, and none."""
+    """Return whether the webhook rejects a budget: it is known and invalid."""
     return budget is not None and not unknown_in(budget) and not is_budget(budget, _MOST)
 
 
 def judge_rollout(group: Group) -> Iterator[Finding]:
-    """Judge what a group says of its updates."""
+    """Check the update fields of a group."""
     rolling, at = group.rolling, f"{group.path}.{ROLLING}"
     if gap := unknown_in(rolling):
         yield not_checked(at, gap, SHAPE)
@@ -48,7 +48,7 @@ def _budget(path: str, budget: object) -> Iterator[Finding]:
 
 
 def _can_begin(group: Group, rolling: Mapping[str, object], at: str) -> Iterator[Finding]:
-    """Judge that an update may take a group down or add one."""
+    """Check that an update may remove or add a group."""
     replicas = group.replicas
     down, up = rolling.get("maxUnavailable"), rolling.get("maxSurge")
     if not isinstance(replicas, int) or replicas <= 0:
@@ -57,16 +57,16 @@ def _can_begin(group: Group, rolling: Mapping[str, object], at: str) -> Iterator
         of = f" of {replicas} replicas" if "%" in str(down) else ""
         seen = f"is {display(down)}{of} and maxSurge is {display(0 if up is None else up)}"
         remedy = "write maxUnavailable: 1, or maxSurge: 1"
-        yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could begin", remedy)
+        yield refusal(f"{at}.maxUnavailable", f"{seen}, so no update could start", remedy)
 
 
 def judge_role_rollout(group: Group) -> Iterator[Finding]:
-    """Judge what is forbidden to a role of a DisaggregatedSet alone."""
+    """Check what is forbidden only in a role of a DisaggregatedSet."""
     kind, at = mapping(group.spec.get("rolloutStrategy")).get("type"), f"{group.path}."
     if gap := unknown_in(kind):
         yield not_checked(f"{at}rolloutStrategy.type", gap, SHAPE)
     elif isinstance(kind, str) and kind not in {"", "RollingUpdate"}:
-        seen = f"is {display(kind)}, but a DisaggregatedSet knows RollingUpdate only"
+        seen = f"is {display(kind)}, but a DisaggregatedSet only supports RollingUpdate"
         yield refusal(f"{at}rolloutStrategy.type", seen, "remove it")
     partition, where = mapping(group.rolling).get("partition"), f"{at}{ROLLING}.partition"
     if gap := unknown_in(partition):

@@ -1,4 +1,4 @@
-"""LeaderWorkerSet and DisaggregatedSet: a leader and its workers, several times."""
+"""LeaderWorkerSet and DisaggregatedSet: groups of a leader and its workers."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _TEMPLATES = tuple(f"leaderWorkerTemplate.{field}" for field in (LEADER, WORKER)
 
 
 def _kind(group_kind: GroupKind, **known: Any) -> Kind[Sets]:
-    """Give a kind, with what is the same for both."""
+    """Return a kind, with what both have in common."""
     group, name = group_kind
     return Kind(
         group=group,

@@ -1,4 +1,4 @@
-"""How a LeaderWorkerSet or a DisaggregatedSet is read: as groups, each a leader and its workers.
+"""Reads LeaderWorkerSets and DisaggregatedSets as groups of a leader and its workers.
 
 Source: kubernetes-sigs/lws api/leaderworkerset/v1 and api/disaggregatedset/v1.
 """
@@ -15,71 +15,71 @@ LEADER_WORKER_SET: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 DISAGGREGATED_SET: GroupKind = ("disaggregatedset.x-k8s.io", "DisaggregatedSet")
 LEADER, WORKER = "leaderTemplate", "workerTemplate"
 ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
-"""Where a group says how it is updated, in its spec."""
+"""Path of the update strategy in a group's spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What one LeaderWorkerSet would be made of."""
+    """The fields that define one LeaderWorkerSet."""
 
     path: str
-    """Where its spec stands."""
+    """Path of its spec."""
     engine_path: str
-    """The same; the place of its role where all of that is not known yet."""
+    """The same; the path of its role if the whole role is not known yet."""
     name: str
-    """The object's name, or the role's; `?` for a role whose name is not known."""
+    """The object's name, or the role's; `?` for an unknown name."""
     stated: object
-    """Its spec as it stands, which may be a text that is not known yet."""
+    """Its spec as written, which may be a text that is not known yet."""
     spec: Mapping[str, Any]
     template: Mapping[str, Any]
     """Its leaderWorkerTemplate."""
     annotations: Mapping[str, Any]
     annotations_path: str
     replicas: MaybeInt | None
-    """1 where it is left out, None where it is no count."""
+    """1 if left out, None if invalid."""
     size: MaybeInt | None
-    """Pods of one group, the leader among them; likewise."""
+    """Pods of one group, including the leader; 1 if left out, None if invalid."""
     role: Mapping[str, Any]
-    """The role of a DisaggregatedSet that it belongs to; empty when there is none."""
+    """Its role in a DisaggregatedSet; empty without one."""
     role_path: str
 
     @property
     def in_role(self) -> bool:
-        """Whether a DisaggregatedSet makes it."""
+        """Whether a DisaggregatedSet creates it."""
         return self.role_path != ""
 
     @property
     def leader(self) -> str:
-        """The field of the leader's template: without one of its own it is like its workers."""
-        return WORKER if self.template.get(LEADER) is None else LEADER
+        """Field of the leader's template: the workers' where it has none, or an empty one."""
+        return LEADER if self.template.get(LEADER) else WORKER
 
     @property
     def schedulers(self) -> list[object]:
-        """Who places the leader and who the workers, as their own templates say."""
+        """The schedulers of leader and workers, as their own templates state."""
         templates = (mapping(self.template.get(field)) for field in (LEADER, WORKER))
         return [mapping(template.get("spec")).get("schedulerName") for template in templates]
 
     @property
     def rolling(self) -> object:
-        """What stands at ROLLING."""
+        """The value at ROLLING."""
         return mapping(self.spec.get("rolloutStrategy")).get("rollingUpdateConfiguration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sets:
-    """A LeaderWorkerSet, or the ones that a DisaggregatedSet makes."""
+    """A LeaderWorkerSet, or those that a DisaggregatedSet creates."""
 
     object: Object
     groups: tuple[Group, ...]
 
     @property
     def disaggregated(self) -> bool:
-        """Whether its groups are those of roles."""
+        """Whether its groups belong to roles."""
         return self.object.group == DISAGGREGATED_SET[0]
 
 
 def read_sets(found: Object) -> Sets:
-    """Read the groups, whatever the object contains."""
+    """Read the groups; never raises."""
     if found.group == DISAGGREGATED_SET[0]:
         return Sets(object=found, groups=tuple(_roles(found.spec)))
     only = _group(
@@ -92,7 +92,7 @@ def read_sets(found: Object) -> Sets:
 
 
 def _roles(spec: Mapping[str, Any]) -> Iterator[Group]:
-    """Read the roles of a DisaggregatedSet. Older versions hold the spec in the role itself."""
+    """Read the roles of a DisaggregatedSet. Older versions have the spec in the role itself."""
     roles = spec.get("roles")
     for index, item in enumerate(roles if isinstance(roles, list | tuple) else ()):
         role, at = mapping(item), f"spec.roles[{index}]"

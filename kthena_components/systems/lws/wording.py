@@ -1,4 +1,4 @@
-"""What the findings of lws-shape have in common: the webhook's refusals, in the same words."""
+"""Shared findings of lws-shape: what the webhook rejects, in the same words."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ SHAPE = "lws-shape"
 
 
 def refusal(path: str, seen: str, remedy: str) -> Finding:
-    """Say what the webhook refuses."""
+    """Report what the webhook rejects."""
     return Finding(path=path, seen=seen, remedy=remedy, rule=SHAPE)
 
 
 def at_least(path: str, value: object, lowest: int, why: str = "") -> Iterator[Finding]:
-    """Judge a count that may be left out."""
+    """Check the minimum of a count that may be left out."""
     number = whole(value)
     if value is None:
         return

@@ -1,1 +1,1 @@
-"""matrixinfer."""
+"""MatrixInfer: ModelInfer."""

@@ -1,4 +1,4 @@
-"""The facts of a ModelInfer: those of the ModelServing that it became, at its own places."""
+"""Facts of a ModelInfer: those of the equivalent ModelServing, with its own paths."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from kthena_components.systems.kthena.view import Serving
 
 
 def facts(view: Serving) -> ServingFacts:
-    """Give the facts of all roles."""
+    """Return the facts of all roles."""
     found = kthena.facts(view)
     if found.gang is None:
         return found

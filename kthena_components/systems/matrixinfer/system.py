@@ -1,4 +1,4 @@
-"""MatrixInfer's ModelInfer, from which Kthena's ModelServing grew."""
+"""MatrixInfer's ModelInfer, the predecessor of Kthena's ModelServing."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _ROLLING = "rollingUpdateConfiguration"
 
 
 def rollouts(view: Serving) -> Iterator[Rollout]:
-    """Give how the groups are updated."""
+    """Return the rollout of the groups."""
     rolling = mapping(view.strategy.get(_ROLLING))
     yield Rollout(
         at=f"spec.rolloutStrategy.{_ROLLING}",

@@ -1,7 +1,7 @@
-"""How MatrixInfer's ModelInfer is read, from which Kthena's ModelServing grew: the same roles.
+"""Reads MatrixInfer's ModelInfer, the predecessor of Kthena's ModelServing, with the same roles.
 
-The field that has another name is translated, and Kthena's view does the rest.
-Source: matrixinfer-ai/matrixinfer pkg/apis/workload/v1alpha1.
+The renamed field is translated; Kthena's view reads the rest. Source: matrixinfer-ai/matrixinfer
+pkg/apis/workload/v1alpha1.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ MODEL_INFERS: tuple[GroupKind, ...] = (
     ("workload.volcano.sh", "ModelInfer"),
     ("workload.serving.volcano.sh", "ModelInfer"),
 )
-"""By the API group that it began in, and those that its last examples and owners name."""
+"""API groups: the original one, and those in later examples."""
 
 
 def read_model_infer(found: Object) -> Serving:
-    """Read a ModelInfer, whatever its fields hold."""
+    """Read a ModelInfer, whatever its fields contain."""
     return read_serving(replace(found, body=_as_model_serving(found.body)))
 
 
 def _as_model_serving(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Write a ModelInfer's spec as that of the ModelServing that has the same pods.
+    """Convert a ModelInfer's spec to that of a ModelServing with the same pods.
 
-    gangSchedule became gangPolicy. Everything that counts pods has kept its name.
+    gangSchedule became gangPolicy. All fields that determine the number of pods keep their names.
     """
     spec = mapping(body.get("spec"))
     template = spec.get("template")

@@ -1,1 +1,1 @@
-"""native."""
+"""The default backend: StatefulSets under Volcano."""

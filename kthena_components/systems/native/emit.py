@@ -1,7 +1,7 @@
 """The default backend: StatefulSets, Services and a Volcano PodGroup, without a controller.
 
-Names, labels, annotations and env are Kthena's (core/naming.py), so a template written for Kthena
-runs unchanged. What a controller would do better is in docs/backends.md.
+Names, labels, annotations and env are Kthena's (core/naming.py), so a template for Kthena runs
+unchanged. docs/backends.md lists what a controller would do better.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kthena_components.core import naming
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
-from kthena_components.core.spec.model import RolloutType
+from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kubernetes import services
@@ -22,17 +22,15 @@ from kthena_components.systems.native.limits import names, refuse
 from kthena_components.systems.volcano import emit as volcano
 
 AWAITED_AT_ONCE = 4
-"""Most StatefulSets that `up` waits for side by side.
-
-The engine runs four steps per processor at a time, so four is safe everywhere. A gang starts when
-all its pods exist: if the StatefulSets that are waited for filled every slot, the last ones would
-never be made and the wait would never end.
+"""Maximum number of StatefulSets that `up` awaits in parallel. The engine runs four steps per
+processor at a time, so four is safe everywhere. A gang starts when all its pods exist: if awaited
+StatefulSets used every slot, the last ones would never be created and the wait would never end.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """One role instance of one group: two StatefulSets that live and die together."""
+    """One role instance of one group: two StatefulSets that are created and deleted together."""
 
     plan: ServingPlan
     group: int
@@ -98,7 +96,7 @@ def _engines(plan: ServingPlan, group: int) -> list[_Engine]:
 
 
 def _side_by_side(plan: ServingPlan, engines: int) -> bool:
-    """Tell whether every entry is waited for, or only the last one of each group."""
+    """Return whether every entry is awaited, or only the last one of each group."""
     groups = min(plan.rollout.max_unavailable, max(plan.groups, 1))
     return engines * groups <= AWAITED_AT_ONCE
 
@@ -123,7 +121,7 @@ def _entry(engine: _Engine, after: tuple[str, ...], *, wait: bool) -> Manifest:
 
 def _workers(engine: _Engine, after: tuple[str, ...]) -> Manifest:
     own = {naming.WORKER: "true"}
-    # One template serves all workers, so the index comes from a label (Kubernetes 1.28 and later).
+    # All workers share one template, so the index comes from a label (Kubernetes 1.28 and later).
     index = {
         "name": naming.WORKER_INDEX,
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{naming.POD_INDEX}']"}},
@@ -139,8 +137,7 @@ def _workers(engine: _Engine, after: tuple[str, ...]) -> Manifest:
 def _until_made(pods: int) -> dict[str, str]:
     """Wait only until the pods exist, ready or not.
 
-    Not skipAwait: that would not wait for the end of a deletion either, and a replacement under
-    the same name would be refused.
+    skipAwait would not wait for deletions either, and a replacement under the same name would fail.
     """
     return {WAIT_FOR: f"jsonpath={{.status.replicas}}={pods}"}
 
@@ -151,7 +148,7 @@ def _stateful_set(
     spec = {
         "replicas": 1,
         "serviceName": engine.name,
-        # OrderedReady would make pod 1 only when pod 0 is ready; a gang is never ready in parts.
+        # OrderedReady would create pod 1 only when pod 0 is ready; a gang is never ready in parts.
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": {**engine.labels, **own}},
         "template": template,
@@ -163,7 +160,7 @@ def _stateful_set(
 def _manifest(
     engine: _Engine, body: dict[str, Any], after: tuple[str, ...], **more: Any
 ) -> Manifest:
-    """Say how a StatefulSet changes: replaced with its template, or kept below the partition."""
+    """Return a StatefulSet's manifest: replaced with its template, or kept below the partition."""
     plan = engine.plan
     kept = engine.group - plan.first_group < plan.rollout.partition
     return Manifest(
@@ -181,7 +178,7 @@ def _manifest(
 def _template(
     engine: _Engine, template: Template, own: dict[str, str], index: dict[str, Any]
 ) -> Template:
-    """Add to a template what Kthena adds: labels, annotations, variables and the scheduler."""
+    """Add what Kthena adds to a template: labels, annotations, variables and the scheduler."""
     plan, role = engine.plan, engine.role
     metadata = template.get("metadata") or {}
     hashes = {naming.ROLE_TEMPLATE_HASH: role.template_hash}
@@ -205,7 +202,7 @@ def _template(
 
 
 def _gang(engine: _Engine) -> dict[str, str]:
-    """Tell Volcano which gang a pod belongs to, and which of its tasks it is."""
+    """Add a pod's gang and its task, for Volcano."""
     plan = engine.plan
     own = naming.group_name(plan.name, engine.group)
     gang = own if plan.pod_group is None else plan.pod_group

@@ -1,7 +1,7 @@
-"""Put what was emitted natively together again: the inverse of systems/native/emit.py.
+"""Reads natively emitted objects back into facts: the inverse of systems/native/emit.py.
 
 Entry and worker StatefulSets of an engine become one engine, and the PodGroup becomes the gang.
-Everything else is ignored. Each object is read alone, so whoever reads many need not hold them.
+Everything else is ignored. Each object is read alone, so callers need not keep many of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +21,12 @@ from kthena_components.systems.volcano import emit as volcano
 
 _STATEFUL_SET, _POD_GROUP = ("apps", "StatefulSet"), ("scheduling.volcano.sh", "PodGroup")
 Instance = tuple[str, str]
-"""A role, and which of its instances."""
+"""A role, and the number of one of its instances."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """What one object is in its ServingGroup: an entry, workers, or the gang."""
+    """The part of one object in its ServingGroup: an entry, workers, or the gang."""
 
     group: tuple[str, str]
     """Namespace and name."""
@@ -68,7 +68,7 @@ def read_part(
 
 
 def _group_of(body: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Give the namespace and the name of an object's group, if it belongs to one."""
+    """Return the namespace and name of an object's group, if it belongs to one."""
     metadata = mapping(body.get("metadata"))
     name = mapping(metadata.get("labels")).get(naming.GROUP_NAME)
     if not is_name(name) or group_kind(body) not in {_STATEFUL_SET, _POD_GROUP}:
@@ -78,7 +78,7 @@ def _group_of(body: Mapping[str, Any]) -> tuple[str, str] | None:
 
 @dataclass(slots=True)
 class _Group:
-    """The parts of one ServingGroup, as they are found."""
+    """The parts of one ServingGroup, collected as they are read."""
 
     serving: str = ""
     entries: dict[Instance, EngineFacts] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class _Group:
     gang: GangFacts | None = None
 
     def add(self, part: GroupMember) -> None:
-        """Take in one part."""
+        """Add one part."""
         self.serving = part.serving
         if part.gang is not None:
             self.gang = part.gang
@@ -96,7 +96,7 @@ class _Group:
             self.entries[part.instance] = part.entry
 
     def facts(self) -> ServingFacts:
-        """Put the objects together. What has lost a part, because it is not here, is left out."""
+        """Return the facts of the collected objects. Engines with a missing part are left out."""
         whole = [found for key in self.entries if (found := self._engine(key)) is not None]
         gang, roles = self.gang, {engine.name for engine in whole}
         if gang is not None:
@@ -120,7 +120,7 @@ class _Group:
 
 
 def join_parts(parts: Iterable[GroupMember]) -> list[ServingFacts]:
-    """Give one ServingFacts for each ServingGroup that has an entry."""
+    """Return one ServingFacts for each ServingGroup that has an entry."""
     groups: dict[tuple[str, str], _Group] = {}
     for part in parts:
         groups.setdefault(part.group, _Group()).add(part)
@@ -132,12 +132,12 @@ def read_group(
     paths: Sequence[str] = (),
     context: Context = NO_CONTEXT,
 ) -> list[ServingFacts]:
-    """Give one ServingFacts for each ServingGroup.
+    """Return one ServingFacts for each ServingGroup.
 
     Args:
-        bodies: objects of one cluster.
-        paths: where each of them stands, in the caller's coordinates; none if left out.
-        context: what is known beside them.
+        bodies: Objects of one cluster.
+        paths: Their paths in the caller's input; none if left out.
+        context: Their context.
     """
     found = zip_longest(bodies, paths, fillvalue="")
     read = (read_part(mapping(body), path, context) for body, path in found)

@@ -1,4 +1,4 @@
-"""What StatefulSets and a PodGroup cannot express: refused, never dropped."""
+"""Reports what StatefulSets and a PodGroup do not support: an error, never dropped."""
 
 import re
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.model import RecoveryPolicy
+from kthena_components.core.spec.words import RecoveryPolicy
 
 
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
-    """Say what only a controller can do, instead of dropping it."""
+    """Report what only a controller supports, instead of dropping it."""
     if plan.recovery in {RecoveryPolicy.ROLE_RECREATE, RecoveryPolicy.SERVING_GROUP_RECREATE}:
         yield _needs_controller(
             "recovery_policy",
@@ -50,7 +50,7 @@ def _needs_controller(path: str, seen: str) -> Finding:
 
 
 def _same_services(plan: ServingPlan) -> Iterator[Finding]:
-    """Refuse role names whose Services would be one: `a-1` beside a second replica of `a`."""
+    """Reject role names whose Services would collide: `a-1` and the second replica of `a`."""
     replicas = {role.name: role.replicas for role in plan.roles}
     for role in plan.roles:
         stem, _, number = role.name.rpartition("-")
@@ -58,7 +58,7 @@ def _same_services(plan: ServingPlan) -> Iterator[Finding]:
         if role.replicas and ordinal < replicas.get(stem, 0):
             yield Finding(
                 path=f"{role.path}.name",
-                seen=f"is '{role.name}', which is also what a replica of role '{stem}' is called, "
+                seen=f"is '{role.name}', which is also the name of a replica of role '{stem}', "
                 "so two Services would have one name",
                 remedy="rename one of the two roles",
                 rule="name-unique",
@@ -66,7 +66,7 @@ def _same_services(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def names(plan: ServingPlan) -> Iterator[NameFacts]:
-    """Give the longest name of each kind that this plan makes."""
+    """Return the longest name of each kind that this plan generates."""
     last = max(plan.group_numbers(), default=0)
     for role in plan.roles:
         at = join_path(role.path, "name")

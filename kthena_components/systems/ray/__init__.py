@@ -1,1 +1,1 @@
-"""ray."""
+"""KubeRay: RayCluster, RayService and RayJob."""

@@ -1,7 +1,7 @@
-"""The facts of RayCluster, RayService and RayJob: engines that Ray spreads over pods.
+"""Facts of RayCluster, RayService and RayJob: engines that span pods with Ray.
 
-The engine is one that the head's command starts, or the models of a RayService's Serve config.
-Source: ray-project/kuberay ray-operator/apis/ray/v1.
+The head's command starts the engine, or the Serve config of a RayService lists the models. Source:
+ray-project/kuberay ray-operator/apis/ray/v1.
 """
 
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ _UNEQUAL = Unknown("its groups of workers have different GPUs")
 _GANG_LABELS = frozenset(
     {"ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "volcano.sh/queue-name"}
 )
-"""Labels that ask KubeRay for a gang."""
+"""Labels that request a gang from KubeRay."""
 
 
 def facts(view: RayView) -> ServingFacts:
-    """Give the facts of what a cluster serves."""
+    """Return the facts of what a cluster serves."""
     found, cluster, served = view.object, view.cluster, view.served
     name = name_of(found.body)
     if cluster is None:
@@ -39,14 +39,15 @@ def facts(view: RayView) -> ServingFacts:
 
 
 def _pod(found: Object, group: Group) -> PodFacts:
-    """Give what is read of a group's pods, with places in the caller's input."""
+    """Return the facts of a group's pods, with paths in the caller's input."""
     if not found.path:
         return group.pod
-    return read_pod(group.template, found.at(f"{group.path}.template"), context=found.context)
+    pod = read_pod(group.template, found.at(f"{group.path}.template"), context=found.context)
+    return replace(pod, command_path=found.at(group.command_at)) if group.command_at else pod
 
 
 def _head_engine(found: Object, cluster: Cluster, name: str) -> Iterator[EngineFacts]:
-    """Give the engine that the head starts. Most clusters start none: they are for other work."""
+    """Return the engine that the head starts. Most clusters start none: they run other work."""
     head = _pod(found, cluster.head)
     ranks: MaybeInt = 1 if head.command is None else head.command.world
     if not cluster.starts_engine and head.gap is None:
@@ -66,9 +67,9 @@ def _head_engine(found: Object, cluster: Cluster, name: str) -> Iterator[EngineF
 
 
 def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
-    """Count the pods of an engine that the head starts, workers without GPUs left out.
+    """Count the pods of an engine that the head starts, without workers that have no GPUs.
 
-    The autoscaler adds workers until every rank has a GPU, as far as it may.
+    The autoscaler adds workers until every rank has a GPU, up to its limit.
     """
     low: int = 0
     high: int = 0
@@ -83,7 +84,7 @@ def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
     gpus, head = cluster.with_gpus[0].pod.gpus, cluster.head.pod.gpus
     for value in (ranks, gpus, head):
         if isinstance(value, Unknown):
-            return Unknown("the autoscaler decides how many workers there are")
+            return Unknown("the autoscaler decides the number of workers")
     if isinstance(ranks, int) and isinstance(gpus, int) and isinstance(head, int):
         return 1 + min(max(-(-(ranks - head) // gpus), low), high)
     return 1 + low
@@ -92,7 +93,7 @@ def _pods(cluster: Cluster, ranks: MaybeInt) -> MaybeInt:
 def _serve_engines(
     found: Object, cluster: Cluster, served: tuple[Served, ...]
 ) -> Iterator[EngineFacts]:
-    """Give each model as an engine on what Ray reserves for one of its replicas."""
+    """Return each model as an engine on what Ray reserves for one of its replicas."""
     hosts = sorted(cluster.with_gpus, key=_size, reverse=True)
     if not hosts:
         return
@@ -115,11 +116,11 @@ def _size(group: Group) -> int:
 
 
 def _share(ranks: MaybeInt, size: int) -> tuple[MaybeInt, MaybeInt]:
-    """Say over how many pods a replica lies, and how many GPUs of each it reserves."""
+    """Return the pods of one replica, and the GPUs that it reserves in each."""
     if isinstance(ranks, Unknown) or ranks <= size or size < 1:
         return 1, ranks
     pods = -(-ranks // size)
-    return pods, ranks // pods if ranks % pods == 0 else Unknown("Ray deals out the ranks itself")
+    return pods, ranks // pods if ranks % pods == 0 else Unknown("Ray distributes the ranks itself")
 
 
 def _with_gpus(pod: PodFacts, gpus: MaybeInt) -> PodFacts:
@@ -131,9 +132,9 @@ def _with_gpus(pod: PodFacts, gpus: MaybeInt) -> PodFacts:
 
 
 def _has_gang(view: RayView) -> bool:
-    """Tell whether the pods are placed together, or need not be: replicas of Serve come one by one.
+    """Return whether the pods are placed together, or need not be, as for replicas of Serve.
 
-    A cluster that starts no engine by itself is for whatever its users send it.
+    A cluster that starts no engine itself runs whatever its users submit.
     """
     cluster = view.cluster
     labels = mapping(mapping(view.object.body.get("metadata")).get("labels"))

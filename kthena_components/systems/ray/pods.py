@@ -1,4 +1,4 @@
-"""The pods that KubeRay's clusters make."""
+"""The pods of KubeRay's clusters."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from kthena_components.systems.ray.view import RayView
 
 
 def pods_of_cluster(view: RayView) -> Iterator[PodSet]:
-    """Give the head and the workers of each group."""
+    """Return the head and the workers of each group."""
     head, at = mapping(view.head.stated).get("template"), f"{view.head.path}.template"
     yield pod_set(view.object, at, head, 1, by_controller=True)
     for group in view.workers:

@@ -1,7 +1,7 @@
-"""Whether the pods of a KubeRay cluster hold what its engine asks Ray for.
+"""Checks that the pods of a KubeRay cluster have what its engine requests from Ray.
 
-Where all workers are alike, world-size-equals-gpus judges an engine that the head starts; here is
-what Ray is told, and what several groups of workers hold together.
+If all workers are equal, world-size-equals-gpus checks an engine that the head starts; the rules
+here check Ray's own settings, and clusters with several groups of workers.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,17 @@ _PARAMS, _GROUPS, _GPUS = "ray-start-params", "ray-worker-groups", "ray-cluster-
 
 
 def ray_start_params(view: RayView) -> Iterator[Finding]:
-    """What Ray is told of a pod's GPUs is what the pod has: num-gpus equals the container's limit.
+    """Ray's number of GPUs is the pod's: num-gpus equals the container's limit.
 
-    KubeRay takes the limit of the first container where num-gpus is not given. With a larger
-    number Ray starts ranks on devices that are not there; with a smaller one it leaves GPUs idle.
-    The value is a text.
+    Without num-gpus, KubeRay uses the limit of the first container. With a larger number Ray starts
+    ranks on missing devices; with a smaller one GPUs stay idle. The value is a text.
 
     Pass: rayStartParams num-gpus "8" and nvidia.com/gpu 8; num-gpus left out; "0" on a head
     without GPUs.
     Fail: num-gpus "8" on pods of 4 GPUs; num-gpus "4" on pods of 8 (advisory); num-gpus 8 without
     quotes.
-    Level: mandatory; advisory where GPUs stay idle, and where a pod has none: Ray then counts GPUs
-    that exist for its scheduler only, as tests do.
+    Level: mandatory; advisory if GPUs stay idle, and if a pod has none: such GPUs exist only for
+    Ray's scheduler, as in tests.
     Source: ray-project/kuberay ray-operator/controllers/ray/common/pod.go
     addWellKnownAcceleratorResources, updateRayStartParamsResources.
     """
@@ -53,7 +52,7 @@ def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
     if not isinstance(value, str):
         number = whole(value)
         written = f'"{number}"' if isinstance(number, int) else f'"{gpus}"'
-        seen = f"is {display(value)}, and KubeRay takes texts here only"
+        seen = f"is {display(value)}, and KubeRay only accepts texts here"
         yield _finding(path, seen, f"write {written}, with quotes", _PARAMS)
     told = _count(value)
     if told is None:
@@ -63,7 +62,7 @@ def _told(group: Group, path: str, value: object) -> Iterator[Finding]:
     elif isinstance(gpus, int) and told != gpus:
         more = told > gpus
         end = (
-            "so Ray starts ranks on devices that are not there"
+            "so Ray starts ranks on missing devices"
             if more
             else f"so {count_of(gpus - told, 'GPU')} of each pod would stay idle"
         )
@@ -83,9 +82,9 @@ def _count(value: object) -> int | None:
 
 
 def ray_worker_groups(view: RayView) -> Iterator[Finding]:
-    """The workers of one engine have equal GPUs, in whatever groups they are.
+    """The workers of one engine have equally many GPUs in all groups.
 
-    Ray fills pods of different sizes as it likes, so a tensor group may lie on parts of two pods.
+    Ray fills pods of different sizes in any order, so a tensor group may use parts of two pods.
 
     Pass: groups a and b, both of pods with 8 GPUs.
     Fail: group a with 8 GPUs a pod and group b with 4, and a head that starts vLLM.
@@ -113,11 +112,11 @@ def ray_worker_groups(view: RayView) -> Iterator[Finding]:
 
 
 def ray_cluster_gpus(view: RayView) -> Iterator[Finding]:
-    """An engine on a Ray cluster of unequal workers has as many ranks as the cluster has GPUs.
+    """An engine on a Ray cluster with unequal workers has as many ranks as the cluster has GPUs.
 
-    More wait for the placement group for ever; fewer leave GPUs idle. Where the autoscaler adds
-    workers, the ranks lie between what there is at least and at most. Where all workers are alike,
-    world-size-equals-gpus says the same.
+    With more ranks, the placement group waits forever; with fewer, GPUs stay idle. With an
+    autoscaler, the ranks are between the minimum and maximum of GPUs. If all workers are equal,
+    world-size-equals-gpus reports this instead.
 
     Pass: tensor 4 × pipeline 5 = 20 ranks on a head of 8, a worker of 8 and a worker of 4 GPUs.
     Fail: tensor 8 × pipeline 3 = 24 ranks on the same 20 GPUs.
@@ -142,9 +141,9 @@ def ray_cluster_gpus(view: RayView) -> Iterator[Finding]:
     many = ranks > most
     yield _finding(
         path,
-        f"starts {count_of(ranks, 'rank')}, but the Ray cluster holds "
+        f"starts {count_of(ranks, 'rank')}, but the Ray cluster has "
         f"{count_of(most if many else least, 'GPU')} ({held}), and "
-        + ("Ray waits for the others for ever" if many else "the others stay idle"),
+        + ("Ray waits for the others forever" if many else "the others stay idle"),
         f"change the parallelism to {most if many else least} ranks, or the groups' replicas",
         _GPUS,
     )

@@ -1,4 +1,4 @@
-"""Whether pods that no engine shows get their GPUs: the rule over engines, for other groups."""
+"""Checks the GPUs of pods that are in no engine: the rule over engines, for other groups."""
 
 from collections.abc import Iterator
 from functools import wraps
@@ -18,7 +18,7 @@ def gpu_requests_of_groups(view: RayView) -> Iterator[Finding]:  # noqa: D103 - 
 
 
 def _apart(view: RayView) -> Iterator[Group]:
-    """Give the groups whose pods no engine shows as they are written."""
+    """Return the groups whose pods are in no engine."""
     pods = [pod for e in facts(view).engines for pod in (e.entry, e.worker) if pod]
     shown = {(device.path, device.resource) for pod in pods for device in pod.devices}
     for group in view.cluster.groups if view.cluster is not None else ():

@@ -1,4 +1,4 @@
-"""Whether a Ray cluster holds the replicas of the models that Ray Serve starts on it."""
+"""Checks that a Ray cluster has GPUs for the replicas of Ray Serve's models."""
 
 from collections.abc import Iterator
 
@@ -10,21 +10,20 @@ from kthena_components.systems.ray.view import Cluster, RayView, pods_text
 
 _RULE = "ray-serve-gpus"
 _AT = f"spec.{CONFIG}"
-_PROGRAM = Unknown("a program of one's own starts the models, and not ray.serve.llm")
+_PROGRAM = Unknown("a custom program starts the models, not ray.serve.llm")
 
 
 def ray_serve_gpus(view: RayView) -> Iterator[Finding]:
-    """The GPUs of a RayService's cluster hold all replicas of its models: replicas × TP × PP.
+    """A RayService's cluster has GPUs for all replicas of its models: replicas × TP × PP.
 
-    Replicas that find no GPUs wait for ever, and the service never becomes healthy. Where neither
-    side scales by itself, GPUs beyond the replicas stay idle. Models that a program of one's own
-    starts are not judged.
+    Replicas without GPUs wait forever, and the service never becomes healthy. If neither side
+    scales, additional GPUs stay idle. Models that a custom program starts are not checked.
 
     Pass: 1 replica of tensor 8 × pipeline 2 on 2 workers of 8 GPUs; 1 to 4 replicas of tensor 1
     on 4 GPUs.
     Fail: tensor 8 × pipeline 3 on 2 workers of 8 GPUs; 2 replicas of tensor 4 on 16 GPUs, of
     which 8 stay idle (advisory).
-    Level: mandatory; advisory where GPUs stay idle.
+    Level: mandatory; advisory if GPUs stay idle.
     Source: ray-project/ray python/ray/llm/_internal/serve; ray-project/kuberay
     ray-operator/config/samples/ray-service.deepseek.yaml; kserve/kserve#4946.
     """
@@ -56,8 +55,8 @@ def _fit(cluster: Cluster, served: tuple[Served, ...]) -> Iterator[Finding]:
     elif high < least:
         yield Finding(
             path=_AT,
-            seen=f"starts {_shown(served)} = {count_of(high, 'rank')}, but the cluster holds "
-            f"{count_of(least, 'GPU')} at least, and {least - high} of them stay idle",
+            seen=f"starts {_shown(served)} = {count_of(high, 'rank')}, but the cluster has at "
+            f"least {count_of(least, 'GPU')}, and {least - high} of them stay idle",
             remedy=f"add replicas, or give the worker groups {high} GPUs",
             rule=_RULE,
             level=Level.ADVISORY,
@@ -69,8 +68,8 @@ def _too_few(cluster: Cluster, served: tuple[Served, ...], low: int, most: int) 
     has = f"{count_of(most, 'GPU')}{f' ({held})' if held else ''}"
     return Finding(
         path=_AT,
-        seen=f"starts {_shown(served)} = {count_of(low, 'rank')}, but the cluster holds at "
-        f"most {has}, and Ray waits for the others for ever",
+        seen=f"starts {_shown(served)} = {count_of(low, 'rank')}, but the cluster has at most "
+        f"{has}, and Ray waits for the others forever",
         remedy=f"lower the parallelism or the replicas to {most} ranks, or give the worker "
         f"groups {low} GPUs",
         rule=_RULE,

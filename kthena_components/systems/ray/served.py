@@ -1,4 +1,4 @@
-"""The models that Ray Serve starts on a cluster, as a Serve config describes them.
+"""The models that Ray Serve starts on a cluster, from a Serve config.
 
 Source: ray-project/ray python/ray/llm/_internal/serve (LLMConfig, build_openai_app); a replica
 reserves one GPU for each rank in a placement group.
@@ -20,10 +20,10 @@ from kthena_components.core.values.unknown import (
 )
 
 CONFIG = "serveConfigV2"
-"""The field of the spec that holds it, as text."""
+"""The field of the spec with the Serve config, as text."""
 _BUILDERS = "ray.serve.llm"
 _ANY_REPLICAS = 100
-"""Replicas that `num_replicas: auto` may reach."""
+"""Maximum replicas of `num_replicas: auto`."""
 _ARGUMENTS = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -35,7 +35,7 @@ _ARGUMENTS = (
     "gpu_memory_utilization",
     "distributed_executor_backend",
 )
-"""Of engine_kwargs, what is a flag of vLLM that counts here."""
+"""Keys of engine_kwargs that are read, with vLLM's flags."""
 _OWN_PLACE = ("placement_group_config", "resources_per_bundle")
 
 
@@ -48,7 +48,7 @@ class Served:
     low: MaybeInt
     high: MaybeInt
     gap: Unknown | None = None
-    """Why it is not known what a replica reserves."""
+    """Why the GPUs of a replica are unknown."""
 
     @property
     def ranks(self) -> MaybeInt:
@@ -57,7 +57,7 @@ class Served:
 
 
 def read_served(text: object) -> tuple[Served, ...] | Unknown:
-    """Read the models of a Serve config that one of Ray's own builders starts."""
+    """Read the models of a Serve config that uses one of Ray's own builders."""
     config = read_yaml_text(text, CONFIG)
     if isinstance(config, Unknown):
         return config
@@ -83,7 +83,7 @@ def _served(config: Mapping[str, Any]) -> Served:
     deployment = mapping(config.get("deployment_config"))
     low, high = _replicas(deployment)
     own = next((key for key in _OWN_PLACE if config.get(key) is not None), None)
-    gap = Unknown(f"{own} says what a replica reserves") if own else None
+    gap = Unknown(f"{own} decides what a replica reserves") if own else None
     if not config:
         gap = Unknown("the model's config is in another file")
     command = read_command(_argv(config.get("engine_kwargs"), names[-1:]), {})

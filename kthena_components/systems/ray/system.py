@@ -30,8 +30,8 @@ from kthena_components.systems.ray.view import CLUSTERS, read_ray
 _TEMPLATES = ("headGroupSpec.template", "workerGroupSpecs[].template")
 _NO_RESTARTS = {
     "RayCluster": "KubeRay leaves running pods as they are, unless upgradeStrategy is Recreate",
-    "RayService": "KubeRay makes a new cluster beside the old one, and no pod restarts",
-    "RayJob": "a job keeps the cluster that it began with",
+    "RayService": "KubeRay creates a new cluster next to the old one, and no pod restarts",
+    "RayJob": "a job keeps the cluster that it started with",
 }
 _OF_KIND = {
     "RayJob": (ray_job, ray_runtime_env, ray_deletion),

@@ -1,14 +1,13 @@
-"""How KubeRay reads a cluster: a head and groups of workers, and what Ray is told of their GPUs.
+"""Reads KubeRay's clusters: a head and groups of workers, and their GPUs as Ray counts them.
 
-Source: ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go, controllers/ray/common
-/pod.go BuildPod, controllers/ray/utils/util.go GetWorkerGroupDesiredReplicas.
+Source: ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go,
+controllers/ray/common/pod.go BuildPod, controllers/ray/utils/util.go GetWorkerGroupDesiredReplicas.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import Object
@@ -22,10 +21,13 @@ from kthena_components.core.values.read import (
     sequence,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.systems.ray.chart import chart_command
 from kthena_components.systems.ray.served import CONFIG, Served, read_served
 
 CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
-"""Where each kind of KubeRay keeps its cluster, in its spec."""
+"""Path of the cluster in the spec of each of KubeRay's kinds."""
+ENTRYPOINT = "entrypoint"
+"""The field of a RayJob's spec that says what runs on the cluster."""
 OVERWRITE = "ray.io/overwrite-container-cmd"
 """With this annotation KubeRay leaves the container's command as it is."""
 _NOT_YET = Unknown("the groups of workers are not known yet")
@@ -40,16 +42,18 @@ class Group:
     path: str
     name: str
     stated: object
-    """What stands at its place, which may be a text that is not known yet."""
+    """The group as written, which may be a text that is not known yet."""
     fields: Mapping[str, Any]
     template: object
-    """Its pod template, with the command that KubeRay would give the first container."""
+    """Its pod template, with KubeRay's command in the first container."""
     pod: PodFacts
-    """What is read of it, with places in the object."""
+    """The facts of its pods, with paths in the object."""
     low: MaybeInt
-    """Pods that it has at least."""
+    """Minimum number of pods."""
     high: MaybeInt
-    """Pods that the autoscaler may make of it; `low` where there is none."""
+    """Maximum number of pods with an autoscaler; otherwise `low`."""
+    command_at: str = ""
+    """Where its command stands, in the object; empty for the template."""
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -68,7 +72,7 @@ class Group:
 
     @property
     def ray_gpus(self) -> MaybeInt:
-        """GPUs of a pod, as KubeRay counts them for `ray start`: other accelerators are apart."""
+        """GPUs of a pod, as KubeRay counts them for `ray start`; other accelerators are ignored."""
         total = 0
         for device in self.pod.devices:
             if isinstance(device.count, Unknown):
@@ -80,7 +84,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A Ray cluster as KubeRay would make it."""
+    """A Ray cluster as KubeRay would create it."""
 
     path: str
     head: Group
@@ -98,17 +102,17 @@ class Cluster:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether groups of workers have different GPUs, so that no one number is right."""
+        """Whether groups of workers have different numbers of GPUs."""
         return len({group.pod.gpus for group in self.with_gpus}) > 1
 
     @property
     def starts_engine(self) -> bool:
-        """Whether the head's command starts an engine. Most start none: work comes later."""
+        """Whether the head's command starts an engine. Most do not: work is submitted later."""
         command = self.head.pod.command
         return command is not None and command.engine is not None
 
     def total(self, *, most: bool) -> MaybeInt:
-        """Add up the GPUs of all pods, as few or as many as there may be."""
+        """Add up the GPUs of all pods: their minimum or maximum."""
         total = 0
         for group in self.groups:
             pods, gpus = (group.high if most else group.low), group.pod.gpus
@@ -132,11 +136,11 @@ class RayView:
     fields: Mapping[str, Any]
     """The fields of the cluster."""
     head: Group
-    """What stands for the head, if anything does."""
+    """The head, if there is one."""
     workers: tuple[Group, ...]
     """The groups of workers that are listed."""
     cluster: Cluster | None
-    """What is made of them; None where there is no head, so no cluster."""
+    """The cluster; None without a head."""
     served: tuple[Served, ...] | Unknown
     """The models of its Serve config."""
 
@@ -151,15 +155,15 @@ class RayView:
 
 
 def read_ray(found: Object) -> RayView:
-    """Read the cluster and what is served on it, whatever the object contains."""
+    """Read the cluster and what is served on it; never raises."""
     spec, inner = found.body.get("spec"), CLUSTERS.get(found.kind, "")
     stated = inside(spec, inner) if inner else spec
     path, fields = join_path("spec", inner), mapping(stated)
     is_late = is_unresolved(stated)
-    head = _head(stated if is_late else fields.get("headGroupSpec"), path, found.context)
+    head = _head(stated if is_late else fields.get("headGroupSpec"), path, found)
     scaled, listed = fields.get("enableInTreeAutoscaling"), fields.get("workerGroupSpecs")
     workers = tuple(
-        _workers(item, join_path(path, f"workerGroupSpecs[{index}]"), scaled, found.context)
+        _workers(item, join_path(path, f"workerGroupSpecs[{index}]"), scaled, found)
         for index, item in enumerate([listed] if is_unresolved(listed) else sequence(listed))
     )
     return RayView(
@@ -173,22 +177,37 @@ def read_ray(found: Object) -> RayView:
     )
 
 
-def _head(stated: object, path: str, context: Context) -> Group:
-    at, template = join_path(path, "headGroupSpec"), _started(stated, _HEAD)
+def _head(stated: object, path: str, found: Object) -> Group:
+    """Read the head. The entrypoint of a RayJob runs there, beside the head's own command.
+
+    Source: ray python/ray/dashboard/modules/job/job_supervisor.py, which hands it to a shell.
+    """
+    at, template = join_path(path, "headGroupSpec"), _started(stated, _HEAD, found)
+    place = f"{at}.template"
+    pod, entrypoint = read_pod(template, place, context=found.context), found.spec.get(ENTRYPOINT)
+    own = pod.command is not None and pod.command.engine is not None
+    command_at = ""
+    if isinstance(entrypoint, str) and stated is not None and not own and found.kind == "RayJob":
+        started = with_command(template, ["sh", "-c", entrypoint])
+        other = read_pod(started, place, context=found.context)
+        if other.command is not None and other.command.engine is not None:
+            command_at, template = f"spec.{ENTRYPOINT}", started
+            pod = replace(other, command_path=command_at)
     return Group(
         path=at,
         name="head",
         stated=stated,
         fields=mapping(stated),
         template=template,
-        pod=read_pod(template, f"{at}.template", context=context),
+        pod=pod,
         low=1,
         high=1,
+        command_at=command_at,
     )
 
 
-def _workers(stated: object, path: str, scaled: object, context: Context) -> Group:
-    fields, template = mapping(stated), _started(stated, _WORKER)
+def _workers(stated: object, path: str, scaled: object, found: Object) -> Group:
+    fields, template = mapping(stated), _started(stated, _WORKER, found)
     name = fields.get("groupName")
     low, high = (_NOT_YET, _NOT_YET) if is_unresolved(stated) else _range(fields, scaled)
     return Group(
@@ -197,7 +216,7 @@ def _workers(stated: object, path: str, scaled: object, context: Context) -> Gro
         stated=stated,
         fields=fields,
         template=template,
-        pod=read_pod(template, f"{path}.template", context=context),
+        pod=read_pod(template, f"{path}.template", context=found.context),
         low=low,
         high=high,
     )
@@ -225,22 +244,42 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
     return fixed * hosts, fixed * hosts
 
 
-def _started(group: object, start: str) -> object:
+def _started(group: object, start: str, found: Object) -> object:
     """Give a group's template with the command that KubeRay would give its first container.
 
     The container's own command comes first, then `ray start`: where the latter stands in it
-    already, nothing is added.
+    already, nothing is added. The annotation that keeps the command stands on the cluster or on the
+    template (controllers/ray/common/pod.go).
     """
     template = inside(group, "template")
     spec = mapping(template).get("spec")
     containers = mapping(spec).get("containers")
-    annotations = mapping(mapping(mapping(template).get("metadata")).get("annotations"))
-    own = str(annotations.get(OVERWRITE, "")).lower() == "true"
+    holders = (mapping(template).get("metadata"), found.metadata)
+    own = any(_keeps_command(mapping(holder)) for holder in holders)
     if own or not sequence(containers) or any(map(is_unresolved, (spec, *sequence(containers)))):
         return template
-    first, *rest = sequence(containers)
-    started = {**mapping(first), **_command(mapping(first), start)}
-    return {"spec": {**mapping(spec), "containers": [started, *rest]}}
+    first = mapping(sequence(containers)[0])
+    script = chart_command(first, mapping(spec), found.context)
+    if script is not None:
+        return with_command(template, script)
+    return _changed(template, _command(first, start))
+
+
+def _keeps_command(metadata: Mapping[str, Any]) -> bool:
+    return str(mapping(metadata.get("annotations")).get(OVERWRITE, "")).lower() == "true"
+
+
+def with_command(template: object, command: Sequence[str]) -> object:
+    """Give a template whose first container runs something else."""
+    return _changed(template, {"command": list(command)})
+
+
+def _changed(template: object, words: Mapping[str, Any]) -> object:
+    """Give a template whose first container has the command and the args that are given, if any."""
+    spec = mapping(mapping(template).get("spec"))
+    first, *rest = sequence(spec.get("containers"))
+    kept = {key: item for key, item in mapping(first).items() if key != "args" or not words}
+    return {"spec": {**spec, "containers": [{**kept, **words}, *rest]}}
 
 
 def _command(container: Mapping[str, Any], start: str) -> dict[str, Any]:
@@ -262,6 +301,6 @@ def _items(part: object) -> Sequence[object]:
 
 
 def pods_text(group: Group) -> str:
-    """Write a group for a message: `gpu-group 2 × 8`."""
+    """Format a group for a message: `gpu-group 2 × 8`."""
     pods = str(group.high) if group.low == group.high else f"{group.low} to {group.high}"
     return f"{display(group.name).strip(chr(39))} {pods} × {group.pod.gpus}"

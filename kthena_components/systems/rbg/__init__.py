@@ -1,1 +1,1 @@
-"""rbg."""
+"""RoleBasedGroup and RoleBasedGroupSet."""

@@ -1,4 +1,4 @@
-"""Read RoleBasedGroup and RoleBasedGroupSet: single pods, a leader and its workers, or components.
+"""Reads RoleBasedGroups and RoleBasedGroupSets: single pods, leaders with workers, or components.
 
 Source: sgl-project/rbg api/workloads/v1alpha2, v1alpha1, and pkg/discovery/env_builder.go.
 """
@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kthena_components.core.facts.assembly import EngineTemplate, engines_of
-from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
+from kthena_components.core.facts.pod import PodFacts, read_pod
+from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
 from kthena_components.core.templates.patches import HIDDEN
-from kthena_components.core.values.read import count_or_unknown, mapping, name_of, sequence
+from kthena_components.core.values.read import count_or_unknown, name_of
 from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.systems.rbg.places import places_of
 from kthena_components.systems.rbg.view import (
     COMPONENTS,
     LEADER_WORKER,
@@ -24,7 +26,7 @@ from kthena_components.systems.rbg.view import (
 )
 
 GROUP_SIZE = "RBG_LWP_GROUP_SIZE"
-"""Put into every container of a leader and its workers; the leader counts."""
+"""Variable in every container of a leader and its workers; the leader counts."""
 
 
 def facts(view: RbgView) -> ServingFacts:
@@ -33,7 +35,7 @@ def facts(view: RbgView) -> ServingFacts:
     engines = [engine for role in view.roles for engine in _engines(view, role)]
     if view.gap:
         engines.append(_hidden(view, base, name))
-    # Whether a gang places the pods is judged by the system's own rules, which name its annotation.
+    # The system's own rules check the gang: they name its annotation.
     return ServingFacts(
         path=base,
         name=name,
@@ -82,7 +84,7 @@ def _leader_worker(view: RbgView, role: RbgRole, replicas: MaybeInt) -> EngineFa
 
 
 def parts_of(view: RbgView, role: RbgRole) -> Iterator[EngineTemplate]:
-    """Give the templates of a role without a leader, of which commands say what makes an engine."""
+    """Return the templates of a role without a leader; commands decide which form an engine."""
     if role.pattern != COMPONENTS:
         at, template = view.object.at(role.path), template_of(view, role)
         yield EngineTemplate(
@@ -101,25 +103,10 @@ def parts_of(view: RbgView, role: RbgRole) -> Iterator[EngineTemplate]:
 
 
 def _pod(view: RbgView, template: RbgTemplate, env: Mapping[str, str] | None = None) -> PodFacts:
-    """Read a template as it is made, and say of its command and GPUs where they are written."""
-    found = view.object
-    at, context = found.at(template.path), found.context
-    pod = fill_requests(read_pod(template.body, at, env, context=context))
-    for path, patch in template.patches:
-        containers = sequence(mapping(mapping(patch).get("spec")).get("containers"))
-        for index, container in enumerate(map(mapping, containers)):
-            stated, place = container.get("name"), found.at(f"{path}.spec.containers[{index}]")
-            if stated != pod.container:
-                continue
-            key = next((key for key in ("args", "command") if key in container), None)
-            if key is not None:
-                pod = replace(pod, command_path=f"{place}.{key}")
-            if "resources" in container:
-                moved = (_moved(device, place, pod.container) for device in pod.devices)
-                pod = replace(pod, gpus_path=f"{place}.resources", devices=tuple(moved))
-    return pod
-
-
-def _moved(device: DeviceFacts, place: str, container: str | None) -> DeviceFacts:
-    same = device.container == container
-    return replace(device, path=f"{place}.resources") if same else device
+    """Read a template as the controller makes it, with paths to where its parts are written."""
+    found, written = view.object, places_of(template)
+    if written is None:
+        at = found.at(template.path)
+        return fill_requests(read_pod(template.body, at, env, context=found.context))
+    pod = fill_requests(read_pod(template.body, "", env, context=found.context))
+    return relocated(pod, lambda path: found.at(written(path)))

@@ -1,4 +1,4 @@
-"""Where the parts of a patched template are written: in a patch, or in what it is laid over."""
+"""Finds where the parts of a patched template are written: in a patch, or in the base."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 def places_of(template: RbgTemplate) -> Callable[[str], str] | None:
-    """Give what says where each part of a template is written; None where nothing patches it."""
+    """Return a function that maps template paths to written paths; None without patches."""
     if all(patch is None for _, patch in template.patches):
         return None
     return partial(_written, template)
 
 
 def _written(template: RbgTemplate, path: str) -> str:
-    """Say where a part of a template is written: in the last patch that states it."""
+    """Return the path where a part of a template is written: in the last patch that sets it."""
     steps = [int(index) if index else key for index, key in _STEP.findall(path)]
     for at, patch in reversed(template.patches):
         place = _place(patch, template.body, steps)
@@ -30,7 +30,7 @@ def _written(template: RbgTemplate, path: str) -> str:
 
 
 def _place(patch: object, made: object, steps: list[int | str]) -> str | None:
-    """Follow a path in a patch, whose lists have other indices; None where it does not lead on."""
+    """Follow a path in a patch, whose lists have other indices; None if it leads nowhere."""
     found: list[int | str] = []
     field = ""
     for step in steps:
@@ -49,7 +49,7 @@ def _place(patch: object, made: object, steps: list[int | str]) -> str | None:
 
 
 def _index(listed: Sequence[object], wanted: Sequence[object], field: str, step: int) -> int | None:
-    """Find an item in a patch: by its name where lists are merged, else by its place."""
+    """Find an item in a patch: by name if lists are merged, else by index."""
     key = MERGE_KEYS.get(field)
     if key is None or not wanted:
         return step if step < len(listed) else None

@@ -1,4 +1,4 @@
-"""The pods that the roles of a RoleBasedGroup make, and what is held of it to read them again."""
+"""The pods of a RoleBasedGroup's roles, and the part of it that is kept to read them again."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ _CONTAINERS = Unknown("the containers are not known yet")
 
 
 def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
-    """Give the pods of each role, of templates as the controller makes them."""
+    """Return the pods of each role, from templates as the controller creates them."""
     found, groups = view.object, copies_in(view.replicas, 1)
     if view.gap:
         number = product(groups, _ROLES)
@@ -46,7 +46,7 @@ def pods_of_roles(view: RbgView) -> Iterator[PodSet]:
 
 
 def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, MaybeInt]]:
-    """Give the templates of a role, and how many pods of each an instance has."""
+    """Return the templates of a role, and the pods of each in an instance."""
     if role.pattern == LEADER_WORKER:
         rest = role.pods if isinstance(role.pods, Unknown) else role.pods - 1
         yield template_of(view, role, "leaderTemplatePatch"), 1
@@ -60,7 +60,7 @@ def _templates_of(view: RbgView, role: RbgRole) -> Iterator[tuple[RbgTemplate, M
 
 
 def _spread(view: RbgView, role: RbgRole) -> list[bool]:
-    """Tell of each template of a role whether its pods make engines of several pods."""
+    """Return for each template of a role whether its pods form engines of several pods."""
     if role.pattern == LEADER_WORKER:
         return [role.pods != 1] * 2
     parts = list(parts_of(view, role))
@@ -71,10 +71,10 @@ def _spread(view: RbgView, role: RbgRole) -> list[bool]:
 
 
 def kept_roles(body: Body) -> Body:
-    """Keep what the rules over a stack compare, and all where the pods are not read from that.
+    """Keep what the rules over a stack compare; everything if the pods need more than that.
 
-    A patch is merged by names and directives that are no part of it, and whether the pods that
-    share a claim are one engine is in their command lines.
+    A patch is merged by names and directives outside of it, and whether the pods that share a claim
+    are one engine depends on their command lines.
     """
     view = read_rbg(read_object(body))
     templates = (made for role in view.roles for made, _ in _templates_of(view, role))

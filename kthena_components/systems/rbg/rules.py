@@ -1,7 +1,7 @@
-"""Whether a RoleBasedGroup would be let into the cluster, and whether its pods would be made.
+"""Checks RoleBasedGroups.
 
-Mandatory is what the API server, the webhook or the controller refuses: after the last of them the
-object is there and no pod is. Advisory is what is let pass and then lost.
+Mandatory rules cover what the API server, the webhook or the controller rejects: if the controller
+does, the object exists without pods. Advisory rules cover what is accepted and then ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from kthena_components.core.rules.admission import (
     refuse,
     unique,
 )
-from kthena_components.core.values.budget import scaled as budget
+from kthena_components.core.values.budget import scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import Unknown
@@ -32,14 +32,15 @@ _SHAPE, _ROLLOUT, _DEPENDENCIES = "rbg-shape", "rbg-rollout", "rbg-dependencies"
 
 
 def rbg_shape(view: RbgView) -> Iterator[Finding]:
-    """A RoleBasedGroup has a legal name, and roles with counts that can be, one pattern in each.
+    """A RoleBasedGroup has a valid name, and roles with valid counts and one pattern each.
 
-    The name is a DNS-1123 label; there is a role; role names differ; replicas are 0 or more and
-    size is 1 or more. A third pattern beside another one is let in, and one of them is ignored.
+    The name is a DNS-1123 label; there is at least one role; role names are unique; replicas are 0
+    or more and size is 1 or more. customComponentsPattern with another pattern is accepted, and one
+    of them is ignored.
 
     Pass: 2 roles, prefill with standalonePattern and decode with leaderWorkerPattern of size 2.
     Fail: size 0; a role with standalonePattern and leaderWorkerPattern; 2 roles named decode.
-    Level: mandatory; advisory for a role with no pattern, and for customComponentsPattern beside
+    Level: mandatory; advisory for a role without a pattern, and for customComponentsPattern with
     another one.
     Source: sgl-project/rbg api/workloads/v1alpha2/rolebasedgroup_validation.go;
     config/crd/bases/workloads.x-k8s.io_rolebasedgroups.yaml.
@@ -85,7 +86,7 @@ def _patterns(role: RbgRole) -> Iterator[Finding]:
     ):
         yield from refuse(
             role.path,
-            "has 0 patterns, so no pod is made",
+            "has 0 patterns, so no pod is created",
             "write standalonePattern, leaderWorkerPattern or customComponentsPattern",
             _SHAPE,
             Level.ADVISORY,
@@ -93,10 +94,10 @@ def _patterns(role: RbgRole) -> Iterator[Finding]:
 
 
 def rbg_rollout(view: RbgView) -> Iterator[Finding]:
-    """A role's rolling update can begin and reaches a replica.
+    """A role's rolling update can start and reaches a replica.
 
-    maxSurge and maxUnavailable are not both 0, where a share of the replicas is rounded up for
-    the first and down for the second; partition is below replicas.
+    maxSurge, whose percentages round up, and maxUnavailable, whose percentages round down, are not
+    both 0; partition is below replicas.
 
     Pass: 4 replicas, maxUnavailable 25%, partition 3.
     Fail: maxUnavailable 0 with no maxSurge; partition 4 of 4 replicas.
@@ -118,9 +119,9 @@ def rbg_rollout(view: RbgView) -> Iterator[Finding]:
 
 
 def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Finding]:
-    down = budget(rolling.get("maxUnavailable"), replicas, 1, up=False)
-    up = budget(rolling.get("maxSurge"), replicas, 0, up=True)
-    kept = budget(rolling.get("partition"), replicas, 0, up=True)
+    down = scaled(rolling.get("maxUnavailable"), replicas, 1, up=False)
+    up = scaled(rolling.get("maxSurge"), replicas, 0, up=True)
+    kept = scaled(rolling.get("partition"), replicas, 0, up=True)
     for key, number in (("maxUnavailable", down), ("maxSurge", up), ("partition", kept)):
         if number is None:
             seen = f"is {display(rolling.get(key))}, but must be a count or a percentage"
@@ -128,7 +129,7 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
     if down == 0 and up == 0:
         of = f" of {replicas} replicas" if "%" in str(rolling.get("maxUnavailable")) else ""
         seen = f"is {display(rolling.get('maxUnavailable'))}{of} and maxSurge is "
-        seen += f"{display(rolling.get('maxSurge', 0))}, so no update could begin"
+        seen += f"{display(rolling.get('maxSurge', 0))}, so no update could start"
         remedy = "write maxUnavailable: 1, or maxSurge: 1"
         yield from refuse(f"{at}.maxUnavailable", seen, remedy, _ROLLOUT)
     if kept is not None and kept >= replicas:
@@ -138,15 +139,15 @@ def _budgets(rolling: Mapping[str, Any], at: str, replicas: int) -> Iterator[Fin
 
 
 def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
-    """A role depends on roles of its group, and not in a circle.
+    """Roles depend on roles of their group, without cycles.
 
     Pass: decode depends on prefill.
-    Fail: decode depends on 1 role that is not there; 2 roles that depend on each other.
-    Level: mandatory, because the controller refuses it and makes no pod.
+    Fail: decode depends on 1 missing role; 2 roles that depend on each other.
+    Level: mandatory, because the controller rejects it and creates no pod.
     Source: sgl-project/rbg pkg/dependency/dependency.go.
     """
     names = {role.name for role in view.roles if isinstance(role.name, str)}
-    known = f"the group holds {len(names)}: {joined(sorted(names))}"
+    known = f"the group has {len(names)}: {joined(sorted(names))}"
     hidden = any(isinstance(role.name, Unknown) for role in view.roles)
     edges: dict[str, list[str]] = {}
     for role in view.roles:
@@ -164,7 +165,7 @@ def rbg_dependencies(view: RbgView) -> Iterator[Finding]:
                 seen = f"is {display(name)}, and {known}"
                 yield from refuse(f"{at}[{index}]", seen, "name one of them", _DEPENDENCIES)
     if circle := cycle_in(edges):
-        seen = f"holds a circle of {count_of(len(circle) - 1, 'role')}: "
+        seen = f"is part of a cycle of {count_of(len(circle) - 1, 'role')}: "
         seen += " → ".join(display(name).strip("'") for name in circle[:8])
         remedy = "remove one of these dependencies"
         yield from refuse(f"{view.path}.roles", seen, remedy, _DEPENDENCIES)

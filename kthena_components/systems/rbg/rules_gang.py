@@ -1,4 +1,4 @@
-"""Whether the pods of a RoleBasedGroup are placed together, as its annotations ask."""
+"""Checks that the pods of a RoleBasedGroup are placed together, as its annotations request."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,15 +16,15 @@ _DETAILS = ("timeout", "volcano-queue", "volcano-priority")
 
 
 def rbg_gang(view: RbgView) -> Iterator[Finding]:
-    """The pods of an instance start together, and what the annotations ask for takes effect.
+    """The pods of an instance start together, and the annotations about that have an effect.
 
-    One annotation with the value "true" makes one gang of all pods. It does not go with the one
-    for each instance; a queue, a priority or a timeout alone asks for nothing; and a queue of
+    One annotation with the value "true" makes one gang of all pods. It excludes the annotation for
+    one gang per instance; a queue, a priority or a timeout alone has no effect; and a queue of
     Volcano needs pods that Volcano schedules.
 
     Pass: group-gang-scheduling "true" and volcano-queue research, schedulerName volcano.
     Fail: leaderWorkerPattern of size 4 and no gang; a queue and pods without schedulerName volcano.
-    Level: advisory; mandatory for both annotations at once, which the controller refuses.
+    Level: advisory; mandatory for both annotations at once, which the controller rejects.
     Source: sgl-project/rbg pkg/scheduler/volcano/manager.go;
     internal/controller/workloads/rolebasedgroup_controller.go.
     """
@@ -53,14 +53,14 @@ def _details(view: RbgView, *, gang: bool) -> Iterator[Finding]:
         if value is None:
             continue
         if not gang:
-            seen = f"is {display(value)}, but no gang is asked for, so it has no effect"
+            seen = f"is {display(value)}, but no gang is requested, so it has no effect"
             yield from refuse(at, seen, f'add {_GANG}: "true"', _RULE, Level.ADVISORY)
         elif detail == "volcano-queue":
             yield from _schedulers(view, at, value)
 
 
 def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
-    """Judge that Volcano schedules the pods, as it does not look after those of others."""
+    """Check that Volcano schedules the pods: it ignores those of other schedulers."""
     names = [name for role in view.roles if (name := _scheduler(view, role)) is not None]
     others = [name for name in names if name != "volcano"]
     if any(unknown_in(name) for name in others):
@@ -69,12 +69,12 @@ def _schedulers(view: RbgView, at: str, queue: object) -> Iterator[Finding]:
     elif others:
         stated = display(others[0]) if others[0] else "not stated"
         seen = f"is {display(queue)}, but schedulerName of {len(others)} of {len(names)} roles is "
-        seen += f"{stated}, and Volcano holds back only its own pods"
+        seen += f"{stated}, and Volcano only gang-schedules its own pods"
         yield from refuse(at, seen, "write schedulerName: volcano", _RULE, Level.ADVISORY)
 
 
 def _scheduler(view: RbgView, role: RbgRole) -> Any:
-    """Give the scheduler of a role's pods: empty when none is stated, None when it has no pods."""
+    """Return the scheduler of a role's pods: empty if not stated, None without pods."""
     if role.held.get("components") is not None:
         return None
     body = template_of(view, role).body
@@ -91,5 +91,5 @@ def _alone(role: RbgRole) -> Iterator[Finding]:
     if gap := unknown_in(own) or unknown_in(size):
         yield not_checked(role.path, gap, _RULE)
     elif isinstance(size, int) and size > 1:
-        seen = f"makes {size} pods that must start together, and no gang is asked for"
+        seen = f"creates {size} pods that must start together, but requests no gang"
         yield from refuse(role.path, seen, f'annotate {_GANG}: "true"', _RULE, Level.ADVISORY)

@@ -20,7 +20,7 @@ _PARTS = (
     r"(roleTemplates\b|roles(\[\d+\])?"
     r"(\..*([tT]emplate|\bsize\b|\bcomponents\b|\bengineRuntimes\b)|$))"
 )
-"""What pods are made of. An instance of another size is another revision of it."""
+"""The fields that define pods. Another size of the instance is another revision, too."""
 _ONE_BY_ONE = "instance after instance of each role restarts"
 
 
@@ -33,7 +33,7 @@ def _kind(group_kind: tuple[str, str], **known: Any) -> Kind[RbgView]:
         pods=pods_of_roles,
         rules=(rbg_shape, rbg_rollout, rbg_templates, rbg_dependencies, rbg_gang),
         kept=kept_roles,
-        without={"pod-schema": "a patch is no whole template, and is not checked as one"},
+        without={"pod-schema": "a patch is not a whole template, and is not checked as one"},
         **known,
     )
 

@@ -1,7 +1,7 @@
-"""How a RoleBasedGroup, or the one in a RoleBasedGroupSet, is read: nothing makes it raise.
+"""Reads a RoleBasedGroup, or the one in a RoleBasedGroupSet; never raises.
 
-Two versions are written differently and mean the same: v1alpha2 has a pattern in each role,
-v1alpha1 has the template in the role itself, beside `leaderWorkerSet` or `components`.
+The two versions are written differently and mean the same: v1alpha2 has a pattern in each role,
+v1alpha1 has the template in the role itself, next to `leaderWorkerSet` or `components`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,9 +24,9 @@ STANDALONE, LEADER_WORKER, COMPONENTS = (
 )
 PATTERNS = (STANDALONE, LEADER_WORKER, COMPONENTS)
 PLAIN = ""
-"""The pattern of a role of v1alpha1 that has nothing but a template."""
+"""The pattern of a v1alpha1 role that only has a template."""
 _SIZED = frozenset({"LeaderWorkerSet", "InstanceSet", "RoleInstanceSet"})
-"""Workloads of v1alpha1 that take the size of `leaderWorkerSet`."""
+"""Workloads of v1alpha1 that use the size of `leaderWorkerSet`."""
 _IGNORED = Unknown("its workload is of a kind that may ignore leaderWorkerSet")
 _SHAPELESS = Unknown("the size of the instance is not a count of 1 or more")
 
@@ -42,15 +42,15 @@ class RbgRole:
     pattern: str
     """One of PATTERNS, or PLAIN."""
     held: Mapping[str, Any]
-    """What holds the template: the pattern, or in v1alpha1 the role."""
+    """The map with the template: the pattern, or in v1alpha1 the role."""
     at: str
-    """Where that stands."""
+    """Path of that map."""
     legacy: bool
-    """Whether it is written as in v1alpha1."""
+    """Whether it has the form of v1alpha1."""
 
     @property
     def size(self) -> MaybeInt | None:
-        """Pods of one instance; None when that is not a count."""
+        """Pods of one instance; None if invalid."""
         if self.pattern != LEADER_WORKER:
             return 1
         if not self.legacy:
@@ -62,7 +62,7 @@ class RbgRole:
 
     @property
     def pods(self) -> MaybeInt:
-        """Pods of one instance, for a role that has one template."""
+        """Pods of one instance, for a role with one template."""
         size = self.size
         if isinstance(size, Unknown):
             return size
@@ -70,38 +70,38 @@ class RbgRole:
 
     @property
     def reference(self) -> Mapping[str, Any] | None:
-        """What names a template of spec.roleTemplates; None when nothing does."""
+        """The reference to a template of spec.roleTemplates; None without one."""
         ref = self.held.get("templateRef")
         return None if ref is None or self.pattern == COMPONENTS else mapping(ref)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RbgView:
-    """The group, and what it is made of."""
+    """The group, and its roles and shared templates."""
 
     object: Object
     path: str
-    """Where the group's spec stands, in the object."""
+    """Path of the group's spec, in the object."""
     spec: Mapping[str, Any]
     annotations: Mapping[str, Any]
     annotations_path: str
     roles: tuple[RbgRole, ...]
     shared: Mapping[str, tuple[str, Any]]
-    """The shared templates by name: where each stands, and what it holds."""
+    """The shared templates by name, each with its path and content."""
 
     @property
     def gap(self) -> Unknown | None:
-        """Why it is not known which roles there are, if it is not."""
+        """Why the roles are unknown; None if they are known."""
         return unknown_in(self.spec.get("roles"))
 
     @property
     def replicas(self) -> Any:
-        """How many such groups there are, as a set states it."""
+        """Number of such groups, as a set states it."""
         return self.object.spec.get("replicas") if self.object.group_kind == RBG_SET else 1
 
 
 def read_rbg(found: Object) -> RbgView:
-    """Read a RoleBasedGroup, or the one that a RoleBasedGroupSet makes several times."""
+    """Read a RoleBasedGroup, or the one that a RoleBasedGroupSet copies."""
     path, spec = "spec", found.spec
     at, annotations = "metadata.annotations", mapping(found.metadata.get("annotations"))
     if found.group_kind == RBG_SET:
@@ -159,17 +159,17 @@ def _pattern(fields: Mapping[str, Any]) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RbgTemplate:
-    """A pod template as the controller would make it, and where its parts are written."""
+    """A pod template as the controller would create it, and where its parts are written."""
 
     body: object
     path: str
-    """Where the template stands that patches are laid over."""
+    """Path of the base template."""
     patches: tuple[tuple[str, object], ...] = ()
-    """Paths and patches, the later ones over the earlier ones."""
+    """Paths and patches, in the order in which they are applied."""
 
 
 def template_of(view: RbgView, role: RbgRole, field: str = "") -> RbgTemplate:
-    """Give a role's pod template, with the patch in a field for the leader or the workers."""
+    """Return a role's pod template, with the patch in a field for the leader or the workers."""
     path, body = f"{role.at}.template", role.held.get("template")
     patches: list[tuple[str, object]] = []
     if role.reference is not None:
@@ -190,7 +190,7 @@ def template_of(view: RbgView, role: RbgRole, field: str = "") -> RbgTemplate:
 
 
 def _referred(view: RbgView, reference: Mapping[str, Any], path: str) -> tuple[str, object]:
-    """Find the template that a role names. What is not there is not known, and not empty."""
+    """Find the template that a role names. A missing one is unknown, not empty."""
     name = text(reference.get("name"))
     hidden = path, HIDDEN
     return view.shared.get(name, hidden) if isinstance(name, str) else hidden
@@ -198,12 +198,12 @@ def _referred(view: RbgView, reference: Mapping[str, Any], path: str) -> tuple[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RbgComponent:
-    """One of the components that make an instance together."""
+    """One of the components that form an instance together."""
 
     path: str
     name: MaybeText | None
     size: Any
-    """Pods of it in one instance, as it is stated."""
+    """Its pods in one instance, as stated."""
     template: RbgTemplate
 
 

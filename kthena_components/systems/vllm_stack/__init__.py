@@ -1,1 +1,1 @@
-"""vllm_stack."""
+"""Releases of the Helm chart vllm-stack."""

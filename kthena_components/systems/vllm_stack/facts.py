@@ -1,4 +1,4 @@
-"""The facts of releases of the Helm chart vllm-stack: each model is an engine.
+"""Facts of releases of the Helm chart vllm-stack: each model is an engine.
 
 Source: vllm-project/production-stack helm/templates.
 """
@@ -29,11 +29,11 @@ _FLAGS = {
 }
 _RAY_FLAGS = {**_FLAGS, "pipelineParallelSize": "--pipeline-parallel-size"}
 _MADE = "spec.containers[0]"
-"""Where the engine's container stands in the pod that is made of a model."""
+"""Path of the engine's container in the pod of a model."""
 
 
 def facts(view: Releases) -> ServingFacts:
-    """Give the facts of all models; none for a release of another chart."""
+    """Return the facts of all models; none for a release of another chart."""
     found = view.object
     engines = [
         _engine(
@@ -79,7 +79,7 @@ def _engine(model: Model, context: Context) -> EngineFacts:
 
 
 def _command(model: Model, *, ray: bool) -> list[str]:
-    """Write the command that the chart makes of a model, as far as it counts here."""
+    """Write the chart's command for a model, limited to what is checked here."""
     config = model.config
     url = model.fields.get("modelURL")
     words = ["vllm", "serve", url if isinstance(url, str) else "/model"]
@@ -96,7 +96,7 @@ def _command(model: Model, *, ray: bool) -> list[str]:
 def _pod(
     model: Model, asked: Mapping[str, Any], at: str, command: list[str], context: Context
 ) -> PodFacts:
-    """Read the pod that the chart makes: `resources` of its own, or what is requested."""
+    """Read the pod that the chart creates: with its own `resources`, or the stated requests."""
     fields = model.fields
     image = [fields.get(key) for key in ("repository", "tag")]
     known = all(isinstance(part, str) for part in image)
@@ -128,7 +128,7 @@ def _requested(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _placed(pod: PodFacts, model: Model) -> PodFacts:
-    """Give what was read of the container its places in the values."""
+    """Return the facts of the container with paths in the values."""
 
     def placed(path: str) -> str:
         return path.replace(_MADE, model.path, 1)

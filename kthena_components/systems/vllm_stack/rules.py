@@ -1,7 +1,7 @@
-"""Whether the values of the Helm chart vllm-stack describe engines that start as they are meant.
+"""Checks the values of the Helm chart vllm-stack.
 
-The ranks against the GPUs are judged by world-size-equals-gpus; here is what is the chart's own.
-Source: vllm-project/production-stack helm/templates/ray-cluster.yaml, deployment-vllm-multi.yaml.
+world-size-equals-gpus compares ranks with GPUs; these rules are specific to the chart. Source:
+vllm-project/production-stack helm/templates/ray-cluster.yaml, deployment-vllm-multi.yaml.
 """
 
 from collections.abc import Iterator
@@ -14,16 +14,16 @@ from kthena_components.systems.vllm_stack.view import Model, Releases
 
 _RAY, _IGNORED = "vllm-stack-ray", "vllm-stack-ignored"
 _MISPLACED = ("tensorParallelSize", "pipelineParallelSize", "maxModelLen", "extraArgs")
-"""Fields of vllmConfig that are easily written one level too high."""
+"""Fields of vllmConfig that users often write one level too high."""
 
 
 def vllm_stack_ray(view: Releases) -> Iterator[Finding]:
-    """A model on Ray has a stage in each node and a tensor group within one: TP = requestGPU.
+    """A model on Ray has one stage per node, with its tensor group in that node: TP = requestGPU.
 
-    Nodes are replicaCount + 1: replicaCount counts the Ray workers and not the model's copies. TP
-    equals requestGPU of the workers and of the head, PP the nodes. With the same number of ranks
-    in another shape vLLM starts, but tensor groups exchange data between nodes. A wrong number of
-    ranks is refused by world-size-equals-gpus.
+    There are replicaCount + 1 nodes: replicaCount counts the Ray workers, not the model's copies.
+    TP equals requestGPU of the workers and of the head, PP the nodes. With the same number of ranks
+    but other sizes vLLM starts, but tensor groups exchange data between nodes.
+    world-size-equals-gpus reports a wrong number of ranks.
 
     Pass: tensorParallelSize 2, pipelineParallelSize 2, replicaCount 1, requestGPU 2 twice.
     Fail: tensorParallelSize 4, pipelineParallelSize 1 on the same 2 nodes of 2 GPUs.
@@ -57,19 +57,19 @@ def _nodes(model: Model) -> Iterator[Finding]:
     if same and tensor != gpus:
         seen = f"is tensorParallelSize {tensor} × pipelineParallelSize {stages} on replicaCount "
         seen += f"{workers} + 1 = {count_of(nodes, 'node')} of {count_of(gpus, 'GPU')}, "
-        seen += "so tensor groups do not lie in nodes"
+        seen += "so tensor groups span nodes"
         remedy = f"write tensorParallelSize: {gpus} and pipelineParallelSize: {nodes}"
         yield _advice(f"{model.path}.vllmConfig", seen, remedy, _RAY)
 
 
 def vllm_stack_ignored(view: Releases) -> Iterator[Finding]:
-    """Sizes stand where the chart reads them: in vllmConfig, and pipelines with raySpec only.
+    """Sizes are where the chart reads them: in vllmConfig, and pipelines only with raySpec.
 
     Without raySpec.enabled a model is a Deployment, whose command gets no pipelineParallelSize.
-    What stands beside vllmConfig and not in it is not read at all.
+    Sizes next to vllmConfig instead of in it are not read.
 
     Pass: pipelineParallelSize 2 with raySpec.enabled; tensorParallelSize 4 in vllmConfig.
-    Fail: pipelineParallelSize 2 without raySpec; tensorParallelSize 4 beside vllmConfig.
+    Fail: pipelineParallelSize 2 without raySpec; tensorParallelSize 4 next to vllmConfig.
     Level: advisory.
     Source: vllm-project/production-stack helm/templates/deployment-vllm-multi.yaml.
     """
@@ -81,7 +81,7 @@ def _misplaced(model: Model) -> Iterator[Finding]:
     for key in _MISPLACED:
         if model.fields.get(key) is not None:
             at = f"{model.path}.{key}"
-            seen = "stands beside vllmConfig, where the chart does not read it"
+            seen = "is next to vllmConfig, where the chart does not read it"
             yield _advice(at, seen, f"move it to vllmConfig.{key}", _IGNORED)
     at, given = (
         f"{model.path}.vllmConfig.pipelineParallelSize",
@@ -96,7 +96,7 @@ def _misplaced(model: Model) -> Iterator[Finding]:
     seen = f"is {display(given)}, but without raySpec.enabled the model is a Deployment, and the "
     remedy = "set raySpec.enabled with a headNode, or remove it"
     yield _advice(
-        at, f"{seen}chart does not tell vLLM of it: the engine has 1 stage", remedy, _IGNORED
+        at, f"{seen}chart does not pass it to vLLM: the engine has 1 stage", remedy, _IGNORED
     )
 
 

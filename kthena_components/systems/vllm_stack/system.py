@@ -21,9 +21,9 @@ SYSTEM = System(
             facts=facts,
             rules=(vllm_stack_ray, vllm_stack_ignored),
             without={
-                "pods": "Helm makes them of the chart's values",
-                "templates": "the chart holds them, and a release its values",
-                "restarts": "what an update changes shows in what Helm makes of the values",
+                "pods": "Helm creates them from the chart's values",
+                "templates": "the chart contains them, and a release its values",
+                "restarts": "the objects that Helm creates show what an update changes",
             },
         )
         for group, name in (APPLICATION, RELEASE, HELM_RELEASE)

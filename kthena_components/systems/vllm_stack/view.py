@@ -1,8 +1,8 @@
-"""How releases of the Helm chart vllm-stack are read, by Pulumi, Flux or Argo CD: as models.
+"""Reads releases of the Helm chart vllm-stack, by Pulumi, Flux or Argo CD, as models.
 
-The chart's objects do not show the command of an engine on Ray, which stands in a ConfigMap; the
-values do. A values file alone is not read: nothing in it says of which chart it is.
-Source: vllm-project/production-stack helm/templates.
+The chart's objects do not contain the command of an engine on Ray, which is in a ConfigMap; the
+values do. A values file alone is not read: it does not name its chart. Source:
+vllm-project/production-stack helm/templates.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,9 +20,9 @@ HELM_RELEASE: GroupKind = ("helm.toolkit.fluxcd.io", "HelmRelease")
 APPLICATION: GroupKind = ("argoproj.io", "Application")
 CHART = "vllm-stack"
 _GIT_PATH = ("vllm-project/production-stack", "helm")
-"""Where the chart stands in its own repository."""
+"""Path of the chart in its repository."""
 _MODELS = "servingEngineSpec.modelSpec"
-_BESIDE = Unknown("the models may stand in other values")
+_BESIDE = Unknown("the models may be in other values")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +39,12 @@ class Model:
 
     @property
     def head(self) -> Mapping[str, Any]:
-        """What its Ray head is asked for."""
+        """The requests of its Ray head."""
         return mapping(mapping(self.fields.get("raySpec")).get("headNode"))
 
     @property
     def ray(self) -> bool | Unknown:
-        """Whether it becomes a RayCluster, and not a Deployment."""
+        """Whether it becomes a RayCluster instead of a Deployment."""
         spec = self.fields.get("raySpec")
         enabled = mapping(spec).get("enabled")
         return first_unknown(spec, enabled) or bool(enabled)
@@ -52,21 +52,21 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One release of the chart, as its values describe it."""
+    """One release of the chart, with its values."""
 
     path: str
-    """Where they stand."""
+    """Path of the values."""
     models: tuple[Model, ...] | Unknown
-    """The models, those that are switched off left out."""
+    """The enabled models."""
     scheduler: object
-    """What places the pods, as it is stated."""
+    """The scheduler of the pods, as stated."""
     namespace: str
-    """Where the chart's objects go; empty where that is not said, or not known yet."""
+    """Namespace of the chart's objects; empty if it is not stated or not known yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releases:
-    """The releases of the chart in one object; none where it is about another chart."""
+    """The releases of the chart in one object; empty for another chart."""
 
     object: Object
     releases: tuple[Release, ...]
@@ -79,12 +79,12 @@ class _Values:
     path: str
     values: object
     beside: bool
-    """Whether there are values elsewhere too."""
+    """Whether there are values elsewhere, too."""
     namespace: object
 
 
 def read_releases(found: Object) -> Releases:
-    """Read the releases of the chart, whatever the object contains."""
+    """Read the releases of the chart; never raises."""
     return Releases(object=found, releases=tuple(map(_release, _values(found))))
 
 
@@ -140,7 +140,7 @@ def _values(found: Object) -> Iterator[_Values]:
 
 
 def _is_chart(value: object) -> bool:
-    """Tell whether a chart's name, path or URL is that of vllm-stack."""
+    """Return whether a chart's name, path or URL is that of vllm-stack."""
     if not isinstance(value, str) or is_unresolved(value):
         return False
     last = value.rstrip("/").rpartition("/")[2].partition(":")[0]
@@ -162,7 +162,7 @@ def _is_argo_chart(source: Mapping[str, Any]) -> bool:
 
 
 def _argo(helm: Mapping[str, Any], path: str, namespace: object) -> _Values:
-    """Read where Argo CD keeps values: an object wins over a text, and parameters over both."""
+    """Read Argo CD's values: an object overrides a text, and parameters override both."""
     names = [mapping(item).get("name") for item in sequence(helm.get("parameters"))]
     values, key = helm.get("valuesObject"), "valuesObject"
     if values is None:

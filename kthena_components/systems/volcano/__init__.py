@@ -1,1 +1,1 @@
-"""volcano."""
+"""Volcano: PodGroup, Queue, HyperNode and Job."""

@@ -1,4 +1,4 @@
-"""Which resources Volcano counts, and in which units.
+"""The resources that Volcano counts, and their units.
 
 Source: Volcano v1.14 pkg/scheduler/api/resource_info.go NewResource; k8s.io/kubernetes
 pkg/apis/core/helper/helpers.go IsIntegerResourceName and pkg/apis/core/v1/helper/helpers.go.
@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 from kthena_components.core.schema.metadata import is_qualified
 
 DEFAULTED = frozenset({"cpu", "memory"})
-"""What every list has: 0 where it does not say."""
+"""Resources of every list: 0 by default."""
 _WHOLE = frozenset(
     {
         "pods",
@@ -28,12 +28,12 @@ _MOST = 2**63 - 1
 
 
 def is_whole(resource: str) -> bool:
-    """Tell whether a resource has no fractions: a count of objects or of devices."""
+    """Return whether a resource has no fractions: a count of objects or devices."""
     return resource in _WHOLE or _is_device(resource)
 
 
 def is_counted(resource: str) -> bool:
-    """Tell whether Volcano counts a resource at all; of others it says nothing."""
+    """Return whether Volcano counts a resource at all; it ignores others."""
     if resource.startswith("count/"):
         return False
     prefixed = resource.startswith(("hugepages-", "attachable-volumes-"))
@@ -42,12 +42,12 @@ def is_counted(resource: str) -> bool:
 
 
 def largest(resource: str) -> int:
-    """Give the most of a resource that Volcano can count: beyond 64 bits it compares nonsense."""
+    """Return the largest amount that Volcano can count: beyond 64 bits it compares wrongly."""
     return _MOST // _units(resource)
 
 
 def in_units(resource: str, amount: Decimal) -> int:
-    """Give an amount as Volcano compares it: memory and pods in ones, the rest in thousandths."""
+    """Return an amount in Volcano's units: ones for memory and pods, thousandths for others."""
     return int((amount * _units(resource)).to_integral_value(ROUND_CEILING))
 
 
@@ -57,10 +57,10 @@ def together(resource: str, amounts: Iterable[Decimal]) -> Decimal:
 
 
 def exceeds(resource: str, amounts: Sequence[Decimal], limit: Decimal | None) -> bool:
-    """Tell whether amounts are together more than a limit; None for a list that does not name it.
+    """Return whether the sum of amounts exceeds a limit; None for a list without the resource.
 
-    That counts as 0, and of a device even 0 is more. What Volcano does not count, or cannot count
-    any more, exceeds nothing.
+    A missing resource counts as 0, and for a device even 0 is more. Resources that Volcano does not
+    or can no longer count exceed nothing.
     """
     stated = [*amounts, *([] if limit is None else [limit])]
     if not (amounts and is_counted(resource)) or max(stated) > largest(resource):

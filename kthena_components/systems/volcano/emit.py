@@ -1,7 +1,7 @@
-"""PodGroups. Queues are in emit_queues.py, HyperNodes in emit_hyper_nodes.py.
+"""Writes PodGroups. emit_queues.py writes Queues, emit_hyper_nodes.py HyperNodes.
 
-Source: Volcano v1.14 config/crd/volcano/bases; the shape of the PodGroup is the one that Kthena
-v1.0.0 writes (pkg/model-serving-controller/podgroupmanager/manager.go).
+Source: Volcano v1.14 config/crd/volcano/bases; PodGroups have the form that Kthena v1.0.0 writes
+(pkg/model-serving-controller/podgroupmanager/manager.go).
 """
 
 from collections.abc import Mapping
@@ -44,17 +44,17 @@ def emit_pod_group(plan: ServingPlan, group: int, after: tuple[str, ...] = ()) -
         body=body,
         group=group,
         after=after,
-        # Volcano's scheduler writes the number of a tier over its name. In place, both fields would
-        # be there after a change, and the old number would win. The pods stay meanwhile.
+        # Volcano's scheduler replaces the name of a tier by its number. An in-place change would
+        # leave both fields, and the old number would take precedence. The pods stay meanwhile.
         replace_on=("spec.networkTopology",),
         delete_first=True,
     )
 
 
 def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
-    """Hold each engine of a role together.
+    """Keep the pods of each engine of a role together.
 
-    Without matchLabelKeys a sub group matches no pod at all, and the gang waits for ever.
+    Without matchLabelKeys a subgroup matches no pod at all, and the gang waits forever.
     """
     item: dict[str, Any] = {
         "name": role.name,
@@ -69,7 +69,7 @@ def _sub_group(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 
 
 def render_topology(topology: TopologySpec) -> dict[str, Any]:
-    """Write a topology as Volcano and Kthena (since 0.2) take it."""
+    """Write a topology for Volcano and Kthena (since 0.2)."""
     rendered: dict[str, Any] = {"mode": str(topology.mode)}
     if topology.highest_tier_allowed is not None:
         rendered["highestTierAllowed"] = topology.highest_tier_allowed

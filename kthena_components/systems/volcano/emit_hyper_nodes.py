@@ -1,7 +1,7 @@
-"""Write HyperNodes for Volcano's network topology, and read them back.
+"""Writes HyperNodes for Volcano's network topology, and reads them back.
 
-HyperNodes are cluster-scoped and belong to no serving. What makes a good tree is judged in
-core/topology/plan.py; nothing here decides anything.
+HyperNodes are cluster-scoped and belong to no serving. core/topology/plan.py checks the tree;
+nothing is decided here.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def compile_topology(args: Mapping[str, Any]) -> CompiledTopology:
     """Plan the HyperNodes of a cluster and write them.
 
     Raises:
-        SpecError: The tree cannot be built, with every reason.
+        SpecError: The tree cannot be built, with all reasons.
     """
     spec = parse_spec(HyperNodeTopologySpec, args)
     plan = build_topology(spec)

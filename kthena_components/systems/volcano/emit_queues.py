@@ -1,4 +1,4 @@
-"""Volcano's Queues: written, and judged before anything is made."""
+"""Writes Volcano's Queues, and checks them before anything is created."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,15 +17,15 @@ from kthena_components.systems.volcano.stack_queues import queue_cycle, queue_wi
 
 _OPEN = "jsonpath={.status.state}=Open"
 _PLACES = {"spec.guarantee.resource": "guarantee", "spec.": "", "metadata.": ""}
-"""What the places in a Queue are called in a spec, the longest first."""
+"""Paths in a Queue and the corresponding paths in a spec, longest first."""
 QUEUE_SECONDS = 60
-"""How long a Queue may take to open."""
+"""Seconds that a Queue may take to open."""
 
 
 def emit_queue(queue: QueueSpec) -> Manifest:
-    """Write a Queue. It is cluster-wide, and the queue controller opens it.
+    """Write a Queue. It is cluster-scoped, and the queue controller opens it.
 
-    Volcano's webhook refuses a PodGroup whose Queue is not open yet, so `up` waits for that.
+    Volcano's webhook rejects a PodGroup whose Queue is not open yet, so `up` waits for that.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go.
     """
     spec: dict[str, Any] = {"weight": queue.weight, "reclaimable": queue.reclaimable}
@@ -44,10 +44,10 @@ def emit_queue(queue: QueueSpec) -> Manifest:
 
 
 def compile_queue(args: Mapping[str, Any]) -> Manifest:
-    """Write one Queue from what a user wrote.
+    """Write one Queue from a user's input.
 
     Raises:
-        SpecError: Volcano would refuse it, with every reason.
+        SpecError: Volcano would reject it, with all reasons.
     """
     spec = parse_spec(QueueSpec, args)
     manifest = emit_queue(spec)
@@ -58,7 +58,7 @@ def compile_queue(args: Mapping[str, Any]) -> Manifest:
 
 
 def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
-    """Judge the queues of a stack, each alone and with its parent; paths begin with `queues[0]`."""
+    """Check the queues of a stack, each alone and with its parent; paths start with `queues[0]`."""
     bodies = [emit_queue(queue).body for queue in queues]
     paths = [f"queues[{index}]" for index in range(len(queues))]
     contexts = list(map(_context, queues))
@@ -81,7 +81,7 @@ def _judged(body: Mapping[str, Any], context: Context, path: str = "") -> list[F
 
 
 def _ours(finding: Finding, queue: str = "") -> Finding:
-    """Put a finding about a Queue into the coordinates of a spec."""
+    """Convert the path of a finding about a Queue to one in a spec."""
     path = finding.path.removeprefix(f"{queue}.")
     for theirs, ours in _PLACES.items():
         if path.startswith(theirs):

@@ -1,4 +1,4 @@
-"""Read a Volcano Job: an engine is a pod of one task, or the pods of a leader's task and others.
+"""Reads a Volcano Job: an engine is a pod of one task, or the pods of a leader's and other tasks.
 
 Source: Volcano v1.14 pkg/controllers/job/job_controller_util.go createJobPod,
 pkg/controllers/job/plugins, pkg/webhooks/admission/jobs/mutate/mutate_job.go.
@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kthena_components.core.facts.assembly import EngineTemplate, engines_of
+from kthena_components.core.facts.assembly import EngineTemplate, engines_among
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, GangFacts, ServingFacts
 from kthena_components.core.facts.workload import (
     NO_SCHEDULER,
     is_serving,
     pods_of_template,
-    read_template,
 )
 from kthena_components.core.objects.object import Object
 from kthena_components.core.templates.patches import HIDDEN
@@ -34,24 +33,25 @@ from kthena_components.systems.volcano.view import Task, tasks_of
 
 _VOLCANO = "volcano"
 _COUNTING = frozenset({"svc", "mpi", "pytorch", "ray", "tensorflow"})
-"""Plugins that tell each container how many pods the tasks have: svc, and what brings it along."""
+"""Plugins that set the number of pods of each task in containers: svc, and those that include it.
+"""
 _LATE_TASKS = Unknown("the tasks are not known yet")
-_REPLACED = Unknown("Volcano's plugin ray puts its own commands in place of those of the templates")
+_REPLACED = Unknown("Volcano's plugin ray replaces the commands of the templates")
 Variables = Sequence[Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """A task, with the template as its pods are made of it."""
+    """A task, with its pods' template."""
 
     task: Task
     path: str
-    """Where the template stands, in the caller's coordinates."""
+    """Path of the template, in the caller's input."""
     name: str
     count: MaybeInt
     template: object
     pods: Sequence[PodFacts]
-    """One for each engine in a pod, none where there is nothing to say about it."""
+    """One for each engine in a pod, empty if there is nothing to check."""
 
 
 def facts(found: Object) -> ServingFacts:
@@ -85,7 +85,7 @@ def _part(found: Object, task: Task, name: str, number: MaybeInt, variables: Var
 
 
 def _name(task: Task, index: int) -> str:
-    """Give the name of a task; Volcano's webhook numbers those that have none."""
+    """Return the name of a task; Volcano's webhook numbers unnamed ones."""
     name = task.fields.get("name")
     return name if is_name(name) else "?" if unknown_in(name) else f"default{index}"
 
@@ -103,16 +103,10 @@ def _engines(found: Object, parts: Sequence[_Part]) -> tuple[EngineFacts, ...]:
             path=path, name="?", pods=_LATE_TASKS, replicas=1, entry=entry, worker=None
         )
         return (late,)
-    engines = _of_one(found, *parts) if len(parts) == 1 else engines_of(_templates(parts))
+    engines = engines_among([*_templates(parts)], found.context)
     plugins = found.spec.get("plugins")
     gap = unknown_in(plugins) or (_REPLACED if "ray" in mapping(plugins) else None)
     return engines if gap is None else tuple(replace(e, pods=gap, worker=None) for e in engines)
-
-
-def _of_one(found: Object, part: _Part) -> tuple[EngineFacts, ...]:
-    """Give the engines of a Job that has one task with engines: it is like any other workload."""
-    engines = read_template(part.template, part.path, part.name, {}, found.context)
-    return tuple(replace(e, replicas=part.count) if e.pods == 1 else e for e in engines)
 
 
 def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:
@@ -124,7 +118,7 @@ def _templates(parts: Sequence[_Part]) -> Iterator[EngineTemplate]:
 
 
 def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Variables:
-    """Give the variables VC_<task>_NUM, which the plugin svc adds behind those of a container.
+    """Return the variables VC_<task>_NUM, which the plugin svc appends to those of a container.
 
     Source: Volcano v1.14 pkg/controllers/job/plugins/svc/svc.go GenerateHosts.
     """
@@ -137,13 +131,13 @@ def _variables(found: Object, named: Sequence[tuple[Task, str, MaybeInt]]) -> Va
     return [
         {"name": f"VC_{name.replace('-', '_').upper()}_NUM", "value": str(number)}
         for task, name, number in named
-        # A host name in its template makes all pods of a task one host.
+        # With a host name in its template, all pods of a task are one host.
         if isinstance(number, int) and "hostname" not in mapping(mapping(task.template).get("spec"))
     ]
 
 
 def _as_made(template: object, variables: Variables) -> object:
-    """Give a template with variables added to each of its containers."""
+    """Return a template with variables added to each of its containers."""
     spec = mapping(mapping(template).get("spec"))
     containers = spec.get("containers")
     if not variables or not isinstance(containers, list | tuple):
@@ -160,7 +154,7 @@ def _with_variables(container: Any, variables: Variables) -> Any:
 
 
 def _placed(found: Object, parts: Sequence[_Part]) -> MaybeBool:
-    """Tell whether Volcano places the pods; where neither template nor Job says it, it does."""
+    """Return whether Volcano schedules the pods: by default, unless template or Job differ."""
     usual = found.spec.get("schedulerName") or _VOLCANO
     specs = [mapping(mapping(part.template).get("spec")) for part in parts]
     asked = [spec.get("schedulerName") or usual for spec in specs]
@@ -170,11 +164,11 @@ def _placed(found: Object, parts: Sequence[_Part]) -> MaybeBool:
 def _gang(
     found: Object, parts: Sequence[_Part], engines: Sequence[EngineFacts]
 ) -> GangFacts | None:
-    """Give the gang where it is told which engines it holds; None elsewhere.
+    """Return the gang if it is stated which engines it covers; otherwise None.
 
-    minAvailable counts pods of whatever task: it tells that where it is all pods of the Job, or
-    where these are all of one engine. Tasks that wait for others are not there from the start, and
-    partitions have minima of their own.
+    minAvailable counts pods of any task: the engines are clear if it is all pods of the Job, or if
+    all are of one engine. Tasks that wait for others do not start at once, and partitions have
+    their own minima.
     """
     fields = [part.task.fields for part in parts]
     if any(task.get(key) for task in fields for key in ("dependsOn", "partitionPolicy")):
@@ -190,13 +184,13 @@ def _gang(
     elif ours != every or len(engines) != 1 or engines[0].pods == 1:
         return None
     if isinstance(least, int) and least > ours:
-        return None  # job-minimum says it
+        return None  # job-minimum reports it
     minima = {engine.name: engine.replicas for engine in engines}
     return GangFacts(path=found.at("spec.minAvailable"), min_member=least, minima=minima)
 
 
 def _least(found: Object, parts: Sequence[_Part]) -> MaybeInt:
-    """Give how many pods the Job waits for: the minima of its tasks where it does not say."""
+    """Return how many pods the Job waits for; the default is the sum of its tasks' minima."""
     stated = _count(found.spec, "minAvailable", 0)
     minima = (_count(part.task.fields, "minAvailable", -1) for part in parts)
     return stated or total(

@@ -1,4 +1,4 @@
-"""The pods that a Volcano Job makes."""
+"""The pods of a Volcano Job."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from kthena_components.systems.volcano.view import tasks_of
 
 
 def pods(found: Object) -> Iterator[PodSet]:
-    """Give the pods of each task."""
+    """Return the pods of each task."""
     for task in tasks_of(found):
         number = copies_in(task.fields.get("replicas"), 1)
         yield pod_set(found, f"{task.path}.template", task.template, number, by_controller=True)

@@ -1,7 +1,7 @@
-"""What all kinds of Volcano have in common: names. The rules of each kind are beside this module.
+"""Rules about names in all kinds of Volcano. The rules of each kind are in other modules.
 
-Volcano's admission checks little, and its scheduler then drops what it cannot use, or waits for
-ever, and says neither.
+Volcano's admission checks little, and its scheduler silently drops what it cannot use, or waits
+forever.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from kthena_components.systems.volcano.view import name_problem
 
 
 def volcano_name(found: Object) -> Iterator[Finding]:
-    """The names of PodGroups, Queues, Jobs and what they refer to are DNS-1123 subdomains.
+    """The names of PodGroups, Queues, Jobs and the objects they refer to are DNS-1123 subdomains.
 
     Pass: queue research.
     Fail: queue Research_1.

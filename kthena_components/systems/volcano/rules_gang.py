@@ -1,4 +1,4 @@
-"""Gangs: what a PodGroup or a Volcano Job says of how many pods must start together.
+"""Checks gangs: how many pods must start together, in PodGroups and Volcano Jobs.
 
 The docstring of each rule is its documentation.
 """
@@ -31,12 +31,12 @@ _TASKS = "spec.minTaskMember"
 def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
     """A subgroup policy has matchLabelKeys; without them it matches no pod at all.
 
-    A labelSelector alone is not enough: pods are told apart by the values of these labels.
+    A labelSelector alone is not enough: the values of these labels distinguish subgroups.
 
     Pass: matchLabelKeys modelserving.volcano.sh/role-id.
     Fail: a labelSelector without matchLabelKeys.
-    Level: mandatory where minSubGroups is above 0, since the group then waits for ever; else
-        advisory, since the policy is without effect.
+    Level: mandatory if minSubGroups is above 0, because the group then waits forever; else
+    advisory, because the policy has no effect.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go getOrCreateSubJob and sub_job_info.go
     getSubJobMatchValues; run on 1.14.1: never placed.
     """
@@ -47,21 +47,21 @@ def subgroup_match_label_keys(found: Object) -> Iterator[Finding]:
         if gap := unknown_inside(keys):
             yield not_checked(f"{path}.matchLabelKeys", gap, rule)
         elif not any(isinstance(key, str) and key for key in sequence(keys)):
-            seen = "has no matchLabelKeys, so Volcano counts no pod into this subgroup"
-            remedy = "add the label that tells one subgroup's pods from another's"
+            seen = "has no matchLabelKeys, so Volcano assigns no pod to this subgroup"
+            remedy = "add the label that distinguishes the pods of different subgroups"
             if isinstance(least, int) and least > 0:
-                seen += f", and with minSubGroups {least} the gang waits for ever"
+                seen += f", and with minSubGroups {least} the gang waits forever"
                 yield Finding(path=path, seen=seen, remedy=remedy, rule=rule)
             else:
                 yield advise(path, seen, remedy, rule)
 
 
 def subgroup_names_unique(found: Object) -> Iterator[Finding]:
-    """Each subgroup policy has a name of its own; those that share one share one minimum.
+    """Each subgroup policy has a unique name; policies with the same name share one minimum.
 
     Pass: prefill and decode.
     Fail: two policies named server, or two without a name.
-    Level: mandatory. Of the two minima only the later one is kept.
+    Level: mandatory. Volcano only keeps the later of the two minima.
     Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobGID and job_info.go MinSubJobs.
     """
     first: dict[str, int] = {}
@@ -71,23 +71,23 @@ def subgroup_names_unique(found: Object) -> Iterator[Finding]:
             yield not_checked(path, name, "subgroup-names-unique")
         elif name is not None and first.setdefault(name, i) != i:
             seen = (
-                f"is {display(name)}, as subGroupPolicy[{first[name]}] is"
+                f"is {display(name)}, like subGroupPolicy[{first[name]}]"
                 if name
                 else (f"is missing, as in subGroupPolicy[{first[name]}]")
             )
             yield Finding(
                 path=path,
                 seen=f"{seen}, and Volcano keeps one minimum for both: that of the later one",
-                remedy="give each policy a name of its own",
+                remedy="give each policy a unique name",
                 rule="subgroup-names-unique",
             )
 
 
 def subgroup_minimum(found: Object) -> Iterator[Finding]:
-    """The pods of the subgroups that must be whole are within minMember.
+    """The minMember of a gang is at least the pods of the subgroups that must be complete.
 
-    Volcano waits for both, so a smaller minMember is not what the gang starts with. A larger one
-    is right where pods outside the subgroups must start too.
+    Volcano waits for both, so the gang does not start with a smaller minMember. A larger one is
+    correct if pods outside the subgroups must start, too.
 
     Pass: minMember 4, minSubGroups 2 of subGroupSize 2.
     Fail: minMember 3, minSubGroups 2 of subGroupSize 2.
@@ -109,15 +109,15 @@ def subgroup_minimum(found: Object) -> Iterator[Finding]:
     elif isinstance(member, int) and 0 <= member < total:
         yield advise(
             "spec.minMember",
-            f"is {member}, but the subgroups that must be whole have {count_of(total, 'pod')}, and "
-            "Volcano waits for both",
+            f"is {member}, but the subgroups that must be complete have {count_of(total, 'pod')}, "
+            "and Volcano waits for both",
             f"write minMember {total}",
             rule,
         )
 
 
 def gang_minimum_stated(found: Object) -> Iterator[Finding]:
-    """A PodGroup says how many pods start together; with minMember 0 each pod starts alone.
+    """A PodGroup states how many pods start together; with minMember 0 each pod starts alone.
 
     Pass: minMember 2; minMember 0 with a subgroup whose minSubGroups is above 0.
     Fail: neither minMember nor subgroups.
@@ -131,14 +131,14 @@ def gang_minimum_stated(found: Object) -> Iterator[Finding]:
     if count(spec.get("minMember"), 0) == 0 and all(count(m, 0) == 0 for m in minima):
         yield advise(
             "spec.minMember",
-            "is 0, so nothing is held together: each pod starts as soon as it fits",
+            "is 0, so nothing starts together: each pod starts as soon as it fits",
             "write the number of pods that must start together",
             "gang-minimum-stated",
         )
 
 
 def task_minimum(found: Object) -> Iterator[Finding]:
-    """The minima of the tasks add up to at most minMember; else Volcano ignores all of them.
+    """The minima of the tasks add up to at most minMember; otherwise Volcano ignores all of them.
 
     Each key is the name of a task, which is the value of the annotation volcano.sh/task-spec.
 
@@ -169,22 +169,21 @@ def task_minimum(found: Object) -> Iterator[Finding]:
         yield Finding(
             path=_TASKS,
             seen=f"the minima add up to {display(total)}, but minMember is {member}, and "
-            "Volcano then "
-            "ignores every one of them",
+            "Volcano then ignores all of them",
             remedy=f"write minMember {display(total)}, or lower minima",
             rule=rule,
         )
 
 
 def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
-    """What minResources asks for is what minMember pods need, and not more.
+    """The minResources of a gang are at most what minMember pods need.
 
-    Volcano looks for a HyperNode with so much room before it tries to place anything. One object
-    shows only the count of pods; the whole stack shows their requests as well.
+    Volcano looks for a HyperNode with that much room before it places any pod. One object only
+    shows the number of pods; the whole stack also shows their requests.
 
     Pass: minMember 2, minResources pods 2.
     Fail: minMember 2, minResources pods 3.
-    Level: mandatory where no minimum of pods can be meant.
+    Level: mandatory if it cannot be a valid minimum of pods.
     Source: Volcano v1.14 pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go
     hyperNodeGradientFn with JobInfo.GetMinResources; run on 1.14.1: none placed.
     """
@@ -199,7 +198,7 @@ def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
         yield Finding(
             path=path,
             seen=f"is {display(asked)}, but the gang starts with {count_of(member, 'pod')} "
-            "(minMember), and Volcano places none while there is no room for all that is asked",
+            "(minMember), and Volcano places none until there is room for all requested resources",
             remedy=f"write {member}",
             rule=rule,
         )

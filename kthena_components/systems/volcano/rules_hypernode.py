@@ -1,7 +1,7 @@
-"""HyperNodes: what Volcano's webhook lets in and its scheduler then ignores.
+"""Checks HyperNodes for what Volcano's webhook accepts and its scheduler then ignores.
 
-The docstring of each rule is its documentation. The tree of all HyperNodes is judged in
-stack_topology.py, by the rules of core/topology/tree.py.
+The docstring of each rule is its documentation. stack_topology.py checks the tree of all
+HyperNodes, by the rules of core/topology/tree.py.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,14 +25,14 @@ from kthena_components.systems.volcano.view import Rule
 from kthena_components.systems.volcano.view_hyper_node import SELECTORS, read_hyper_node
 
 _LONGEST_PATTERN = 10_000
-"""Characters of a pattern that is read."""
+"""Maximum length of a pattern that is read."""
 
 
 def hypernode_shape(found: Object) -> Iterator[Finding]:
-    """A HyperNode has a tier and members, each with a type and one selector that Volcano heeds.
+    """A HyperNode has a tier and members, each with a type and one selector that Volcano uses.
 
-    A member of type HyperNode is found by exactMatch alone; an empty labelMatch selects nothing; a
-    member without a selector passes the API server and is then ignored.
+    Only exactMatch finds a member of type HyperNode; an empty labelMatch selects nothing; the API
+    server accepts a member without a selector, and Volcano ignores it.
 
     Pass: type Node, selector exactMatch gpu-1.
     Fail: type HyperNode, selector labelMatch; a member without a selector; two selectors.
@@ -55,7 +55,7 @@ def _generates(found: Object) -> bool:
 
 
 def _is_late(found: Object, path: str) -> bool:
-    """Tell whether what a problem is about, or what holds it, is not known yet."""
+    """Return whether the subject of a problem, or its parent, is not known yet."""
     field, _, rest = path.partition(".")
     holder = found.body.get(field)
     if unknown_in(holder):
@@ -71,7 +71,7 @@ def _is_late(found: Object, path: str) -> bool:
 
 
 def hypernode_name(found: Object) -> Iterator[Finding]:
-    """The name of a HyperNode, and of each child, is a DNS-1123 subdomain of 253 characters.
+    """The name of a HyperNode, and of each child, is a DNS-1123 subdomain, at most 253 characters.
 
     Pass: rack-1, and a member of type HyperNode named rack-1.
     Fail: Rack_1.
@@ -89,7 +89,7 @@ def hypernode_name(found: Object) -> Iterator[Finding]:
 
 
 def hypernode_node_name(found: Object) -> Iterator[Finding]:
-    """A member of type Node has a name that a node can have.
+    """A member of type Node has a valid node name.
 
     Pass: gpu-1.example.com.
     Fail: GPU_1.
@@ -108,12 +108,12 @@ def _named(found: Object, wanted: str) -> Iterator[tuple[str, str]]:
 
 
 def hypernode_node_regex(found: Object) -> Iterator[Finding]:
-    """A node pattern reaches from ^ to $, since Volcano finds it anywhere in a node's name.
+    """A node pattern reaches from ^ to $, because Volcano matches it anywhere in a node's name.
 
-    Go must be able to read it: Volcano's webhook refuses whatever Go cannot.
+    Go must be able to read it: Volcano's webhook rejects other patterns.
 
     Pass: ^gpu-[1-4]$.
-    Fail: gpu-1, which is in gpu-10 too; ^gpu-(1$.
+    Fail: gpu-1, which also matches gpu-10; ^gpu-(1$.
     Level: mandatory; advisory for a pattern that only Python cannot read.
     Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go GetMembers (regexp.MatchString);
     pkg/webhooks/admission/hypernodes/validate/admit_hypernode.go.
@@ -122,18 +122,18 @@ def hypernode_node_regex(found: Object) -> Iterator[Finding]:
         pattern = mapping(selector.get("regexMatch")).get("pattern")
         at, rule = f"{path}.regexMatch.pattern", "hypernode-node-regex"
         if isinstance(pattern, str) and len(pattern) > _LONGEST_PATTERN:
-            seen = f"it has {len(pattern)} characters, and {_LONGEST_PATTERN} are read at most"
+            seen = f"it has {len(pattern)} characters, and at most {_LONGEST_PATTERN} are read"
             yield not_checked(at, Unknown(seen), rule)
         elif isinstance(pattern, str) and (kind == "Node" or trouble_in_go(pattern)):
             yield from _told(check_regex(pattern, at), rule)
 
 
 def hypernode_discovery_label(found: Object) -> Iterator[Finding]:
-    """A HyperNode that somebody wrote does not carry the label of those that Volcano discovers.
+    """A HyperNode that a user wrote does not have the label of those that Volcano discovers.
 
     Pass: no label volcano.sh/network-topology-source.
     Fail: volcano.sh/network-topology-source: label.
-    Level: advisory. What `kubectl get` prints carries it rightly.
+    Level: advisory. In the output of `kubectl get` the label is correct.
     Source: Volcano v1.14 pkg/controllers/hypernode/hypernode_controller.go and api/types.go.
     """
     labels = mapping(found.metadata.get("labels"))
@@ -157,7 +157,7 @@ def _members(found: Object) -> Iterator[tuple[str, object, Mapping[str, Any]]]:
 
 
 def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
-    """Give findings, with those about a late value as things that the rule did not check."""
+    """Return findings; those about values that are not known yet become "not checked"."""
     for finding in found:
         late = finding.rule in {"known-when-planned", "hypernode-late-value"}
         yield not_checked(finding.path, NOT_YET_KNOWN, rule) if late else finding

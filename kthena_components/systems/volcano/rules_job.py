@@ -1,4 +1,4 @@
-"""Volcano Jobs: what their webhook refuses. The docstring of each rule is its documentation."""
+"""Checks Volcano Jobs for what their webhook rejects. The docstring of each rule documents it."""
 
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -32,11 +32,11 @@ _SHOWN = 8
 
 
 def job_minimum(found: Object) -> Iterator[Finding]:
-    """A Volcano Job waits for no more pods than its tasks have.
+    """A Volcano Job waits for at most as many pods as its tasks have.
 
     Pass: minAvailable 4, tasks of 1 and 3 replicas.
     Fail: minAvailable 5, tasks of 1 and 3 replicas.
-    Level: mandatory. Volcano's webhook refuses it.
+    Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate.
     """
     path, least = "spec.minAvailable", count(found.spec.get("minAvailable"))
@@ -57,11 +57,11 @@ def job_minimum(found: Object) -> Iterator[Finding]:
 
 
 def job_partitions(found: Object) -> Iterator[Finding]:
-    """The partitions of a task hold all its pods, and its minimum is a minimum of partitions.
+    """A task has totalPartitions × partitionSize pods, and waits for minPartitions × partitionSize.
 
     Pass: replicas 8, totalPartitions 4, partitionSize 2.
     Fail: replicas 7, totalPartitions 4, partitionSize 2.
-    Level: mandatory. Volcano's webhook refuses it.
+    Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14 pkg/webhooks/admission/jobs/validate/admit_job.go
     validatePartitionPolicy.
     """

@@ -1,4 +1,4 @@
-"""Queues: what each one may take, owns and never lends. A rule's docstring documents it."""
+"""Checks Queues: weights, limits, guarantees and parents. Each rule's docstring documents it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ def queue_weight(found: Object) -> Iterator[Finding]:
 
     Pass: weight 1.
     Fail: weight 0.
-    Level: mandatory. The API server refuses it.
+    Level: mandatory. The API server rejects it.
     Source: Volcano v1.14 config/crd/volcano/bases, scheduling.volcano.sh_queues.yaml.
     """
     stated = found.spec.get("weight")
@@ -52,16 +52,16 @@ def queue_weight(found: Object) -> Iterator[Finding]:
 
 
 def queue_quantities(found: Object) -> Iterator[Finding]:
-    """Of each resource a queue is guaranteed at most what it deserves, and that is within its cap.
+    """For each resource of a queue, guarantee is at most deserved, and deserved at most capability.
 
-    Since 1.14.2 a resource that capability does not name has no cap, and a guarantee needs deserved
-    to name the same resource. 1.14.0 and 1.14.1 take a resource that the larger list does not name
-    for 0. No amount is negative, and of pods and of what devices count there is no fraction.
+    Since 1.14.2 a resource that capability does not name has no limit, and a guarantee needs
+    deserved to name the same resource. In 1.14.0 and 1.14.1 a resource that the larger list does
+    not name counts as 0. No amount is negative, and pods and devices have no fractions.
 
-    Pass: guarantee 8, deserved 16, capability 16; deserved cpu 100, where capability names
-    nvidia.com/gpu alone (since 1.14.2).
+    Pass: guarantee 8, deserved 16, capability 16; deserved cpu 100, if capability only names
+    nvidia.com/gpu (since 1.14.2).
     Fail: guarantee 8, deserved 4; deserved 8, capability 4; nvidia.com/gpu 500m.
-    Level: mandatory, since Volcano's webhook refuses it.
+    Level: mandatory, because Volcano's webhook rejects it.
     Source: Volcano v1.14.1, v1.14.2 and v1.15.1 pkg/webhooks/admission/queues/validate/
     validate_queue.go validateResourceOfQueue, since 1.14.2 validateResourceQuantityOfQueue.
     """
@@ -81,7 +81,7 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
             continue
         if gap := first_unknown(less, more):
             yield not_checked(f"spec.{low}", gap, _QUANTITIES)
-        elif mapping(more):  # A list that names nothing is like none.
+        elif mapping(more):  # An empty list equals a missing one.
             yield from _compared(f"spec.{low}", high, (mapping(less), mapping(more)), newer=newer)
 
 
@@ -98,7 +98,7 @@ def _compared(
 
 
 def caps_only_what_it_names(found: Object) -> bool:
-    """Tell whether the Volcano that reads a queue caps no resource that capability does not name.
+    """Tell whether the Volcano that reads a queue limits no resource that capability does not name.
 
     Source: Volcano v1.14.2 pkg/webhooks/admission/queues/validate/validate_queue.go.
     """
@@ -106,7 +106,7 @@ def caps_only_what_it_names(found: Object) -> bool:
 
 
 def _given(listed: object) -> object:
-    """Leave out what is null: the API server does so too."""
+    """Drop null values, as the API server does."""
     if not isinstance(listed, dict):
         return listed
     return {resource: amount for resource, amount in listed.items() if amount is not None}
@@ -135,7 +135,7 @@ def _guaranteed_alone(guaranteed: object, *, newer: bool) -> Iterator[Finding]:
     elif any(newer or _exceeds(*stated, None) for stated in mapping(guaranteed).items()):
         yield Finding(
             path="spec.guarantee.resource",
-            seen="is given without deserved, and Volcano's webhook refuses a guarantee above that",
+            seen="is given without deserved, and Volcano's webhook rejects a guarantee above that",
             remedy="add deserved, with as much of each resource",
             rule=_QUANTITIES,
         )
@@ -149,7 +149,7 @@ def _exceeds(resource: object, amount: object, limit: object) -> bool:
 def _not_named(
     path: str, high: str, resource: object, amount: object, *, newer: bool
 ) -> Iterator[Finding]:
-    """Judge an amount of which the larger list says nothing; counts of objects are no resources."""
+    """Check an amount that the larger list does not name; counts of objects are not resources."""
     if gap := unknown_in(amount):
         yield not_checked(path, gap, _QUANTITIES)
     elif newer or _exceeds(resource, amount, None):
@@ -157,7 +157,7 @@ def _not_named(
         yield Finding(
             path=path,
             seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook{why} "
-            f"refuses {'that' if newer else 'more'}",
+            f"rejects {'that' if newer else 'more'}",
             remedy=f"add it to {high}, with at least {amount}",
             rule=_QUANTITIES,
         )
@@ -177,20 +177,20 @@ def _ordered(
         yield Finding(
             path=path,
             seen=f"is {display(less)}, but {high} has {display(more)}, and Volcano's webhook "
-            "refuses more than that",
+            "rejects more than that",
             remedy=f"write at most {more}",
             rule=_QUANTITIES,
         )
 
 
 def queue_parent(found: Object) -> Iterator[Finding]:
-    """The parent of a queue is another queue, and has a name that a queue can have.
+    """The parent of a queue is another queue, with a valid name.
 
     A hierarchy in annotations has as many weights as parts, and each weight is above 0.
 
     Pass: parent research for the queue research-night.
     Fail: parent research for the queue research.
-    Level: mandatory. Volcano's webhook refuses it.
+    Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
     validateHierarchicalQueue and validateHierarchicalAttributes.
     """
@@ -203,7 +203,7 @@ def queue_parent(found: Object) -> Iterator[Finding]:
     elif isinstance(parent, str) and parent == name and not unknown_in(parent):
         yield Finding(
             path="spec.parent",
-            seen=f"is {display(parent)}, the queue itself, and Volcano's webhook refuses that",
+            seen=f"is {display(parent)}, the queue itself, and Volcano's webhook rejects that",
             remedy="name another queue, or remove it",
             rule="queue-parent",
         )

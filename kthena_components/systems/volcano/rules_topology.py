@@ -1,6 +1,6 @@
-"""Network topologies: what Volcano drops without a word, or can never satisfy.
+"""Checks network topologies for what Volcano silently drops, or can never satisfy.
 
-A topology stands in a PodGroup, its subgroups, a Volcano Job, its tasks, or a ModelServing. The
+A topology is a field of a PodGroup, its subgroups, a Volcano Job, its tasks, or a ModelServing. The
 docstring of each rule is its documentation.
 """
 
@@ -14,10 +14,10 @@ from kthena_components.systems.volcano.view import HasBody, topologies
 
 
 def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
-    """A hard topology says how far its pods may lie apart; Volcano drops one that does not.
+    """A hard topology states how far apart its pods may be; otherwise Volcano drops it.
 
-    Until 1.13 the CRD filled in highestTierAllowed 1. Since 1.14 nothing does, and the pods are
-    then placed anywhere.
+    Up to 1.13 the CRD's default was highestTierAllowed 1. Since 1.14 there is none, and the pods
+    are then placed anywhere.
 
     Pass: mode hard, highestTierAllowed 1.
     Fail: mode hard and nothing else; an empty networkTopology.
@@ -41,11 +41,11 @@ def topology_cap_stated(found: HasBody) -> Iterator[Finding]:
 
 
 def topology_one_cap(found: HasBody) -> Iterator[Finding]:
-    """The highest tier is given as a number or by name, never both.
+    """The highest tier is given by number or by name, never both.
 
     Pass: highestTierName rack.
     Fail: highestTierAllowed 1 and highestTierName rack.
-    Level: mandatory. Volcano's webhook refuses both; the CRD does not.
+    Level: mandatory. Volcano's webhook rejects both; the CRD does not.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go,
     on HighestTierAllowed and HighestTierName.
     """
@@ -59,14 +59,14 @@ def topology_one_cap(found: HasBody) -> Iterator[Finding]:
         yield Finding(
             path=topology.path,
             seen=f"both highestTierAllowed ({tier}) and highestTierName ({display(name)}) are "
-            "given, and Volcano's webhook refuses that",
+            "given, and Volcano's webhook rejects that",
             remedy="keep one of the two",
             rule="topology-one-cap",
         )
 
 
 def topology_cap_reachable(found: HasBody) -> Iterator[Finding]:
-    """A hard cap is at least the closest tier, which is 1; below it no HyperNode can be found.
+    """A hard cap is at least the closest tier, 1; there is no HyperNode below it.
 
     Pass: highestTierAllowed 1.
     Fail: highestTierAllowed 0.
@@ -92,4 +92,4 @@ TOPOLOGY_RULES: tuple[Callable[[HasBody], Iterator[Finding]], ...] = (
     topology_one_cap,
     topology_cap_reachable,
 )
-"""Each holds for every topology of an object."""
+"""Rules for every topology of an object."""

@@ -1,4 +1,4 @@
-"""Whether a gang can be placed at all: its pods against the nodes of the HyperNodes it may use."""
+"""Checks that a gang can be placed: its pods against the nodes of the HyperNodes it may use."""
 
 import math
 from bisect import bisect_right
@@ -22,31 +22,31 @@ from kthena_components.systems.volcano.view_hyper_node import read_hyper_node
 NODE: GroupKind = ("", "Node")
 _RULE = "gang-fits-hypernode"
 _MOST_COUNTED = 3_000_000
-"""Nodes that are counted, each as often as a HyperNode and a size of pods ask for it."""
+"""Maximum number of node counts: nodes × HyperNodes × sizes of pods."""
 _TOO_MANY = Unknown("there are too many gangs and HyperNodes to compare them all")
-_NODES = Unknown("not all nodes of the HyperNodes are in this stack with what they can hold")
+_NODES = Unknown("not all nodes of the HyperNodes are in this stack with their capacity")
 
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How many pods fit where."""
+    """How many pods fit into which HyperNode."""
 
     name: str
     tier: int
     slots: int
     sure: bool
-    """Whether the nodes there, and in the lower tiers, are known."""
+    """Whether its nodes, and those of lower tiers, are known."""
 
 
 def gang_fits_hypernode(stack: Stack) -> Iterator[Finding]:
     """A gang with a hard topology fits into a HyperNode of a tier that it may use.
 
-    The nodes must be in the stack, with what is allocatable. They are taken as empty and every pod
-    as the smallest of the gang, so what does not fit here never fits.
+    The nodes must be in the stack, with their allocatable resources. The rule assumes empty nodes,
+    and the smallest pod of the gang for every pod, so a gang that does not fit here never fits.
 
     Pass: minMember 2, pods of 8 GPUs, highestTierAllowed 1, racks of 2 nodes of 8 GPUs.
     Fail: minMember 3, the same pods, cap and racks.
-    Level: mandatory; not checked where a node or its capacity is not in the stack.
+    Level: mandatory; not checked if a node or its capacity is not in the stack.
     Source: Volcano v1.14 pkg/scheduler/actions/allocate; run on 1.14.1: such a gang stays Pending.
     """
     if not stack.of(NODE) or not stack.of(HYPER_NODE):
@@ -94,7 +94,7 @@ def _amounts(entry: Object) -> dict[str, Decimal]:
 
 
 def _tiers(tree: dict[str, HyperNodeSpec] | Unknown) -> dict[str, int] | Unknown:
-    """Give the highest tier of each tier's name."""
+    """Return the highest tier of each tier's name."""
     if isinstance(tree, Unknown):
         return Unknown("the tier is not known yet")
     found: dict[str, int] = {}
@@ -105,7 +105,7 @@ def _tiers(tree: dict[str, HyperNodeSpec] | Unknown) -> dict[str, int] | Unknown
 
 
 def _cap(topology: Topology, tiers: dict[str, int] | Unknown) -> int | Unknown | None:
-    """Give the highest tier that is allowed; None where there is no such constraint."""
+    """Return the highest tier that is allowed; None without a constraint."""
     if topology.tier is not None or topology.tier_name is None:
         return topology.tier
     if isinstance(topology.tier_name, Unknown) or isinstance(tiers, Unknown):
@@ -114,7 +114,7 @@ def _cap(topology: Topology, tiers: dict[str, int] | Unknown) -> int | Unknown |
 
 
 def _smallest(pods: list[PodSet]) -> dict[str, Decimal] | Unknown:
-    """Give the least that every pod of a gang asks for."""
+    """Return the smallest request of a gang's pods, for each resource."""
     asked = [requests_of(item) for item in pods if item.count != 0]
     gap = next((one for one in asked if isinstance(one, Unknown)), None)
     known = [one for one in asked if not isinstance(one, Unknown)]
@@ -126,19 +126,19 @@ def _smallest(pods: list[PodSet]) -> dict[str, Decimal] | Unknown:
 
 @dataclass(slots=True)
 class _Inside:
-    """The nodes in each HyperNode, counted for one size of pods after another."""
+    """The nodes in each HyperNode, counted for each size of pods."""
 
     tree: Mapping[str, HyperNodeSpec]
     nodes: Mapping[str, Amounts]
     left: int = field(default_factory=lambda: _MOST_COUNTED)
-    """How many more nodes are counted."""
+    """Remaining number of nodes to count."""
     _found: list[tuple[str, int, set[str] | None]] = field(default_factory=list)
     _rooms: dict[frozenset[tuple[str, Decimal]], list[_Room] | Unknown] = field(
         default_factory=dict
     )
 
     def rooms(self, least: Mapping[str, Decimal]) -> list[_Room] | Unknown:
-        """Say how many pods fit into the best HyperNode of each tier and those below."""
+        """Count the pods that fit into the best HyperNode of each tier and those below."""
         key = frozenset(least.items())
         if key not in self._rooms:
             if not self._found:
@@ -151,7 +151,7 @@ class _Inside:
         return self._rooms[key]
 
     def _nodes_of(self, name: str) -> set[str] | None:
-        """List the nodes in a HyperNode and below it; None where names do not tell them."""
+        """List the nodes in a HyperNode and below it; None if they are not listed by name."""
         found: set[str] = set()
         left, seen = [name], set[str]()
         while left and self.left > 0:
@@ -171,7 +171,7 @@ class _Inside:
 def _best(
     found: Iterable[tuple[str, int, set[str] | None]], slots: Mapping[str, int]
 ) -> list[_Room]:
-    """Give the roomiest HyperNode of each tier and those below, the lowest tier first."""
+    """Return the HyperNode with the most room of each tier and those below, lowest tier first."""
     best: list[_Room] = []
     for name, tier, nodes in sorted(found, key=lambda one: one[1]):
         room = _Room(name, tier, sum(slots[node] for node in nodes or ()), nodes is not None)
@@ -182,7 +182,7 @@ def _best(
 
 
 def _slots(room: Amounts, least: Amounts) -> int:
-    """Say how many pods fit on an empty node."""
+    """Count the pods that fit on an empty node."""
     fits = (room.get(key, Decimal(0)) / amount for key, amount in least.items())
     pods = room.get("pods", Decimal("Infinity"))
     most = min((*fits, pods))
@@ -196,7 +196,7 @@ def _judge(at: str, member: int, cap: int, rooms: list[_Room] | Unknown) -> Iter
     usable = bisect_right(rooms, cap, key=lambda room: room.tier)
     best = rooms[usable - 1] if usable else None
     if best is None or best.slots >= member or cap > rooms[-1].tier:
-        return  # of a cap below or above every tier, topology-tier-exists speaks
+        return  # topology-tier-exists reports a cap below or above every tier
     if not best.sure:
         yield not_checked(at, _NODES, _RULE)
         return

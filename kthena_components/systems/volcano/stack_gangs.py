@@ -1,7 +1,7 @@
-"""PodGroups of a stack against the pods that carry their names.
+"""Checks PodGroups of a stack against the pods with their names.
 
 Volcano finds the pods of a PodGroup by the annotation scheduling.k8s.io/group-name and by the
-namespace. What Kthena and Volcano Jobs make for themselves is not in a stack, and not judged here.
+namespace. PodGroups that Kthena and Volcano Jobs create are not in a stack, and not checked here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,21 +19,21 @@ from kthena_components.core.values.read import count, mapping, pairs, sequence, 
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.volcano.view import topologies
 
-_NOBODY = Unknown("no pod in this stack carries its name")
+_NOBODY = Unknown("no pod in this stack has its name")
 
 
 def _gangs(stack: Stack) -> Iterator[tuple[Object, list[PodSet]]]:
-    """Give each PodGroup with the pods that carry its name."""
+    """Return each PodGroup with the pods that have its name."""
     for (namespace, name), entry in stack.named(POD_GROUP).items():
         yield entry, stack.gangs.get((namespace, name), [])
 
 
 def gang_has_pods(stack: Stack) -> Iterator[Finding]:
-    """At least minMember pods carry the name of their PodGroup; else it waits for ever.
+    """At least minMember pods have the name of their PodGroup; otherwise it waits forever.
 
     Pass: minMember 2, a StatefulSet of 2 replicas with its name.
     Fail: minMember 3, a StatefulSet of 2 replicas with its name.
-    Level: mandatory; not checked where no pod of the stack carries the name.
+    Level: mandatory; not checked if no pod of the stack has the name.
     Source: Volcano v1.14 pkg/scheduler/plugins/gang/gang.go, validJobFn (ValidTaskNum).
     """
     rule = "gang-has-pods"
@@ -51,22 +51,22 @@ def gang_has_pods(stack: Stack) -> Iterator[Finding]:
         elif short:
             yield Finding(
                 path=path,
-                seen=f"the gang waits for {count_of(member, 'pod')}, but {_carry(number)} its name "
+                seen=f"the gang waits for {count_of(member, 'pod')}, but {_have(number)} its name "
                 "in this stack, so it never starts",
                 remedy=f"write minMember {number}, or give more pods the annotation",
                 rule=rule,
             )
 
 
-def _carry(number: MaybeInt) -> str:
-    return f"{number} carries" if number == 1 else f"{number} carry"
+def _have(number: MaybeInt) -> str:
+    return f"{number} has" if number == 1 else f"{number} have"
 
 
 def pod_group_exists(stack: Stack) -> Iterator[Finding]:
     """The PodGroup that pods name is in the stack, in their namespace.
 
     Pass: a PodGroup chat-0 and pods that name chat-0.
-    Fail: none; what is not in the stack may be in the cluster.
+    Fail: none; the cluster may have other PodGroups.
     Level: not checked.
     Source: Volcano v1.14 pkg/scheduler/cache/event_handlers.go: pods without their PodGroup are not
     scheduled.
@@ -81,12 +81,12 @@ def pod_group_exists(stack: Stack) -> Iterator[Finding]:
 
 
 def gang_task_exists(stack: Stack) -> Iterator[Finding]:
-    """Each task that minTaskMember names has so many pods; else nothing of the gang starts.
+    """Each task in minTaskMember has that many pods; otherwise no pod of the gang starts.
 
-    It is in force where minMember is at least the sum of the minima.
+    minTaskMember applies if minMember is at least the sum of the minima.
 
     Pass: minTaskMember worker 2, 2 pods of task worker.
-    Fail: minTaskMember worker 2, pods of task leader alone.
+    Fail: minTaskMember worker 2, only pods of task leader.
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go CheckTaskValid; run on 1.14.1.
     """
@@ -118,16 +118,15 @@ def _judge_tasks(
             continue
         yield Finding(
             path=path,
-            seen=f"asks for {count_of(least, 'pod')} of task {display(task)}, but "
-            f"{_carry(number)} it "
-            "among the pods of this gang, so none of them ever starts",
+            seen=f"requires {count_of(least, 'pod')} of task {display(task)}, but {_have(number)} "
+            "it among the pods of this gang, so none of them ever starts",
             remedy="name the task that the annotation volcano.sh/task-spec of the pods has",
             rule="gang-task-exists",
         )
 
 
 def gang_requests(stack: Stack) -> Iterator[Finding]:
-    """The pods of a gang with a hard topology ask for resources; else the topology skips them.
+    """The pods of a gang with a hard topology request resources; otherwise the topology skips them.
 
     Pass: pods with a request or a limit of CPU, memory or GPUs.
     Fail: pods without any.
@@ -144,7 +143,7 @@ def gang_requests(stack: Stack) -> Iterator[Finding]:
             elif not asked and item.count != 0:
                 yield Finding(
                     path=item.at(path),
-                    seen="ask for no resources, so the hard network topology of PodGroup "
+                    seen="request no resources, so the hard network topology of PodGroup "
                     f"{display(entry.name)} does not apply to these pods",
                     remedy="add requests, for example of CPU",
                     rule="gang-requests",
@@ -152,10 +151,10 @@ def gang_requests(stack: Stack) -> Iterator[Finding]:
 
 
 def gang_resources(stack: Stack) -> Iterator[Finding]:
-    """The minResources of a gang are no more than minMember of its pods can ask for.
+    """The minResources of a gang are at most what minMember of its pods request.
 
-    What it asks for beyond them must be free in one HyperNode before any pod is placed. The pods
-    that ask for most are counted, so nothing is said of a minimum that could be meant.
+    The whole amount must be free in one HyperNode before any pod is placed. The rule counts the
+    pods with the largest requests, so it does not report a minimum that is possible.
 
     Pass: minMember 2, pods of 8 GPUs, minResources of 16 GPUs.
     Fail: minMember 2, three pods of 8 GPUs, minResources of 24 GPUs.
@@ -173,7 +172,7 @@ def gang_resources(stack: Stack) -> Iterator[Finding]:
         if gap and entry.spec.get("minResources") is not None:
             yield not_checked(entry.at("spec.minResources"), gap, "gang-resources")
         if gap or whole < member:
-            continue  # of too few pods, gang-has-pods speaks
+            continue  # gang-has-pods reports too few pods
         yield from _judge_resources(entry, member, known)
 
 
@@ -193,16 +192,15 @@ def _judge_resources(
             yield Finding(
                 path=entry.at(join_path("spec.minResources", key_text(resource))),
                 seen=f"is {display(stated)}, but the {count_of(member, 'pod')} of minMember "
-                "ask for "
-                f"{render_quantity(most)} at most, and Volcano places none while there is no room "
-                "for all that is asked",
+                f"request at most {render_quantity(most)}, and Volcano places none until "
+                "there is room for all requested resources",
                 remedy=f"write {render_quantity(most)}",
                 rule="gang-resources",
             )
 
 
 def _most(member: int, amounts: list[tuple[int, Decimal]]) -> Decimal:
-    """Add up the largest requests of so many pods."""
+    """Add up the largest requests of a number of pods."""
     most, left = Decimal(0), member
     for number, amount in sorted(amounts, key=lambda pair: -pair[1]):
         taken = min(number, left)
@@ -214,7 +212,7 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
     """Pods name their PodGroup in the annotation that the scheduler reads.
 
     Pass: annotation scheduling.k8s.io/group-name.
-    Fail: annotation scheduling.volcano.sh/group-name alone, or a label of either name.
+    Fail: only the annotation scheduling.volcano.sh/group-name, or a label of either name.
     Level: advisory.
     Source: Volcano v1.14 pkg/scheduler/api/job_info.go getJobID.
     """
@@ -231,8 +229,8 @@ def foreign_group_name(stack: Stack) -> Iterator[Finding]:
         elif wrong:
             yield Finding(
                 path=pods.at(f"metadata.{wrong}s"),
-                seen=f"the {wrong} {key} names a PodGroup, but Volcano reads the annotation "
-                f"{right} alone",
+                seen=f"the {wrong} {key} names a PodGroup, but Volcano only reads the annotation "
+                f"{right}",
                 remedy=f"write the annotation {right}",
                 rule="foreign-group-name",
                 level=Level.ADVISORY,

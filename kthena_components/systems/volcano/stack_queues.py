@@ -1,4 +1,4 @@
-"""How the queues of a stack refer to one another, and what each one leaves for those below it."""
+"""Checks the queues of a stack: references, and what each leaves for those below it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -17,20 +17,20 @@ from kthena_components.systems.volcano.amounts import exceeds, together
 from kthena_components.systems.volcano.rules_queue import caps_only_what_it_names
 
 _ALWAYS = frozenset({"default", "root"})
-"""Queues that Volcano's scheduler makes for itself."""
+"""Queues that Volcano's scheduler creates itself."""
 _MANY = 20
 _DEEPEST = 32
 """Queues above one that are looked at. Volcano's webhook allows 5 unless it is told otherwise."""
 _WITHIN = "queue-within-parent"
 _SHARED = {"guarantee.resource": "are guaranteed", "deserved": "deserve"}
-"""Lists that the queues below one share, with a word for what they do."""
+"""Lists that a parent's queues share, with a verb for messages."""
 
 
 def queue_exists(stack: Stack) -> Iterator[Finding]:
-    """The queue that pods wait in is in the stack and is open; a parent is as well.
+    """The queue of pods is in the stack and open, and so is its parent.
 
     Pass: a Queue research, and a PodGroup with queue research; the queue default.
-    Fail: a queue whose status is Closed: Volcano's webhook refuses the PodGroup.
+    Fail: a queue whose status is Closed: Volcano's webhook rejects the PodGroup.
     Level: mandatory for a closed queue; not checked for one that is not in the stack.
     Source: Volcano v1.14 pkg/webhooks/admission/podgroups/validate/validate_podgroup.go
     checkQueueState.
@@ -50,9 +50,8 @@ def queue_exists(stack: Stack) -> Iterator[Finding]:
         elif state in ("Closed", "Closing"):
             yield Finding(
                 path=entry.at(path),
-                seen=f"is {display(name)}, a queue whose state is {state}, and Volcano takes "
-                "nothing "
-                "new into it",
+                seen=f"is {display(name)}, a queue whose state is {state}, and Volcano accepts "
+                "nothing new in it",
                 remedy="open the queue, or name another one",
                 rule="queue-exists",
             )
@@ -71,7 +70,7 @@ def _queues_named(stack: Stack) -> Iterator[tuple[Object, str, MaybeText | None]
 
 
 def queue_cycle(stack: Stack) -> Iterator[Finding]:
-    """No queue is above itself.
+    """No queue is its own ancestor.
 
     Pass: night below research.
     Fail: night below research and research below night.
@@ -101,17 +100,17 @@ def queue_cycle(stack: Stack) -> Iterator[Finding]:
 
 
 def queue_within_parent(stack: Stack) -> Iterator[Finding]:
-    """A queue may take what its parent may, and with its siblings owns what its parent owns.
+    """A queue's capability is within its parent's, and siblings share what their parent has.
 
     Since 1.14.2 the capability of each queue is within that of the nearest queue above it that
-    names the resource, and what the queues below a parent deserve, or are guaranteed, is together
+    names the resource, and what the queues below a parent deserve, or are guaranteed, is in sum
     within the parent's own list. In 1.14.0 and 1.14.1 a resource that the parent's capability does
-    not name is 0 there, and its capability stands in for a list that it does not have.
+    not name counts as 0 there, and the capability replaces a list that the parent does not have.
 
     Pass: night and day with 16 GPUs each below research with 16, which deserve 8 each of its 16.
     Fail: night with capability 16 below research with 8; night, which deserves 8, below research,
     which deserves nothing (since 1.14.2).
-    Level: mandatory, since Volcano's webhook refuses it.
+    Level: mandatory, because Volcano's webhook rejects it.
     Source: Volcano v1.14.1, v1.14.2 and v1.15.1 pkg/webhooks/admission/queues/validate/
     validate_queue.go validateHierarchicalQueueResources; pkg/scheduler/api/resource_info.go
     LessPartly.
@@ -179,10 +178,10 @@ def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
         if gap := first_unknown(amount, limit):
             yield not_checked(at, gap, _WITHIN)
         elif number is not None and _exceeds(resource, [number], limit):
-            has = "does not name it, which Volcano's webhook takes for 0"
+            has = "does not name it, which Volcano's webhook counts as 0"
             remedy = f"add it to the capability of {display(name)}, with at least {amount}"
             if limit is not None:
-                has = f"has {display(limit)}, and Volcano's webhook refuses more than that"
+                has = f"has {display(limit)}, and Volcano's webhook rejects more than that"
                 remedy = f"write at most {limit}"
             seen = f"is {display(amount)}, but the capability of {display(name)}, its parent, {has}"
             yield Finding(path=at, seen=seen, remedy=remedy, rule=_WITHIN)
@@ -222,17 +221,17 @@ def _too_small(path: str, limit: object, needed: str, resource: str, total: Deci
     least = render_quantity(total)
     if limit is None:
         seen = (
-            f"does not name {display(resource)}, which Volcano's webhook takes for 0, but {needed}"
+            f"does not name {display(resource)}, which Volcano's webhook counts as 0, but {needed}"
         )
         remedy = f"add it, with at least {least}"
         return Finding(path=path, seen=seen, remedy=remedy, rule=_WITHIN)
-    seen = f"is {display(limit)}, but {needed}, and Volcano's webhook refuses more than that"
+    seen = f"is {display(limit)}, but {needed}, and Volcano's webhook rejects more than that"
     remedy = f"write at least {least}"
     return Finding(path=join_path(path, resource), seen=seen, remedy=remedy, rule=_WITHIN)
 
 
 def _amounts(queue: Object, where: str) -> object:
-    """Give a list of a queue, without what is null: the API server leaves that out too."""
+    """Return a list of a queue without null values, which the API server also drops."""
     found: object = queue.spec
     for key in where.split("."):
         found = found if unknown_in(found) else mapping(found).get(key)

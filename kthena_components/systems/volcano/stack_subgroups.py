@@ -1,4 +1,4 @@
-"""The subgroups of a stack's PodGroups, made of the labels of the pods as Volcano makes them."""
+"""Forms the subgroups of a stack's PodGroups from pods' labels, as Volcano does."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _TOO_MANY = Unknown("there are too many pods and policies to compare them all")
 
 @dataclass(slots=True)
 class _Sub:
-    """What one policy gathers: pods by the values of its keys."""
+    """The pods of one policy, by the values of its keys."""
 
     groups: dict[tuple[str, ...], list[MaybeInt]] = field(default_factory=dict)
     gap: Unknown | None = None
@@ -35,11 +35,11 @@ class _Sub:
 def subgroup_has_pods(stack: Stack) -> Iterator[Finding]:
     """Each subgroup policy finds at least minSubGroups subgroups of subGroupSize pods.
 
-    A pod belongs to the first policy whose labelSelector it matches and whose matchLabelKeys it
-    all carries; the values of these keys tell the subgroups apart.
+    A pod belongs to the first policy whose labelSelector it matches and whose matchLabelKeys it all
+    has; the values of these keys distinguish the subgroups.
 
     Pass: minSubGroups 1, subGroupSize 2, two pods that share the value of the key.
-    Fail: the same, where the pods carry another role, lack the key, or are one.
+    Fail: the same with pods of another role, without the key, or with only one pod.
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/sub_job_info.go getSubJobMatchValues, job_info.go
     CheckSubJobValid and CheckSubJobReady; run on 1.14.1.
@@ -57,7 +57,7 @@ def _judge(stack: Stack, entry: Object, pods: list[PodSet]) -> Iterator[Finding]
         least, size = count(policy.get("minSubGroups"), 0), count(policy.get("subGroupSize"), 1)
         keyed = any(isinstance(key, str) and key for key in sequence(policy.get("matchLabelKeys")))
         if not isinstance(least, int) or not isinstance(size, int) or least <= 0 or not keyed:
-            continue  # without keys, subgroup-match-label-keys speaks
+            continue  # subgroup-match-label-keys reports missing keys
         path = entry.at(f"spec.subGroupPolicy[{i}]")
         sizes = [total(counts) for counts in sub.groups.values()]
         whole = sum(1 for number in sizes if isinstance(number, int) and number >= size)
@@ -71,7 +71,7 @@ def _judge(stack: Stack, entry: Object, pods: list[PodSet]) -> Iterator[Finding]
         yield Finding(
             path=path,
             seen=f"waits for {count_of(least, 'subgroup')} of {count_of(size, 'pod')}, but the "
-            f"labels of the gang's pods make {count_of(len(sizes), 'subgroup')}, of which {whole} "
+            f"labels of the gang's pods form {count_of(len(sizes), 'subgroup')}, of which {whole} "
             f"{have} enough pods, so none of them ever starts",
             remedy="make labelSelector, matchLabelKeys and subGroupSize fit the pods",
             rule="subgroup-has-pods",
@@ -97,7 +97,7 @@ def _gather(policies: list[Mapping[str, Any]], pods: list[PodSet]) -> list[_Sub]
 
 
 def _size(policy: Mapping[str, Any]) -> int:
-    """Count what is compared with each pod."""
+    """Count the comparisons per pod."""
     selector = mapping(policy.get("labelSelector"))
     expressions = sequence(selector.get("matchExpressions"))
     values = sum(len(sequence(mapping(one).get("values"))) for one in expressions)
@@ -106,7 +106,7 @@ def _size(policy: Mapping[str, Any]) -> int:
 
 
 def _values(policy: Mapping[str, Any], pods: PodSet) -> tuple[str, ...] | Unknown | None:
-    """Give what tells a pod's subgroup from others; None when the policy is not for it."""
+    """Return the values that identify a pod's subgroup; None if the policy does not apply to it."""
     matches = _matches(policy.get("labelSelector"), pods.labels)
     if matches is False:
         return None
@@ -119,7 +119,7 @@ def _values(policy: Mapping[str, Any], pods: PodSet) -> tuple[str, ...] | Unknow
         if gap := unknown_in(value):
             return gap
         if value is None and isinstance(key, str) and key in EACH_POD:
-            return Unknown(f"the label {key} is added when the pod is made")
+            return Unknown(f"the label {key} is added when the pod is created")
         if not isinstance(value, str) or not value:
             return None
         found.append(value)
@@ -127,7 +127,7 @@ def _values(policy: Mapping[str, Any], pods: PodSet) -> tuple[str, ...] | Unknow
 
 
 def _matches(selector: object, labels: Mapping[str, Any]) -> bool | Unknown:
-    """Tell whether labels match a selector; no selector matches everything."""
+    """Return whether labels match a selector; a missing selector matches everything."""
     fields = mapping(selector)
     wanted, listed = fields.get("matchLabels"), fields.get("matchExpressions")
     if gap := unknown_in(selector) or unknown_inside(wanted, listed):

@@ -1,4 +1,4 @@
-"""The HyperNodes of a stack as one tree, and the network topologies that refer to it."""
+"""Checks the HyperNodes of a stack as one tree, and the topologies that refer to it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ _ELSEWHERE = frozenset({"hypernode-unknown-child", "known-when-planned"})
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """The HyperNodes that could be read, each with its object."""
+    """The readable HyperNodes, each with its object."""
 
     owners: list[Object]
     nodes: list[HyperNodeSpec]
@@ -61,7 +61,7 @@ def _read(stack: Stack) -> _Tree:
         node, _ = read_hyper_node(entry.body)
         if node is None or is_unresolved(node.name) or is_unresolved(node.tier_name):
             gap = Unknown("a HyperNode of this stack is not known yet or has no tier")
-        elif node.name not in seen:  # which of two counts, nobody knows: object-twice tells
+        elif node.name not in seen:  # it is unknown which of two applies: object-twice reports them
             seen.add(node.name)
             owners.append(entry)
             nodes.append(node)
@@ -69,10 +69,12 @@ def _read(stack: Stack) -> _Tree:
 
 
 def hypernode_tree(stack: Stack) -> Iterator[Finding]:
-    """The HyperNodes of a stack make a tree: one parent each, no cycle, tiers that rise.
+    """The HyperNodes of a stack form a tree: one parent each, no cycle, rising tiers.
 
     The rules are those of core/topology/tree.py.
     """
+    if not stack.of(HYPER_NODE):
+        return
     tree, places = _read(stack), dict[tuple[int, str], list[str]]()
     for finding in check_tree(tree.nodes):
         match = _PLACE.match(finding.path)
@@ -85,8 +87,8 @@ def hypernode_tree(stack: Stack) -> Iterator[Finding]:
                 NOT_YET_KNOWN
                 if finding.rule == "known-when-planned"
                 else Unknown(
-                    "the HyperNode that it names is not in this stack, and Volcano ignores a name "
-                    "that none has"
+                    "the HyperNode that it names is not in this stack, and Volcano ignores missing "
+                    "HyperNodes"
                 )
             )
             yield not_checked(entry.at(path), because, "hypernode-unknown-child")
@@ -95,7 +97,7 @@ def hypernode_tree(stack: Stack) -> Iterator[Finding]:
 
 
 def _place(tree: _Tree, match: re.Match[str], places: dict[tuple[int, str], list[str]]) -> str:
-    """Find in the manifest what check_tree calls `hyper_nodes[0].children[1]`."""
+    """Find the path in the manifest of check_tree's path `hyper_nodes[0].children[1]`."""
     index, part, number = int(match[1]), match[2], match[3]
     kind = _KINDS.get(part)
     if kind is None or number is None:
@@ -107,7 +109,7 @@ def _place(tree: _Tree, match: re.Match[str], places: dict[tuple[int, str], list
 
 
 def _places(names: list[str], kind: str, owner: Object) -> Iterator[str]:
-    """Find where an object lists each of some names: the second of two equal ones behind it."""
+    """Find the path of each name in an object's lists; the second of two equal names is last."""
     found: dict[str, list[int]] = {}
     for i, member in enumerate(sequence(owner.spec.get("members"))):
         match member:
@@ -121,14 +123,14 @@ def _places(names: list[str], kind: str, owner: Object) -> Iterator[str]:
 
 
 def topology_tier_exists(stack: Stack) -> Iterator[Finding]:
-    """The tier that a hard topology names is a tier of the HyperNodes in the stack.
+    """The tier that a hard topology names exists among the HyperNodes of the stack.
 
-    A number above the highest tier reaches Volcano's virtual root over all nodes, and a name that
-    no HyperNode has is dropped: the pods are then placed anywhere. Below the lowest tier there is
-    nothing, and they are never placed. Without HyperNodes in the stack nothing is compared.
+    A number above the highest tier means Volcano's virtual root over all nodes, and an unknown name
+    is dropped: the pods are then placed anywhere. With a number below the lowest tier, they are
+    never placed. Without HyperNodes in the stack nothing is compared.
 
     Pass: highestTierAllowed 2, HyperNodes of the tiers 1 and 2.
-    Fail: highestTierAllowed 3, or highestTierName spine where only rack is a tier's name.
+    Fail: highestTierAllowed 3, or highestTierName spine if the only tier name is rack.
     Level: mandatory.
     Source: Volcano v1.14 pkg/scheduler/api/hyper_node_info.go; run on 1.14.1.
     """
@@ -171,11 +173,11 @@ def _judge_number(tier: int, path: str, tiers: _Tiers) -> Iterator[Finding]:
         yield Finding(
             path=path,
             seen=f"is {tier}, but the highest tier of the HyperNodes in this stack is {top}; above "
-            "it Volcano takes the whole cluster, so the constraint is void",
+            "it Volcano uses the whole cluster, so the constraint has no effect",
             remedy=f"write at most {top}",
             rule=rule,
         )
-    elif tier > 0:  # of 0, topology-cap-reachable speaks
+    elif tier > 0:  # topology-cap-reachable reports 0
         yield Finding(
             path=path,
             seen=f"is {tier}, but the lowest tier of the HyperNodes in this stack is {lowest}, so "

@@ -58,7 +58,7 @@ SYSTEM = System(
             rules=JOB_RULES,
             templates=("spec.tasks[].template",),
             kept=kept_pods,
-            without={"restarts": "Volcano's webhook refuses other templates in an update"},
+            without={"restarts": "Volcano's webhook rejects changed templates in an update"},
         ),
     ),
     stack_rules=(

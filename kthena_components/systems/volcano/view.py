@@ -1,7 +1,7 @@
-"""How Volcano's objects, and whatever may hold a network topology, are read.
+"""Reads Volcano's objects, and every object that may have a network topology.
 
-Nothing in a manifest makes a reader raise. A value that is not known yet is Unknown, one of the
-wrong kind is None, and the rules between fields then keep silent: the shape speaks of it.
+Reading never raises. A value that is not known yet is Unknown, one of the wrong type is None: the
+schema reports it, and the rules between fields skip it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,24 +28,24 @@ NAME_LIMIT = 253
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """One networkTopology, and where it stands."""
+    """One networkTopology, and its path."""
 
     path: str
     fields: Mapping[str, Any]
 
     @property
     def mode(self) -> MaybeText | None:
-        """Give hard or soft; hard is the default of the CRD."""
+        """The mode, hard or soft; the CRD's default is hard."""
         return text(self.fields.get("mode"), "hard")
 
     @property
     def tier(self) -> MaybeInt | None:
-        """Give the highest tier that is allowed, when it is given as a number."""
+        """The highest allowed tier, if given by number."""
         return whole(self.fields.get("highestTierAllowed"))
 
     @property
     def tier_name(self) -> MaybeText | None:
-        """Give the highest tier that is allowed, when it is given by name."""
+        """The highest allowed tier, if given by name."""
         name = text(self.fields.get("highestTierName"))
         return None if name == "" else name
 
@@ -58,20 +58,20 @@ class Task:
     """In the object."""
     fields: Mapping[str, Any]
     replicas: MaybeInt | None
-    """Its pods, 1 where it does not say."""
+    """Its pods, 1 by default."""
 
     @property
     def template(self) -> object:
-        """Give the template of its pods, whatever stands there."""
+        """The template of its pods, even if invalid."""
         return self.fields.get("template")
 
 
 class HasBody(Protocol):
-    """An object, or the view that another system has of one."""
+    """An object, or another system's view of one."""
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """Give the object as it would be applied."""
+        """The object as it would be applied."""
 
 
 Rule = Callable[[Object], Iterator[Finding]]
@@ -113,7 +113,7 @@ def topologies(manifest: Mapping[str, Any]) -> Iterator[Topology]:
 
 
 def name_problem(value: object, path: str, what: str) -> Iterator[Finding]:
-    """Say when a name is no DNS-1123 subdomain. A missing one is nobody's mistake here."""
+    """Report a name that is not a DNS-1123 subdomain. A missing name is not reported here."""
     rule, name = "volcano-name", text(value)
     if isinstance(name, Unknown):
         yield not_checked(path, name, rule)

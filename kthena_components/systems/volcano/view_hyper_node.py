@@ -1,7 +1,7 @@
-"""Read HyperNodes from manifests, whoever wrote them.
+"""Reads HyperNodes from any manifests.
 
-Nothing is validated here: a cluster may hold whatever its API server once took. What makes a good
-HyperNode is judged in rules_hypernode.py, and what makes a good tree in core/topology/tree.py.
+Nothing is validated here: a cluster may contain whatever its API server once accepted.
+rules_hypernode.py checks HyperNodes, and core/topology/tree.py the tree.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,15 +21,15 @@ SELECTORS = ("exactMatch", "regexMatch", "labelMatch")
 
 @dataclass(frozen=True, slots=True)
 class HyperNodesRead:
-    """HyperNodes found in manifests, and what could not be carried over."""
+    """HyperNodes found in manifests, and what could not be read of them."""
 
     hyper_nodes: tuple[HyperNodeSpec, ...]
-    """As far as they could be read: not validated, and members may be of several kinds."""
+    """As far as readable: not validated, and members may be of several kinds."""
     problems: tuple[Finding, ...]
 
 
 def read_hyper_nodes(manifests: Iterable[object]) -> HyperNodesRead:
-    """Read the HyperNodes among manifests, whoever wrote them, and pass over everything else."""
+    """Read the HyperNodes among manifests, and skip everything else."""
     entries: list[HyperNodeSpec] = []
     problems: list[Finding] = []
     for index, manifest in enumerate(manifests):
@@ -40,7 +40,7 @@ def read_hyper_nodes(manifests: Iterable[object]) -> HyperNodesRead:
 
 
 def read_hyper_node(manifest: object) -> tuple[HyperNodeSpec | None, list[Finding]]:
-    """Read one manifest: its HyperNode, unless it is none or lacks a name or a tier, and why."""
+    """Read one manifest's HyperNode, None if it lacks a name or a tier, and the problems."""
     if _get_in(manifest, "kind") != KIND or not _is_group(_get_in(manifest, "apiVersion")):
         return None, []
     name, tier = _get_in(manifest, "metadata", "name"), _whole(_get_in(manifest, "spec", "tier"))
@@ -53,7 +53,7 @@ def read_hyper_node(manifest: object) -> tuple[HyperNodeSpec | None, list[Findin
         problems.append(_shape("spec.tier", seen, "write 1 for the closest domain"))
     if not isinstance(name, str) or tier is None:
         return None, problems
-    # Nothing is validated here: reading refuses nothing that a cluster may hold.
+    # Nothing is validated here: reading accepts everything that a cluster may contain.
     entry = HyperNodeSpec.model_construct(
         name=name,
         tier=tier,
@@ -66,7 +66,7 @@ def read_hyper_node(manifest: object) -> tuple[HyperNodeSpec | None, list[Findin
 
 @dataclass(slots=True)
 class _Members:
-    """Members in the words of a spec, filled one by one."""
+    """Members as fields of a spec, filled one by one."""
 
     nodes: list[str] = field(default_factory=list)
     node_regex: str | None = None
@@ -85,7 +85,7 @@ def _is_group(version: object) -> bool:
 
 
 def _whole(value: object) -> int | None:
-    """Read a whole number of 0 or more; those that went through protobuf are floats."""
+    """Read an integer of 0 or more; those that went through protobuf are floats."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value < _TIERS and value == value // 1 else None
@@ -103,7 +103,7 @@ def _read_members(listed: object) -> tuple[_Members, list[Finding]]:
             found = (_take(members, item, f"spec.members[{i}]") for i, item in enumerate(listed))
             problems += [problem for problem in found if problem]
         case _:
-            seen = "a HyperNode needs members, and Volcano's webhook refuses one without"
+            seen = "a HyperNode needs members, and Volcano's webhook rejects one without"
             problems.append(_shape("spec.members", seen, "add at least one"))
     kinds = [kind for kind in MEMBER_KINDS if getattr(members, kind)]
     if len(kinds) > 1:
@@ -111,7 +111,7 @@ def _read_members(listed: object) -> tuple[_Members, list[Finding]]:
             Finding(
                 path="spec.members", rule="hypernode-members", level=Level.ADVISORY,
                 seen=f"the members are of {len(kinds)} kinds ({', '.join(kinds)}), and Volcano "
-                "takes all of them together, but a tree is clearer with one kind in each place",
+                "accepts them together, but a tree is clearer with one kind in each place",
                 remedy="make a HyperNode for each kind",
             )
         )  # fmt: skip
@@ -119,7 +119,7 @@ def _read_members(listed: object) -> tuple[_Members, list[Finding]]:
 
 
 def _take(members: _Members, member: object, path: str) -> Finding | None:
-    """Add one member of a manifest, or say why it cannot be added."""
+    """Add one member of a manifest, or report why it cannot be added."""
     match member:
         case {"type": "Node" | "HyperNode" as kind, "selector": Mapping() as selector}:
             given = [(key, selector[key]) for key in SELECTORS if selector.get(key) is not None]
@@ -151,7 +151,7 @@ def _take(members: _Members, member: object, path: str) -> Finding | None:
 
 def _not_whole(member: object, path: str) -> Finding:
     kind, selector = _get_in(member, "type"), _get_in(member, "selector")
-    if kind in MEMBER_TYPES and selector is None:  # which the API server takes
+    if kind in MEMBER_TYPES and selector is None:  # which the API server accepts
         seen = "the member has no selector, and Volcano ignores such a member"
         return _shape(path, seen, "add an exactMatch, a regexMatch or a labelMatch")
     seen = "a member has a type, Node or HyperNode, and a selector; Volcano ignores others"

@@ -33,7 +33,7 @@ FLAGS: list[tuple[str, str, Any]] = [
     ("vllm serve M --kv_cache_dtype fp8_e5m2", "kv_cache_dtype", "fp8_e5m2"),
     ("vllm serve M --kv-cache-memory-bytes 8G", "kv_cache_bytes", 8 * 1024**3),
     ("vllm serve M --cpu-offload-gb 40", "cpu_offload_gib", 40.0),
-    ("vllm serve M $(MORE)", "quantization", Unknown("$(MORE) may hold any flag")),
+    ("vllm serve M $(MORE)", "quantization", Unknown("$(MORE) may contain any flag")),
     ('vllm serve M --hf-overrides {"architectures":["A",1]}', "architectures", ("A",)),
     ('vllm serve M --hf-overrides {"architectures":"A"}', "architectures", None),
     ("vllm serve M --hf-overrides.architectures A", "architectures", None),
@@ -65,7 +65,7 @@ FLAGS: list[tuple[str, str, Any]] = [
     (
         "sglang serve M --config x.yaml",
         "pipeline",
-        Unknown("the file of --config x.yaml is not at hand"),
+        Unknown("the file of --config x.yaml is not available"),
     ),
     ("trtllm-serve M --max_seq_len 4096", "max_model_len", 4096),
     ("trtllm-serve M --kv_cache_free_gpu_memory_fraction 0.8", "memory_fraction", 0.8),
@@ -73,7 +73,9 @@ FLAGS: list[tuple[str, str, Any]] = [
     (
         "python /vllm/inference_api.py --kaito-config-file x -tp 8",
         "pipeline",
-        Unknown("the file of --kaito-config-file x is not at hand, and it wins"),
+        Unknown(
+            "the file of --kaito-config-file x is not available, and it overrides the command line"
+        ),
     ),
 ]
 
@@ -104,8 +106,8 @@ def test_the_data_parallel_mode_is_derived_as_vllm_does(flags: str, mode: str) -
 def test_the_mode_is_unknown_when_headless_is() -> None:
     facts = read("vllm serve M -dp 4 -dpl 2 -dpr 2 $(MORE)")
 
-    assert facts.data_mode == Unknown("$(MORE) may hold any flag")
-    assert read("vllm serve M $(MORE)").data_mode == Unknown("$(MORE) may hold any flag")
+    assert facts.data_mode == Unknown("$(MORE) may contain any flag")
+    assert read("vllm serve M $(MORE)").data_mode == Unknown("$(MORE) may contain any flag")
 
 
 @pytest.mark.parametrize(

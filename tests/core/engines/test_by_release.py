@@ -116,3 +116,27 @@ def test_a_start_rank_over_nodes_is_balanced_for_each_pod() -> None:
     over = "vllm serve M -dp 4 --nnodes 2 --data-parallel-start-rank 2"
     assert read(over, image).data_mode == "hybrid"
     assert read(f"{over} --headless", image).data_mode == "internal"
+
+
+@pytest.mark.parametrize(
+    ("version", "value", "refused"),
+    [
+        ("0.9.2", "image=10", False),
+        ("0.9.2", "image=1,video=0", False),
+        ("0.8.5", "image=10", False),
+        ("0.9.2", "image", True),
+        ("0.9.2", "image=many", True),
+        ("0.9.2", '{"image":10}', False),
+        ("0.10.0", "image=10", True),
+        ("0.10.0", '{"image":10}', False),
+    ],
+)
+def test_pairs_stood_in_for_json(version: str, value: str, *, refused: bool) -> None:
+    command = f"vllm serve m --limit-mm-per-prompt {value}"
+    assert bool(hard(read(command, VLLM + version))) is refused
+
+
+def test_pairs_are_advice_where_the_release_is_not_known() -> None:
+    facts = read("vllm serve m --limit-mm-per-prompt image=10", "registry.example.com/vllm:1")
+    assert hard(facts) == []
+    assert [problem.flag for problem in facts.problems] == ["--limit-mm-per-prompt"]

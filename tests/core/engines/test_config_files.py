@@ -137,17 +137,17 @@ def test_a_variable_in_a_file_is_only_text() -> None:
 @pytest.mark.parametrize(
     ("held", "because"),
     [
-        (mount("[1, 2]"), "cannot be read: it holds no map"),
-        (mount("a: ["), "cannot be read: it is no YAML that can be read"),
-        (mount("a: &x 1\nb: *x"), "cannot be read: it has aliases, which are not followed here"),
+        (mount("[1, 2]"), "cannot be read: it contains no map"),
+        (mount("a: ["), "cannot be read: it is not valid YAML"),
+        (mount("a: &x 1\nb: *x"), "cannot be read: it has aliases, which are not resolved here"),
         (mount("[" * 50 + "]" * 50), "cannot be read: it is nested more deeply than 20 levels"),
         (mount("a: 1\n" * 300_000), "cannot be read: it has more than 1048576 characters"),
-        (Mount("/etc/engine", gap=Unknown("W")), "is not at hand: W"),
+        (Mount("/etc/engine", gap=Unknown("W")), "is not available: W"),
         (
             mount("a: 1", "/etc/engine/other.yaml"),
-            f"is not at hand: ConfigMap 'engine' has no key that becomes {AT}",
+            f"is not available: ConfigMap 'engine' has no key that becomes {AT}",
         ),
-        (mount("a: 1", "/etc/other/config.yaml"), "is not at hand"),
+        (mount("a: 1", "/etc/other/config.yaml"), "is not available"),
     ],
     ids=["list", "broken", "alias", "deep", "long", "gap", "absent", "elsewhere"],
 )
@@ -196,7 +196,7 @@ def test_a_script_that_takes_in_itself_comes_to_an_end() -> None:
     text = "vllm serve M -tp 8\n" + ". /s/a.sh\n" * 1000
 
     read_so_far = read("sh /s/a.sh", mount(text, "/s/a.sh")).tensor
-    assert read_so_far == Unknown("its script takes in more than 16 files")
+    assert read_so_far == Unknown("its script sources more than 16 files")
 
 
 def test_what_is_no_script_of_a_shell_is_not_read() -> None:
@@ -238,7 +238,7 @@ def test_files_that_are_taken_in_are_read_up_to_a_limit_that_is_told() -> None:
         return found
 
     assert facts(16).tensor == 8
-    assert facts(17).tensor == Unknown("its script takes in more than 16 files")
+    assert facts(17).tensor == Unknown("its script sources more than 16 files")
 
 
 def test_scripts_are_followed_up_to_a_limit_that_is_told() -> None:

@@ -250,8 +250,8 @@ def test_a_line_of_flags_in_one_item_reads_badly() -> None:
     assert problems_of("vllm", "serve", "M", "-tp 8 -pp 2") == (
         Problem(
             flag="-tp",
-            text="the list item '-tp 8 -pp 2' holds several words, and no shell splits it",
-            remedy="give each word an item of its own",
+            text="the list item '-tp 8 -pp 2' contains several words, and no shell splits it",
+            remedy="write each word as its own item",
             hard=True,
         ),
     )
@@ -271,7 +271,7 @@ def test_a_line_of_flags_in_one_item_reads_badly() -> None:
 def test_an_open_quote_leaves_everything_unknown(script: str, inside: str, hard: bool) -> None:
     facts = read_command(["sh", "-c", script], {})
 
-    text = f"the script ends inside {inside}, and the shell refuses it"
+    text = f"the script ends inside {inside}, and the shell rejects it"
     assert facts is not None
     assert facts.problems == (Problem(flag="-c", text=text, remedy="close it", hard=hard),)
     assert (facts.engine, facts.tensor, facts.model) == ("vllm", Unknown(text), Unknown(text))
@@ -280,7 +280,7 @@ def test_an_open_quote_leaves_everything_unknown(script: str, inside: str, hard:
 def test_an_item_that_no_linux_takes_is_not_read() -> None:
     facts = read_command(["sh", "-c", "vllm serve M " + "x" * (1 << 21)], {})
 
-    text = "one item has 2097165 characters, and no Linux takes more than 2097152"
+    text = "one item has 2097165 characters, and no Linux accepts more than 2097152"
     assert facts is not None
     assert facts.problems == (Problem(flag="", text=text, remedy="put it in a file", hard=True),)
     assert facts.tensor == Unknown(text)
@@ -307,7 +307,7 @@ def test_options_that_nobody_could_guess_hide_what_is_not_stated() -> None:
     facts = read_command(["vllm", "serve", "M", "-tp", "8", *many], {})
     assert facts is not None
     assert facts.tensor == 8
-    assert facts.pipeline == Unknown("more than 200 options are not known here")
+    assert facts.pipeline == Unknown("more than 200 options are unknown")
 
 
 def test_a_flag_that_is_not_known_is_passed_over_with_its_value() -> None:

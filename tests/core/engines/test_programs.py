@@ -106,7 +106,7 @@ def test_an_image_may_start_the_engine_itself(image: str, entrypoint: tuple[str,
         (
             "bash multi-node-serving.sh leader --ray_port=1 $(ARGS)",
             "head",
-            Unknown("$(ARGS) may hold it"),
+            Unknown("$(ARGS) may contain it"),
         ),
         ("bash multi-node-serving.sh worker $(ARGS)", "worker", None),
         ("bash multi-node-serving.sh help", None, None),

@@ -117,7 +117,7 @@ def test_a_variable_is_expanded_as_the_shell_does(script: str, tensor: int) -> N
         ("for TP in 1 2; do vllm serve M -tp $TP; done", "TP is set by a loop of the script"),
         ("read -r TP < f; vllm serve M -tp $TP", "the script reads TP itself"),
         ("TP=(4 8); vllm serve M -tp $TP", "it is an array of the script"),
-        ("vllm serve M -tp $(LOOP)", "LOOP is set behind the variable that refers to it"),
+        ("vllm serve M -tp $(LOOP)", "LOOP is set after the variable that refers to it"),
     ],
 )
 def test_what_the_shell_only_knows_later_is_unknown(script: str, because: str) -> None:
@@ -166,7 +166,7 @@ def test_env_values_may_refer_to_those_before_them() -> None:
     assert run("vllm serve M -tp $A", B="8", A="$(B)").tensor == 8
 
     behind = run("vllm serve M -tp $A", A="$(B)", B="8").tensor
-    assert behind == Unknown("B is set behind the variable that refers to it")
+    assert behind == Unknown("B is set after the variable that refers to it")
 
 
 def test_references_are_followed_to_a_limited_depth() -> None:
@@ -179,7 +179,7 @@ def test_references_are_followed_to_a_limited_depth() -> None:
 def test_a_word_that_may_hold_flags_leaves_open_what_is_not_stated() -> None:
     facts = run('vllm serve M "${ARGS[@]}" -tp 8')
 
-    because = "${ARGS[@]} may hold any flag"
+    because = "${ARGS[@]} may contain any flag"
     assert (facts.tensor, facts.pipeline) == (8, Unknown(because))
 
 

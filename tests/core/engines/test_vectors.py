@@ -50,7 +50,9 @@ VECTORS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "engine": "sglang",
             "tensor": 16,
             "nnodes": 2,
-            "node_rank": Unknown("LWS_WORKER_INDEX is set by LeaderWorkerSet when the pod is made"),
+            "node_rank": Unknown(
+                "LWS_WORKER_INDEX is set by LeaderWorkerSet when the pod is created"
+            ),
         },
     ),
     "TensorRT-LLM under MPI": (
@@ -110,7 +112,7 @@ def test_an_invalid_flag_leaves_its_size_unknown() -> None:
 def test_a_config_file_leaves_open_only_what_the_command_line_does_not_state() -> None:
     facts = read("vllm", "serve", "--config", "/etc/v.yaml", "-tp", "8")
 
-    unknown = Unknown("the file of --config /etc/v.yaml is not at hand")
+    unknown = Unknown("the file of --config /etc/v.yaml is not available")
     assert (facts.tensor, facts.pipeline, facts.data, facts.nnodes) == (8, *[unknown] * 3)
     assert facts.world == unknown
 
@@ -119,7 +121,8 @@ def test_a_config_file_of_tensorrt_wins_so_that_nothing_is_known() -> None:
     facts = read("trtllm-serve", "M", "--tp_size", "8", "--extra_llm_api_options", "x.yaml")
 
     assert facts.tensor == Unknown(
-        "the file of --extra_llm_api_options x.yaml is not at hand, and it wins"
+        "the file of --extra_llm_api_options x.yaml is not available, and it overrides the command "
+        "line"
     )
     assert facts.model == "M"
 
@@ -127,7 +130,7 @@ def test_a_config_file_of_tensorrt_wins_so_that_nothing_is_known() -> None:
 def test_a_late_variable_is_unknown_with_the_controller_that_sets_it() -> None:
     script = "python -m huggingfaceserver --tensor-parallel-size=${TENSOR_PARALLEL_SIZE}"
 
-    because = "TENSOR_PARALLEL_SIZE is set by KServe when the pod is made"
+    because = "TENSOR_PARALLEL_SIZE is set by KServe when the pod is created"
     assert read("bash", "-c", script).tensor == Unknown(because)
     assert read("bash", "-c", script, TENSOR_PARALLEL_SIZE="8").tensor == 8
 

@@ -157,7 +157,7 @@ REFUSED: dict[str, tuple[Launch, list[Refusal]]] = {
         [
             Refusal(
                 "kind",
-                "is 'trtllm', and no commands are written for it",
+                "is 'trtllm', for which no commands can be written",
                 "write 'vllm' or 'sglang', or use a template",
                 "engine-launch",
             )
@@ -240,7 +240,7 @@ def test_what_cannot_be_written_is_refused(shape: Launch, refusals: list[Refusal
 def test_http_keeps_off_the_port_where_pods_meet(
     shape: dict[str, Any], port: int, purpose: str
 ) -> None:
-    seen = f"is {port}, where the pods of an engine meet ({purpose})"
+    seen = f"is {port}, which the pods of an engine use among themselves ({purpose})"
     refusal = Refusal("port", seen, "choose another port", "engine-launch")
 
     assert unsupported(launch(**shape, pods=2, port=port)) == [refusal]

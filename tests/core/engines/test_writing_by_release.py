@@ -148,7 +148,7 @@ BY_RELEASE: dict[str, tuple[dict[str, Any], Version, list[Refusal]]] = {
         [
             Refusal(
                 "image",
-                "states vLLM 0.11.1, whose workers refuse a copy of 16 ranks that Ray spreads "
+                "states vLLM 0.11.1, whose workers reject a copy of 16 ranks that Ray spreads "
                 "over pods of 8 GPUs",
                 "use vllm/vllm-openai:v0.11.2 or later, or launcher: native",
                 "engine-launch",

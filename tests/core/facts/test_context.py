@@ -67,9 +67,9 @@ def test_a_stated_shape_is_judged(body: Json) -> None:
 @pytest.mark.parametrize(
     ("text", "because"),
     [
-        ("{", f"its annotation {MODEL_CONFIG} holds no JSON object"),
-        ("[]", f"its annotation {MODEL_CONFIG} holds no JSON object"),
-        ("[" * 99999, f"its annotation {MODEL_CONFIG} holds no JSON object"),
+        ("{", f"its annotation {MODEL_CONFIG} is not a JSON object"),
+        ("[]", f"its annotation {MODEL_CONFIG} is not a JSON object"),
+        ("[" * 99999, f"its annotation {MODEL_CONFIG} is not a JSON object"),
         ("{}", "its config.json states no num_attention_heads"),
         (f"{OUTPUT_OPEN}1{OUTPUT_CLOSE}", f"its annotation {MODEL_CONFIG} is not known yet"),
     ],

@@ -211,8 +211,8 @@ def test_a_key_becomes_a_file(source: Json, path: str, mount: Json) -> None:
     [
         ({"configMap": {"name": "none"}}, {}, ABSENT),
         ({"configMap": {"name": "none", "optional": True}}, {}, f"{ABSENT}, and is optional"),
-        ({"configMap": LATE}, {}, "it may come from something that is not read"),
-        (WITH_SECRET, {}, "it may come from something that is not read"),
+        ({"configMap": LATE}, {}, "it may come from a source that is not read"),
+        (WITH_SECRET, {}, "it may come from a source that is not read"),
         ({"configMap": {"name": "sizes", "items": LATE}}, {}, ("the items of its volume are not "
          "known yet")),
         (SOURCE, {"subPathExpr": "$(X)"}, "the path inside its volume is not known"),

@@ -201,9 +201,9 @@ STATED = [
         Unknown("'huawei-Ascend310P' is not in the table of GPUs"),
     ),
     ({"accelerator": "fast", TPU: "tpu-v6e-slice"}, gpu("Google TPU v6e")),
-    ({"amd.com/gpu.vram": "192"}, Unknown("'192' is no size such as 192G")),
-    ({"amd.com/gpu.vram": "0G"}, Unknown("'0G' is no size such as 192G")),
-    ({"amd.com/gpu.vram": "٣G"}, Unknown("'٣G' is no size such as 192G")),
+    ({"amd.com/gpu.vram": "192"}, Unknown("'192' is not a size such as 192G")),
+    ({"amd.com/gpu.vram": "0G"}, Unknown("'0G' is not a size such as 192G")),
+    ({"amd.com/gpu.vram": "٣G"}, Unknown("'٣G' is not a size such as 192G")),
     ({"amd.com/gpu.device-id": "ffff"}, Unknown("'ffff' is not in the table of GPUs")),
 ]
 

@@ -115,7 +115,7 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "'NVIDIA-A100-SXM4-40GB-MIG-1g.5gb' is a slice of a GPU": {
         "nodeSelector": {PRODUCT: "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}
     },
-    "'80GB' is no size in MiB": {"nodeSelector": {"nvidia.com/gpu.memory": "80GB"}},
+    "'80GB' is not a size in MiB": {"nodeSelector": {"nvidia.com/gpu.memory": "80GB"}},
 }
 
 

@@ -60,7 +60,7 @@ REFUSED = {
         "vllm 0.33.0",
         f"{MORE} -tp 16 -dcp 4",
         (
-            "has decode context 4, but tensor 16 holds each of 8 KV heads 2 times only. Write "
+            "has decode context 4, but tensor 16 has only 2 copies of each of 8 KV heads. Write "
             "--decode-context-parallel-size 2"
         ),
     ),
@@ -76,7 +76,7 @@ REFUSED = {
         "vllm 0.26.0",
         f"{LATENT} -tp 8 -pcp 2 -dcp 4",
         (
-            "has decode context 4 with tensor 8 and prefill context 2, and vLLM 0.26.0 takes 1, "
+            "has decode context 4 with tensor 8 and prefill context 2, and vLLM 0.26.0 accepts 1, "
             "2 or 16. Write --decode-context-parallel-size 2"
         ),
     ),
@@ -84,7 +84,7 @@ REFUSED = {
         "vllm 0.29.0",
         f"{LATENT} -tp 8 -pcp 2 -dp 2",
         (
-            "has prefill context 2 and data 2, and vLLM 0.29.0 takes one of them. Write "
+            "has prefill context 2 and data 2, and vLLM 0.29.0 accepts only one of them. Write "
             "--data-parallel-size 1, or use vLLM 0.30 or later"
         ),
     ),
@@ -92,8 +92,8 @@ REFUSED = {
         "vllm 0.33.0",
         f"{MORE} -tp 8 -pcp 2",
         (
-            "has prefill context 2, which vLLM has for latent attention only, and Qwen/Qwen3-32B "
-            "has another. Remove --prefill-context-parallel-size"
+            "has prefill context 2, which vLLM supports for latent attention only, and "
+            "Qwen/Qwen3-32B has another one. Remove --prefill-context-parallel-size"
         ),
     ),
     "sglang": (
@@ -112,7 +112,7 @@ def test_groups_that_do_not_fit_are_refused(release: str, line: str, message: st
 
 def test_a_release_that_is_not_stated_makes_advice_of_what_differs() -> None:
     (line,) = told(context_parallel_layout, "vllm", f"{MORE} -tp 8 -dcp 2")
-    assert "(judged by vLLM " in line
+    assert "(checked against vLLM " in line
     assert levels(context_parallel_layout, "vllm", f"{MORE} -tp 8 -dcp 2") == ["advisory"]
     assert levels(context_parallel_layout, "vllm", f"{NAMELESS} -tp 8 -dcp 3") == ["mandatory"]
 

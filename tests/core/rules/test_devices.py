@@ -49,7 +49,7 @@ def test_entry_and_workers_hold_the_same_gpus() -> None:
     assert said(both(8), both(4)) == [
         (
             "worker.spec.containers[0].resources: engine 'e' gives its entry pod 8 GPUs and each "
-            "worker 4, and an engine deals its ranks out evenly. Write 8 in both, or 4 in both. "
+            "worker 4, and an engine distributes its ranks evenly. Write 8 in both, or 4 in both. "
             "[leader-worker-same-gpus]"
         )
     ]
@@ -71,7 +71,7 @@ def test_requests_of_gpus_equal_their_limits(resources: Args, stated: str, remed
     assert said(resources) == [
         (
             "entry.spec.containers[0].resources: engine 'e', container 'engine' states "
-            f"nvidia.com/gpu with {stated}, and Kubernetes wants both equal. {remedy}. "
+            f"nvidia.com/gpu with {stated}, and Kubernetes requires both to be equal. {remedy}. "
             "[gpu-requests-equal-limits]"
         )
     ]

@@ -31,7 +31,7 @@ def test_a_vllm_without_a_model_serves_one_of_its_own(version: str, model: str) 
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
         f"here: engine 'e' names no model, and vLLM {version} serves {model} then. Write the model "
-        "behind `vllm serve`, or --model. [model-stated]"
+        "after `vllm serve`, or --model. [model-stated]"
     )
 
 
@@ -88,7 +88,7 @@ def test_requests_that_the_model_was_made_for_are_right(release: str, line: str)
             f"{LLAMA} --max-model-len 131073",
             (
                 f"has --max-model-len 131073, and {LLAMA} was made for 131072. Write "
-                "--max-model-len 131072 or less, or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 and mind "
+                "--max-model-len 131072 or less, or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 and check "
                 "the answers"
             ),
             "mandatory",
@@ -99,7 +99,7 @@ def test_requests_that_the_model_was_made_for_are_right(release: str, line: str)
             (
                 f"has --context-length 65536, and {QWEN} was made for 40960. Write "
                 "--context-length 40960 or less, or set "
-                "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 and mind the answers"
+                "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 and check the answers"
             ),
             "mandatory",
         ),
@@ -108,7 +108,7 @@ def test_requests_that_the_model_was_made_for_are_right(release: str, line: str)
             f"{COPY} --max-model-len 65536",
             (
                 f"has --max-model-len 65536, and {COPY} was made for 40960. Write --max-model-len "
-                "40960 or less, or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 and mind the answers"
+                "40960 or less, or set VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 and check the answers"
             ),
             "advisory",
         ),

@@ -89,7 +89,7 @@ def test_a_release_that_is_not_sure_is_advice_and_says_by_which_it_was_judged() 
     (finding,) = found("registry.example.com/vllm:1", "vllm serve M --swap-space 4")
 
     assert finding.level is Level.ADVISORY
-    assert "judged by vLLM 0.33.0, because the image is not vLLM's own" in finding.seen
+    assert "checked against vLLM 0.33.0, because the image is not vLLM's own" in finding.seen
 
 
 def test_what_every_release_refuses_is_refused_whatever_the_image() -> None:

@@ -34,7 +34,7 @@ REFUSED = {
         "vllm 0.33.0",
         "m --max-num-batched-tokens 255 --max-num-seqs 256",
         (
-            "has --max-num-batched-tokens 255 for --max-num-seqs 256, and each sequence takes a "
+            "has --max-num-batched-tokens 255 for --max-num-seqs 256, and each sequence needs a "
             "token. Write --max-num-batched-tokens 256 or more"
         ),
     ),
@@ -61,13 +61,13 @@ REFUSED = {
         scheduler_sizes,
         "vllm 0.11.1",
         "m --max-num-seqs 0",
-        "has --max-num-seqs 0, and vLLM 0.11.1 takes 1 or more. Write --max-num-seqs 1 or more",
+        "has --max-num-seqs 0, and vLLM 0.11.1 requires 1 or more. Write --max-num-seqs 1 or more",
     ),
     "no-tokens": (
         scheduler_sizes,
         "vllm 0.8.5",
         "m --max-num-batched-tokens 0",
-        "has --max-num-batched-tokens 0, and each sequence takes a token. Write 1 or more",
+        "has --max-num-batched-tokens 0, and each sequence needs a token. Write 1 or more",
     ),
     "active": (
         scheduler_sizes,
@@ -83,7 +83,7 @@ REFUSED = {
         "sglang 0.5.23",
         "Qwen/Qwen3-32B --chunked-prefill-size 1000 --page-size 64",
         (
-            "has --chunked-prefill-size 1000 and --page-size 64, and SGLang wants whole pages. "
+            "has --chunked-prefill-size 1000 and --page-size 64, and SGLang requires whole pages. "
             "Write --chunked-prefill-size 960"
         ),
     ),
@@ -93,7 +93,7 @@ REFUSED = {
         "Qwen/Qwen3-32B --tp-size 8 --attn-dp-size 8 --chunked-prefill-size 1024 --page-size 256",
         (
             "has --chunked-prefill-size 1024 ÷ attention data 8 and --page-size 256, and SGLang "
-            "wants whole pages. Write --chunked-prefill-size 2048"
+            "requires whole pages. Write --chunked-prefill-size 2048"
         ),
     ),
     "per-cent": (
@@ -106,7 +106,7 @@ REFUSED = {
         memory_fraction_range,
         "vllm 0.11.1",
         "m --gpu-memory-utilization 0",
-        "has --gpu-memory-utilization 0, and vLLM 0.11.1 takes more than 0. Write 0.9",
+        "has --gpu-memory-utilization 0, and vLLM 0.11.1 requires more than 0. Write 0.9",
     ),
 }
 

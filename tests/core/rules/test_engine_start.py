@@ -47,18 +47,18 @@ def test_pods_that_know_how_to_join_are_right(command: str) -> None:
     assert start(command) == []
 
 
-REFUSES = "and vLLM refuses more ranks than one pod has GPUs since 0.11.1"
+REFUSES = "and vLLM rejects more ranks than one pod has GPUs since 0.11.1"
 
 
 @pytest.mark.parametrize(
     ("tag", "level", "since"),
     [
-        ("v0.11.0", Level.ADVISORY, "which vLLM refuses since 0.11.1"),
+        ("v0.11.0", Level.ADVISORY, "which vLLM rejects since 0.11.1"),
         ("v0.11.1", Level.MANDATORY, REFUSES),
         ("v0.33.0", Level.MANDATORY, REFUSES),
-        ("0.12.0rc1", Level.ADVISORY, "which vLLM refuses since 0.11.1"),
+        ("0.12.0rc1", Level.ADVISORY, "which vLLM rejects since 0.11.1"),
         ("v1.0", Level.MANDATORY, REFUSES),
-        ("nightly", Level.ADVISORY, "which vLLM refuses since 0.11.1"),
+        ("nightly", Level.ADVISORY, "which vLLM rejects since 0.11.1"),
     ],
 )
 def test_pods_that_ray_joins_state_it_from_0_11_1_on(tag: str, level: Level, since: str) -> None:
@@ -66,7 +66,7 @@ def test_pods_that_ray_joins_state_it_from_0_11_1_on(tag: str, level: Level, sin
     assert finding.level is level
     assert str(finding) == (
         "t.spec.containers[0].command: engine 'e' has 16 ranks in a copy and 8 GPUs in a pod, but "
-        f"joins its pods with Ray and does not state the executor, {since}. Add "
+        f"connects its pods with Ray and does not state the executor, {since}. Add "
         "--distributed-executor-backend ray. [executor-stated]"
     )
 
@@ -76,7 +76,7 @@ def test_pods_that_nothing_joins_are_told_of_both_ways(pods: MaybeInt, nodes: st
     (finding,) = start(f"vllm serve m {TWO} --nnodes 1", pods=pods, image=f"{IMAGE}:v0.13.0")
     assert str(finding) == (
         "t.spec.containers[0].command: engine 'e' has 16 ranks in a copy and 8 GPUs in a pod, but "
-        "states neither --nnodes nor an executor, and vLLM refuses more ranks than one pod has "
+        "states neither --nnodes nor an executor, and vLLM rejects more ranks than one pod has "
         f"GPUs since 0.11.1. Add --nnodes {nodes} with --node-rank and --master-addr, or start Ray "
         "and add --distributed-executor-backend ray. [executor-stated]"
     )
@@ -101,7 +101,7 @@ def test_nodes_of_vllms_own_are_not_joined_by_ray() -> None:
     assert [str(finding) for finding in start(command)] == [
         (
             "t.spec.containers[0].command: engine 'e' has --nnodes 2 with the executor ray, and "
-            "vLLM joins such nodes with mp, uni or external_launcher only. Write "
+            "vLLM supports only mp, uni or external_launcher there. Write "
             "--distributed-executor-backend mp, or remove --nnodes, --node-rank and --master-addr. "
             "[executor-stated]"
         )
@@ -161,8 +161,8 @@ def test_an_executor_that_goes_with_nodes_is_right(executor: str, tag: str) -> N
 @pytest.mark.parametrize(
     ("executor", "tag", "seen"),
     [
-        ("uni", "v0.11.2", "vLLM 0.11.2 joins such nodes with mp only"),
-        ("external_launcher", "v0.12.0", "vLLM 0.12.0 joins such nodes with mp or uni only"),
+        ("uni", "v0.11.2", "vLLM 0.11.2 supports only mp there"),
+        ("external_launcher", "v0.12.0", "vLLM 0.12.0 supports only mp or uni there"),
     ],
 )
 def test_an_executor_that_came_later_is_refused(executor: str, tag: str, seen: str) -> None:
@@ -187,8 +187,9 @@ def test_copies_of_one_gpu_over_nodes_state_it_where_uni_is_chosen(tag: str, cou
     assert [str(finding) for finding in found] == count * [
         (
             "t.spec.containers[0].command: engine 'e' has --nnodes 2 and states no executor, and "
-            f"vLLM {tag[1:]} takes uni for a copy of 1 rank, which it refuses over several nodes. "
-            "Add --distributed-executor-backend mp, or use vLLM 0.12.0 or later. [executor-stated]"
+            f"vLLM {tag[1:]} chooses uni for a copy of 1 rank, which it rejects over several "
+            "nodes. Add --distributed-executor-backend mp, or use vLLM 0.12.0 or later. "
+            "[executor-stated]"
         )
     ]
     assert start("vllm serve m -tp 2 --nnodes 2", image=f"{IMAGE}:{tag}", gpus=1) == []

@@ -75,8 +75,8 @@ def test_workers_of_another_engine_are_refused() -> None:
 @pytest.mark.parametrize(
     ("rank", "pods", "seen"),
     [
-        ("--node-rank 0", 2, "gives its workers --node-rank 0, and that is the entry's"),
-        ("", 2, "gives its workers no --node-rank, which means 0, and that is the entry's"),
+        ("--node-rank 0", 2, "gives its workers --node-rank 0, which is the entry's rank"),
+        ("", 2, "gives its workers no --node-rank, which means 0, which is the entry's rank"),
         ("--node-rank 2", 2, "gives its workers --node-rank 2, and with --nnodes 2 the last is 1"),
         ("--node-rank 1", 3, "gives each of its 2 workers --node-rank 1"),
     ],
@@ -115,6 +115,6 @@ def test_a_manifest_of_anyone_is_judged() -> None:
     assert [str(f) for f in judge_manifest(body) if f.rule == "leader-worker-same-parallelism"] == [
         (
             "spec.template.roles[0].workerTemplate.spec.containers[0].command: engine 'decode' "
-            f"gives its workers no --node-rank, which means 0, and that is the entry's. {REMEDY}"
+            f"gives its workers no --node-rank, which means 0, which is the entry's rank. {REMEDY}"
         )
     ]

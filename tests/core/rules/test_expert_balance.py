@@ -48,7 +48,7 @@ REFUSED = {
         "vllm 0.33.0",
         f"m {EP} -tp 8 --eplb-config.num_redundant_experts 32",
         (
-            "has 32 redundant experts, and vLLM has them with --enable-eplb only. Add "
+            "has 32 redundant experts, and vLLM supports them with --enable-eplb only. Add "
             "--enable-eplb, or remove them"
         ),
     ),
@@ -56,7 +56,7 @@ REFUSED = {
         "vllm 0.12.0",
         """m -tp 8 --eplb-config '{"num_redundant_experts": 8}'""",
         (
-            "has 8 redundant experts, and vLLM has them with --enable-eplb only. Add "
+            "has 8 redundant experts, and vLLM supports them with --enable-eplb only. Add "
             "--enable-eplb, or remove them"
         ),
     ),
@@ -64,7 +64,7 @@ REFUSED = {
         "vllm 0.11.2",
         "m -tp 8 --num-redundant-experts 8 --eplb-config.num_redundant_experts 0",
         (
-            "has 8 redundant experts, and vLLM has them with --enable-eplb only. Add "
+            "has 8 redundant experts, and vLLM supports them with --enable-eplb only. Add "
             "--enable-eplb, or remove them"
         ),
     ),
@@ -72,7 +72,7 @@ REFUSED = {
         "vllm 0.17.0",
         f"m {EP} -tp 8 --enable-elastic-ep",
         (
-            "has elastic expert parallelism, which vLLM has with --enable-eplb only. Add "
+            "has elastic expert parallelism, which vLLM supports with --enable-eplb only. Add "
             "--enable-eplb, or remove --enable-elastic-ep"
         ),
     ),
@@ -80,7 +80,7 @@ REFUSED = {
         "vllm 0.33.0",
         f"m {EP} -tp 8 -pp 2 --enable-eplb --enable-elastic-ep",
         (
-            "has elastic expert parallelism with pipeline 2, and it has one stage. Write "
+            "has elastic expert parallelism with pipeline 2, and it supports one stage. Write "
             "--pipeline-parallel-size 1"
         ),
     ),
@@ -88,8 +88,8 @@ REFUSED = {
         "vllm 0.32.0",
         f"m {EP} -dp 2 -dpn 0 --enable-eplb --enable-elastic-ep",
         (
-            "has elastic expert parallelism and is balanced from outside, and vLLM 0.32.0 takes "
-            "one of them. Remove --data-parallel-external-lb, or use vLLM 0.33 or later"
+            "has elastic expert parallelism and is balanced externally, and vLLM 0.32.0 accepts "
+            "only one of them. Remove --data-parallel-external-lb, or use vLLM 0.33 or later"
         ),
     ),
     "elastic-most": (

@@ -8,8 +8,8 @@ from tests.support.startup import levels, told
 EXPERTS, DENSE = "Qwen/Qwen3-235B-A22B-FP8", "Qwen/Qwen3-32B-FP8"
 """Experts of 1536, and dense layers of 25600, both in blocks of 128."""
 CUT = (
-    "gives its ranks parts of FP8 blocks, where each must get a multiple of 128: expert "
-    "feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4, or turn expert parallelism on"
+    "gives its ranks parts of FP8 blocks, but each rank needs a multiple of 128: expert "
+    "feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4, or enable expert parallelism"
 )
 
 
@@ -33,7 +33,7 @@ def test_parts_of_a_dense_layer_are_refused_by_every_vllm() -> None:
     for version in ("0.6.6", "0.14.0", "0.28.0", "0.29.0", "0.33.0"):
         assert told(fp8_block_multiple, f"vllm {version}", line) == [
             (
-                "gives its ranks parts of FP8 blocks, where each must get a multiple of 128: "
+                "gives its ranks parts of FP8 blocks, but each rank needs a multiple of 128: "
                 "feed-forward layer 25600 ÷ 16 = 1600. Set tensor to 8"
             )
         ]
@@ -58,7 +58,7 @@ def test_all_layers_that_are_cut_are_told_together() -> None:
     line = "deepseek-ai/DeepSeek-V3 --tp-size 32"
     assert told(fp8_block_multiple, "sglang 0.5.23", line) == [
         (
-            "gives its ranks parts of FP8 blocks, where each must get a multiple of 128: "
+            "gives its ranks parts of FP8 blocks, but each rank needs a multiple of 128: "
             "feed-forward layer 18432 ÷ 32 = 576, expert feed-forward layer 2048 ÷ 32 = 64. Set "
             "tensor to 16"
         )
@@ -67,7 +67,7 @@ def test_all_layers_that_are_cut_are_told_together() -> None:
 
 def test_a_release_that_is_not_stated_makes_advice() -> None:
     (line,) = told(fp8_block_multiple, "vllm", f"{EXPERTS} -tp 8")
-    assert "(judged by vLLM " in line
+    assert "(checked against vLLM " in line
     for command in (f"{EXPERTS} -tp 8", f"{DENSE} -tp 16"):
         assert levels(fp8_block_multiple, "vllm", command) == ["advisory"]
 

@@ -171,8 +171,8 @@ def test_a_native_launch_that_counts_its_pods_is_right(nodes: str) -> None:
 def test_a_native_launch_that_counts_otherwise_is_refused(nodes: str, pods: int, seen: str) -> None:
     (finding,) = nnodes_equals_group(native(nodes, pods))
     assert str(finding) == (
-        f"entry.spec.containers[0].command: engine 'e' {seen}, or the variable that holds the "
-        "size of the group. [nnodes-equals-group]"
+        f"entry.spec.containers[0].command: engine 'e' {seen}, or the variable with the size of "
+        "the group. [nnodes-equals-group]"
     )
 
 

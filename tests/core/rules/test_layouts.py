@@ -83,7 +83,7 @@ COPIES = {
         NEWEST,
         "-tp 8 -pp 2 --nnodes 2 -dpb ray",
         (
-            "has --nnodes 2 with --data-parallel-backend ray, and vLLM joins such nodes without "
+            "has --nnodes 2 with --data-parallel-backend ray, and vLLM connects such nodes without "
             "Ray. Remove --data-parallel-backend, or --nnodes, --node-rank and --master-addr"
         ),
     ),
@@ -98,7 +98,7 @@ BALANCE = {
         NEWEST,
         "-tp 8 --data-parallel-external-lb",
         (
-            "is balanced from outside with data 1, and vLLM wants several copies for that. Write "
+            "is balanced externally with data 1, and vLLM requires several copies for that. Write "
             "--data-parallel-size, or remove --data-parallel-external-lb and --data-parallel-rank"
         ),
     ),
@@ -106,7 +106,7 @@ BALANCE = {
         NEWEST,
         "-tp 8 -dph -dpl 1",
         (
-            "is balanced from outside with data 1, and vLLM wants several copies for that. Write "
+            "is balanced externally with data 1, and vLLM requires several copies for that. Write "
             "--data-parallel-size, or remove --data-parallel-hybrid-lb"
         ),
     ),
@@ -114,7 +114,7 @@ BALANCE = {
         "vllm 0.11.1",
         "-dp 4 -dpe",
         (
-            "is balanced from outside and has no rank among its copies. Write "
+            "is balanced externally and has no rank among its copies. Write "
             "--data-parallel-rank, from 0 on"
         ),
     ),
@@ -122,7 +122,7 @@ BALANCE = {
         NEWEST,
         "-dp 4 -dpn 0 -dpl 2",
         (
-            "is balanced from outside with 2 copies in this pod, and vLLM takes one. Write "
+            "is balanced externally with 2 copies in this pod, and vLLM requires one. Write "
             "--data-parallel-size-local 1, or remove it"
         ),
     ),
@@ -146,15 +146,15 @@ BALANCE = {
         "vllm 0.28.0",
         "-dp 1 -dpl 1 -dpr 0",
         (
-            "has --data-parallel-start-rank 0 with data 1, and vLLM wants several copies for that. "
-            "Write --data-parallel-size, or remove --data-parallel-start-rank"
+            "has --data-parallel-start-rank 0 with data 1, and vLLM requires several copies for "
+            "that. Write --data-parallel-size, or remove --data-parallel-start-rank"
         ),
     ),
     "start-rank-of-a-head": (
         "vllm 0.9.2",
         "-dp 8 -dpl 4 -dpr 4",
         (
-            "has --data-parallel-start-rank 4, and vLLM 0.9.2 takes it with --headless only. Add "
+            "has --data-parallel-start-rank 4, and vLLM 0.9.2 accepts it with --headless only. Add "
             "--headless, or remove it"
         ),
     ),
@@ -163,30 +163,30 @@ BALANCE = {
         "-dp 4 -dpe -dph -dpn 0",
         (
             "is balanced by --data-parallel-hybrid-lb and --data-parallel-external-lb, and vLLM "
-            "takes one way. Keep one of them"
+            "accepts only one of them. Keep one of them"
         ),
     ),
     "rank-and-hybrid": (
         "vllm 0.15.0",
         "-dp 4 -dpn 1 -dph",
         (
-            "is balanced by --data-parallel-hybrid-lb and --data-parallel-rank, and vLLM takes one "
-            "way. Keep one of them"
+            "is balanced by --data-parallel-hybrid-lb and --data-parallel-rank, and vLLM accepts "
+            "only one of them. Keep one of them"
         ),
     ),
     "rank-and-start-rank": (
         "vllm 0.15.0",
         "-dp 4 -dpn 1 -dpr 1",
         (
-            "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM takes one. "
-            "Remove --data-parallel-start-rank"
+            "has both --data-parallel-rank and --data-parallel-start-rank, and vLLM accepts only "
+            "one. Remove --data-parallel-start-rank"
         ),
     ),
     "which-copy": (
         "vllm 0.31.0",
         "-tp 2 -dp 4 -dpe --nnodes 2",
         (
-            "has data 4 on --nnodes 2, and a node's rank does not tell which of them it is. Write "
+            "has data 4 on --nnodes 2, and a node's rank does not identify its copy. Write "
             "--data-parallel-rank for each"
         ),
     ),
@@ -210,7 +210,7 @@ BALANCE = {
         "vllm 0.22.0",
         "-dp 4 -dpm",
         (
-            "serves each copy at a port of its own with no copies in a pod stated. Write "
+            "serves each copy at its own port with no copies in a pod stated. Write "
             "--data-parallel-size-local 2 or more"
         ),
     ),
@@ -218,7 +218,7 @@ BALANCE = {
         NEWEST,
         "-dp 8 -dpl 3 -dpm",
         (
-            "serves each copy at a port of its own with data 8, of which 3 are in each pod. Change "
+            "serves each copy at its own port with data 8, of which 3 are in each pod. Change "
             "--data-parallel-size-local"
         ),
     ),
@@ -226,7 +226,7 @@ BALANCE = {
         NEWEST,
         "-dp 8 -dpl 4 -dpm -dpr 6",
         (
-            "serves each copy at a port of its own with 4 copies from rank 6 on, of 8. Write a "
+            "serves each copy at its own port with 4 copies from rank 6 on, of 8. Write a "
             "smaller --data-parallel-start-rank or --node-rank"
         ),
     ),
@@ -248,8 +248,8 @@ def test_copies_of_a_dense_model_are_not_balanced_from_outside() -> None:
     assert told(data_parallel_layout, "vllm 0.21.0", f"{EXPERTS} {line}") == []
     assert told(data_parallel_layout, "vllm 0.21.0", f"{DENSE} {line}") == [
         (
-            "is balanced from outside with data 2, and vLLM 0.21.0 takes models with experts for "
-            "that. Run engines of their own, without --data-parallel-size"
+            "is balanced externally with data 2, and vLLM 0.21.0 requires a model with experts for "
+            "that. Run separate engines, without --data-parallel-size"
         )
     ]
     assert levels(data_parallel_layout, "vllm", f"{DENSE} {line}") == ["advisory"]

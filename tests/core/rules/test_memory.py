@@ -42,16 +42,16 @@ def judged(pod: dict[str, Any], **changed: Any) -> list[str]:
 REFUSED = {
     f"vllm serve {LARGE} -tp 8": (
         80, ("puts 94.5 GiB of weights on each GPU, 756 GiB of meta-llama/Llama-3.1-405B-Instruct "
-        "over tensor 8, but may take 73.6 GiB of it: 0.92 × 80 GiB of a GPU of 81920 MiB. Split "
+        "over tensor 8, but may use 73.6 GiB of it: 0.92 × 80 GiB of a GPU of 81920 MiB. Split "
         "the model over 11 GPUs or more, or use GPUs of 103 GiB or more"),
     ),
     f"vllm serve {DEEPSEEK} -tp 8": (80, "puts 80.2 GiB of weights on each GPU"),
     f"vllm serve {LLAMA} -tp 4 -pp 2 --gpu-memory-utilization 0.2": (
         80, ("puts 16.4 GiB of weights on each GPU, 131.4 GiB of meta-llama/"
-        "Llama-3.3-70B-Instruct over tensor 4 × pipeline 2, but may take 16 GiB"),
+        "Llama-3.3-70B-Instruct over tensor 4 × pipeline 2, but may use 16 GiB"),
     ),
-    f"{SGLANG} {LLAMA} --tp-size 2 --mem-fraction-static 0.8": (80, "may take 64 GiB"),
-    f"trtllm-serve {LLAMA} --tp_size 1": (80, "may take 80 GiB of it: 80 GiB of a GPU"),
+    f"{SGLANG} {LLAMA} --tp-size 2 --mem-fraction-static 0.8": (80, "may use 64 GiB"),
+    f"trtllm-serve {LLAMA} --tp_size 1": (80, "may use 80 GiB of it: 80 GiB of a GPU"),
     f"vllm serve {DEEPSEEK} -tp 1 -dp 8": (80, "puts 99.2 GiB of weights on each GPU"),
 }  # fmt: skip
 
@@ -67,15 +67,15 @@ def test_weights_that_do_not_fit_are_refused(command: str) -> None:
 
 SHORT = {
     # 7.9 GiB are left by the weights alone.
-    f"vllm serve {LLAMA} -tp 2": (80, "leaves 2.3 GiB of each GPU to the KV cache"),
+    f"vllm serve {LLAMA} -tp 2": (80, "leaves 2.3 GiB of each GPU for the KV cache"),
     # 9.8 GiB, of which 8 are overhead.
-    f"vllm serve {KIMI} -tp 8": (141, "leaves 1.9 GiB of each GPU to the KV cache"),
+    f"vllm serve {KIMI} -tp 8": (141, "leaves 1.9 GiB of each GPU for the KV cache"),
     f"{SGLANG} {LLAMA} --tp-size 2 --context-length 65536": (80, "Set --context-length to 14336"),
     f"trtllm-serve {LLAMA} --tp_size 2": (80, "--max_seq_len"),
     f"vllm serve {LLAMA} -tp 2 --gpu-memory-utilization 0.86": (
-        80, "leaves nothing of a GPU to the KV cache",
+        80, "leaves nothing of a GPU for the KV cache",
     ),
-    "vllm serve openai/gpt-oss-120b": (74, "leaves nothing of a GPU to the KV cache"),
+    "vllm serve openai/gpt-oss-120b": (74, "leaves nothing of a GPU for the KV cache"),
     # 2.3 GiB hold 15102 tokens of 16 bits, 30204 of 8 and 50000 of 4 with their scales.
     f"vllm serve {LLAMA} -tp 2 --max-model-len 31000 --kv-cache-dtype fp8": (
         80, "needs 2.4 GiB",
@@ -224,7 +224,7 @@ UNREAD = {
     "meta-llama/Llama-3.3-70B-Instruct in 'awq'",
     f"vllm serve {LLAMA} --cpu-offload-gb 40": "a part of its weights stays in the memory of the "
     "host",
-    f"vllm serve {LLAMA} --gpu-memory-utilization 90": "90 is no share of a GPU's memory",
+    f"vllm serve {LLAMA} --gpu-memory-utilization 90": "90 is not a share of a GPU's memory",
     "vllm serve Qwen/Qwen3.5-0.8B": "the table of models has no size of the weights of "
     "Qwen/Qwen3.5-0.8B",
 }
@@ -238,7 +238,7 @@ def test_what_is_missing_beside_a_gpu_is_said_once(command: str) -> None:
 UNCOUNTED = {
     "--kv-cache-dtype octave_k3v4": "the size of a KV cache of 'octave_k3v4' is not known",
     "--kv-cache-dtype int4": "the size of a KV cache of 'int4' is not known",
-    "--kv-cache-dtype fp8_ds_mla": "'fp8_ds_mla' is no type of the KV cache of "
+    "--kv-cache-dtype fp8_ds_mla": "'fp8_ds_mla' is not a KV cache type for "
     "meta-llama/Llama-3.3-70B-Instruct",
 }
 
@@ -269,7 +269,7 @@ def test_weights_in_the_memory_of_the_host_are_not_judged(offload: MaybeBool, be
 def test_an_old_version_takes_a_smaller_share(tag: str) -> None:
     found = told(f"vllm serve {LLAMA} -tp 2", 73, image=f"vllm/vllm-openai:{tag}")
     assert found[0].startswith("! ")
-    assert "may take 65.7 GiB of it: 0.9 × 73 GiB" in found[0]
+    assert "may use 65.7 GiB of it: 0.9 × 73 GiB" in found[0]
 
 
 @pytest.mark.parametrize("tag", ["v0.20.0", "v0.20.2", "v0.33.0", "v1.0.0", "latest", "nightly"])
@@ -282,7 +282,7 @@ def test_a_new_version_takes_a_larger_share(tag: str) -> None:
 @pytest.mark.parametrize("share", ["0", "-0.5", "1.01"])
 def test_a_share_that_is_none_is_not_judged(share: str) -> None:
     found = told(f"vllm serve {LLAMA} --gpu-memory-utilization {share}")
-    because = f"{float(share):g} is no share of a GPU's memory"
+    because = f"{float(share):g} is not a share of a GPU's memory"
     assert found == [f"- was not checked, because {because}. [memory-weights-fit]"]
 
 

@@ -111,8 +111,8 @@ WRONG = {
     ),
     "dense-in-vllm": (
         f"vllm serve {QWEN} -tp 8 --enable-expert-parallel",
-        """asks for expert parallelism, but its model is dense: it has no experts.
-        Turn expert parallelism off. [moe-expert-shape]""",
+        """enables expert parallelism, but its model is dense: it has no experts.
+        Disable expert parallelism. [moe-expert-shape]""",
     ),
     "uneven-experts": (
         f"{SGLANG} {FP8} --tp 48 --dp-size 12 --enable-dp-attention --ep-size 48",
@@ -126,14 +126,14 @@ WRONG = {
     ),
     "experts-cut": (
         f"vllm serve {FP8} -tp 8",
-        """gives its ranks parts of FP8 blocks, where each must get a multiple of 128: expert
-        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4, or turn expert parallelism on.
+        """gives its ranks parts of FP8 blocks, but each rank needs a multiple of 128: expert
+        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 4, or enable expert parallelism.
         [fp8-block-multiple]""",
     ),
     "experts-cut-by-copies": (
         f"vllm serve {FP8} -tp 4 -dp 2",
-        """gives its ranks parts of FP8 blocks, where each must get a multiple of 128: expert
-        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 2, or turn expert parallelism on.
+        """gives its ranks parts of FP8 blocks, but each rank needs a multiple of 128: expert
+        feed-forward layer 1536 ÷ 8 = 192. Set tensor to 2, or enable expert parallelism.
         [fp8-block-multiple]""",
     ),
 }
@@ -154,19 +154,19 @@ def test_what_cannot_be_cut_is_refused_with_its_numbers(case: str) -> None:
 ADVICE = {
     "uneven-stages": (
         f"vllm serve {LLAMA} -tp 8 -pp 4",
-        """splits 126 layers over pipeline 4, so that its fullest stage holds 32 and its emptiest
+        """splits 126 layers over pipeline 4, so that its fullest stage has 32 and its emptiest
         31. Set pipeline to 3 or 6, or leave memory for 32 layers on each GPU.
         [pp-within-layers]""",
     ),
     "a-prime-number-of-layers": (
         f"vllm serve {DEEPSEEK} -tp 8 -pp 2",
-        """splits 61 layers over pipeline 2, so that its fullest stage holds 31 and its emptiest
+        """splits 61 layers over pipeline 2, so that its fullest stage has 31 and its emptiest
         30. Leave memory for 31 layers on each GPU. [pp-within-layers]""",
     ),
     "dense-outside-vllm": (
         f"trtllm-serve {QWEN} --tp_size 8 --ep_size 8",
-        """asks for expert parallelism, but its model is dense: it has no experts.
-        Turn expert parallelism off. [moe-expert-shape]""",
+        """enables expert parallelism, but its model is dense: it has no experts.
+        Disable expert parallelism. [moe-expert-shape]""",
     ),
 }
 

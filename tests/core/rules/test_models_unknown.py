@@ -43,12 +43,12 @@ UNKNOWN: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "moe-expert-shape", "ffn-divisible", "fp8-block-multiple")),
     "attention-data": (
         f"{SGLANG} {QWEN} --tp-size 8 --attn-dp-size 3",
-        "tensor 8 is no multiple of attention data 3",
+        "tensor 8 is not a multiple of attention data 3",
         BY_TENSOR[:2],
     ),
     "expert-size-that-does-not-divide": (
         f"trtllm-serve {FP8} --tp_size 8 --ep_size 3",
-        "tensor 8 is no multiple of expert parallel 3",
+        "tensor 8 is not a multiple of expert parallel 3",
         ("ffn-divisible", "fp8-block-multiple"),
     ),
     "experts": (

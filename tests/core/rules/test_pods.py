@@ -78,7 +78,7 @@ def test_memory_at_dev_shm_is_enough(changes: Args) -> None:
         ),
         (
             {"spec.volumes[0].emptyDir": {}},
-            "has a volume at /dev/shm that is no memory",
+            "has a volume at /dev/shm that is not in memory",
         ),
         (
             {"spec.volumes[0].name": "other"},
@@ -130,10 +130,9 @@ def test_a_token_that_is_written_out_is_refused_and_never_shown(variable: str) -
     lines = judged(hf_token_from_secret, {f"{POD}.env": env})
     assert lines == [
         (
-            f"t.spec.containers[0].env[0].value: engine 'e', container 'engine' has {variable} "
-            "written out, and everyone who reads the manifest can use that token. Give "
-            f"{variable} with valueFrom.secretKeyRef, and revoke the token that stands here. "
-            "[hf-token-from-secret]"
+            f"t.spec.containers[0].env[0].value: engine 'e', container 'engine' has {variable} in "
+            f"plain text, and everyone who reads the manifest can use that token. Give {variable} "
+            "with valueFrom.secretKeyRef, and revoke this token. [hf-token-from-secret]"
         )
     ]
 
@@ -165,8 +164,7 @@ def test_a_token_from_a_config_map_is_refused() -> None:
         (
             "t.spec.containers[0].env[0].valueFrom: engine 'e', container 'engine' takes HF_TOKEN "
             "from a ConfigMap, which is not kept secret. Give HF_TOKEN with "
-            "valueFrom.secretKeyRef, "
-            "and revoke the token that stands here. [hf-token-from-secret]"
+            "valueFrom.secretKeyRef, and revoke this token. [hf-token-from-secret]"
         )
     ]
 
@@ -175,11 +173,10 @@ def test_a_token_in_a_command_line_is_refused_and_never_shown() -> None:
     lines = judged(hf_token_from_secret, command=f"vllm serve m -tp 8 --hf-token {TOKEN}")
     assert lines == [
         (
-            "t.spec.containers[0].command[2]: engine 'e', container 'engine' has in its command "
-            "line what looks like a Hugging Face token (hf_…), and everyone who reads the manifest "
-            "can "
-            "use it. Give HF_TOKEN with valueFrom.secretKeyRef, and revoke the token that stands "
-            "here. [hf-token-from-secret]"
+            "t.spec.containers[0].command[2]: engine 'e', container 'engine' has a text in its "
+            "command line that looks like a Hugging Face token (hf_…), and everyone who reads the "
+            "manifest can use it. Give HF_TOKEN with valueFrom.secretKeyRef, and revoke this "
+            "token. [hf-token-from-secret]"
         )
     ]
 
@@ -194,7 +191,7 @@ def test_a_token_of_an_init_container_or_a_sidecar_is_refused() -> None:
         "t.spec.containers[1].env[0].value",
         "t.spec.initContainers[0].env[0].value",
     ]
-    assert "has in variable URL what looks like a Hugging Face token (hf_…)" in lines[0]
+    assert "has a text in variable URL that looks like a Hugging Face token (hf_…)" in lines[0]
 
 
 @pytest.mark.parametrize(

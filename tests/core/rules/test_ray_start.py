@@ -56,9 +56,9 @@ def test_an_image_without_ray_is_worth_a_look(image: str, command: str) -> None:
     (finding,) = ray(command, image)
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
-        f"t.spec.containers[0].image: engine 'e' joins its pods with Ray, but '{image}' does not "
-        "contain it: vLLM's image has no Ray since 0.18. Use an image with Ray in it, or join the "
-        "pods with --nnodes and --node-rank. [ray-in-image]"
+        f"t.spec.containers[0].image: engine 'e' connects its pods with Ray, but '{image}' does "
+        "not contain it: vLLM's image has no Ray since 0.18. Use an image with Ray in it, or "
+        "connect the pods with --nnodes and --node-rank. [ray-in-image]"
     )
 
 
@@ -175,9 +175,9 @@ def test_one_release_ends_where_ray_spreads_a_copy(tag: str, count: int) -> None
     assert [str(finding) for finding in found] == count * [
         (
             "t.spec.containers[0].command: engine 'e' has a copy of 16 ranks, which Ray spreads "
-            "over pods of 8 GPUs, and every worker of vLLM 0.11.1 ends when its pod has fewer GPUs "
-            "than the copy has ranks. Use vLLM 0.11.0, or 0.11.2 or later, or join the pods with "
-            "--nnodes and --node-rank. [ray-over-pods]"
+            "over pods of 8 GPUs, and every worker of vLLM 0.11.1 exits when its pod has fewer "
+            "GPUs than the copy has ranks. Use vLLM 0.11.0, or 0.11.2 or later, or connect the "
+            "pods with --nnodes and --node-rank. [ray-over-pods]"
         )
     ]
 
@@ -225,9 +225,9 @@ def test_stages_that_can_be_mixed_up_are_told(
     assert str(finding) == (
         f"t.spec.containers[0].command: engine 'e' has {stages} pipeline stages in a copy of "
         f"{copy} ranks, which Ray spreads over pods of {gpus} GPU{'s' if gpus > 1 else ''}, and in "
-        f"vLLM {tag[1:].partition('-')[0]} a rank that Ray places out of order can take the KV "
-        "cache layout of another stage. Join the pods with --nnodes and --node-rank, or use vLLM "
-        "0.21.0 or later. [pp-with-ray]"
+        f"vLLM {tag[1:].partition('-')[0]} a rank that Ray places out of order can get the KV "
+        "cache layout of another stage. Connect the pods with --nnodes and --node-rank, or use "
+        "vLLM 0.21.0 or later. [pp-with-ray]"
     )
     assert spread(pp_with_ray, sizes, tag, gpus, executor="mp") == []
 

@@ -44,7 +44,7 @@ SIZES = {
         NEWEST,
         "--tp-size 8 --dp-size 2 --nnodes 2",
         (
-            "has data 2 over --nnodes 2, and SGLang has copies within one node only. Write "
+            "has data 2 over --nnodes 2, and SGLang supports copies within one node only. Write "
             "--dp-size 1 and run more engines, or use --attn-dp-size"
         ),
     ),
@@ -62,8 +62,8 @@ SIZES = {
         NEWEST,
         "--tp-size 4 --dp-size 2 --attn-dp-size 2",
         (
-            "has both data 2 and attention data 2, and SGLang takes one of them. Remove --dp-size "
-            "or --attn-dp-size"
+            "has both data 2 and attention data 2, and SGLang accepts only one of them. Remove "
+            "--dp-size or --attn-dp-size"
         ),
     ),
     "context": (
@@ -91,8 +91,8 @@ SIZES = {
         "sglang 0.5.9",
         "--tp-size 8 --pp-size 2 --attn-cp-size 2",
         (
-            "has attention context 2 with pipeline 2, and SGLang 0.5.9 takes one of them. Write "
-            "--pp-size 1"
+            "has attention context 2 with pipeline 2, and SGLang 0.5.9 accepts only one of them. "
+            "Write --pp-size 1"
         ),
     ),
     "moe-data": (
@@ -103,13 +103,13 @@ SIZES = {
     "moe-data-and-stages": (
         "sglang 0.5.10",
         "--tp-size 8 --moe-dp-size 2 --pp-size 2",
-        "has MoE data 2 with pipeline 2, and SGLang takes one of them. Write --pp-size 1",
+        "has MoE data 2 with pipeline 2, and SGLang accepts only one of them. Write --pp-size 1",
     ),
     "moe-data-alone": (
         "sglang 0.5.11",
         "--tp-size 8 --moe-dp-size 2 --ep-size 4",
         (
-            "has MoE data 2 with attention context 1, which must be alike. Write --attn-cp-size "
+            "has MoE data 2 with attention context 1, which must be equal. Write --attn-cp-size "
             "2, or --moe-dp-size 1"
         ),
     ),
@@ -117,38 +117,44 @@ SIZES = {
         NEWEST,
         "--tp-size 8 --moe-dense-tp-size 4",
         (
-            "has --moe-dense-tp-size 4, and SGLang 0.5.23 takes 1 or 8. Write "
+            "has --moe-dense-tp-size 4, and SGLang 0.5.23 accepts 1 or 8. Write "
             "--moe-dense-tp-size 1 or 8"
         ),
     ),
     "dense-as-tensor": (
         "sglang 0.5.12",
         "--tp-size 8 --moe-dense-tp-size 8",
-        "has --moe-dense-tp-size 8, and SGLang 0.5.12 takes 1. Write --moe-dense-tp-size 1",
+        "has --moe-dense-tp-size 8, and SGLang 0.5.12 accepts 1. Write --moe-dense-tp-size 1",
     ),
     "dwdp": (
         "sglang 0.5.17",
         "--tp-size 8 --dwdp-size 4",
-        "has --dwdp-size 4 with tensor 8, and SGLang wants them equal. Write --dwdp-size 8",
+        (
+            "has --dwdp-size 4 with tensor 8, and SGLang requires them to be equal. "
+            "Write --dwdp-size 8"
+        ),
     ),
     "dwdp-balanced": (
         NEWEST,
         "--tp-size 8 --dwdp-size 8 --enable-eplb",
-        "has --dwdp-size 8 with --enable-eplb, and SGLang takes one of them. Remove one of them",
+        (
+            "has --dwdp-size 8 with --enable-eplb, and SGLang accepts only one of them. "
+            "Remove one of them"
+        ),
     ),
     "drafting": (
         "sglang 0.5.20",
         "--pp-size 2 --speculative-algorithm EAGLE --disaggregation-mode prefill",
         (
-            "drafts tokens (EAGLE) over pipeline 2, and SGLang 0.5.20 takes one of them. Write "
-            "--pp-size 1, or do not draft"
+            "drafts tokens (EAGLE) over pipeline 2, and SGLang 0.5.20 accepts only one of them. "
+            "Write --pp-size 1, or do not draft"
         ),
     ),
     "drafting-otherwise": (
         "sglang 0.5.21",
         "--pp-size 2 --speculative-algorithm NGRAM",
         (
-            "drafts tokens (NGRAM) over pipeline 2, and SGLang 0.5.21 takes EAGLE there only. "
+            "drafts tokens (NGRAM) over pipeline 2, and SGLang 0.5.21 supports only EAGLE there. "
             "Write --pp-size 1, or draft with EAGLE"
         ),
     ),

@@ -199,7 +199,7 @@ def test_what_is_not_read_of_a_template_passes_untouched() -> None:
 )
 def test_what_decides_the_plan_is_no_output(path: str) -> None:
     assert said(changed(ENGINE_RAY, {path: LATE})) == (
-        f"{path}: is an Output, whose value is not known while the plan is made; counts and names "
+        f"{path}: is an Output, whose value is not known while the plan is built; counts and names "
         "decide how many resources there are. Pass a plain value, from the program or from the "
         "stack's config. [known-when-planned]"
     )

@@ -23,8 +23,8 @@ from tests.support.specs import (
 RAY, PLAIN = ENGINE_RAY["roles"][0], TEMPLATES_PLAIN["roles"][0]
 OVERLAID = "overlay.spec.containers[engine]"
 COUNTED = (
-    "an overlay may change every field of the pod except what the package counts: GPUs, commands "
-    "and injected variables."
+    "an overlay may change every field of the pod except what the package sets itself: GPUs, "
+    "commands and injected variables."
 )
 NO_CONTAINERS = (
     "is empty or missing, so there is nothing to run. Give at least one container. "
@@ -53,7 +53,7 @@ REFUSED = {
     "resources-beside-a-template": Case(
         PLAIN,
         {"resources": {}},
-        "resources: is given without an engine, and a template is passed through untouched. Write "
+        "resources: is given without an engine, and a template is passed through unchanged. Write "
         "it into the template, or use an engine. [engine-only-field]",
     ),
     "no-spec": Case(
@@ -79,13 +79,13 @@ REFUSED = {
     "a-whole-pod": Case(
         PLAIN,
         {"entry_template.kind": "Pod"},
-        "entry_template.kind: 'kind' is nothing that a pod template passes on to its pods. Remove "
-        "it; known: metadata, spec. [template-parts]",
+        "entry_template.kind: 'kind' is not a field that a pod template passes on to its pods. "
+        "Remove it; known: metadata, spec. [template-parts]",
     ),
     "a-name-of-its-own": Case(
         PLAIN,
         {"entry_template.metadata": {"name": "leader", "labels": {}}},
-        "entry_template.metadata.name: 'name' is nothing that a pod template passes on to its "
+        "entry_template.metadata.name: 'name' is not a field that a pod template passes on to its "
         "pods. Remove it; known: annotations, labels. [template-parts]",
     ),
     "key-that-is-a-number": Case(
@@ -97,8 +97,8 @@ REFUSED = {
     "label-of-the-workers": Case(
         PLAIN,
         {"worker_template.metadata.labels": {"kthena-components/worker": "false"}},
-        "worker_template.metadata.labels: label 'kthena-components/worker' is set here, but it is "
-        "how the pods of a group are found. Remove it, or use a label of your own. "
+        "worker_template.metadata.labels: label 'kthena-components/worker' is set here, but it "
+        "selects the pods of a group. Remove it, or use a label of your own. "
         "[reserved-labels]",
     ),
     "overlay-takes-the-spec-away": Case(
@@ -138,8 +138,8 @@ REFUSED = {
     "port-of-the-ray-cluster": Case(
         RAY,
         {"engine.port": 6379},
-        "engine.port: is 6379, where the pods of an engine meet (Ray). Choose another port. "
-        "[engine-launch]",
+        "engine.port: is 6379, which the pods of an engine use among themselves (Ray). Choose "
+        "another port. [engine-launch]",
     ),
     "sglang-over-ray": Case(
         SGLANG["roles"][0],
@@ -156,8 +156,8 @@ REFUSED = {
     "flag-by-another-name": Case(
         RAY,
         {"engine.extra_args": ["--tensor_parallel_size=4", "--max-model-len", "8k"]},
-        "engine.extra_args: '--tensor_parallel_size' states what the package counts itself. Remove "
-        "it and use engine.parallelism, launcher, port or model. [counted-flag]",
+        "engine.extra_args: '--tensor_parallel_size' sets a value that the package sets itself. "
+        "Remove it and use engine.parallelism, launcher, port or model. [counted-flag]",
     ),
 }
 

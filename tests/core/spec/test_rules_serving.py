@@ -116,8 +116,8 @@ REFUSED = {
     "group-budget-for-an-update-by-role": Case(
         ENGINE_RAY,
         {**BY_ROLE, UPDATE: {}},
-        f"{UPDATE}: is given, but with RoleRollingUpdate the budget belongs to each role. Remove "
-        "it; with backend: kthena, a role takes max_unavailable itself. [rollout-budget]",
+        f"{UPDATE}: is given, but with RoleRollingUpdate each role has its own budget. Remove it; "
+        "with backend: kthena, set max_unavailable in a role. [rollout-budget]",
     ),
     "role-budget-for-an-update-by-group": Case(
         ENGINE_RAY,
@@ -146,7 +146,7 @@ REFUSED = {
         ENGINE_RAY,
         {**BY_ROLE, "recovery_policy": "ServingGroupRecreate"},
         "rollout_strategy.type: is RoleRollingUpdate while recovery_policy is "
-        "ServingGroupRecreate; each role that rolls would recreate its whole group. Write "
+        "ServingGroupRecreate; each updated role would recreate its whole group. Write "
         "ServingGroupRollingUpdate, or recovery_policy: RoleRecreate. [recovery-and-rollout]",
     ),
     "template-with-its-own-scheduler": Case(

@@ -99,7 +99,7 @@ def test_two_values_of_one_name_are_refused() -> None:
     spec = inventory({"n-1": {RACK: "A.1"}, "n-2": {RACK: "a_1"}}, [{"label": RACK}])
     assert said(spec) == (
         f"inventory.tiers[0]: 'A.1' of '{RACK}' and 'a_1' of '{RACK}' both give the name "
-        "'rack-a-1', but each HyperNode needs a name of its own. Change one of the values, or give "
+        "'rack-a-1', but each HyperNode needs a unique name. Change one of the values, or give "
         "the tiers other tier names. [inventory-name]"
     )
 
@@ -108,7 +108,7 @@ def test_two_tiers_that_give_one_name_are_refused() -> None:
     tiers = [{"label": RACK, "tier_name": "a"}, {"label": SPINE, "tier_name": "a-b"}]
     assert said(inventory({"n": placed("b-c", "c")}, tiers)) == (
         f"inventory.tiers[1]: 'b-c' of '{RACK}' and 'c' of '{SPINE}' both give the name 'a-b-c', "
-        "but each HyperNode needs a name of its own. Change one of the values, or give the tiers "
+        "but each HyperNode needs a unique name. Change one of the values, or give the tiers "
         "other tier names. [inventory-name]"
     )
 
@@ -133,16 +133,16 @@ def test_a_value_and_tier_without_a_legal_character_are_refused() -> None:
 def test_two_tiers_of_one_tier_name_are_refused() -> None:
     tiers = [{"label": "a.io/rack"}, {"label": "b.io/rack"}]
     assert said(inventory({"n": {"a.io/rack": "1", "b.io/rack": "2"}}, tiers)) == (
-        "inventory.tiers[1]: 'rack' is already the name of tier 1, but a tier name stands for one "
-        "tier. Give tier 2 a tier_name of its own, or remove it. [hypernode-tier-name]"
+        "inventory.tiers[1]: 'rack' is already the name of tier 1, but a tier name belongs to one "
+        "tier. Give tier 2 its own tier_name, or remove it. [hypernode-tier-name]"
     )
 
 
 def test_a_node_listed_twice_is_refused() -> None:
     node = {"name": "n", "labels": {RACK: "r1"}}
     assert said(inventory([node, node], [{"label": RACK}])) == (
-        "inventory.nodes[1].name: 'n' is already the name of inventory.nodes[0], but a node stands "
-        "in one place. Remove one of the two. [inventory-node-twice]"
+        "inventory.nodes[1].name: 'n' is already the name of inventory.nodes[0], but a node has "
+        "one place. Remove one of the two. [inventory-node-twice]"
     )
 
 

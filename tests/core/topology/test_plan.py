@@ -165,8 +165,8 @@ def test_a_node_name_that_no_node_can_have_is_refused() -> None:
 
 def test_a_second_entry_of_one_name_is_refused() -> None:
     assert said(leaf("rack", "n-1"), leaf("rack", "n-2")) == (
-        "hyper_nodes[1].name: 'rack' is already the name of hyper_nodes[0], but HyperNodes belong "
-        "to the whole cluster, and each has a name of its own. Give one of the two another name. "
+        "hyper_nodes[1].name: 'rack' is already the name of hyper_nodes[0], but HyperNodes are "
+        "cluster-scoped, and their names must be unique. Give one of the two another name. "
         "[hypernode-duplicate-name]"
     )
 
@@ -230,8 +230,8 @@ def test_a_child_of_two_parents_is_refused_with_both_names() -> None:
 def test_a_parent_that_is_not_above_its_child_is_refused(tier: int) -> None:
     assert said(leaf("rack"), parent("spine", "rack", tier=tier)) == (
         f"hyper_nodes[1].children[0]: 'spine' has tier {tier} and its child 'rack' tier 1, but a "
-        "parent's tier is the higher one; Volcano accepts this and then drops topology constraints "
-        "without a word. Give 'spine' at least tier 2, or 'rack' a lower one. "
+        "parent's tier must be higher; Volcano accepts this and then silently drops topology "
+        "constraints. Give 'spine' at least tier 2, or 'rack' a lower one. "
         "[hypernode-tier-order]"
     )
 
@@ -243,7 +243,7 @@ def test_a_tier_name_for_two_tiers_is_refused() -> None:
     )
     assert found == (
         "hyper_nodes[1].tier_name: 'close' names tier 2 here and tier 1 before, but a tier name "
-        "stands for one tier; Volcano picks one of the two at random. Give tier 2 another "
+        "belongs to one tier; Volcano picks one of the two at random. Give tier 2 another "
         "tier_name. [hypernode-tier-name]"
     )
 
@@ -265,7 +265,7 @@ def test_leaves_of_two_tiers_get_advice() -> None:
 def test_a_node_in_two_leaves_gets_advice() -> None:
     entries = (leaf("rack-1", "n"), leaf("rack-2", "n"))
     assert said(*entries) == (
-        "hyper_nodes[1].nodes[0]: node 'n' is in 'rack-1' and in 'rack-2', but a node is in one "
+        "hyper_nodes[1].nodes[0]: node 'n' is in 'rack-1' and in 'rack-2', but a node has one "
         "place; Volcano accepts this and counts the node for each HyperNode. Remove one of the "
         "two. [hypernode-node-twice]"
     )
@@ -274,7 +274,7 @@ def test_a_node_in_two_leaves_gets_advice() -> None:
 
 def test_a_node_listed_twice_in_one_leaf_gets_advice() -> None:
     assert said({"name": "rack", "tier": 1, "nodes": ["n", "n"]}) == (
-        "hyper_nodes[0].nodes[1]: node 'n' is twice in 'rack', but a node is in one place; Volcano "
+        "hyper_nodes[0].nodes[1]: node 'n' is twice in 'rack', but a node has one place; Volcano "
         "accepts this and counts the node for each HyperNode. Remove one of the two. "
         "[hypernode-node-twice]"
     )

@@ -44,7 +44,7 @@ def test_a_pattern_without_anchors_is_refused(pattern: str, better: str) -> None
     assert "\n".join(map(str, findings(pattern))) == (
         f"hyper_nodes[0].node_regex: '{pattern}' does not reach from ^ to $ in every alternative, "
         f"but Volcano finds a pattern anywhere in a node's name. Write '{better}', with .* where "
-        "any text may stand. [hypernode-node-regex]"
+        "any text may be. [hypernode-node-regex]"
     )
     assert findings(better) == []
 
@@ -66,6 +66,6 @@ def test_a_pattern_that_only_python_cannot_read_gets_advice() -> None:
     assert finding.level is Level.ADVISORY
     assert str(finding) == (
         "hyper_nodes[0].node_regex: Go reads '^gpu-\\pN$' and Python does not (bad escape \\p at "
-        "position 5), so its nodes are not checked. Write it in a way that both read, or list the "
+        "position 5), so its nodes are not checked. Write it so that both can read it, or list the "
         "nodes. [hypernode-node-regex]"
     )

@@ -22,19 +22,19 @@ def test_what_is_no_text_is_given_back(value: object) -> None:
     [
         (LATE, "x is not known yet"),
         (f"a: {LATE}", "x is not known yet"),
-        ("a: &b 1\nc: *b", "x uses aliases, which are not followed here"),
-        ("&a [*a]", "x uses aliases, which are not followed here"),
+        ("a: &b 1\nc: *b", "x uses aliases, which are not resolved here"),
+        ("&a [*a]", "x uses aliases, which are not resolved here"),
         ("[" * (MOST_LEVELS + 1), f"x is nested more deeply than {MOST_LEVELS} levels"),
         (
             "a" * (MOST_TEXT + 1),
-            f"x has {MOST_TEXT + 1} characters, and {MOST_TEXT} are read at most",
+            f"x has {MOST_TEXT + 1} characters, and at most {MOST_TEXT} are read",
         ),
-        ("a: [", "x is not YAML that can be read (ParserError)"),
-        ("a: !!python/object:os.system {}", "x is not YAML that can be read (ConstructorError)"),
-        ("{[a]: b}", "x is not YAML that can be read (ConstructorError)"),
-        ("a: 1\n---\nb: 2", "x is not YAML that can be read (ComposerError)"),
-        ("a: " + "9" * 5000, "x is not YAML that can be read (ValueError)"),
-        ("\x00", "x is not YAML that can be read (ReaderError)"),
+        ("a: [", "x is not valid YAML (ParserError)"),
+        ("a: !!python/object:os.system {}", "x is not valid YAML (ConstructorError)"),
+        ("{[a]: b}", "x is not valid YAML (ConstructorError)"),
+        ("a: 1\n---\nb: 2", "x is not valid YAML (ComposerError)"),
+        ("a: " + "9" * 5000, "x is not valid YAML (ValueError)"),
+        ("\x00", "x is not valid YAML (ReaderError)"),
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, because: str) -> None:

@@ -60,7 +60,7 @@ def test_one_wrong_number_is_found(manifest: Manifest, changes: dict[str, Any], 
 def test_a_second_leader_leaves_open_which_pods_belong_together() -> None:
     changes = {f"{LEADER}/replicas": 2, "spec/template/cliques/2/spec/replicas": 2}
     (engine,) = engines(GROVE, changes)
-    assert engine[1] == Unknown("nothing says which of the pods make one engine")
+    assert engine[1] == Unknown("it is not stated which of the pods form one engine")
     assert refused(GROVE, changes) == []
 
 
@@ -68,7 +68,7 @@ def test_pods_with_gpus_that_start_something_else_leave_the_engine_open() -> Non
     changes = {"spec/template/cliques/2/spec/podSpec/containers/0/command": ["serve-it"]}
     found = engines(GROVE, changes)
     assert {engine[1] for engine in found} == {
-        Unknown("nothing says which of the pods make one engine")
+        Unknown("it is not stated which of the pods form one engine")
     }
     assert refused(GROVE, changes) == []
 

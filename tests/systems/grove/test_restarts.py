@@ -40,10 +40,10 @@ def test_a_strategy_that_rolls_is_told_as_the_usual_one(strategy: object) -> Non
 
 def test_pods_that_nobody_deletes_keep_running() -> None:
     words = told("spec.template.priorityClassName", {"type": "OnDelete"})[1]
-    assert words == "a pod restarts when somebody deletes it"
+    assert words == "a pod restarts when it is deleted"
 
 
 def test_what_pods_are_not_made_of_restarts_none() -> None:
     assert told("spec.replicas")[0] == "Scaled"
     for path in ("cliques[1].spec.replicas", "podCliqueScalingGroups[0].replicas"):
-        assert told(f"spec.template.{path}") == ("Changed in place", "")
+        assert told(f"spec.template.{path}") == ("Scaled", "remaining pods keep running")

@@ -127,7 +127,7 @@ def test_a_longer_request_means_more_nodes() -> None:
     (told,) = said(LLAMA, vllm(LONG))
     assert told == (
         "mandatory: resource.count: is 3, but KAITO counts 6 GPUs for the 131.42 GiB of "
-        "llama-3.3-70b-instruct and requests of 131072 tokens, and makes 6 nodes of 1 GPU of 80 "
+        "llama-3.3-70b-instruct and requests of 131072 tokens, and creates 6 nodes of 1 GPU of 80 "
         "GiB. Write 6, or leave it out, or choose an instance type with more GPU memory. "
         "[kaito-capacity]"
     )
@@ -154,7 +154,7 @@ def test_a_request_for_which_no_gpu_has_room_is_refused() -> None:
         },
     )
     (told,) = said(small, vllm(LONG))
-    assert "vLLM may take 6.7 GiB, but 50.3 GiB are taken before the first weight" in told
+    assert "vLLM may use 6.7 GiB, but 50.3 GiB are used before any weights" in told
     assert "or state a shorter max-model-len" in told
     assert gpus(small, vllm(LONG)) == Unknown(
         "KAITO finds no room on 'g4ad.xlarge' for 'microsoft/Phi-3-mini-128k-instruct'"
@@ -219,7 +219,7 @@ def test_a_shorter_request_than_the_models_own_has_room() -> None:
 def test_a_stated_share_of_the_memory_counts() -> None:
     (told,) = said(LLAMA, vllm("gpu-memory-utilization: 0.5"))
     assert told.startswith("advisory: resource.instanceType: makes KAITO start tensor 1")
-    assert "nothing is left to the KV cache" in told
+    assert "nothing is left for the KV cache" in told
     more = said(DEEPSEEK, vllm("gpu-memory-utilization: 0.95"))
     assert more == []
 
@@ -235,11 +235,11 @@ def test_a_stated_type_of_the_cache_counts() -> None:
     ("flag", "because"),
     [
         ("cpu-offload-gb: 10", "a part of its weights stays in the memory of the host"),
-        ("gpu-memory-utilization: 1.5", "1.5 is no share of a GPU's memory"),
+        ("gpu-memory-utilization: 1.5", "1.5 is not a share of a GPU's memory"),
         ("kv-cache-dtype: fp3", "the size of a KV cache of 'fp3' is not known"),
         (
             "tensor-parallel-size: 2",
-            "the ConfigMap makes vLLM start 6 ranks, and KAITO makes 3 GPUs",
+            "the ConfigMap makes vLLM start 6 ranks, and KAITO provides 3 GPUs",
         ),
     ],
 )
@@ -264,7 +264,7 @@ def test_a_stated_parallelism_is_judged_in_place_of_kaitos_own() -> None:
     )
     assert told.endswith("Set tensor to 2 or 4. [kaito-parallelism]")
     many, told = said(LLAMA, vllm("pipeline-parallel-size: 81"))
-    assert "the ConfigMap makes vLLM start 81 ranks, and KAITO makes 3 GPUs" in many
+    assert "the ConfigMap makes vLLM start 81 ranks, and KAITO provides 3 GPUs" in many
     assert "inference.config: makes KAITO start tensor 1 × pipeline 81, where engine" in told
 
 
@@ -276,10 +276,10 @@ def test_a_parallelism_that_is_no_number_is_not_checked() -> None:
 
 GAP = "not checked, because"
 UNREADABLE: dict[str, tuple[list[Manifest], str]] = {
-    "missing": ([], "the ConfigMap 'params' may state max-model-len, and is not at hand"),
+    "missing": ([], "the ConfigMap 'params' may state max-model-len, and is not available"),
     "missing among others": (
         [config_map("", name="other")],
-        "the ConfigMap 'params' may state max-model-len, and is not at hand",
+        "the ConfigMap 'params' may state max-model-len, and is not available",
     ),
     "of another key": (
         [changed(vllm(LONG), {"data": {"inference.yaml": ""}})],
@@ -293,18 +293,18 @@ UNREADABLE: dict[str, tuple[list[Manifest], str]] = {
     ),
     "broken": (
         [config_map("vllm: [")],
-        f"key '{KEY}' of the ConfigMap 'params' cannot be read: it is no YAML that can be read",
+        f"key '{KEY}' of the ConfigMap 'params' cannot be read: it is not valid YAML",
     ),
     "aliases": (
         [config_map("a: &a {max-model-len: 4096}\nvllm: *a")],
         (
             f"key '{KEY}' of the ConfigMap 'params' cannot be read: it has aliases, which are not "
-            "followed here"
+            "resolved here"
         ),
     ),
     "a list": (
         [config_map("- vllm")],
-        f"key '{KEY}' of the ConfigMap 'params' cannot be read: it holds no map",
+        f"key '{KEY}' of the ConfigMap 'params' cannot be read: it contains no map",
     ),
     "a list inside": (
         [config_map("vllm: [a]")],
@@ -327,7 +327,7 @@ def test_a_count_that_is_too_small_for_any_request_is_told_all_the_same() -> Non
     few = changed(LLAMA, {"resource/count": 1})
     told = said(few)
     assert any("is 1, but KAITO counts at least 3 GPUs" in line for line in told)
-    assert any("is not at hand" in line for line in told)
+    assert any("is not available" in line for line in told)
 
 
 def test_it_is_looked_for_in_the_namespace_of_the_object() -> None:
@@ -337,7 +337,7 @@ def test_it_is_looked_for_in_the_namespace_of_the_object() -> None:
     (told,) = said(there, far, near)
     assert "KAITO counts 6 GPUs" in told
     (told,) = said(there, far)
-    assert "is not at hand" in told
+    assert "is not available" in told
 
 
 def test_objects_that_are_judged_together_know_their_config_map() -> None:

@@ -151,15 +151,15 @@ def test_a_budget_counts_all_that_kaito_makes(body: Manifest, number: int) -> No
     assert said(body, budget=number) == []
     if number:
         (told,) = said(body, budget=number - 1)
-        says = f"the pods of this stack ask for {number} GPUs, but its budget is {number - 1}"
-        assert told.startswith(f"mandatory: {says}. Give up 1")
+        says = f"the pods of this stack request {number} GPUs, but its budget is {number - 1}"
+        assert told.startswith(f"mandatory: {says}. Request 1 fewer")
         assert told.endswith("[gpu-budget]")
 
 
 UNKNOWN: dict[str, tuple[Manifest, str]] = {
     "nodes that are there": (
         changed(PRESET_WORKSPACE, {"resource/instanceType": GONE}),
-        "no instance type says what GPUs the nodes have",
+        "no instance type states the GPUs of the nodes",
     ),
     "an instance type that is not known": (
         changed(PRESET_WORKSPACE, {"resource/instanceType": "p9.48xlarge"}),
@@ -171,7 +171,7 @@ UNKNOWN: dict[str, tuple[Manifest, str]] = {
     ),
     "a ConfigMap that is not here": (
         changed(PRESET_WORKSPACE, {"inference/config": "params"}),
-        "the ConfigMap 'params' may state max-model-len, and is not at hand",
+        "the ConfigMap 'params' may state max-model-len, and is not available",
     ),
     "a late instance type": (
         changed(ROLES, {"spec/roles/0/instanceType": LATE}),
@@ -204,7 +204,7 @@ def test_what_the_estimator_cannot_say_is_not_guessed(body: Manifest, because: s
 def test_a_set_adds_to_what_others_ask_for() -> None:
     late = changed(PRESET_WORKSPACE, {"resource/instanceType": LATE, "metadata/name": "b"})
     (told,) = said(SET, changed(PRESET_SET, {"metadata/name": "c"}), late, budget=10)
-    assert "ask for at least 18 GPUs, but its budget is 10" in told
+    assert "request at least 18 GPUs, but its budget is 10" in told
 
 
 def test_a_preset_asks_for_gpus_of_nvidia() -> None:
@@ -212,7 +212,7 @@ def test_a_preset_asks_for_gpus_of_nvidia() -> None:
     assert read_demand(PRESET_WORKSPACE) == GpuDemand(gpus=4, resources=frozenset({GPU}))
     assert said(PRESET_WORKSPACE, gpu_types=[GPU]) == []
     (told,) = said(PRESET_WORKSPACE, gpu_types=["amd.com/gpu"])
-    assert "asks for 'nvidia.com/gpu', but amd.com/gpu is what may be asked for here" in told
+    assert "requests 'nvidia.com/gpu', but only amd.com/gpu may be requested here" in told
 
 
 def test_a_partition_may_be_of_another_resource() -> None:
@@ -227,11 +227,11 @@ def test_a_partition_may_be_of_another_resource() -> None:
 def test_a_template_is_looked_at_for_its_kinds_of_gpus() -> None:
     at = "spec.template.inference.template.spec.containers[0].resources"
     (told,) = said(SET, gpu_types=["amd.com/gpu"])
-    assert told.startswith(f"mandatory: InferenceSet.{at}: asks for 'nvidia.com/gpu'")
+    assert told.startswith(f"mandatory: InferenceSet.{at}: requests 'nvidia.com/gpu'")
     product = {"nvidia.com/gpu.product": "Tesla-T4"}
     selector = changed(WORKSPACE, {"inference/template/spec/nodeSelector": product})
     (told,) = said(selector, gpu_types=["NVIDIA-H100-80GB-HBM3"])
-    assert "inference.template.spec.nodeSelector.nvidia.com/gpu.product: asks for" in told
+    assert "inference.template.spec.nodeSelector.nvidia.com/gpu.product: requests" in told
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_service_may_select_pods_by_the_labels_that_kaito_adds() -> None:
     assert told.startswith("unknown: Service.spec.selector")
     assert selects(SET, **{"inferenceset.kaito.sh/created-by": "qwen"}) == []
     (told,) = selects(SET, **{"kaito.sh/workspace": "qwen-x7k2p"})
-    assert "not checked, because the name that KAITO writes there is made with its object" in told
+    assert "not checked, because KAITO sets this name when it creates the object" in told
 
 
 def test_nothing_is_said_of_services_beside_a_preset() -> None:

@@ -144,10 +144,10 @@ TOLD = {
     "on 11 nodes of 1 GPU of 80 GiB: of the fullest GPU about 64.3 GiB are weights, and nothing": (
         workspace("deepseek-ai/DeepSeek-V3", A100)
     ),
-    "is 6, but 3 replicas of 3 nodes each take 9. Write 9 or more": inference_set(
+    "is 6, but 3 replicas of 3 nodes each need 9. Write 9 or more": inference_set(
         "llama-3.3-70b-instruct", A100, 3, 6
     ),
-    "is 'Standard_NC80adis_H100_v6', which KAITO does not know, so that": workspace(
+    "is 'Standard_NC80adis_H100_v6', which KAITO does not know, so it": workspace(
         "deepseek-v3-0324", "Standard_NC80adis_H100_v6", 6
     ),
 }
@@ -207,14 +207,14 @@ def test_a_request_for_which_no_gpu_has_room_is_refused() -> None:
     long = replace(sized, tokens=131_072)
     view = view_of(workspace("phi-4", A10))
     (finding,) = kaito_capacity._nodes(long, view)
-    assert "vLLM may take 6.7 GiB, but 50.3 GiB are taken before the first weight" in str(finding)
+    assert "vLLM may use 6.7 GiB, but 50.3 GiB are used before any weights" in str(finding)
 
 
 def test_the_transformers_runtime_counts_no_nodes() -> None:
     runtime = {"kaito.sh/runtime": "transformers"}
     small = workspace("phi-4", A10, 4, annotations=runtime)
     assert (
-        "is 1 GPU of 24 GiB, which hold 24 GiB, but the files of phi-4 are 27.31"
+        "is 1 GPU of 24 GiB, which have 24 GiB, but the files of phi-4 are 27.31"
         in (found(small)[0])
     )
     assert judge_kaito(workspace("phi-4", A100, 4, annotations=runtime)) == []

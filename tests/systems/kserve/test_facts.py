@@ -106,7 +106,7 @@ def test_reserved_gpus_are_named() -> None:
 
 def test_what_a_foreign_runtime_may_state_is_open() -> None:
     engine = engine_of(isvc(8, 2, 8), {f"{P}/model/runtime": "mine"})
-    assert engine.pods == Unknown("its runtime mine may state what is left out here")
+    assert engine.pods == Unknown("its runtime mine may state what is missing here")
     assert engine_of(isvc(8, 2, 8, 8), {f"{P}/model/runtime": "mine"}).pods == 2
 
 
@@ -142,8 +142,10 @@ def test_a_model_of_another_kind_is_silent() -> None:
     assert told(SINGLE, {f"{P}/model": model}) == []
 
 
-def test_a_runtime_for_one_node_that_states_no_gpus_is_silent() -> None:
-    assert told(RUNTIME, {"spec/workerSpec": GONE}) == []
+def test_a_runtime_for_one_node_that_states_no_gpus_is_not_checked() -> None:
+    (only,) = told(RUNTIME, {"spec/workerSpec": GONE})
+    assert only.startswith("spec.containers[0].args: not checked, because no rule reads an engine")
+    assert only.endswith("[kind-read]")
 
 
 def test_a_runtime_for_one_node_that_states_gpus_is_read() -> None:

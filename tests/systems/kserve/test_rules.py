@@ -49,22 +49,22 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             {f"{P}/workerSpec/containers": [{}, {}]},
             (
-                f"{AT}.workerSpec.containers: has 2 containers, but KServe takes one worker "
+                f"{AT}.workerSpec.containers: has 2 containers, but KServe accepts one worker "
                 "container. Keep worker-container only"
             ),
         ),
         (
             {f"{P}/model/env": [{"name": "TENSOR_PARALLEL_SIZE", "value": "1"}]},
             (
-                f"{AT}.model.env[0]: sets TENSOR_PARALLEL_SIZE, but KServe takes that size from "
-                f"workerSpec alone. Remove it, and write {AT}.workerSpec.tensorParallelSize"
+                f"{AT}.model.env[0]: sets TENSOR_PARALLEL_SIZE, but KServe reads that size from "
+                f"workerSpec only. Remove it, and write {AT}.workerSpec.tensorParallelSize"
             ),
         ),
         (
             {f"{P}/model/env": [{"name": "PIPELINE_PARALLEL_SIZE", "value": "1"}]},
             (
-                f"{AT}.model.env[0]: sets PIPELINE_PARALLEL_SIZE, but KServe takes that size from "
-                f"workerSpec alone. Remove it, and write {AT}.workerSpec.pipelineParallelSize"
+                f"{AT}.model.env[0]: sets PIPELINE_PARALLEL_SIZE, but KServe reads that size from "
+                f"workerSpec only. Remove it, and write {AT}.workerSpec.pipelineParallelSize"
             ),
         ),
         (
@@ -78,7 +78,8 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             typed("[1]"),
             (
-                f"metadata.annotations.{TYPES}: is '[1]', which is no JSON list of resource names. "
+                f"metadata.annotations.{TYPES}: is '[1]', which is not a JSON list of resource "
+                "names. "
                 """Write for example '["nvidia.com/mig-1g.5gb"]'"""
             ),
         ),
@@ -93,18 +94,18 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             {f"{P}/model/storageUri": "hf://org/llama"},
             (
-                f"{AT}.model.storageUri: is 'hf://org/llama', but with many nodes the model comes "
-                "by pvc:// or oci:// alone. Write pvc://claim/path, with a claim that is "
+                f"{AT}.model.storageUri: is 'hf://org/llama', but with several nodes the model "
+                "must come from pvc:// or oci://. Write pvc://claim/path, with a claim that is "
                 "ReadWriteMany, or oci://image"
             ),
         ),
         (
             {"metadata/annotations": {}},
-            f"{SCALER}: is missing, but nothing may scale an engine of many nodes. Write none",
+            f"{SCALER}: is missing, but nothing may scale an engine on several nodes. Write none",
         ),
         (
             notes(autoscalerClass="hpa"),
-            f"{SCALER}: is 'hpa', but nothing may scale an engine of many nodes. Write none",
+            f"{SCALER}: is 'hpa', but nothing may scale an engine on several nodes. Write none",
         ),
         (
             {f"{P}/workerSpec/pipelineParallelSize": 0},
@@ -175,7 +176,7 @@ def test_a_runtime_has_exactly_one_worker_container() -> None:
     ]
     assert said_by(RULE, RUNTIME, {path: [{}, {}]}) == [
         (
-            f"{at}: has 2 containers, but KServe takes one worker container. "
+            f"{at}: has 2 containers, but KServe accepts one worker container. "
             f"Keep worker-container only. [{RULE}]"
         )
     ]
@@ -195,8 +196,8 @@ def test_a_runtime_is_judged_like_a_service(kind: str) -> None:
             f"[{RULE}]"
         ),
         (
-            "spec.containers[0].env[0]: sets TENSOR_PARALLEL_SIZE, but KServe takes that size from "
-            f"workerSpec alone. Remove it, and write spec.workerSpec.tensorParallelSize. [{RULE}]"
+            "spec.containers[0].env[0]: sets TENSOR_PARALLEL_SIZE, but KServe reads that size from "
+            f"workerSpec only. Remove it, and write spec.workerSpec.tensorParallelSize. [{RULE}]"
         ),
         (
             "spec.containers[0].resources.limits: names rdma/ib, which is neither cpu, memory nor "

@@ -41,8 +41,8 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             {"pipeline": 2, "data": 2, "dataLocal": 1},
             True,
             (
-                f"{AT}.pipeline: is 2, but data is given as well, and KServe takes one of them. "
-                "Remove pipeline, or data and dataLocal"
+                f"{AT}.pipeline: is 2, but data is also given, and KServe accepts only one of "
+                "them. Remove pipeline, or data and dataLocal"
             ),
         ),
         (
@@ -59,16 +59,16 @@ def test_sizes_that_agree_pass(sizes: Any, worker: bool) -> None:
             {"data": 5, "dataLocal": 2},
             True,
             (
-                f"{AT}.data: is 5, and dataLocal 2 does not divide it: KServe makes 5 ÷ 2 = 2 pods "
-                "for 4 copies of the model, and the engine waits for 5. Write 4 or 6"
+                f"{AT}.data: is 5, and dataLocal 2 does not divide it: KServe creates 5 ÷ 2 = 2 "
+                "pods for 4 copies of the model, and the engine waits for 5. Write 4 or 6"
             ),
         ),
         (
             {"data": 2, "dataLocal": 4},
             True,
             (
-                f"{AT}.data: is 2, and dataLocal 4 does not divide it: KServe makes 2 ÷ 4 = 1 pod "
-                "for 4 copies of the model, and the engine waits for 2. Write dataLocal: 2"
+                f"{AT}.data: is 2, and dataLocal 4 does not divide it: KServe creates 2 ÷ 4 = 1 "
+                "pod for 4 copies of the model, and the engine waits for 2. Write dataLocal: 2"
             ),
         ),
         ({"tensor": 0}, False, f"{AT}.tensor: is 0, but must be at least 1. Write 1 or more"),

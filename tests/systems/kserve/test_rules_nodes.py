@@ -76,32 +76,32 @@ def test_pods_that_were_meant_pass(
             (8, 2),
             (None, 8),
             (
-                f"{WORKER}: has no GPU request, so each worker gets 1: KServe makes 9 pods, a head "
-                "with 8 GPUs and 8 workers of 1 GPU. Request 8 GPUs in the worker container"
+                f"{WORKER}: has no GPU request, so each worker gets 1: KServe creates 9 pods, a "
+                "head with 8 GPUs and 8 workers of 1 GPU. Request 8 GPUs in the worker container"
             ),
         ),
         (
             (8, 1),
             (None, 4),
             (
-                f"{WORKER}: has no GPU request, so each worker gets 1: KServe makes 5 pods, a head "
-                "with 4 GPUs and 4 workers of 1 GPU. Request 4 GPUs in the worker container"
+                f"{WORKER}: has no GPU request, so each worker gets 1: KServe creates 5 pods, a "
+                "head with 4 GPUs and 4 workers of 1 GPU. Request 4 GPUs in the worker container"
             ),
         ),
         (
             (8, 2),
             (4, 8),
             (
-                f"{WORKER}: tensor 8 × pipeline 2 = 16 ranks, but KServe makes 4 pods, a head with "
-                "8 GPUs and 3 workers of 4 GPUs: 20 GPUs reserved for 16. Request 4 GPUs in the "
-                "head and in the worker container"
+                f"{WORKER}: tensor 8 × pipeline 2 = 16 ranks, but KServe creates 4 pods, a head "
+                "with 8 GPUs and 3 workers of 4 GPUs: 20 GPUs reserved for 16. Request 4 GPUs in "
+                "the head and in the worker container"
             ),
         ),
         (
             (4, 1),
             (None, 8),
             (
-                f"{HEAD}: tensor 4 × pipeline 1 = 4 ranks, but KServe makes 1 pod, a head with 8 "
+                f"{HEAD}: tensor 4 × pipeline 1 = 4 ranks, but KServe creates 1 pod, a head with 8 "
                 "GPUs: 8 GPUs reserved for 4. Request 4 GPUs in the head container"
             ),
         ),
@@ -110,7 +110,7 @@ def test_pods_that_were_meant_pass(
             (8, 4),
             (
                 f"{HEAD}: tensor 8 × pipeline 2 = 16 ranks, but a head with 4 GPUs and 1 worker × "
-                "8 hold 12, and KServe deploys nothing. Request 8 GPUs in the head and in the "
+                "8 have 12, and KServe deploys nothing. Request 8 GPUs in the head and in the "
                 "worker container"
             ),
         ),
@@ -119,7 +119,7 @@ def test_pods_that_were_meant_pass(
             (3, 1),
             (
                 f"{HEAD}: tensor 8 × pipeline 1 = 8 ranks, but a head with 1 GPU and 2 workers × 3 "
-                "hold 7, and KServe deploys nothing. Request 2 GPUs in the head and in the worker "
+                "have 7, and KServe deploys nothing. Request 2 GPUs in the head and in the worker "
                 "container"
             ),
         ),
@@ -127,15 +127,15 @@ def test_pods_that_were_meant_pass(
             (8, 1),
             (3, None),
             (
-                f"{WORKER}: for tensor 8 × pipeline 1 = 8 KServe makes 3 pods, a head with 2 GPUs "
-                "and 2 workers of 3 GPUs, which is uneven. Request 2 GPUs in each"
+                f"{WORKER}: for tensor 8 × pipeline 1 = 8 KServe creates 3 pods, a head with 2 "
+                "GPUs and 2 workers of 3 GPUs, which is uneven. Request 2 GPUs in each"
             ),
         ),
         (
             (8, 1),
             (3, 8),
             (
-                f"{SERVICE}: is given, but KServe makes the head alone, with 8 GPUs; the worker's "
+                f"{SERVICE}: is given, but KServe creates only the head, with 8 GPUs; the worker's "
                 "request of 3 is not used. Remove workerSpec, or request fewer GPUs"
             ),
         ),
@@ -143,7 +143,7 @@ def test_pods_that_were_meant_pass(
             (8, 1),
             (None, 8),
             (
-                f"{SERVICE}: is given, but KServe makes the head alone, with 8 GPUs. Remove "
+                f"{SERVICE}: is given, but KServe creates only the head, with 8 GPUs. Remove "
                 "workerSpec, or request fewer GPUs"
             ),
         ),
@@ -152,7 +152,7 @@ def test_pods_that_were_meant_pass(
             (None, None),
             (
                 f"{WORKER}: has no GPU request, nor has the head: for tensor 8 × pipeline 2 = 16 "
-                "KServe makes 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 GPUs "
+                "KServe creates 16 pods, a head with 1 GPU and 15 workers of 1 GPU. Request 8 GPUs "
                 "in the head and in the worker container"
             ),
         ),
@@ -172,9 +172,9 @@ LIMITS = {
 
 def test_limits_without_requests_count_as_nothing() -> None:
     makes = (
-        "has a limit of 8 GPUs and no request; KServe reads requests only, so for tensor 8 × "
-        "pipeline 2 = 16 it makes 16 pods, a head with 1 GPU and 15 workers of 1 GPU. "
-        f"Write 8 in requests as well. [{RULE}]"
+        "has a limit of 8 GPUs and no request; KServe only reads requests, so for tensor 8 × "
+        "pipeline 2 = 16 it creates 16 pods, a head with 1 GPU and 15 workers of 1 GPU. "
+        f"Write 8 in requests, too. [{RULE}]"
     )
     assert said_by(RULE, isvc(8, 2, changes=LIMITS)) == [f"{HEAD}: {makes}", f"{WORKER}: {makes}"]
 
@@ -189,11 +189,11 @@ def test_limits_that_change_nothing_pass() -> None:
     [
         (isvc(LATE, 2, 8, 8), "the value is known only after the deployment"),
         (isvc(8, 2, LATE, 8), "the value is known only after the deployment"),
-        (isvc(8, 2, 8, "x"), f"the amount of {GPU} is no count"),
-        (isvc(0, 2, 8, 8), "tensorParallelSize is no size"),
+        (isvc(8, 2, 8, "x"), f"the amount of {GPU} is not a count"),
+        (isvc(0, 2, 8, 8), "tensorParallelSize is not a size"),
         (
             isvc(8, 2, 8, changes={"spec/predictor/model/runtime": "mine"}),
-            "its runtime mine may state what is left out here",
+            "its runtime mine may state what is missing here",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_without_ray_requests_are_replaced() -> None:
     }
     assert said_by(RULE, RUNTIME, changes) == [
         (
-            "spec.containers[0].resources: asks for 4 GPUs, but without Ray (executor-backend mp) "
+            "spec.containers[0].resources: requests 4 GPUs, but without Ray (executor-backend mp) "
             "KServe gives each of 2 pods the tensor size, 8. Write 8, or set tensorParallelSize to "
             f"4. [{RULE}]"
         )

@@ -52,9 +52,8 @@ def test_a_worker_of_several_pods_is_joined_by_ray() -> None:
             {f"{WORKER}.resources": {"limits": {GPU: 8}, "requests": {GPU: 4}}},
             (
                 f"{WORKER}.resources: engine 'server', container 'engine' states {GPU} with a "
-                "request "
-                "of 4 and a limit of 8, and Kubernetes wants both equal. Write 8 in both. "
-                "[gpu-requests-equal-limits]"
+                "request of 4 and a limit of 8, and Kubernetes requires both to be equal. Write 8 "
+                "in both. [gpu-requests-equal-limits]"
             ),
         ),
         (

@@ -123,13 +123,13 @@ def test_earlier_versions_want_a_group_outside_the_partition(
 ) -> None:
     changes = {"replicas": replicas, f"{UPDATE}.partition": partition}
     assert said(ENGINE_RAY, "0.3", changes) == (
-        f"{UPDATE}.partition: is {partition} of {replicas} groups, and Kthena 0.3 wants at least "
-        f"one group to be updated. {remedy}, or write kthena_version: '0.4'. [backend-loss]"
+        f"{UPDATE}.partition: is {partition} of {replicas} groups, and Kthena 0.3 requires that at "
+        f"least one group is updated. {remedy}, or write kthena_version: '0.4'. [backend-loss]"
     )
     assert said(ENGINE_RAY, "0.4", changes) == ""
 
 
-NO_LETTER = "and Kthena wants a role name that starts with a letter. Write for example"
+NO_LETTER = "and Kthena requires a role name that starts with a letter. Write for example"
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_count_that_is_not_given_is_1_in_a_generated_name() -> None:
 def test_a_name_that_no_label_can_begin_with_is_refused_once(name: str, better: str) -> None:
     assert told(chat({"metadata.name": name})) == [
         (
-            f"metadata.name: is '{name}', and every name that Kthena makes begins with it, "
+            f"metadata.name: is '{name}', and every name that Kthena generates starts with it, "
             f"but it is not {DNS} '{better}'. [kthena-generated-name]"
         )
     ]
@@ -65,7 +65,7 @@ def test_a_name_of_253_characters_or_more_is_counted_in_full() -> None:
 def test_a_missing_name_is_refused(name: Any) -> None:
     assert told(chat({"metadata.name": name})) == [
         (
-            "metadata.name: is missing, and every name that Kthena makes begins with it. "
+            "metadata.name: is missing, and every name that Kthena generates starts with it. "
             "Add metadata.name. [kthena-generated-name]"
         )
     ]

@@ -33,7 +33,7 @@ def test_1_to_4_roles_pass(count: int) -> None:
 def test_5_roles_are_refused() -> None:
     assert told(serving(*(role(name) for name in "abcde"))) == [
         (
-            "spec.template.roles: has 5 roles, but Kthena takes at most 4. Remove 1. "
+            "spec.template.roles: has 5 roles, but Kthena accepts at most 4. Remove 1. "
             "[kthena-role-count]"
         )
     ]
@@ -53,7 +53,7 @@ def test_late_roles_are_not_checked() -> None:
 def test_two_roles_of_one_name_are_refused() -> None:
     assert told(serving(role("decode"), role("prefill"), role("decode"))) == [
         (
-            "spec.template.roles[2].name: is 'decode', as spec.template.roles[0] is named already. "
+            "spec.template.roles[2].name: is 'decode', already the name of spec.template.roles[0]. "
             "Rename one of them. [kthena-role-names-unique]"
         )
     ]
@@ -75,7 +75,7 @@ def test_an_image_is_not_blank_and_has_no_space(image: str, template: str) -> No
     assert told(chat({path: image})) == [
         (
             f"{AT}.{template}.spec.containers[0].image: is {image!r}, and an image is not blank "
-            "and has no space. Write registry/name:tag. [kthena-image]"
+            "and contains no space. Write registry/name:tag. [kthena-image]"
         )
     ]
 
@@ -168,9 +168,9 @@ ADD = ". Add workerTemplate, or write workerReplicas: 0. [kthena-worker-template
 @pytest.mark.parametrize(
     ("version", "consequence"),
     [
-        ("0.1", ", and Kthena 0.1 takes it but starts no worker"),
-        ("0.2", ", and Kthena 0.2 takes it but starts no worker"),
-        ("0.3", ", and Kthena 0.3 takes it but its controller crashes"),
+        ("0.1", ", and Kthena 0.1 accepts it but starts no worker"),
+        ("0.2", ", and Kthena 0.2 accepts it but starts no worker"),
+        ("0.3", ", and Kthena 0.3 accepts it but its controller crashes"),
         ("0.4", ""),
         ("1.0", ""),
     ],

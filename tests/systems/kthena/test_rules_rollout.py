@@ -15,7 +15,7 @@ ROLE_AT = "spec.template.roles[0].maxUnavailable"
 NOT_A_BUDGET = (
     "but must be a count of at least 0 or a percentage from 0% to 100%. Write for example 1 or 25%."
 )
-NEVER = "and then nothing could ever be updated. Write at least 1."
+NEVER = "so nothing could ever be updated. Write at least 1."
 
 
 # kthena-rolling-update
@@ -66,7 +66,7 @@ def test_before_0_4_a_partition_lies_below_replicas(version: str) -> None:
     assert told(chat({f"{ROLL}.partition": 1}), version) == []
     assert told(chat({f"{ROLL}.partition": 2}), version) == [
         (
-            f"{ROLL}.partition: is 2, but Kthena {version} wants it below replicas, 2. "
+            f"{ROLL}.partition: is 2, but Kthena {version} requires it to be below replicas, 2. "
             "Write at most 1, or remove it. [kthena-rolling-update]"
         )
     ]
@@ -84,7 +84,7 @@ def test_before_0_4_a_partition_is_no_percentage(version: str) -> None:
     assert told(chat({f"{ROLL}.partition": "50%"}), version) == [
         (
             f"{ROLL}.partition: is '50%', but must be a whole number in Kthena {version}; 0.4 "
-            "takes it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
+            "accepts it. Write for example 1, without quotes, or use Kthena 0.4. [kthena-version]"
         )
     ]
 
@@ -93,7 +93,7 @@ def test_before_0_4_a_partition_is_no_percentage(version: str) -> None:
 def test_a_rollout_by_roles_has_no_budget_for_groups(configuration: dict[str, Any]) -> None:
     assert told(chat({ROLL: configuration, **BY_ROLE})) == [
         (
-            f"{ROLL}: is given, but with RoleRollingUpdate each role has a budget of its own. "
+            f"{ROLL}: is given, but with RoleRollingUpdate each role has its own budget. "
             "Remove it, and write maxUnavailable on the roles. [kthena-rolling-update]"
         )
     ]
@@ -146,8 +146,8 @@ def test_before_0_3_a_surge_is_stored_and_never_acted_on(version: str) -> None:
     changes = {f"{ROLL}.maxSurge": "50%", f"{ROLL}.maxUnavailable": 0}
     assert told(chat(changes), version) == [
         (
-            f"{ROLL}.maxSurge: is '50%', but Kthena has no surge; Kthena {version} never acts on "
-            f"it. {INSTEAD} [kthena-max-surge]"
+            f"{ROLL}.maxSurge: is '50%', but Kthena has no surge; Kthena {version} ignores it. "
+            f"{INSTEAD} [kthena-max-surge]"
         )
     ]
 
@@ -217,7 +217,7 @@ def test_before_1_0_a_role_budget_is_refused(version: str) -> None:
     (finding,) = judge_serving(chat({ROLE: 1}), version)
     assert str(finding) == (
         f"{ROLE_AT}: is no field of ModelServing in Kthena {version}, which server-side apply and "
-        "kubectl refuse; 1.0 has it. Remove it, or use Kthena 1.0. [kthena-version]"
+        "kubectl reject; 1.0 has it. Remove it, or use Kthena 1.0. [kthena-version]"
     )
     assert finding.level is Level.MANDATORY
 
@@ -244,8 +244,8 @@ RECREATE = {"spec.recoveryPolicy": "ServingGroupRecreate"}
 def test_groups_are_not_recreated_while_roles_roll(version: str) -> None:
     assert told(chat({**RECREATE, **BY_ROLE}), version) == [
         (
-            f"{TYPE}: is RoleRollingUpdate while recoveryPolicy is ServingGroupRecreate, and a "
-            "role that rolls would recreate its whole group. Write ServingGroupRollingUpdate, or "
+            f"{TYPE}: is RoleRollingUpdate while recoveryPolicy is ServingGroupRecreate, and each "
+            "updated role would recreate its whole group. Write ServingGroupRollingUpdate, or "
             "recoveryPolicy: RoleRecreate. [kthena-recovery-and-rollout]"
         )
     ]
@@ -277,7 +277,7 @@ def test_before_0_4_there_is_no_rollout_by_roles(version: str) -> None:
     assert told(chat(BY_ROLE), version) == [
         (
             f"{TYPE}: is 'RoleRollingUpdate', but must be 'ServingGroupRollingUpdate' in Kthena "
-            f"{version}; 0.4 takes it. Write 'ServingGroupRollingUpdate', or use Kthena 0.4. "
+            f"{version}; 0.4 accepts it. Write 'ServingGroupRollingUpdate', or use Kthena 0.4. "
             "[kthena-version]"
         )
     ]

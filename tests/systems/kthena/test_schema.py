@@ -200,7 +200,7 @@ def test_doubles_in_a_list_with_keys_are_refused(path: str, item: Any, said: str
     at, last = f"{POD_AT}.{path.replace('.0', '[0]')}", path.rpartition(".")[2]
     assert told(chat({f"{POD}.{path}": [item, item]})) == [
         (
-            f"{at}[1]: has {said}, as {last}[0] has, and the API server refuses doubles here. "
+            f"{at}[1]: has {said}, like {last}[0], and the API server rejects duplicates here. "
             "Rename it or remove it. [kthena-schema]"
         )
     ]

@@ -62,9 +62,9 @@ def test_since_0_3_host_aliases_may_have_doubles(version: str) -> None:
     aliases = [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}]
     found = told(chat({f"{POD}.hostAliases": aliases}), version)
     refused = (
-        f"{POD_AT}.hostAliases[1]: has ip '10.0.0.1', as hostAliases[0] has, and the API server "
-        f"refuses doubles here in Kthena {version}; 0.3 takes it. Rename it or remove it, or use "
-        "Kthena 0.3. [kthena-version]"
+        f"{POD_AT}.hostAliases[1]: has ip '10.0.0.1', like hostAliases[0], and the API server "
+        f"rejects duplicates here in Kthena {version}; 0.3 accepts it. Rename it or remove it, or "
+        "use Kthena 0.3. [kthena-version]"
     )
     assert found == ([refused] if version in {"0.1", "0.2"} else [])
 
@@ -88,7 +88,7 @@ def test_a_version_may_be_written_in_full(version: str) -> None:
 def test_a_version_that_is_not_known_is_judged_as_the_newest(version: str) -> None:
     (finding,) = judge_serving(chat({ROLE + ".maxUnavailable": None}), version)
     assert str(finding) == (
-        f"Kthena '{version}' is not known here, so it was judged as 1.0. "
+        f"Kthena '{version}' is not known here, so it was checked as 1.0. "
         "Known: 0.1, 0.2, 0.3, 0.4, 1.0. [kthena-version]"
     )
     assert finding.level is Level.ADVISORY
@@ -102,7 +102,7 @@ def test_0_1_takes_the_scheduler_volcano_alone(scheduler: Any, said: str) -> Non
     assert told(chat(changes), "0.2") == []
     assert told(chat(changes), "0.1") == [
         (
-            f"spec.schedulerName: {said}, but Kthena 0.1 takes no scheduler but volcano. "
+            f"spec.schedulerName: {said}, but Kthena 0.1 only accepts the scheduler volcano. "
             "Write volcano, or use Kthena 0.2. [kthena-version]"
         )
     ]

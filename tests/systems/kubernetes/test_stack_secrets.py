@@ -50,7 +50,7 @@ def said(pod: dict[str, Any], login: dict[str, Any] | None = None) -> list[str]:
         ),
         (
             {"spec.imagePullSecrets": [{"name": "hf"}]},
-            f"A pod.spec.imagePullSecrets[0].name: is 'hf', a Secret of type 'Opaque' which is no login, {PULLED} {RULE}",
+            f"A pod.spec.imagePullSecrets[0].name: is 'hf', a Secret of type 'Opaque' which is not a login, {PULLED} {RULE}",
         ),
         (
             {"spec.volumes": [{"name": "hf", "secret": {**FILES, "secretName": LATE}}]},

@@ -59,7 +59,7 @@ def test_pods_are_counted_in_32_bits() -> None:
     assert shape({"spec/replicas": 2**30 - 1}) == []
     assert shape({"spec/replicas": 2**30}) == [
         (
-            "spec.replicas: makes 2 × 1073741824 pods, but may make at most 2147483647. "
+            "spec.replicas: creates 2 × 1073741824 pods, but may create at most 2147483647. "
             "Write at most 1073741823. [lws-shape]"
         )
     ]
@@ -76,7 +76,7 @@ def test_an_update_must_be_able_to_begin() -> None:
     zero = {f"{ROLLING}/maxUnavailable": 0, f"{ROLLING}/maxSurge": 0}
     assert shape(zero) == [
         (
-            f"{ROLLING_AT}.maxUnavailable: is 0 and maxSurge is 0, so no update could begin. "
+            f"{ROLLING_AT}.maxUnavailable: is 0 and maxSurge is 0, so no update could start. "
             "Write maxUnavailable: 1, or maxSurge: 1. [lws-shape]"
         )
     ]
@@ -84,7 +84,7 @@ def test_an_update_must_be_able_to_begin() -> None:
     assert shape({f"{ROLLING}/maxUnavailable": "49%"}) == [
         (
             f"{ROLLING_AT}.maxUnavailable: is '49%' of 2 replicas and maxSurge is 0, so no update "
-            "could begin. Write maxUnavailable: 1, or maxSurge: 1. [lws-shape]"
+            "could start. Write maxUnavailable: 1, or maxSurge: 1. [lws-shape]"
         )
     ]
 
@@ -175,9 +175,9 @@ QUEUE = {"metadata/annotations": {"scheduling.volcano.sh/queue-name": "research"
 def test_leader_ready_and_a_gang_contradict(gang: dict[str, Any], what: str) -> None:
     assert said_by("lws-gang-startup", LWS_SGLANG, {**READY, **gang}) == [
         (
-            f"spec.startupPolicy: is LeaderReady, but {what} asks for a gang: it would hold the "
-            "leader alone, and not the 2 pods of a group. Write LeaderCreated, or let no gang be "
-            "scheduled. [lws-gang-startup]"
+            f"spec.startupPolicy: is LeaderReady, but {what} requests a gang: it would contain "
+            "only the leader, and not the 2 pods of a group. Write LeaderCreated, or disable gang "
+            "scheduling. [lws-gang-startup]"
         )
     ]
 

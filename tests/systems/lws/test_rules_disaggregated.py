@@ -35,7 +35,7 @@ def test_other_numbers_of_roles_are_refused(count: int, remedy: str) -> None:
         (
             {"spec/roles/1/name": "prefill"},
             (
-                "spec.roles[1].name: is 'prefill', as spec.roles[0] is named already. Rename one "
+                "spec.roles[1].name: is 'prefill', already the name of spec.roles[0]. Rename one "
                 "of them"
             ),
         ),
@@ -57,13 +57,13 @@ def test_other_numbers_of_roles_are_refused(count: int, remedy: str) -> None:
             {f"{ROLE}/rolloutStrategy": {"type": "Recreate"}},
             (
                 "spec.roles[0].spec.rolloutStrategy.type: is 'Recreate', but a DisaggregatedSet "
-                "knows RollingUpdate only. Remove it"
+                "only supports RollingUpdate. Remove it"
             ),
         ),
         (
             {"spec/slices": 2, "spec/roles/0/scaling": {"mode": "External"}},
             (
-                "spec.slices: is 2, but spec.roles[0] is scaled from outside (External). Write 1, "
+                "spec.slices: is 2, but spec.roles[0] is scaled externally (External). Write 1, "
                 "or scaling.mode: Static"
             ),
         ),

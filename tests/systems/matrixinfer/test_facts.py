@@ -47,7 +47,7 @@ def test_roles_are_engines_of_an_entry_and_workers() -> None:
             (
                 f"{AT}.entryTemplate.spec.containers[0].resources: engine '405b', container "
                 "'leader' states nvidia.com/gpu with a request of 4 and a limit of 8, and "
-                "Kubernetes wants both equal. Write 8 in both. [gpu-requests-equal-limits]"
+                "Kubernetes requires both to be equal. Write 8 in both. [gpu-requests-equal-limits]"
             ),
         ),
     ],

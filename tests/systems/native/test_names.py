@@ -57,8 +57,8 @@ def test_roles_whose_services_would_be_one_are_refused(
     with pytest.raises(SpecError) as refusal:
         compile_serving(changed(TEMPLATES_PLAIN, changes))
     assert str(refusal.value) == (
-        f"roles[{longer}].name: is '{names[longer]}', which is also what a replica of role 'a' is "
-        "called, so two Services would have one name. Rename one of the two roles. [name-unique]"
+        f"roles[{longer}].name: is '{names[longer]}', which is also the name of a replica of role "
+        "'a', so two Services would have one name. Rename one of the two roles. [name-unique]"
     )
 
 

@@ -153,7 +153,7 @@ def test_a_model_of_serve_is_an_engine_on_what_ray_reserves() -> None:
         (
             "{tensor_parallel_size: 3, pipeline_parallel_size: 3}",
             2,
-            Unknown("Ray deals out the ranks itself"),
+            Unknown("Ray distributes the ranks itself"),
         ),
     ],
 )
@@ -172,7 +172,7 @@ def serve(arguments: str, rest: str = "") -> str:
 def test_what_a_replica_reserves_may_be_said_apart() -> None:
     config = serve("{tensor_parallel_size: 2}", ", placement_group_config: {bundles: [{GPU: 4}]}")
     told = [str(found) for found in judge("rayservice", {"spec.serveConfigV2": config})]
-    assert any("placement_group_config says what a replica reserves" in text for text in told)
+    assert any("placement_group_config decides what a replica reserves" in text for text in told)
 
 
 def test_prefill_and_decode_are_added_up() -> None:

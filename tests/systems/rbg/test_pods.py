@@ -40,7 +40,7 @@ SHARED = (
     "is 'weights', which is ReadWriteOnce and is attached to one node at a time, but 2 pods mount "
     "it"
 )
-OTHER = "asks for 'nvidia.com/gpu', but amd.com/gpu is what may be asked for here"
+OTHER = "requests 'nvidia.com/gpu', but only amd.com/gpu may be requested here"
 PATCH = "spec/roles/0/leaderWorkerPattern/templateRef/patch/spec"
 PATCHED = "spec.roles[0].leaderWorkerPattern.templateRef.patch.spec"
 BASE = "spec.roleTemplates[0].template.spec"
@@ -97,7 +97,7 @@ def test_what_a_patch_adds_to_a_shared_template_is_judged() -> None:
     at = f"qwen.{PATCHED}.volumes[0].persistentVolumeClaim.claimName"
     assert said_of("rwx-for-shared-model", found) == [(at, "mandatory", SHARED)]
     assert said_of("gpu-budget", found) == [
-        ("", "mandatory", "the pods of this stack ask for 16 GPUs, but its budget is 15")
+        ("", "mandatory", "the pods of this stack request 16 GPUs, but its budget is 15")
     ]
 
 

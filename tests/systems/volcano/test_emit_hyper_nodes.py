@@ -178,7 +178,7 @@ def test_members_of_several_kinds_are_all_read_with_advice() -> None:
     assert entry == HyperNodeSpec(name="rack", tier=1, nodes=["n"], children=["host"])
     assert problem.level is Level.ADVISORY
     assert str(problem) == (
-        "spec.members: the members are of 2 kinds (nodes, children), and Volcano takes all of them "
+        "spec.members: the members are of 2 kinds (nodes, children), and Volcano accepts them "
         "together, but a tree is clearer with one kind in each place. Make a HyperNode for each "
         "kind. [hypernode-members]"
     )
@@ -209,7 +209,7 @@ def test_a_tier_that_is_no_whole_number_is_a_problem(tier: object) -> None:
 @pytest.mark.parametrize("listed", [[], None, {}, "ab"], ids=["empty", "null", "mapping", "text"])
 def test_a_hyper_node_without_members_is_a_problem(listed: object) -> None:
     assert said(hyper_node(members=listed)) == (
-        "spec.members: a HyperNode needs members, and Volcano's webhook refuses one without. "
+        "spec.members: a HyperNode needs members, and Volcano's webhook rejects one without. "
         "Add at least one. [hypernode-shape]"
     )
 

@@ -80,12 +80,12 @@ def test_a_queue_is_judged_beside_its_parent() -> None:
     assert judged(night, org, day) == [
         (
             "queues[0].capability.nvidia.com/gpu: is 24, but the capability of 'org', the nearest "
-            "queue above that names it, has 16, and Volcano's webhook refuses more. Write at most "
+            "queue above that names it, has 16, and Volcano's webhook rejects more. Write at most "
             "16. [queue-within-parent]"
         ),
         (
             "queues[1].deserved.nvidia.com/gpu: is 8, but the queues below 'org' deserve 12 of "
-            "'nvidia.com/gpu' together, and Volcano's webhook refuses more than that. Write at "
+            "'nvidia.com/gpu' together, and Volcano's webhook rejects more than that. Write at "
             "least 12. [queue-within-parent]"
         ),
     ]

@@ -18,7 +18,7 @@ from tests.support.strategies import damaged
 from tests.systems.volcano.samples import LATE, places, with_value
 
 WORLD = "world-size-equals-gpus"
-TOLD = Unknown("nothing says which of the pods make one engine")
+TOLD = Unknown("it is not stated which of the pods form one engine")
 SERVE = "vllm serve m --tensor-parallel-size 8"
 RAY_HEAD = (
     f"ray start --head && {SERVE} --pipeline-parallel-size 4 --distributed-executor-backend ray"
@@ -174,7 +174,7 @@ OPEN: dict[str, tuple[Args, Unknown]] = {
     "gpus-of-others": (job(task("server", SERVE, gpus=4), task("train", "torchrun x.py")), TOLD),
     "plugin": (
         changed(RAY, {"spec.plugins": {"ray": []}}),
-        Unknown("Volcano's plugin ray puts its own commands in place of those of the templates"),
+        Unknown("Volcano's plugin ray replaces the commands of the templates"),
     ),
     "late-plugins": (
         changed(RAY, {"spec.plugins": LATE}),

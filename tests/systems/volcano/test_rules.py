@@ -67,7 +67,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{TOPOLOGY}.highestTierName": "rack"},
         [
             (
-                f"M {TOPOLOGY}: both highestTierAllowed (1) and highestTierName ('rack') are given, and Volcano's webhook refuses that. Keep one of the two. [topology-one-cap]"
+                f"M {TOPOLOGY}: both highestTierAllowed (1) and highestTierName ('rack') are given, and Volcano's webhook rejects that. Keep one of the two. [topology-one-cap]"
             )
         ],
     ),
@@ -85,7 +85,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.matchLabelKeys": REMOVED},
         [
             (
-                f"M {SUB}: has no matchLabelKeys, so Volcano counts no pod into this subgroup, and with minSubGroups 2 the gang waits for ever. Add the label that tells one subgroup's pods from another's. [subgroup-match-label-keys]"
+                f"M {SUB}: has no matchLabelKeys, so Volcano assigns no pod to this subgroup, and with minSubGroups 2 the gang waits forever. Add the label that distinguishes the pods of different subgroups. [subgroup-match-label-keys]"
             )
         ],
     ),
@@ -94,7 +94,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.matchLabelKeys": [], f"{SUB}.minSubGroups": 0},
         [
             (
-                f"A {SUB}: has no matchLabelKeys, so Volcano counts no pod into this subgroup. Add the label that tells one subgroup's pods from another's. [subgroup-match-label-keys]"
+                f"A {SUB}: has no matchLabelKeys, so Volcano assigns no pod to this subgroup. Add the label that distinguishes the pods of different subgroups. [subgroup-match-label-keys]"
             )
         ],
     ),
@@ -103,7 +103,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec.subGroupPolicy[1]": SECOND},
         [
             (
-                "M spec.subGroupPolicy[1].name: is 'engine', as subGroupPolicy[0] is, and Volcano keeps one minimum for both: that of the later one. Give each policy a name of its own. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is 'engine', like subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),
@@ -112,7 +112,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {f"{SUB}.name": REMOVED, "spec.subGroupPolicy[1]": {"matchLabelKeys": ["k"]}},
         [
             (
-                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a name of its own. [subgroup-names-unique]"
+                "M spec.subGroupPolicy[1].name: is missing, as in subGroupPolicy[0], and Volcano keeps one minimum for both: that of the later one. Give each policy a unique name. [subgroup-names-unique]"
             )
         ],
     ),
@@ -121,7 +121,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {**SMALL, "spec.minMember": 3},
         [
             (
-                "A spec.minMember: is 3, but the subgroups that must be whole have 4 pods, and Volcano waits for both. Write minMember 4. [subgroup-minimum]"
+                "A spec.minMember: is 3, but the subgroups that must be complete have 4 pods, and Volcano waits for both. Write minMember 4. [subgroup-minimum]"
             )
         ],
     ),
@@ -130,7 +130,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec": {"queue": "research"}},
         [
             (
-                "A spec.minMember: is 0, so nothing is held together: each pod starts as soon as it fits. Write the number of pods that must start together. [gang-minimum-stated]"
+                "A spec.minMember: is 0, so nothing starts together: each pod starts as soon as it fits. Write the number of pods that must start together. [gang-minimum-stated]"
             )
         ],
     ),
@@ -139,7 +139,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec.minTaskMember.worker": 4},
         [
             (
-                "M spec.minTaskMember: the minima add up to 5, but minMember is 4, and Volcano then ignores every one of them. Write minMember 5, or lower minima. [task-minimum]"
+                "M spec.minTaskMember: the minima add up to 5, but minMember is 4, and Volcano then ignores all of them. Write minMember 5, or lower minima. [task-minimum]"
             )
         ],
     ),
@@ -158,7 +158,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec.minResources.pods": "5"},
         [
             (
-                "M spec.minResources.pods: is '5', but the gang starts with 4 pods (minMember), and Volcano places none while there is no room for all that is asked. Write 4. [min-resources-within-minimum]"
+                "M spec.minResources.pods: is '5', but the gang starts with 4 pods (minMember), and Volcano places none until there is room for all requested resources. Write 4. [min-resources-within-minimum]"
             )
         ],
     ),
@@ -208,10 +208,10 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         },
         [
             (
-                "M spec.guarantee.resource.nvidia.com/gpu: is 17, but deserved has '16', and Volcano's webhook refuses more than that. Write at most 16. [queue-quantities]"
+                "M spec.guarantee.resource.nvidia.com/gpu: is 17, but deserved has '16', and Volcano's webhook rejects more than that. Write at most 16. [queue-quantities]"
             ),
             (
-                "M spec.deserved.cpu: is '100', but capability has '99', and Volcano's webhook refuses more than that. Write at most 99. [queue-quantities]"
+                "M spec.deserved.cpu: is '100', but capability has '99', and Volcano's webhook rejects more than that. Write at most 99. [queue-quantities]"
             ),
         ],
     ),
@@ -220,7 +220,7 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
         {"spec.parent": "research"},
         [
             (
-                "M spec.parent: is 'research', the queue itself, and Volcano's webhook refuses that. Name another queue, or remove it. [queue-parent]"
+                "M spec.parent: is 'research', the queue itself, and Volcano's webhook rejects that. Name another queue, or remove it. [queue-parent]"
             )
         ],
     ),

@@ -68,7 +68,7 @@ WRONG: dict[str, tuple[Args, str]] = {
     ),
     "no-members": (
         hyper_node("rack-1", 1),
-        "M spec.members: a HyperNode needs members, and Volcano's webhook refuses one without. Add at least one. [hypernode-shape]",
+        "M spec.members: a HyperNode needs members, and Volcano's webhook rejects one without. Add at least one. [hypernode-shape]",
     ),
     "negative-tier": (
         hyper_node("rack-1", -1, exact("a")),
@@ -76,11 +76,11 @@ WRONG: dict[str, tuple[Args, str]] = {
     ),
     "unanchored": (
         node({"regexMatch": {"pattern": "gpu-1"}}),
-        f"M spec.members[0].selector.regexMatch.pattern: {REGEX} anywhere in a node's name. Write '^gpu-1$', with .* where any text may stand. [hypernode-node-regex]",
+        f"M spec.members[0].selector.regexMatch.pattern: {REGEX} anywhere in a node's name. Write '^gpu-1$', with .* where any text may be. [hypernode-node-regex]",
     ),
     "mixed": (
         hyper_node("rack-1", 1, exact("a"), exact("b", "HyperNode")),
-        "A spec.members: the members are of 2 kinds (nodes, children), and Volcano takes all of them together, but a tree is clearer with one kind in each place. Make a HyperNode for each kind. [hypernode-members]",
+        "A spec.members: the members are of 2 kinds (nodes, children), and Volcano accepts them together, but a tree is clearer with one kind in each place. Make a HyperNode for each kind. [hypernode-members]",
     ),
     "node-name": (
         hyper_node("rack-1", 1, exact("GPU_1")),

@@ -1,0 +1,145 @@
+"""Finds engines and requests for several accelerators in objects of any kind.
+
+The fields of the objects are unknown here. Each map and list is visited once, however often aliases
+repeat it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kthena_components.core.engines import image_entrypoint
+from kthena_components.core.findings import join_path
+from kthena_components.core.values.display import key_text
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import mapping, pairs, sequence
+from kthena_components.core.values.unknown import is_unresolved
+
+_PROGRAMS = r"""
+    vllm[ ]+serve | vllm\.entrypoints\.[a-z_.]+ | multi-node-serving\.sh
+    | sglang[ ]+serve | sglang\.launch_server | trtllm-serve | tensorrt_llm\.commands\.serve
+    | dynamo\.(?:vllm|sglang|trtllm) | huggingfaceserver | text-generation-launcher
+    | lmdeploy[ ]+serve | lmdeploy\.serve[a-z_.]* | tritonserver
+"""
+_START = re.compile(rf"(?:\A|[\s;&|(/\"'])({_PROGRAMS})(?=\Z|[\s;&|)\"'])", re.VERBOSE)
+"""An engine's program as a word of a command line, behind any wrapper."""
+_SIZES = r"(?:tensor|pipeline|data)[-_]parallel[-_]size|[tpd]p[-_]size|num[-_]shard"
+_FLAG = re.compile(rf"(?:\A|[\s\"'])(--(?:{_SIZES}|tp)|-tp)(?=[ =][\"']?[0-9$]|[0-9])")
+_FIELDS = frozenset(
+    {
+        *("tensorParallelSize", "pipelineParallelSize", "dataParallelSize"),
+        *("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"),
+        *("TENSOR_PARALLEL_SIZE", "PIPELINE_PARALLEL_SIZE", "DATA_PARALLEL_SIZE"),
+        *("tensorParallelism", "pipelineParallelism", "numShard", "num_shard", "NUM_SHARD"),
+    }
+)
+"""Sizes of an engine, as fields of an object or variables of a container."""
+_HINTS: tuple[str, ...] = (
+    *("vllm", "sglang", "trtllm", "tensorrt_llm", "huggingfaceserver", "text-generation"),
+    *("lmdeploy", "tritonserver", "multi-node-serving", "tgi-gaudi", "parallel"),
+    *("-tp", "-dp", "-pp", "num-shard", "num_shard"),
+)
+_RESOURCES: tuple[str, ...] = (
+    *("/gpu", "/npu", "/xpu", "/tpu", "/mig-", "gpu.intel.com/", "habana.ai/", "huawei.com/"),
+    *("amazon.com/neuron", "rebellions.ai/", "furiosa.ai/"),
+)
+_WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
+_SEVERAL = 2
+_PLAIN = int | float | None
+_NOTES = frozenset({"metadata", "annotations", "labels", "status"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A place that states an engine or several accelerators."""
+
+    path: str
+    """Path in the object: of the container, its command, or the field."""
+    what: str
+    """What it states, as a clause: `asks for 8 nvidia.com/gpu`."""
+    by_field: bool = False
+    """Whether it is a field or a variable, not a command or a resource."""
+
+
+def may_hold_signs(text: str) -> bool:
+    """Return quickly whether an object with this text may have a sign."""
+    lower = text.lower()
+    return any(word in lower for word in _WORDS)
+
+
+def signs_in(body: Mapping[str, object]) -> Iterator[Sign]:
+    """Yield the signs of an object in the order of its fields.
+
+    Metadata, also of templates, and the status only describe what runs. A part with
+    `enabled: false` does not run.
+    """
+    seen: set[int] = set()
+    below = [(key_text(key), body[key]) for key in body if key not in _NOTES]
+    todo: list[tuple[str, object]] = below[::-1]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, str):
+            # A single word is a name, such as that of an image, not a command.
+            yield from _in_text(path, value) if " " in value.strip() else ()
+        elif isinstance(value, (dict, list, tuple, Mapping)) and id(value) not in seen:
+            seen.add(id(value))
+            if isinstance(value, Mapping):
+                if value.get("enabled") is False:
+                    continue
+                yield from _in_map(path, value)
+                inner = [
+                    (join_path(path, key_text(key)), item)
+                    for key, item in value.items()
+                    if key not in _NOTES and not isinstance(item, _PLAIN)
+                ]
+            else:
+                yield from _in_text(path, " ".join(item for item in value if type(item) is str))
+                listed = enumerate(value)
+                inner = [(f"{path}[{i}]", item) for i, item in listed if type(item) is not str]
+            todo += reversed(inner)
+
+
+def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
+    if "resources" in fields:
+        yield from _in_resources(path, mapping(fields["resources"]))
+    image = fields.get("image")
+    if isinstance(image, str) and "args" in fields and "command" not in fields:
+        words = image_entrypoint(image)
+        if words and sequence(fields["args"]):
+            yield Sign(join_path(path, "args"), f"starts {' '.join(words)}")
+    name = fields.get("name")
+    for key in fields:
+        if key in _FIELDS:
+            yield from _in_size(join_path(path, key_text(key)), key_text(key), fields[key])
+    if isinstance(name, str) and name in _FIELDS and "value" in fields:
+        yield from _in_size(join_path(path, "value"), name, fields["value"])
+
+
+def _in_size(path: str, name: str, value: object) -> Iterator[Sign]:
+    size = parse_quantity(value)
+    if size is not None and size >= _SEVERAL:
+        yield Sign(path, f"states {name} {size}", by_field=True)
+
+
+def _in_resources(path: str, resources: Mapping[str, object]) -> Iterator[Sign]:
+    for key in ("limits", "requests"):
+        for resource, amount in pairs(resources.get(key)):
+            if not (isinstance(resource, str) and is_accelerator(resource)):
+                continue
+            number = parse_quantity(amount)
+            if is_unresolved(amount) or (number is not None and number >= _SEVERAL):
+                known = "an unknown number of" if number is None else f"{number:f}"
+                yield Sign(path, f"asks for {known} {resource}")
+                return
+
+
+def _in_text(path: str, text: str) -> Iterator[Sign]:
+    if not any(hint in text for hint in _HINTS):
+        return
+    start = _START.search(text)
+    if start is not None:
+        yield Sign(path, f"starts {' '.join(start[1].split())}")
+        return
+    flag = _FLAG.search(text)
+    if flag is not None:
+        yield Sign(path, f"states {flag[1]}")

@@ -1,0 +1,123 @@
+"""Reports engines and accelerators in objects, or in parts of objects, that no rule reads."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.objects.object import Object
+from kthena_components.core.objects.signs import Sign, signs_in
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.judge.pod_schema import places_of
+from kthena_components.systems import find_kind
+from kthena_components.systems.contract import Body, Kind
+
+_RULE = "kind-read"
+PART_READ = f"the rule {_RULE}"
+"""Name of `part_read` in a report of its failure."""
+_NO_WORKLOADS = frozenset({("", "ConfigMap"), ("kustomize.config.k8s.io", "Kustomization")})
+"""Kinds with commands that create no pods. A ConfigMap is read with the pod that mounts it."""
+_QUOTE = "'"
+_ENDS = ("", ".", "[")
+
+
+def is_foreign(body: Body) -> bool:
+    """Return whether an object of this group and kind may create pods that no rule reads."""
+    known = group_kind(body)
+    return known[1] != "" and known not in _NO_WORKLOADS and find_kind(known) is None
+
+
+def kind_read(found: Object) -> Iterator[Finding]:
+    """An object that starts an engine or asks for several GPUs must be of a kind that rules read.
+
+    Otherwise a wrong TP × PP in it is not found. Reported once for each object, with its kind and
+    the first such place. In an object of a kind that rules read, this reports a part that they do
+    not read, such as the values of another Helm chart. ConfigMaps, Kustomizations and
+    CustomResourceDefinitions create no pods, and are never reported.
+
+    Pass: a Deployment; an object of any kind that starts no engine and asks for one GPU.
+    Fail: a PyTorchJob whose container asks for 8 nvidia.com/gpu.
+    Level: not checked.
+    Source: docs/kinds.md lists the kinds that are read.
+    """
+    if is_foreign(found.body):
+        sign = next(signs_in(found.body), None)
+        if sign is not None:
+            version, name = display(found.body.get("apiVersion")), key_text(found.kind)
+            kind = f"{name} ({version.strip(_QUOTE)})"
+            yield _told(found, sign, f"no rule reads objects of kind {kind}; this one {sign.what}")
+
+
+def part_read(
+    kind: Kind[Any],
+    found: Object,
+    view: Any,
+    facts: ServingFacts | None,
+    said: Sequence[Finding],
+) -> Iterator[Finding]:
+    """Report the first engine or accelerators in a part of an object that no rule reads.
+
+    Args:
+        kind: The kind of the object.
+        found: The object.
+        view: Its view.
+        facts: The facts of its engines.
+        said: Its other findings. They may explain why no engine was found.
+    """
+    empty = facts is not None and not facts.engines
+    if empty and any(finding.level is not Level.ADVISORY for finding in said):
+        return
+    places = _Places(() if empty else _places(kind, found, view, facts))
+    # Where anything is read, the reader of the kind knows its fields.
+    asked = (s for s in signs_in(found.body) if not (s.by_field and places))
+    sign = next((sign for sign in asked if not places.meet(found.at(sign.path))), None)
+    if sign is not None:
+        part = "an engine in the object" if empty else "this part of the object"
+        yield _told(found, sign, f"no rule reads {part}, which {sign.what}")
+
+
+def _told(found: Object, sign: Sign, because: str) -> Finding:
+    return not_checked(found.at(sign.path), Unknown(because), _RULE)
+
+
+def _places(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None) -> Iterator[str]:
+    """Yield the places that rules read, in the caller's coordinates. The cheapest come first."""
+    for engine in facts.engines if facts is not None else ():
+        for pod in filter(None, (engine.entry, engine.worker)):
+            yield from (pod.command_path, pod.gpus_path, *(own.path for own in pod.others))
+            yield from (device.path for device in pod.devices)
+            if pod.own is not None:
+                yield pod.own.path
+    for place in kind.templates:
+        yield from (found.at(path) for path, _ in places_of(found.body, place))
+    for pods in kind.pods(view) if kind.pods is not None else ():
+        yield from (found.at(pods.path), pods.at("spec.containers[0]"))
+
+
+class _Places:
+    """The places that rules read, computed one by one and only as far as needed."""
+
+    def __init__(self, places: Iterable[str]) -> None:
+        self._known: list[str] = []
+        self._more = iter(places)
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self._all())
+
+    def meet(self, path: str) -> bool:
+        """Return whether a path contains one of them, or is inside one."""
+        return any(_meets(path, place) for place in self._all())
+
+    def _all(self) -> Iterator[str]:
+        yield from self._known
+        for place in self._more:
+            self._known.append(place)
+            yield place
+
+
+def _meets(one: str, other: str) -> bool:
+    """Return whether one of two paths is inside the other."""
+    short, long = (one, other) if len(one) <= len(other) else (other, one)
+    return long.startswith(short) and (not short or long[len(short) : len(short) + 1] in _ENDS)

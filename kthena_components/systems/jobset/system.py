@@ -1,0 +1,24 @@
+"""JobSet: several Jobs as one workload."""
+
+from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.jobset.facts import facts
+from kthena_components.systems.jobset.pods import pods
+from kthena_components.systems.jobset.view import read_job_set
+
+SYSTEM = System(
+    name="jobset",
+    title="JobSet",
+    kinds=(
+        Kind(
+            group="jobset.x-k8s.io",
+            name="JobSet",
+            view=read_job_set,
+            facts=facts,
+            pods=pods,
+            templates=("spec.replicatedJobs[].template.spec.template",),
+            kept=kept_pods,
+            without={"restarts": "JobSet's webhook refuses other templates while it runs"},
+        ),
+    ),
+)

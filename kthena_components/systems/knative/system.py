@@ -1,0 +1,31 @@
+"""Knative Serving: a Service, and the Configuration that it creates."""
+
+from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.systems.contract import Kind, Restart, System
+from kthena_components.systems.knative.view import as_it_is, pods
+from kthena_components.systems.kubernetes.facts import facts_of_copies
+
+SYSTEM = System(
+    name="knative",
+    title="Knative Serving",
+    kinds=tuple(
+        Kind(
+            group="serving.knative.dev",
+            name=name,
+            view=as_it_is,
+            facts=facts_of_copies,
+            pods=pods,
+            kept=kept_pods,
+            restarts=Restart(
+                paths=r"spec\.template\b",
+                how="a new revision starts beside the old one, which then ends",
+            ),
+            unscalable="Knative scales by itself",
+            without={
+                "templates": "Knative fills in what Kubernetes asks for, such as names of "
+                "containers"
+            },
+        )
+        for name in ("Service", "Configuration")
+    ),
+)

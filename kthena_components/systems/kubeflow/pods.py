@@ -1,0 +1,13 @@
+"""The pods of an MPIJob."""
+
+from collections.abc import Iterator
+
+from kthena_components.core.objects.object import PodSet, pod_set
+from kthena_components.systems.kubeflow.view import MpiJob
+
+
+def pods(view: MpiJob) -> Iterator[PodSet]:
+    """Yield the launcher and the workers."""
+    for part in (view.launcher, view.workers):
+        if part.count != 0:
+            yield pod_set(view.object, part.path, part.template, part.count, by_controller=True)

@@ -1,0 +1,26 @@
+"""Kubeflow: MPIJob, of the training operator (v1) and of the MPI operator (v2beta1)."""
+
+from kthena_components.core.objects.reduction import kept_pods
+from kthena_components.systems.contract import Kind, System
+from kthena_components.systems.kubeflow.facts import facts
+from kthena_components.systems.kubeflow.pods import pods
+from kthena_components.systems.kubeflow.view import read_mpi_job
+
+SYSTEM = System(
+    name="kubeflow",
+    title="Kubeflow MPIJob",
+    kinds=(
+        Kind(
+            group="kubeflow.org",
+            name="MPIJob",
+            view=read_mpi_job,
+            facts=facts,
+            pods=pods,
+            templates=tuple(
+                f"spec.mpiReplicaSpecs.{name}.template" for name in ("Launcher", "Worker")
+            ),
+            kept=kept_pods,
+            without={"restarts": "the operator leaves running pods as they are"},
+        ),
+    ),
+)
