@@ -127,7 +127,7 @@ def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
         ClusterError: The answer is not a verdict, for example because a webhook did not answer.
     """
     try:
-        # As kubectl asks: a field that no schema declares is refused, not dropped.
+        # As kubectl asks: a field that no schema declares is rejected, not dropped.
         query = {"dryRun": "All", "fieldValidation": "Strict"}
         api.ask("POST", kind.path, as_sent(body), query)
     except ClusterError as error:

@@ -210,7 +210,7 @@ def _refused(scene: Scene) -> None:
         said = "it was accepted"
     except ClusterError as error:
         said = str(error)
-    scene.check("the webhook refuses it", holds="denied the request" in said, seen=said)
+    scene.check("the webhook rejects it", holds="denied the request" in said, seen=said)
     found = _rules([group])
     scene.check("our rule reports it", holds="topology-one-cap" in found, seen=found)
 

@@ -34,8 +34,8 @@ def crd_schema(found: Object) -> Iterator[Finding]:
 
     Pass: replicas 1; recoveryPolicy RoleRecreate.
     Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1; a field replica.
-    Level: mandatory. The API server refuses it; of a field that no schema declares, server-side
-    apply (Pulumi, Argo CD, Flux) and kubectl refuse the object.
+    Level: mandatory. The API server rejects it; of a field that no schema declares, server-side
+    apply (Pulumi, Argo CD, Flux) and kubectl reject the object.
     Source: the CRDs that each system's crds.json names, with the commit they are from; Kubernetes
     documentation, Server-Side Apply and Field validation.
     """

@@ -243,7 +243,7 @@ def _worded(finding: Finding, table: CrdTable, kind: str, place: int, taken: int
     seen, remedy, here = finding.seen, finding.remedy, table.name(place)
     undeclared = seen == UNDECLARED
     if undeclared:
-        seen = f"is no field of {kind} in {here}, which server-side apply and kubectl refuse"
+        seen = f"is no field of {kind} in {here}, which server-side apply and kubectl reject"
         remedy = remedy if len(remedy) <= _LONGEST_LIST else "remove it"
     if taken is None:
         return replace(finding, seen=seen, remedy=remedy)

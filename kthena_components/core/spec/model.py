@@ -15,6 +15,7 @@ from kthena_components.core.spec.words import (
     RecoveryPolicy,
     RolloutType,
     TopologyMode,
+    VolcanoVersion,
 )
 from kthena_components.core.templates.template import QUANTITY_WORDS, Amount, PodTemplate
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
@@ -75,63 +76,6 @@ class Spec(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 
-<<<<<<< HEAD
-class EngineKind(StrEnum):
-    """Engines that the package writes command lines for."""
-
-    VLLM = "vllm"
-    SGLANG = "sglang"
-
-
-class Launcher(StrEnum):
-    """How the pods of one engine find each other."""
-
-    RAY = "ray"
-    NATIVE = "native"
-
-
-class TopologyMode(StrEnum):
-    """What Volcano does when no HyperNode below the cap has room."""
-
-    HARD = "hard"
-    SOFT = "soft"
-
-
-class RolloutType(StrEnum):
-    """Unit of a rolling update."""
-
-    SERVING_GROUP = "ServingGroupRollingUpdate"
-    ROLE = "RoleRollingUpdate"
-
-
-class RecoveryPolicy(StrEnum):
-    """What the Kthena controller recreates when a pod fails."""
-
-    SERVING_GROUP_RECREATE = "ServingGroupRecreate"
-    ROLE_RECREATE = "RoleRecreate"
-    NONE = "None"
-
-
-class KthenaVersion(StrEnum):
-    """Controller versions that the kthena backend writes for."""
-
-    V0_1 = "0.1"
-    V0_2 = "0.2"
-    V0_3 = "0.3"
-    V0_4 = "0.4"
-    V1_0 = "1.0"
-
-
-class VolcanoVersion(StrEnum):
-    """Releases of Volcano that judge Queues differently: what capability does not name."""
-
-    V1_14_1 = "1.14.1"
-    V1_14 = "1.14"
-    V1_15 = "1.15"
-
-
-=======
->>>>>>> main
 class ParallelismSpec(Spec):
     """How one engine is split over GPUs."""
 

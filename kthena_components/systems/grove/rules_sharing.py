@@ -23,7 +23,7 @@ def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
 
     Pass: resourceClaimTemplates gpus with 1 device request, shared by a clique as gpus.
     Fail: a template without device requests; the same claim twice in one clique.
-    Level: mandatory. Grove's webhook refuses it.
+    Level: mandatory. Grove's webhook rejects it.
     Source: ai-dynamo/grove v0.1.0-alpha.9 operator/internal/webhook/admission/pcs/validation
     /podcliqueset.go validateResourceClaimTemplates, validateResourceSharingSpecs,
     validatePCSResourceSharing, validatePCSGResourceSharing.
@@ -107,7 +107,7 @@ def grove_links(view: CliqueSet) -> Iterator[Finding]:
 
     Pass: grove.io/mnnvl-group training; none.
     Fail: grove.io/mnnvl-group Training; an empty one.
-    Level: mandatory. Grove's webhook refuses it.
+    Level: mandatory. Grove's webhook rejects it.
     Source: ai-dynamo/grove v0.1.0-alpha.9 operator/internal/mnnvl/helpers.go
     ValidateMNNVLGroupName; webhook.go ValidatePCSOnCreate.
     """

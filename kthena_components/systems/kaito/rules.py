@@ -118,7 +118,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
 
     Pass: Standard_NC24ads_A100_v4; p5.48xlarge.
     Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
-    Level: mandatory; advisory for one of Azure's, which KAITO takes and cannot count the nodes of.
+    Level: mandatory; advisory for unknown types of Azure, which KAITO accepts.
     Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
     validateCreateWithInference.
     """
@@ -205,7 +205,7 @@ def kaito_selector(view: View) -> Iterator[Finding]:
     Pass: matchLabels apps llama.
     Fail: matchLabels kaito.sh/workspace llama alone; an empty labelSelector of a
     MultiRoleInference.
-    Level: mandatory. KAITO's webhook, or its CRD, refuses it.
+    Level: mandatory. KAITO's webhook, or its CRD, rejects it.
     Source: kaito-project/kaito v0.12.0 api/v1beta1/labels.go SanitizedMatchLabels,
     workspace_validation.go validateCreateWithInference;
     api/v1alpha1/multiroleinference_validation.go validateCreate.
@@ -222,7 +222,7 @@ def kaito_selector(view: View) -> Iterator[Finding]:
             at, "selects nothing", "write for example matchLabels: {apps: llama}", _SELECTOR
         )
     elif view.kind == WORKSPACE and mapping(labels) and _OWN_LABELS.issuperset(mapping(labels)):
-        seen = f"has only {display(min(map(str, mapping(labels))))}, which KAITO takes no notice of"
+        seen = f"has only {display(min(map(str, mapping(labels))))}, which KAITO ignores"
         yield refused(f"{at}.matchLabels", seen, "add a label of your own", _SELECTOR)
 
 
@@ -231,7 +231,7 @@ def kaito_name(view: View) -> Iterator[Finding]:
 
     Pass: llama-70b.
     Fail: llama.70b; Llama.
-    Level: mandatory. KAITO's webhook refuses it.
+    Level: mandatory. KAITO's webhook rejects it.
     Source: kaito-project/kaito v0.12.0 api/v1beta1/workspace_validation.go and
     inferenceset_validation.go, api/v1alpha1/multiroleinference_validation.go, Validate.
     """

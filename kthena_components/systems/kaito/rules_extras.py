@@ -32,7 +32,7 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
 
     Pass: llama-3.1-8b-instruct with modelAccessSecret hf-token.
     Fail: llama-3.1-8b-instruct without one.
-    Level: advisory. KAITO's webhook takes it, and a mirror may have the weights.
+    Level: advisory. KAITO's webhook accepts it, and a mirror may have the weights.
     Source: Hugging Face, Gated models; kaito-project/kaito v0.12.0
     presets/workspace/generator/generator.go fetchURL, api/v1beta1/workspace_validation.go.
     """

@@ -56,11 +56,11 @@ _PROFILES = frozenset(
 def kaito_partition(view: View) -> Iterator[Finding]:
     """A part of GPUs is a slice by its profile, which holds the weights, or a count of whole GPUs.
 
-    Whether KAITO takes parts at all, its feature gates say, which are not known here.
+    Whether KAITO accepts parts at all depends on its feature gates, which are not known here.
 
     Pass: mode mig, profile 3g.40gb for phi-4; mode accelerator, count 2.
     Fail: mode mig, profile 1g.10gb for llama-3.3-70b-instruct; mode accelerator without count.
-    Level: mandatory. KAITO's webhook refuses it.
+    Level: mandatory. KAITO's webhook rejects it.
     Source: kaito-project/kaito v0.12.0 api/v1beta1/workspace_validation.go validatePartition,
     validateMIGModelFit; pkg/utils/mig/mig.go.
     """

@@ -29,7 +29,7 @@ def kserve_llm_adapters(view: LlmService) -> Iterator[Finding]:
 
     Pass: adapters sql and chat of the model base.
     Fail: an adapter without a name; two adapters sql; an adapter base of the model base.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go
     validateLoRAAdapters.
     """
@@ -65,7 +65,7 @@ def kserve_llm_parts(view: LlmService) -> Iterator[Finding]:
 
     Pass: scheduler replicas 1, config.ref; kvCacheOffloading cpu 10Gi with a pvc.ref.
     Fail: scheduler replicas 0; a config with inline and ref; a tier with emptyDir and pvc.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go
     validateSchedulerConfig, validateRouterCrossFieldConstraints, validateKVCacheOffloading;
     pkg/validation/confidential.go.
@@ -147,7 +147,7 @@ def kserve_llm_devices(view: LlmService) -> Iterator[Finding]:
 
     Pass: exp-dra-device-class gpu.nvidia.com, exp-dra-device-count "2".
     Fail: exp-dra-device-count without a class; exp-dra-device-count "0"; container name VLLM.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go
     validateManagedDRAAnnotations.
     """

@@ -21,7 +21,7 @@ def kserve_llm_scaling(view: LlmService) -> Iterator[Finding]:
 
     Pass: scaling maxReplicas 5, wva.hpa {}.
     Fail: replicas 3 beside scaling; scaling without wva; minReplicas 10, maxReplicas 5.
-    Level: mandatory. The API server or KServe's webhook refuses it.
+    Level: mandatory. The API server or KServe's webhook rejects it.
     Source: kserve v0.20.0 config/crd/full/llmisvc/serving.kserve.io_llminferenceservices.yaml;
     pkg/apis/serving/v1alpha2/llm_inference_service_validation.go ValidateWorkloadScaling.
     """

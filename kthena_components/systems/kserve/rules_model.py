@@ -29,7 +29,7 @@ def kserve_confidential(view: Service) -> Iterator[Finding]:
 
     Pass: storageUri s3://models/llama, confidential.resourceId kbs:///models/key/1.
     Fail: confidential.enabled without storageUri; resourceId key-1.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1beta1/inference_service_validation.go
     validateConfidential; pkg/validation/confidential.go.
     """
@@ -54,8 +54,8 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
 
     Pass: huggingface of version 1 and of version 2, both with priority 1.
     Fail: huggingface with priority 1, and again with priority 2.
-    Level: advisory. KServe's webhook takes the first runtime of a namespace, and refuses it beside
-    others, and every update. Priorities of other runtimes in the cluster are not known here.
+    Level: advisory. KServe's webhook accepts the first runtime of a namespace, and rejects others
+    and every update. Priorities of other runtimes in the cluster are not known here.
     Source: kserve v0.20.0 pkg/webhook/admission/servingruntime/servingruntime_webhook.go
     validateModelFormatPrioritySame.
     """
@@ -74,6 +74,6 @@ def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
         first = known.setdefault(name, priority)
         if isinstance(first, int) and isinstance(priority, int) and first != priority:
             seen = (
-                f"is {priority}, but {first} for {display(name)} before, and KServe refuses updates"
+                f"is {priority}, but {first} for {display(name)} before, and KServe rejects updates"
             )
             yield advise(f"{at}[{index}].priority", seen, f"write {first}", _FORMATS)

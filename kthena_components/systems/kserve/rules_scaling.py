@@ -1,4 +1,4 @@
-"""How an InferenceService is scaled, as KServe's webhook takes it."""
+"""How an InferenceService is scaled, as KServe's webhook accepts it."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -31,7 +31,7 @@ def kserve_autoscaling(view: Service) -> Iterator[Finding]:
 
     Pass: class keda, metric memory with averageValue 2Gi.
     Fail: class test; class hpa with an External metric; class keda with scaleMetric.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1beta1/inference_service_validation.go
     validateInferenceServiceAutoscaler, validateAutoScalingCompExtension.
     """

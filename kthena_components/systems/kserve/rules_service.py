@@ -56,7 +56,7 @@ def kserve_one_model(view: Service) -> Iterator[Finding]:
 
     Pass: model with a runtime; containers, one of them kserve-container.
     Fail: model beside a container kserve-container; a transformer without containers.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1beta1 predictor.go, transformer.go and explainer.go
     GetImplementations; inference_service_validation.go validatePredictor.
     """
@@ -71,7 +71,7 @@ def kserve_one_model(view: Service) -> Iterator[Finding]:
         if number != 1:
             what = "nothing that answers" if number == 0 else f"{number} things that answer"
             stated = ", ".join([*served, *(["containers"] if names else [])])
-            seen = f"has {what}{f' ({stated})' if number else ''}, but KServe takes exactly one"
+            seen = f"has {what}{f' ({stated})' if number else ''}, but KServe accepts exactly one"
             yield refuse(path, seen, "keep a model, or containers of your own", _MODEL)
         for name in served:
             own = mapping(fields.get(name)).get("name")
@@ -95,7 +95,7 @@ def kserve_replicas(view: Service) -> Iterator[Finding]:
 
     Pass: minReplicas 1, maxReplicas 4; minReplicas 2, maxReplicas 0.
     Fail: minReplicas 4, maxReplicas 2; minReplicas -1.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1beta1/component.go validateReplicas,
     validateContainerConcurrency.
     """
@@ -127,7 +127,7 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
 
     Pass: predictor.name v2, trafficPercent 10.
     Fail: a canary with workerSpec; minReplicas 5 beside a predictor with minReplicas 4.
-    Level: mandatory. KServe's webhook refuses it.
+    Level: mandatory. KServe's webhook rejects it.
     Source: kserve v0.20.0 pkg/apis/serving/v1beta1/inference_service_validation.go
     validateCanarySpecs.
     """

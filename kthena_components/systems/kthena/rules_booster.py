@@ -134,7 +134,7 @@ def booster_image(view: Booster) -> Iterator[Finding]:
 
     Pass: vllm/vllm-openai:v0.33.0; no image.
     Fail: a space before the tag, or behind it.
-    Level: mandatory. Kthena's webhook refuses it.
+    Level: mandatory. Kthena's webhook rejects it.
     Source: Kthena v1.0.0 pkg/model-booster-controller/webhook/model_validator.go
     validateWorkerImages, validateImageField.
     """

@@ -53,7 +53,7 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
         yield refuse(place, "is true, but mode is not token", "write mode: token", _AUTH)
     elif options.get("secretName") not in (None, ""):
         yield refuse(f"{path}.secretName", "is given beside enableK8sTokenAuth", "remove it", _AUTH)
-    if view.object.kind != "RayCluster":
+    if view.object.kind in ("RayJob", "RayService"):
         seen = f"is true, but a {view.object.kind} takes no tokens of Kubernetes"
         yield refuse(place, seen, "remove it", _AUTH)
 
@@ -61,8 +61,8 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
 def ray_network_policy(view: RayView) -> Iterator[Finding]:
     """Rules of a network policy are for what its mode denies, and for groups that exist.
 
-    The names of groups are DNS labels then. KubeRay takes networkPolicy since 1.7, where its
-    feature gate RayClusterNetworkPolicy is on; whether it is, is not known here.
+    The names of groups are DNS labels then. KubeRay accepts networkPolicy since 1.7, if its feature
+    gate RayClusterNetworkPolicy is on, which is not known here.
 
     Pass: mode DenyAllIngress with head.ingressRules; workerGroups gpus, as a group is called.
     Fail: mode DenyAllEgress with worker.ingressRules; a group that is not there.
@@ -103,8 +103,8 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
 def ray_tls(view: RayView) -> Iterator[Finding]:
     """What KubeRay sets for TLS stands nowhere else: its variables, its volume and its path.
 
-    KubeRay takes tlsOptions since 1.7, where its feature gate RayClusterMTLS is on; whether it is,
-    is not known here.
+    KubeRay accepts tlsOptions since 1.7, if its feature gate RayClusterMTLS is on, which is not
+    known here.
 
     Pass: tlsOptions.enabled true.
     Fail: tlsOptions.enabled true with the variable RAY_USE_TLS; a mount at /etc/ray/tls.

@@ -1,4 +1,4 @@
-"""What KubeRay asks of every Ray cluster: names, containers, replicas, and what is stated once.
+"""What KubeRay asks of every Ray cluster: names, replicas, and what is stated once.
 
 Where it does not hold, KubeRay makes no pod of the cluster. A rule's docstring documents it.
 """
@@ -17,7 +17,7 @@ _LONGEST = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
 """Characters of a name: the cluster of a job or a service is called `<name>-<5 characters>`."""
 _AMOUNTS = ("num-cpus", "num-gpus", "memory", "resources")
 _ORIGIN = "ray.io/originated-from-crd"
-_NAME, _CONTAINERS, _REPLICAS = "ray-name", "ray-containers", "ray-replicas"
+_NAME, _REPLICAS = "ray-name", "ray-replicas"
 _ONCE, _UPGRADE = "ray-stated-once", "ray-cluster-upgrade"
 
 
@@ -32,38 +32,17 @@ def ray_name(view: RayView) -> Iterator[Finding]:
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayClusterMetadata, ValidateRayJobMetadata, ValidateRayServiceMetadata.
     """
-    name, longest = view.object.name, _LONGEST[view.object.kind]
+    name, longest = view.object.name, _LONGEST.get(view.object.kind)
     if isinstance(name, Unknown):
         yield not_checked("metadata.name", name, _NAME)
-    elif name and view.has_since("1.4"):
+    elif name and longest is not None and view.has_since("1.4"):
         if len(name) > longest:
             seen = f"has {len(name)} characters, but a {view.object.kind} has at most {longest}"
             yield refuse("metadata.name", seen, "shorten it", _NAME)
         elif not DNS_1035.fullmatch(name):
-            seen = f"is {display(name)}, but KubeRay takes lower-case letters, digits and dashes"
+            seen = f"is {display(name)}, but KubeRay accepts lower-case letters, digits and dashes"
             remedy = "begin it with a letter, and end it with a letter or a digit"
             yield refuse("metadata.name", seen, remedy, _NAME)
-
-
-def ray_containers(view: RayView) -> Iterator[Finding]:
-    """The pods of a head and of every group of workers have a container.
-
-    Pass: template.spec.containers with one container.
-    Fail: an empty list; a group without a template.
-    Level: mandatory.
-    Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
-    ValidateRayClusterSpec.
-    """
-    for group in view.groups:
-        path = f"{group.path}.template.spec.containers"
-        template = group.fields.get("template")
-        spec = mapping(template).get("spec")
-        listed = mapping(spec).get("containers")
-        if gap := first_unknown(template, spec, listed):
-            yield not_checked(path, gap, _CONTAINERS)
-        elif spec is None or listed == []:
-            seen = "is missing" if spec is None else "is empty"
-            yield refuse(path, seen, "add the container that Ray runs in", _CONTAINERS)
 
 
 def ray_replicas(view: RayView) -> Iterator[Finding]:
@@ -112,10 +91,10 @@ def ray_stated_once(view: RayView) -> Iterator[Finding]:
             continue
         twice = [name for name in _AMOUNTS if group.params.get(name) not in (None, "")]
         if twice and mapping(resources):
-            seen = f"is given beside rayStartParams {', '.join(twice)}, and KubeRay takes one"
+            seen = f"is given beside rayStartParams {', '.join(twice)}, and KubeRay accepts one"
             yield refuse(f"{group.path}.resources", seen, "remove one of the two", _ONCE)
         if "labels" in group.params:
-            path, seen = f"{group.path}.rayStartParams.labels", "is given, and KubeRay takes none"
+            path, seen = f"{group.path}.rayStartParams.labels", "is given, and KubeRay accepts none"
             yield refuse(path, seen, "write them as labels of the group", _ONCE)
         yield from _labels(group)
 

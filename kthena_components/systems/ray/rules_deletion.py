@@ -32,7 +32,7 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
     Pass: deletionRules DeleteWorkers after 60 s and DeleteCluster after 600 s of SUCCEEDED.
     Fail: onSuccess alone; a rule with jobStatus and jobDeploymentStatus; DeleteCluster after 10 s
     and DeleteWorkers after 20 s of the same state.
-    Level: mandatory. The CRD of KubeRay or KubeRay refuses it, since 1.5.
+    Level: mandatory. The CRD of KubeRay or KubeRay rejects it, since 1.5.
     Source: ray-project/kuberay v1.7.0 ray-operator/config/crd/bases/ray.io_rayjobs.yaml;
     controllers/ray/utils/validation.go validateDeletionConfiguration, validateDeletionRules,
     validateTTLConsistency, validateLegacyDeletionPolicies.

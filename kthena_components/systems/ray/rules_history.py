@@ -31,9 +31,9 @@ _OF_AZURE = {
 def ray_history_server(view: RayView) -> Iterator[Finding]:
     """The collector for a history server has an image and knows where it writes to.
 
-    KubeRay sets the variables of the cluster and the container's name itself. It takes
-    historyServerOptions since 1.7, where its feature gate RayClusterHistoryServer is on; whether it
-    is, is not known here.
+    KubeRay sets the variables of the cluster and the container's name itself. It accepts
+    historyServerOptions since 1.7, if its feature gate RayClusterHistoryServer is on, which is not
+    known here.
 
     Pass: image collector:1.7, env STORAGE_BACKEND S3 and S3_REGION eu-central-1.
     Fail: no image; STORAGE_BACKEND GCS without GCS_BUCKET; a variable POD_IP.

@@ -13,7 +13,6 @@ from kthena_components.systems.ray.rules_access import ray_auth, ray_network_pol
 from kthena_components.systems.ray.rules_autoscaler import ray_autoscaler
 from kthena_components.systems.ray.rules_cluster import (
     ray_cluster_upgrade,
-    ray_containers,
     ray_name,
     ray_replicas,
     ray_stated_once,
@@ -55,7 +54,6 @@ SYSTEM = System(
                 ray_serve_gpus,
                 gpu_requests_of_groups,
                 ray_name,
-                ray_containers,
                 ray_replicas,
                 ray_stated_once,
                 ray_cluster_upgrade,

@@ -96,7 +96,7 @@ def job_tasks(found: Object) -> Iterator[Finding]:
 
     Pass: worker, which depends on master.
     Fail: two tasks worker; a and b, which depend on each other; a task that depends on none there.
-    Level: mandatory. Volcano's webhook refuses it.
+    Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14.4 and v1.15.1 pkg/webhooks/admission/jobs/validate/admit_job.go
     validateJobCreate, util.go topoSort; jobs/mutate/mutate_job.go mutateSpec.
     """

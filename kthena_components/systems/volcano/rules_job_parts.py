@@ -42,7 +42,7 @@ def job_policies(found: Object) -> Iterator[Finding]:
 
     Pass: event PodEvicted, action RestartJob; exitCode 3, action AbortJob.
     Fail: event PodFailed and exitCode 3; event *, beside another policy; action Restart.
-    Level: mandatory. Volcano's webhook refuses it.
+    Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14.4 and v1.15.1 pkg/webhooks/admission/jobs/validate/util.go
     validatePolicies.
     """
@@ -97,7 +97,7 @@ def job_parts(found: Object) -> Iterator[Finding]:
 
     Pass: plugins ssh and svc; a volume at /data with volumeClaimName data.
     Fail: plugin horovod; two volumes at /data; a volume without volumeClaimName and volumeClaim.
-    Level: mandatory. Volcano's webhook refuses it.
+    Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14.4 and v1.15.1 pkg/controllers/job/plugins/factory.go;
     pkg/webhooks/admission/jobs/validate/admit_job.go validateJobCreate, util.go validateIO.
     """

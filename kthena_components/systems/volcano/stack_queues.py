@@ -146,7 +146,7 @@ def _below_ancestors(child: Object, queues: Mapping[str, Object]) -> Iterator[Fi
         elif limit is not None and number is not None and _exceeds(resource, [number], limit):
             seen = (
                 f"is {display(amount)}, but the capability of {display(name)}, the nearest queue "
-                f"above that names it, has {display(limit)}, and Volcano's webhook refuses more"
+                f"above that names it, has {display(limit)}, and Volcano's webhook rejects more"
             )
             yield Finding(path=at, seen=seen, remedy=f"write at most {limit}", rule=_WITHIN)
 

@@ -112,7 +112,7 @@ WRONG = {
         "llama-3.3-70b-instruct", "Standard_NC48ads_A100_v4", 1, config="params"
     ),
     "is 4, but KAITO counts 9 GPUs for the 641.3 GiB": workspace("deepseek-r1-0528", H100, 4),
-    "is 'p5.49xlarge', which KAITO does not know, and refuses": workspace(
+    "is 'p5.49xlarge', which KAITO does not know, and rejects": workspace(
         "deepseek-v3-0324", "p5.49xlarge", 6
     ),
     "is '1.0', but vLLM knows no strength": workspace(

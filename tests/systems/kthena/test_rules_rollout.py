@@ -136,7 +136,7 @@ def test_a_surge_is_refused_wherever_it_stands(place: str) -> None:
     (finding,) = judge_serving(chat({f"{place}.maxSurge": 1}))
     assert str(finding) == (
         f"{at}.maxSurge: is 1, but Kthena has no surge; its CRD has no such field, which "
-        f"server-side apply and kubectl refuse. {INSTEAD} [kthena-max-surge]"
+        f"server-side apply and kubectl reject. {INSTEAD} [kthena-max-surge]"
     )
     assert finding.level is Level.MANDATORY
 

@@ -12,7 +12,7 @@ AT = "spec.template.roles[0]"
 POD, POD_AT = f"{ROLE}.entryTemplate.spec", f"{AT}.entryTemplate.spec"
 TOPOLOGY = "spec.template.networkTopology"
 NO_FIELD = "is no field of ModelServing in Kthena"
-REFUSED = "which server-side apply and kubectl refuse"
+REFUSED = "which server-side apply and kubectl reject"
 
 
 # Fields that came and went
