@@ -37,8 +37,8 @@ def kind_read(found: Object) -> Iterator[Finding]:
     not read, such as the values of another Helm chart. ConfigMaps, Kustomizations and
     CustomResourceDefinitions create no pods, and are never reported.
 
-    Pass: a Deployment; an object of any kind that starts no engine and asks for one GPU.
-    Fail: a PyTorchJob whose container asks for 8 nvidia.com/gpu.
+    Pass: a Deployment; an object of any kind that starts no engine and requests 1 GPU.
+    Fail: a PyTorchJob whose container requests 8 nvidia.com/gpu.
     Level: not checked.
     Source: docs/kinds.md lists the kinds that are read.
     """

@@ -1,7 +1,4 @@
-"""Reads an engine's arguments: the value of every option, and every mistake.
-
-Each engine's module decides what a field means. Nothing here raises, whatever the input.
-"""
+"""Reads an engine's arguments, whatever they are: the value of every option, every mistake."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace

@@ -51,4 +51,4 @@ def test_the_command_prints_roles_that_kubectl_takes(capsys: pytest.CaptureFixtu
 def test_a_namespace_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["rights", "--namespace", "Not_One"])
-    assert "'Not_One' is no namespace" in capsys.readouterr().err
+    assert "'Not_One' is not a valid namespace" in capsys.readouterr().err
