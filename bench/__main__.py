@@ -12,6 +12,7 @@ from bench.checking import compare_checks
 from bench.commands import measure_commands
 from bench.compiling import measure_compile
 from bench.engine import BenchError
+from bench.groups import measure_groups
 from bench.growth import SIZES, measure_growth
 from bench.imports import costly_modules, measure_imports
 from bench.packs import compare_packs
@@ -40,15 +41,18 @@ class Effort:
     """Runs of each import, and of the compilation."""
     grown: tuple[int, int]
     """Sizes of growing inputs, the second ten times the first."""
+    groups: tuple[int, int]
+    """Groups of one native serving, the second ten times the first."""
 
 
 FULL: Final = Effort(
     sizes=(1, 100, 300), up=100, judged=1000, checked=10_000, repeats=5, warm=1, imports=11,
-    grown=SIZES,
+    grown=SIZES, groups=(30, 300),
 )  # fmt: skip
 QUICK: Final = Effort(
-    sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1, grown=(20, 200)
-)
+    sizes=(1, 20), up=1, judged=20, checked=200, repeats=1, warm=0, imports=1, grown=(20, 200),
+    groups=(3, 30),
+)  # fmt: skip
 TOP: Final = 5
 
 
@@ -77,6 +81,7 @@ def measure(effort: Effort) -> Report:
     commands = measure_commands(effort.repeats, effort.warm)
     checks = list(compare_checks(effort.checked, effort.repeats, _say))
     shapes = list(measure_growth(effort.grown, _say))
+    shapes.append(measure_groups(effort.groups, effort.repeats, effort.warm, _say))
     return Report(
         programs=[compare(case, _say) for case in _cases(effort)],
         imports=imports,

@@ -1,7 +1,9 @@
 """Runs commands of the real Pulumi CLI on a project in its own folder, and measures them."""
 
+import ctypes
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "preview": ("preview",),
     "up": ("up", "--yes", "--skip-preview"),
 }
+_PR_SET_CHILD_SUBREAPER: Final = 36
 MAIN: Final = "from bench.program import main\n\nmain()\n"
 
 
@@ -32,6 +35,8 @@ class Run:
 
     seconds: float
     """Duration of the CLI."""
+    total: float
+    """Processor time of the CLI and of all processes that it started."""
     start: float
     """Until the first line of the program runs."""
     program: float
@@ -47,6 +52,7 @@ class Engine:
 
     def __init__(self, folder: Path, project: str = "bench", config: Path | None = None) -> None:
         """Create the project with an empty stack. `config` is a stack file to copy."""
+        adopt_orphans()
         self.folder = folder
         self._project = folder / "project"
         self._state, self._empty = folder / "state", folder / "empty"
@@ -70,13 +76,14 @@ class Engine:
         usage = self.folder / "usage.json"
         files = {"usage": str(usage), "rendered": str(self.folder / "rendered")}
         self._variables[JOB] = json.dumps({"program": program, **files, **job})
-        began, clock = time.time(), time.perf_counter()
+        before, began, clock = processor_time(), time.time(), time.perf_counter()
         packs = ["--policy-pack", str(pack)] if pack else []
         self._pulumi(*COMMANDS[command], "--stack", STACK, *packs)
         seconds = time.perf_counter() - clock
         said = json.loads(usage.read_text())
         return Run(
             seconds=seconds,
+            total=processor_time() - before,
             start=said["began"] - began,
             program=said["ended"] - said["began"],
             cpu=said["cpu"],
@@ -97,6 +104,26 @@ class Engine:
         )  # fmt: skip
         if done.returncode:
             raise BenchError(f"pulumi {' '.join(arguments)} failed:\n{done.stdout[-4000:]}")
+
+
+def processor_time() -> float:
+    """Return the processor seconds of all processes that were started, when they have ended."""
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            break
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose parent ends, so that their time is counted.
+
+    Pulumi ends its plugins, such as the one that runs policies, and does not wait for them.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def environment(folder: Path) -> dict[str, str]:

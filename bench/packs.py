@@ -31,16 +31,15 @@ PolicyPack(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackCost:
-    """Seconds of a preview of Kthena servings with each pack, per run."""
+    """Processor time of a preview of Kthena servings with each pack, per run."""
 
     servings: int
     empty: list[float]
     ours: list[float]
 
     def ratio(self) -> float:
-        """Return the median of the ratios ours / empty. Both runs of a pair are adjacent."""
-        pairs = zip(self.ours, self.empty, strict=True)
-        return statistics.median(ours / empty for ours, empty in pairs)
+        """Return ours / empty, of medians."""
+        return statistics.median(self.ours) / statistics.median(self.empty)
 
 
 def compare_packs(
@@ -60,9 +59,9 @@ def compare_packs(
         for turn in range(warm + repeats):
             for name in packs if turn % 2 else reversed(packs):
                 run = engine.run("preview", "raw", packs[name], **job)
-                progress(f"{servings} servings with the {name} pack: {run.seconds:.2f} s")
+                progress(f"{servings} servings with the {name} pack: {run.total:.2f} s")
                 if turn >= warm:
-                    taken[name].append(run.seconds)
+                    taken[name].append(run.total)
     return PackCost(servings=servings, **taken)
 
 

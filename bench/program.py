@@ -14,7 +14,7 @@ from typing import Any
 
 BEGAN = time.time()
 JOB = "BENCH_JOB"
-"""Environment variable with the job, as JSON: program, servings, backend and files."""
+"""Environment variable with the job, as JSON: program, servings, groups, backend and files."""
 
 
 def main() -> None:
@@ -33,7 +33,8 @@ def _record(job: dict[str, Any]) -> None:
 
 
 def _package(job: dict[str, Any]) -> None:
-    import_module("bench.components").deploy(job["backend"], job["servings"], job["rendered"])
+    deploy = import_module("bench.components").deploy
+    deploy(job["backend"], job["servings"], job["rendered"], job.get("groups", 1))
 
 
 def _stack(_job: dict[str, Any]) -> None:

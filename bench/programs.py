@@ -47,9 +47,8 @@ class Comparison:
         return statistics.median(self._values(program, measure))
 
     def ratio(self, measure: str) -> float:
-        """Return the median of the ratios package / raw. Both runs of a pair are adjacent."""
-        pairs = zip(self._values("package", measure), self._values("raw", measure), strict=True)
-        return statistics.median(package / raw for package, raw in pairs)
+        """Return package / raw, of medians."""
+        return self.median("package", measure) / self.median("raw", measure)
 
     def _values(self, program: str, measure: str) -> list[float]:
         runs: list[Run] = getattr(self, program)
@@ -73,7 +72,7 @@ def compare(case: Case, progress: Progress) -> Comparison:
             for program in PROGRAMS if turn % 2 else reversed(PROGRAMS):
                 run = engine.run(case.command, program, **job)
                 left[program] = engine.resources() if case.command == "up" else None
-                progress(f"{case}: {program} {run.seconds:.2f} s")
+                progress(f"{case}: {program} {run.total:.2f} s")
                 if turn >= case.warm:
                     runs[program].append(run)
         same = left["raw"] == left["package"] if case.command == "up" else None
@@ -84,7 +83,7 @@ def compare(case: Case, progress: Progress) -> Comparison:
 def growth(found: Sequence[Comparison], program: str) -> tuple[float, float, float]:
     """Return the milliseconds per serving in the lower and upper range, and their ratio.
 
-    A ratio of 1 is linear growth.
+    They are processor time of the program's process. A ratio of 1 is linear growth.
     """
     small, middle, large = sorted(found, key=lambda item: item.case.servings)[:3]
     low, high = _slope(small, middle, program), _slope(middle, large, program)
@@ -93,4 +92,4 @@ def growth(found: Sequence[Comparison], program: str) -> tuple[float, float, flo
 
 def _slope(low: Comparison, high: Comparison, program: str) -> float:
     more = high.case.servings - low.case.servings
-    return (high.median(program, "program") - low.median(program, "program")) / more * 1000
+    return (high.median(program, "cpu") - low.median(program, "cpu")) / more * 1000

@@ -5,19 +5,20 @@ from typing import Any, Final
 BACKENDS: Final = ("kthena", "native")
 
 
-def servings(backend: str, count: int) -> list[dict[str, Any]]:
-    """Return servings of one engine on two pods each, as in production.
+def servings(backend: str, count: int, groups: int = 1) -> list[dict[str, Any]]:
+    """Return servings of some groups with one engine on two pods each, as in production.
 
     Each has its own model, so that the cache of command lines does not speed up the others.
     """
-    return [_serving(backend, number) for number in range(count)]
+    return [_serving(backend, number, groups) for number in range(count)]
 
 
-def _serving(backend: str, number: int) -> dict[str, Any]:
+def _serving(backend: str, number: int, groups: int) -> dict[str, Any]:
     return {
         "name": f"llama-{number}",
         "namespace": "serving",
         "backend": backend,
+        "replicas": groups,
         "queue": "llm-prod",
         "roles": [_role(number)],
         "network_topology": {"group_policy": {"mode": "hard", "highest_tier_allowed": 1}},
