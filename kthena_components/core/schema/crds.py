@@ -248,7 +248,7 @@ def _worded(finding: Finding, table: CrdTable, kind: str, place: int, taken: int
     if taken is None:
         return replace(finding, seen=seen, remedy=remedy)
     version = ".".join(map(str, table.releases[taken][:2]))
-    seen += f"; {version} has it" if undeclared else f" in {here}; {version} takes it"
+    seen += f"; {version} has it" if undeclared else f" in {here}; {version} accepts it"
     if taken > place:
         known = undeclared and remedy.startswith("known: ")
         remedy = f"{'remove it' if known else remedy}, or use {table.title} {version}"

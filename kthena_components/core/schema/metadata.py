@@ -36,6 +36,9 @@ _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit
 
 def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
     """Check the values of the fields; METADATA checks their types."""
+    if metadata is None:
+        seen = "is missing, and no object is without a name"
+        yield Finding(path="metadata.name", seen=seen, remedy="add metadata.name", rule=rule)
     fields = mapping(metadata)
     name = fields.get("name")
     if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):

@@ -153,7 +153,7 @@ def _not_named(
     if gap := unknown_in(amount):
         yield not_checked(path, gap, _QUANTITIES)
     elif newer or _exceeds(resource, amount, None):
-        why = "" if newer else " takes that for 0 and"
+        why = "" if newer else " counts that as 0 and"
         yield Finding(
             path=path,
             seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook{why} "

@@ -115,7 +115,7 @@ WRONG = {
     "is 'p5.49xlarge', which KAITO does not know, and rejects": workspace(
         "deepseek-v3-0324", "p5.49xlarge", 6
     ),
-    "is '1.0', but vLLM knows no strength": workspace(
+    "is '1.0', but vLLM does not support strengths of adapters": workspace(
         "phi-4", A100, adapters=[{"source": {"name": "a"}, "strength": "1.0"}]
     ),
     "is 'gpt-oss-130b', which is neither": workspace("gpt-oss-130b", A100),
