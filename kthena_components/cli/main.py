@@ -73,7 +73,8 @@ def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.Argument
         "check",
         help="check manifests in files; needs no cluster",
         description="Check Kubernetes manifests: each engine must start as many ranks as its pods "
-        "request GPUs, and the cluster must accept each object.",
+        "request GPUs, and each object must satisfy its CRD and the admission rules that --rules "
+        "lists.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -93,6 +94,15 @@ def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.Argument
         "rules (* for all others) to mandatory, advisory or disabled, or a config of the policy "
         "pack",
     )
+    _releases(checking)
+    _together(checking)
+    _models_and_rules(checking)
+    if not alone:
+        _add_others(commands)
+    return parser, checking
+
+
+def _releases(checking: argparse.ArgumentParser) -> None:
     for system in NAMED:
         known = VERSIONS[system]
         checking.add_argument(
@@ -109,11 +119,6 @@ def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.Argument
         help="the release of another system to check its objects against, such as lws=0.9; can be "
         f"repeated; default: the newest that is known ({_newest()})",
     )
-    _together(checking)
-    _models_and_rules(checking)
-    if not alone:
-        _add_others(commands)
-    return parser, checking
 
 
 def _models_and_rules(checking: argparse.ArgumentParser) -> None:

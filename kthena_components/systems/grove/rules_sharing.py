@@ -1,6 +1,6 @@
 """What pods of a PodCliqueSet share: resource claims, and the links between their nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, not_checked
@@ -32,17 +32,12 @@ def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
     held = [template, *(one.fields for one in view.cliques), *(one.fields for one in view.groups)]
     if not any(fields.get(name) for fields in held for name in (_CLAIMS, _SHARED)):
         return
-    claims = [mapping(item) for item in sequence(template.get(_CLAIMS))]
     if gap := view.gap or unknown_inside(template.get(_CLAIMS)):
         yield not_checked(at, gap, _SHARING)
         return
+    claims = [mapping(item) for item in sequence(template.get(_CLAIMS))]
     for index, claim in enumerate(claims):
-        spec = mapping(mapping(claim.get("templateSpec")).get("spec"))
-        if not sequence(mapping(spec.get("devices")).get("requests")):
-            path = f"{at}[{index}].templateSpec.spec.devices.requests"
-            yield from refuse(path, "is empty", "ask for a device", _SHARING)
-        if claim.get("name") == "":
-            yield from refuse(f"{at}[{index}].name", "is empty", "name it", _SHARING)
+        yield from _claim(f"{at}[{index}]", claim)
     named = [(f"{at}[{index}].name", claim.get("name")) for index, claim in enumerate(claims)]
     yield from unique(named, _SHARING, "templates")
     names = frozenset(name for _, name in named if isinstance(name, str))
@@ -62,6 +57,15 @@ def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
     ]
     for path, listed, children in places:
         yield from _shared(f"{path}.{_SHARED}", listed, names, children)
+
+
+def _claim(at: str, claim: Mapping[str, Any]) -> Iterator[Finding]:
+    spec = mapping(mapping(claim.get("templateSpec")).get("spec"))
+    if not sequence(mapping(spec.get("devices")).get("requests")):
+        path = f"{at}.templateSpec.spec.devices.requests"
+        yield from refuse(path, "is empty", "ask for a device", _SHARING)
+    if claim.get("name") == "":
+        yield from refuse(f"{at}.name", "is empty", "name it", _SHARING)
 
 
 def _shared(

@@ -1,6 +1,6 @@
 """What KubeRay asks of what a RayJob leaves behind. A rule's docstring documents it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,12 +22,12 @@ _ORDER = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")
 
 
 def ray_deletion(view: RayView) -> Iterator[Finding]:
-    """What is deleted after a RayJob is said by rules, or by onSuccess and onFailure.
+    """A deletionStrategy has rules, or onSuccess and onFailure, that do not contradict each other.
 
-    Each rule is for one state of the job and one thing, each such pair once, and workers go no
-    later than their cluster, which goes no later than the job. A selected cluster is kept, and so
-    are the workers of one that scales by itself. Rules stand without shutdownAfterJobFinishes,
-    which takes no DeleteNone.
+    Each rule has one state of the job and one policy, and each such pair occurs once. Workers are
+    deleted no later than their cluster, and the cluster no later than the job. KubeRay keeps a
+    selected cluster, and the workers of a cluster with an autoscaler. shutdownAfterJobFinishes
+    excludes rules and DeleteNone.
 
     Pass: deletionRules DeleteWorkers after 60 s and DeleteCluster after 600 s of SUCCEEDED.
     Fail: onSuccess alone; a rule with jobStatus and jobDeploymentStatus; DeleteCluster after 10 s
@@ -48,30 +48,39 @@ def ray_deletion(view: RayView) -> Iterator[Finding]:
     strategy = mapping(stated)
     rules, at = strategy.get("deletionRules"), f"{_AT}.deletionRules"
     old = [name for name in _OLD if strategy.get(name) is not None]
+    yield from _beside(rules, old, shut)
+    is_selected = bool(mapping(selector))
+    for name in old:
+        path, policy = f"{_AT}.{name}.policy", mapping(strategy[name]).get("policy")
+        yield from _stated(policy, path, shut)
+        yield from _possible(policy, path, is_selected=is_selected, scaled=scaled)
+    read: dict[tuple[str, str], dict[str, int]] = {}
+    for index, rule in enumerate(map(mapping, sequence(rules))):
+        path = f"{at}[{index}]"
+        policy = rule.get("policy")
+        yield from _possible(policy, f"{path}.policy", is_selected=is_selected, scaled=scaled)
+        yield from _one_rule(rule, path, read)
+    yield from _in_order(at, read)
+
+
+def _beside(rules: object, old: Sequence[str], shut: object) -> Iterator[Finding]:
+    at = f"{_AT}.deletionRules"
     if not rules and len(old) < len(_OLD):
         seen = "has neither deletionRules, nor both onSuccess and onFailure"
         yield refuse(_AT, seen, "write deletionRules", _RULE)
     if rules is not None and old:
-        yield refuse(at, f"are given beside {old[0]}", "keep the one or the other", _RULE)
+        yield refuse(at, f"are given beside {old[0]}", "remove one of them", _RULE)
     if rules and shut is True:
-        seen = "are given beside shutdownAfterJobFinishes"
-        yield refuse(at, seen, "remove the latter, and add a rule for DeleteCluster", _RULE)
-    for name in old:
-        path, policy = f"{_AT}.{name}.policy", mapping(strategy[name]).get("policy")
-        if policy is None:
-            yield refuse(path, "is missing", "write for example DeleteCluster", _RULE)
-        elif policy == "DeleteNone" and shut is True:
-            seen = "is DeleteNone, but shutdownAfterJobFinishes is true"
-            yield refuse(path, seen, "remove the one or the other", _RULE)
-        yield from _possible(policy, path, is_selected=bool(mapping(selector)), scaled=scaled)
-    read: dict[tuple[str, str], dict[str, int]] = {}
-    for index, rule in enumerate(map(mapping, sequence(rules))):
-        path = f"{at}[{index}]"
-        yield from _possible(
-            rule.get("policy"), f"{path}.policy", is_selected=bool(mapping(selector)), scaled=scaled
-        )
-        yield from _one_rule(rule, path, read)
-    yield from _in_order(at, read)
+        remedy = "remove the latter, and add a rule for DeleteCluster"
+        yield refuse(at, "are given beside shutdownAfterJobFinishes", remedy, _RULE)
+
+
+def _stated(policy: object, path: str, shut: object) -> Iterator[Finding]:
+    if policy is None:
+        yield refuse(path, "is missing", "write for example DeleteCluster", _RULE)
+    elif policy == "DeleteNone" and shut is True:
+        seen = "is DeleteNone, but shutdownAfterJobFinishes is true"
+        yield refuse(path, seen, "remove the one or the other", _RULE)
 
 
 def _possible(policy: object, path: str, *, is_selected: bool, scaled: object) -> Iterator[Finding]:
