@@ -134,7 +134,8 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
         path, zero = join_path(place, SURGE), _is_zero(surge)
         if surge is None or (stored and zero):
             continue
-        if gap := unknown_in(surge):
+        gap = unknown_in(surge)
+        if gap and stored:
             yield not_checked(path, gap, _SURGE)
             continue
         lost = (
@@ -145,7 +146,7 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
         yield Finding(
             path=path,
             rule=_SURGE,
-            seen=f"is {display(surge)}, but Kthena has no surge; {lost}",
+            seen=f"is {'set' if gap else display(surge)}, but Kthena has no surge; {lost}",
             remedy="remove it; a rollout takes groups down first, maxUnavailable at a time",
         )
 

@@ -166,10 +166,15 @@ def test_before_0_3_a_budget_and_a_surge_of_0_are_refused() -> None:
     ]
 
 
-def test_a_late_surge_is_not_checked() -> None:
-    assert told(chat({f"{ROLL}.maxSurge": LATE})) == [
+def test_before_0_3_a_late_surge_is_not_checked() -> None:
+    assert told(chat({f"{ROLL}.maxSurge": LATE}), "0.2") == [
         f"{ROLL}.maxSurge: {LATER} [kthena-max-surge]"
     ]
+
+
+def test_since_0_3_a_late_surge_is_a_field_too_many() -> None:
+    (finding,) = judge_serving(chat({f"{ROLL}.maxSurge": LATE}))
+    assert str(finding).startswith(f"{ROLL}.maxSurge: is set, but Kthena has no surge; its CRD")
 
 
 # kthena-role-budget
