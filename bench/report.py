@@ -17,8 +17,6 @@ PROGRAM_BUDGET: Final = 1.05
 """Maximum processor time of a preview, as a multiple of the same with the raw program."""
 PACK_BUDGET: Final = 1.05
 """Maximum processor time of a preview with our policy pack, as a multiple of an empty pack."""
-CHECK_BUDGET: Final = 2.0
-"""Maximum processor time of `check`, as a multiple of parsing the same files."""
 IMPORT_BUDGET: Final = 0.5
 """Maximum processor time of the package's import in addition to Pulumi's, as a multiple of it."""
 GROWTH_SIZES: Final = 3
@@ -118,8 +116,8 @@ class Report:
         budget = f"preview with the pack ≤ {PACK_BUDGET} × an empty pack, {servings} servings"
         yield budget, f"{found:.2f} ×", _verdict(found, PACK_BUDGET)
         for cost in self.checks:
-            budget = f"check ≤ {CHECK_BUDGET} × parsing, {cost.objects} objects, {cost.title}"
-            yield budget, f"{cost.ratio():.2f} ×", _verdict(cost.ratio(), CHECK_BUDGET)
+            budget = f"check ≤ {cost.budget} × parsing, {cost.objects} objects, {cost.title}"
+            yield budget, f"{cost.ratio():.2f} ×", _verdict(cost.ratio(), cost.budget)
         worst = max(self.shapes, key=lambda item: item.ratio)
         budget = f"ten times as much ≤ {GROWTH_BUDGET:.0f} ×, the worst: {worst.name}"
         yield budget, f"{worst.ratio:.1f} ×", _verdict(worst.ratio, GROWTH_BUDGET)

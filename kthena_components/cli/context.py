@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kthena_components.cli.objects import objects_of
-from kthena_components.core.facts.context import ConfigMaps
+from kthena_components.core.facts.context import ConfigMap, ConfigMaps
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
@@ -21,8 +22,6 @@ from kthena_components.reading.files import (
 )
 
 _HOLDS = re.compile(r"""\bkind["']?\s*:\s*["']?ConfigMap""")
-_REFERS = ("configMap", "inference")
-"""Words in every file that may read a value from a ConfigMap."""
 _TOO_MUCH = Unknown(f"all ConfigMaps together are larger than {MOST_BYTES // 2**20} MiB")
 _CONFIG = "config.json"
 
@@ -54,24 +53,35 @@ class Texts:
         return self._last[path]
 
 
-def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> ConfigMaps:
-    """Collect the ConfigMaps in some files.
+class LateConfigMaps(ConfigMaps):
+    """The ConfigMaps in some files, which are read when an object first refers to a ConfigMap."""
 
-    Files without a ConfigMap are not parsed. If no file refers to a ConfigMap, no file is parsed.
-    """
-    found, holding, referred = ConfigMaps(), list[str](), False
+    def __init__(self, paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> None:
+        """Keep the paths, and how to read them."""
+        super().__init__()
+        self._paths, self._read = paths, read
+
+    def __bool__(self) -> bool:
+        """Return True: there may be one."""
+        return True
+
+    @cached_property
+    def _maps(self) -> ConfigMaps:
+        return find_config_maps(self._paths, self._read)
+
+    def find(self, name: str, namespace: str = "") -> ConfigMap | Unknown:
+        """Find a ConfigMap by its name."""
+        return self._maps.find(name, namespace)
+
+
+def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> ConfigMaps:
+    """Collect the ConfigMaps in some files. Files without a ConfigMap are not parsed."""
+    found, size = ConfigMaps(), 0
     for path in paths:
         text = read(path)
-        if isinstance(text, Unreadable):
+        if isinstance(text, Unreadable) or not ("ConfigMap" in text and _HOLDS.search(text)):
             continue
-        referred = referred or any(word in text for word in _REFERS)
-        if "ConfigMap" in text and _HOLDS.search(text):
-            holding.append(path)
-    size = 0
-    for path in holding if referred else ():
-        text = read(path)
-        documents = () if isinstance(text, Unreadable) else _documents(text, path)
-        for document in documents:
+        for document in _documents(text, path):
             for item in () if isinstance(document, Unreadable) else objects_of(document):
                 if item.body.get("kind") != "ConfigMap":
                     continue

@@ -110,8 +110,18 @@ def judge_by(
         view: Their input.
         path: Its path in the caller's input; a prefix of every finding's path.
     """
-    found = dict.fromkeys(finding for rule in rules for finding in judged(rule, view))
-    return [finding.under(path) for finding in found]
+    return [finding.under(path) for finding in dict.fromkeys(judged_by(rules, view))]
+
+
+def judged_by(rules: Iterable[Callable[[T], Iterable[Finding]]], view: T) -> list[Finding]:
+    """Return the findings of some rules. A rule that fails is a finding, and hides no other."""
+    found: list[Finding] = []
+    for rule in rules:
+        try:
+            found.extend(rule(view))
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
+            found.append(fault(f"the rule {rule_name(rule)}", error))
+    return found
 
 
 def judged(

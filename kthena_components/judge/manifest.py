@@ -18,6 +18,7 @@ from kthena_components.core.findings import (
     Finding,
     fault,
     judged,
+    judged_by,
     once_each,
     rule_name,
     tidy,
@@ -160,8 +161,7 @@ def _unread(body: Body, path: str) -> list[Finding]:
 
 def _own(kind: Kind[Any], view: Any) -> list[Finding]:
     """Check an object by the rules of its system, with paths in the object."""
-    judge = (finding for rule in kind.rules for finding in judged(rule, view))
-    return [tidy(finding) for finding in once_each(judge)]
+    return [tidy(finding) for finding in once_each(judged_by(kind.rules, view))]
 
 
 def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:

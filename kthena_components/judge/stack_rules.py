@@ -6,12 +6,11 @@ one cluster at a time. Most of these rules belong to a system.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand
-from kthena_components.core.findings import Finding, judged, once_each, tidy
+from kthena_components.core.findings import Finding, judged, judged_by, once_each, tidy
 from kthena_components.judge.objects import read_objects
 from kthena_components.judge.rollout import surge_needs_spare_gpus
 from kthena_components.judge.scaling import autoscaler_conflict
@@ -55,9 +54,10 @@ def compare_objects(
         versions: The releases that the cluster runs, by system; the newest if left out.
     """
     stack = read_objects(manifests, paths, held, complete=complete, versions=versions)
-    rules = [judged(rule, stack) for rule in stack_rules()]
+    findings = judged_by(stack_rules(), stack)
     if budget is not None:
-        rules += [judged(rule, stack, budget) for rule in (gpu_budget, surge_needs_spare_gpus)]
+        for rule in (gpu_budget, surge_needs_spare_gpus):
+            findings += judged(rule, stack, budget)
     if gpu_types:
-        rules.append(judged(gpu_type_allowed, stack, gpu_types))
-    return [tidy(finding) for finding in once_each(chain.from_iterable(rules))]
+        findings += judged(gpu_type_allowed, stack, gpu_types)
+    return [tidy(finding) for finding in once_each(findings)]

@@ -69,9 +69,11 @@ def part_read(
     empty = facts is not None and not facts.engines
     if empty and any(finding.level is not Level.ADVISORY for finding in said):
         return
-    places = _Places(() if empty else _places(kind, found, view, facts))
+    places = _Places(found, (), ())
+    if not empty:
+        places = _Places(found, _places(kind, found, facts), _pods(kind, found, view))
     # Where anything is read, the reader of the kind knows its fields.
-    asked = (s for s in signs_in(found.body) if not (s.by_field and places))
+    asked = (s for s in signs_in(found.body, places) if not (s.by_field and places))
     sign = next((sign for sign in asked if not places.meet(found.at(sign.path))), None)
     if sign is not None:
         part = "an engine in the object" if empty else "this part of the object"
@@ -82,8 +84,8 @@ def _told(found: Object, sign: Sign, because: str) -> Finding:
     return not_checked(found.at(sign.path), Unknown(because), _RULE)
 
 
-def _places(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | None) -> Iterator[str]:
-    """Yield the places that rules read, in the caller's coordinates. The cheapest come first."""
+def _places(kind: Kind[Any], found: Object, facts: ServingFacts | None) -> Iterator[str]:
+    """Yield the places that rules read, in the caller's coordinates, as far as that is cheap."""
     for engine in facts.engines if facts is not None else ():
         for pod in filter(None, (engine.entry, engine.worker)):
             yield from (pod.command_path, pod.gpus_path, *(own.path for own in pod.others))
@@ -92,16 +94,26 @@ def _places(kind: Kind[Any], found: Object, view: Any, facts: ServingFacts | Non
                 yield pod.own.path
     for place in kind.templates:
         yield from (found.at(path) for path, _ in places_of(found.body, place))
+
+
+def _pods(kind: Kind[Any], found: Object, view: Any) -> Iterator[str]:
+    """Yield the places of all pod templates, in the caller's coordinates."""
     for pods in kind.pods(view) if kind.pods is not None else ():
         yield from (found.at(pods.path), pods.at("spec.containers[0]"))
 
 
 class _Places:
-    """The places that rules read, computed one by one and only as far as needed."""
+    """The places that rules read. Those that take longer are computed only as far as needed."""
 
-    def __init__(self, places: Iterable[str]) -> None:
-        self._known: list[str] = []
-        self._more = iter(places)
+    def __init__(self, found: Object, cheap: Iterable[str], others: Iterable[str]) -> None:
+        self._object = found
+        self._known = list(cheap)
+        self._cheap = frozenset(self._known)
+        self._more = iter(others)
+
+    def __contains__(self, path: object) -> bool:
+        """Return whether a path of the object is surely one of them."""
+        return self._object.at(str(path)) in self._cheap
 
     def __bool__(self) -> bool:
         return any(True for _ in self._all())

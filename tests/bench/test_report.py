@@ -39,7 +39,9 @@ def report(
         compile={"native": 600},
         commands={"up": {"start": 1, "program": 2, "rest": 3, "seconds": 6}},
         packs=PackCost(servings=1000, empty=[2.0, 4.0], ours=[pack * 2, pack * 4]),
-        checks=[CheckCost(title="good", objects=9, parse=[1.0, 2.0], check=[check, check * 2])],
+        checks=[
+            CheckCost(title="good", objects=9, budget=2.0, parse=[1, 2], check=[check, check * 2])
+        ],
         shapes=[Growth(name=name, small=1, large=g) for name, g in (("a", 9), ("b", grown))],
     )
 

@@ -208,5 +208,7 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
         task.cancel()
     loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
     loop.run_until_complete(loop.shutdown_default_executor())
+    # Futures of a failed program would log its error when they are collected; `error` keeps it.
+    loop.set_exception_handler(lambda *_: None)
     asyncio.set_event_loop(None)
     loop.close()

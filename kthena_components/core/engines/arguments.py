@@ -12,14 +12,13 @@ from kthena_components.core.engines.files import read_yaml
 from kthena_components.core.engines.mistakes import Mistake, not_accepted, not_taken, repeated
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap
-from kthena_components.core.engines.values import Refused, convert, stated, too_small
+from kthena_components.core.engines.plain import read_plain
+from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
 _FIELDS = frozenset(f.name for f in fields(CommandFacts))
 _ANYTHING = Option("", type="any-json")
-_REFUSED = "refused"
-"""The type of an option that exists but fails the start (SGLang's DeprecatedAction)."""
 _MAX_GUESSES = 200
 """Unknown flags per command line that get a suggestion, which takes a millisecond each."""
 
@@ -63,9 +62,7 @@ class Reading:
             if word == "--":
                 self.bare += items[at:]
                 break
-            if not word.startswith("-"):
-                self.bare.append(word)
-            elif lines and is_line(word):
+            if lines and is_line(word):
                 self._line(word)
             elif is_flag(word):
                 at = self._flag(word, items, at)
@@ -171,6 +168,12 @@ class Reading:
 
     def _flag(self, word: str, items: Sequence[str], at: int) -> int:
         """Read one flag and its values; return the index after them."""
+        after = items[at] if at < len(items) else ""
+        plain = read_plain(self.dialect, word, after, in_shell=self.scope.in_shell)
+        if plain is not None:
+            self.options[plain.option.name] = plain.value
+            self._state(plain.option, plain.head, plain.told, plain.written, plain.shown)
+            return at + plain.taken
         head, equals, value = word.partition("=")
         if has_gap(head):
             self.hide(f"{self.scope.show(word)} may be any flag")
@@ -194,12 +197,9 @@ class Reading:
         if option.arity == "0":
             self._switch(option, head, attached)
             return at
-        if attached is not None:
-            self._values(option, head, [attached], word)
-            return at
-        given = following(option, items, at)
-        self._values(option, head, given, "")
-        return at + len(given)
+        given = following(option, items, at) if attached is None else [attached]
+        self._values(option, head, given, "" if attached is None else word)
+        return at + (len(given) if attached is None else 0)
 
     def _dotted(
         self, option: Option, key: str, word: tuple[str, str | None], items: Sequence[str], at: int
@@ -226,8 +226,7 @@ class Reading:
             missing = Mistake(f"{head} has {wanted}", f"write {head} and its value")
             self._state(option, head, self.problem(head, missing), head)
             return
-        texts = list(map(self.scope.show, given))
-        read = [self._value(option, head, *one) for one in zip(given, texts, strict=True)]
+        read = [self._value(option, head, word) for word in given]
         several = option.arity not in {"1", "?"}
         value: Any = tuple(read) if several else (read[0] if read else True)
         unknown = next((item for item in read if isinstance(item, Unknown)), None)
@@ -235,11 +234,12 @@ class Reading:
         if option.use is None:
             return
         told = unknown or stated(option.use, value)
-        self._state(option, head, told, written or " ".join([head, *given]), " ".join(texts))
+        shown = " ".join(map(self.scope.show, given))
+        self._state(option, head, told, written or " ".join([head, *given]), shown)
 
-    def _value(self, option: Option, head: str, word: str, shown: str) -> Any:
-        value = convert(option, shown, self.scope.read(word), in_shell=self.scope.in_shell)
-        value = too_small(option, shown, value) or value
+    def _value(self, option: Option, head: str, word: str) -> Any:
+        shown, given = self.scope.show(word), self.scope.read(word)
+        value = read_value(option, shown, given, in_shell=self.scope.in_shell)
         if not isinstance(value, Refused):
             return value
         wrong = Mistake(value.text, value.remedy, hard=value.hard, by_release=value.by_release)
@@ -252,7 +252,7 @@ class Reading:
         if given is not None:
             text = f"{head} is a switch and takes no value, but has '{self.scope.show(given)}'"
             value = self.problem(head, Mistake(text, f"write {head} alone"))
-        elif option.type == _REFUSED:
+        elif option.type == REFUSED:
             text = f"{self.dialect.engine} has retired {head} and does not start with it"
             self.problem(head, Mistake(text, "remove it", by_release=True))
         self.options[option.name] = value
@@ -261,11 +261,10 @@ class Reading:
     def _state(self, option: Option, head: str, value: Any, written: str, shown: str = "") -> None:
         if option.use is None:
             return
-        name = option.use.field
         self.flags.append((head, option))
-        self.values[name] = value
-        self.where[name] = self.scope.show(written)
-        self._given.setdefault(name, {})[repr(value)] = shown or head
+        self.values[option.field] = value
+        self.where[option.field] = self.scope.show(written)
+        self._given.setdefault(option.field, {})[repr(value)] = shown or head
 
     def problem(self, flag: str, mistake: Mistake) -> Unknown:
         """Record a mistake. Returns the value of the mistaken flag: Unknown."""

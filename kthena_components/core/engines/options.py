@@ -66,7 +66,7 @@ class Option:
         return self.use is not None and self.use.counted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """The options that one release of an engine accepts, and how it parses them."""
 

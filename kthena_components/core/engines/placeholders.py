@@ -198,7 +198,7 @@ def expand_kubernetes(text: str, scope: Scope) -> str:
         return scope.insert(match[2], match[0])
 
     if "$" not in text:
-        return hide_gaps(text)
+        return text if text.isascii() else hide_gaps(text)
     # Behind the last `)` no reference can close; looking for it at every `$(` would be quadratic.
     end = text.rfind(")") + 1
     return _REFERENCE.sub(replace, hide_gaps(text[:end])) + hide_gaps(text[end:]).replace("$$", "$")

@@ -21,6 +21,8 @@ _SUFFIXES = "kmgt"
 _NUMBERS = frozenset({"float", "int", "si-size", "size", "size-auto"})
 _NOTHING = frozenset({"", "None"})
 """Texts that vLLM reads as None for options that may be None (`optional_type`)."""
+REFUSED = "refused"
+"""The type of an option that exists but fails the start (SGLang's DeprecatedAction)."""
 _MOST_CHOICES = 8
 """Maximum number of choices in a message."""
 
@@ -78,6 +80,12 @@ def _not_a_choice(option: Option, shown: str) -> Refused:
         "write one of them",
         by_release=True,
     )
+
+
+def read_value(option: Option, shown: str, given: MaybeText, *, in_shell: bool) -> Any:
+    """Convert a value and compare it with the option's minimum; the arguments are `convert`'s."""
+    value = convert(option, shown, given, in_shell=in_shell)
+    return too_small(option, shown, value) or value
 
 
 def stated(use: Use, value: Any) -> Any:

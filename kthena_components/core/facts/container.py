@@ -234,7 +234,7 @@ def _is_literal(value: object) -> bool:
 def _tokens_in_words(container: Mapping[str, Any], path: str) -> Iterator[TokenFacts]:
     for key in ("command", "args"):
         for index, word in enumerate(sequence(container.get(key))):
-            if looks_like_token(word):
+            if isinstance(word, str) and "hf_" in word and looks_like_token(word):
                 at = f"{path}.{key}[{index}]"
                 yield TokenFacts(path=at, kind=TokenKind.PATTERN, variable=None)
 

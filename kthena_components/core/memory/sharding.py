@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -135,9 +136,16 @@ def _splitting(facts: ServingFacts) -> Iterator[tuple[EngineFacts, CommandFacts]
             command.tensor, command.pipeline, command.data, command.prefill_context,
             command.attention_data, command.attention_context,
         )  # fmt: skip
-        possible = all(isinstance(size, Unknown) or size > 0 for size in sizes)
-        if possible and (command.expert is not False or any(size != 1 for size in sizes)):
+        if _possible(sizes) and (command.expert is not False or sizes != _NOT_SPLIT):
             yield engine, command
+
+
+_NOT_SPLIT = (1, 1, 1, 1, 1, 1)
+
+
+@lru_cache(maxsize=256)
+def _possible(sizes: tuple[MaybeInt, ...]) -> bool:
+    return all(isinstance(size, Unknown) or size > 0 for size in sizes)
 
 
 def attention_ranks(command: CommandFacts) -> MaybeInt:

@@ -5,14 +5,15 @@ repeat it.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kthena_components.core.engines import image_entrypoint
 from kthena_components.core.findings import join_path
 from kthena_components.core.values.display import key_text
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import mapping, pairs, sequence
+from kthena_components.core.values.read import is_map, mapping, pairs, sequence
 from kthena_components.core.values.unknown import is_unresolved
 
 _PROGRAMS = r"""
@@ -45,7 +46,7 @@ _RESOURCES: tuple[str, ...] = (
 )
 _WORDS = (*_HINTS, *_RESOURCES, *(field.lower() for field in _FIELDS))
 _SEVERAL = 2
-_PLAIN = int | float | None
+_PLAIN = frozenset({bool, int, float, type(None)})
 _NOTES = frozenset({"metadata", "annotations", "labels", "status"})
 
 
@@ -67,36 +68,48 @@ def may_hold_signs(text: str) -> bool:
     return any(word in lower for word in _WORDS)
 
 
-def signs_in(body: Mapping[str, object]) -> Iterator[Sign]:
+def signs_in(body: Mapping[str, object], skipped: Container[str] = ()) -> Iterator[Sign]:
     """Yield the signs of an object in the order of its fields.
 
     Metadata, also of templates, and the status only describe what runs. A part with
     `enabled: false` does not run.
+
+    Args:
+        body: The object.
+        skipped: Paths of parts in which no sign matters.
     """
     seen: set[int] = set()
-    below = [(key_text(key), body[key]) for key in body if key not in _NOTES]
-    todo: list[tuple[str, object]] = below[::-1]
+    todo: list[tuple[str, object]] = _below("", body)[::-1]
     while todo:
         path, value = todo.pop()
+        if path in skipped:
+            continue
         if isinstance(value, str):
             # A single word is a name, such as that of an image, not a command.
             yield from _in_text(path, value) if " " in value.strip() else ()
-        elif isinstance(value, (dict, list, tuple, Mapping)) and id(value) not in seen:
+        elif id(value) not in seen:
             seen.add(id(value))
-            if isinstance(value, Mapping):
+            if is_map(value):
                 if value.get("enabled") is False:
                     continue
                 yield from _in_map(path, value)
-                inner = [
-                    (join_path(path, key_text(key)), item)
-                    for key, item in value.items()
-                    if key not in _NOTES and not isinstance(item, _PLAIN)
-                ]
-            else:
+                inner = _below(path, value)
+            elif isinstance(value, (list, tuple)):
                 yield from _in_text(path, " ".join(item for item in value if type(item) is str))
                 listed = enumerate(value)
                 inner = [(f"{path}[{i}]", item) for i, item in listed if type(item) is not str]
+            else:
+                continue
             todo += reversed(inner)
+
+
+def _below(path: str, fields: Mapping[Any, object]) -> list[tuple[str, object]]:
+    """Return the values of a map that may hold a sign: no numbers, and no single words."""
+    return [
+        (join_path(path, key_text(key)), item)
+        for key, item in fields.items()
+        if key not in _NOTES and (" " in item if type(item) is str else type(item) not in _PLAIN)
+    ]
 
 
 def _in_map(path: str, fields: Mapping[object, object]) -> Iterator[Sign]:
@@ -134,7 +147,7 @@ def _in_resources(path: str, resources: Mapping[str, object]) -> Iterator[Sign]:
 
 
 def _in_text(path: str, text: str) -> Iterator[Sign]:
-    if not any(hint in text for hint in _HINTS):
+    if not text or not any(hint in text for hint in _HINTS):
         return
     start = _START.search(text)
     if start is not None:

@@ -6,7 +6,7 @@ Its docstring is its documentation, its name is its rule's name.
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.findings import Finding, judged
+from kthena_components.core.findings import Finding, judged_by
 from kthena_components.core.rules.config_maps import config_map_key_exists
 from kthena_components.core.rules.context_parallel import context_parallel_layout
 from kthena_components.core.rules.devices import gpu_requests_equal_limits, leader_worker_same_gpus
@@ -91,4 +91,4 @@ CHECKS: tuple[Check, ...] = (
 
 def run_checks(facts: ServingFacts) -> list[Finding]:
     """Check the facts by every rule."""
-    return [finding for check in CHECKS for finding in judged(check, facts)]
+    return judged_by(CHECKS, facts)

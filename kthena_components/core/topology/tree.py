@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from kthena_components.core.findings import Finding, Level, judged, nearest
+from kthena_components.core.findings import Finding, Level, judged_by, nearest
 from kthena_components.core.topology.spec import HyperNodeSpec, must_be_known
 from kthena_components.core.values.unknown import is_unresolved
 
@@ -39,7 +39,7 @@ def check_tree(entries: Sequence[HyperNodeSpec]) -> list[Finding]:
     links = list(_links(entries))
     tree = Tree(entries, links, _cycles(links))
     alike = list(_names_unique(entries))
-    return alike + [finding for rule in TREE_RULES for finding in judged(rule, tree)]
+    return alike + judged_by(TREE_RULES, tree)
 
 
 def place_of(index: int) -> str:
