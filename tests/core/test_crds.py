@@ -1,6 +1,8 @@
 """What the tables of CRDs say of objects: every kind, in every release that is known."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,50 @@ def test_every_kind_is_read_in_every_release(system: str) -> None:
                     shape, surely = table.root(number, kind)
                     assert {"apiVersion", "kind", "metadata"} <= {*shape.fields}
                     assert not surely({"metadata": 5})
+
+
+OPENED = """
+import sys
+from pathlib import Path
+opened = []
+def note(event, args):
+    if event == "open" and str(args[0]).endswith("crds.json"):
+        opened.append(Path(args[0]).parent.name)
+sys.addaudithook(note)
+"""
+CHECKED = """
+from kthena_components.judge.manifest import judge_manifest
+for group, kind in {kinds!r}:
+    for _ in range(2):
+        judge_manifest({{"apiVersion": group, "kind": kind, "metadata": {{"name": "a"}}}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "tables"),
+    [
+        ("import kthena_components; kthena_components.ModelServing", []),
+        ("import kthena_components.cli.main", []),
+        (CHECKED.format(kinds=[("v1", "Pod"), ("apps/v1", "Deployment")]), []),
+        (
+            CHECKED.format(
+                kinds=[
+                    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+                    ("v1", "Service"),
+                    ("ray.io/v1", "RayCluster"),
+                ]
+            ),
+            ["lws", "ray"],
+        ),
+    ],
+    ids=["import", "check", "Kubernetes alone", "two systems"],
+)
+def test_a_table_is_read_once_and_only_for_its_own_kinds(code: str, tables: list[str]) -> None:
+    script = f"{OPENED}\n{code}\nprint(*opened)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.split(), done.stderr) == (tables, "")
 
 
 def test_a_package_without_a_table_has_none() -> None:
