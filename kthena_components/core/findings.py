@@ -246,7 +246,7 @@ def _cut(text: str) -> str:
 
 
 def refuse(path: str, seen: str, remedy: str, rule: str) -> Finding:
-    """Say what the cluster does not take."""
+    """Return a mandatory finding."""
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
 
 

@@ -105,5 +105,5 @@ class QueueArgs(TypedDict):
     """Share by resource that is reserved for this queue: a count, or a quantity as text. At most
     deserved, which is at most capability. Default: none."""
     volcano_version: NotRequired[VolcanoWord]
-    """Volcano that the cluster runs. Default 1.15. 1.14.1, and 1.14.0 as well, take a resource that
-    capability does not name for 0; 1.14 is its newest patch."""
+    """Release of Volcano in the cluster. Default 1.15. For 1.14.0, write 1.14.1: both count a
+    resource that capability does not name as 0. 1.14 means its newest patch."""

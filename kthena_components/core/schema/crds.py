@@ -1,7 +1,7 @@
 """The fields of custom resources, as the CRDs of each release of a system declare them.
 
-`make crd-tables` writes a system's crds.json from what its project has published: types without
-words, each of them once. A table is read when an object of its system is, and never before.
+`make crd-tables` writes a system's crds.json from the CRDs that its project publishes: each type
+once, without descriptions. A table is loaded for the first object of its system, not before.
 """
 
 import json
@@ -46,7 +46,7 @@ _SCALARS: Mapping[str, Schema] = {
 }
 _AMOUNT_IN_GO = Amount(fractions=True)
 _LONGEST_LIST = 160
-"""Characters of the longest list of fields that a remedy names."""
+"""Maximum length of a list of fields in a remedy, in characters."""
 _ZEROS: Mapping[type[Schema], object] = {Text: "", Whole: 0, Switch: False}
 
 
@@ -58,16 +58,16 @@ class CrdTable:
     releases: tuple[Release, ...]
     """Oldest first."""
     kinds: Mapping[str, Mapping[str, Sequence[tuple[int, int | None]]]]
-    """By kind and apiVersion: the places of the releases that changed its type, and what to. None:
-    it is not served any more."""
+    """By kind and apiVersion: the indexes of the releases that changed its type, with the new type;
+    None if it is no longer served."""
     filled: Mapping[str, Sequence[str]]
-    """Kinds that a webhook writes anew before they are validated, and fields that it fills in."""
+    """Kinds that a mutating webhook rewrites before validation, and fields that it fills in."""
     _written: list[Mapping[str, Any]]
     _shapes: dict[tuple[int, str], Schema] = field(default_factory=dict)
     _roots: dict[tuple[int, str], tuple[Fields, Test]] = field(default_factory=dict)
 
     def place(self, asked: Release | None) -> int:
-        """Give the place of the newest release that is not newer than one; None for the newest."""
+        """Return the index of the newest release up to the given one, by default of the newest."""
         last = len(self.releases) - 1
         if asked is None:
             return last
@@ -75,18 +75,18 @@ class CrdTable:
         return same[-1] if same else 0
 
     def number(self, kind: str, served: str, place: int) -> int | None:
-        """Give the type of a kind in one release; None where that does not serve it."""
+        """Return the type of a kind in a release; None if the release does not serve it."""
         forms = self.kinds.get(kind, {}).get(served, ())
         return next((number for since, number in reversed(forms) if since <= place), None)
 
     def root(self, number: int, kind: str) -> tuple[Fields, Test]:
-        """Give the shape of a kind by the number of its type, and whether a value surely has it."""
+        """Return the shape of a kind by the number of its type, and its quick test."""
         kind = kind if kind in self.filled else ""
         if (number, kind) not in self._roots:
             shape = self._shape(number, kind)
             if not isinstance(shape, Fields):
                 raise TypeError(f"type {number} of {self.title} is no kind")
-            # What a status says is nobody's who applies an object.
+            # Who applies an object does not write its status.
             fields = {**shape.fields, "metadata": METADATA, "status": Free()}
             spec = fields.get("spec")
             needed = ("spec",) if isinstance(spec, Fields) and spec.required else ()
@@ -96,12 +96,12 @@ class CrdTable:
         return self._roots[number, kind]
 
     def name(self, place: int) -> str:
-        """Write a release as its users do: `Kthena 0.4`."""
+        """Format a release: `Kthena 0.4`."""
         return f"{self.title} {'.'.join(map(str, self.releases[place][:2]))}"
 
     def _shape(self, node: str | int, kind: str) -> Schema:
         if isinstance(node, str):
-            # Go reads 0.5 as an amount, and writes it in quotes.
+            # A webhook in Go accepts 0.5 as a quantity, and writes it in quotes.
             return _AMOUNT_IN_GO if kind and node == "quantity" else _SCALARS[node]
         if (node, kind) not in self._shapes:
             self._shapes[node, kind] = self._read(self._written[node], kind)
@@ -135,7 +135,7 @@ class CrdTable:
         return Whole(bits=bits, least=made.get("least"), most=made.get("most"))
 
     def _is_filled(self, name: str, shape: Schema, kind: str) -> bool:
-        """Tell whether a webhook gives a field that is missing a value that may stand there."""
+        """Return whether a webhook fills in a missing field with a valid value."""
         if name in self.filled[kind]:
             return True
         zero = next((zero for of, zero in _ZEROS.items() if isinstance(shape, of)), None)
@@ -144,7 +144,7 @@ class CrdTable:
 
 @cache
 def load(package: str) -> CrdTable | None:
-    """Read the table of a system by the name of its package; None where it has none."""
+    """Load the table of a system by the name of its package; None if it has none."""
     path = resources.files(package).joinpath("crds.json")
     if not path.is_file():
         return None
@@ -164,12 +164,12 @@ def load(package: str) -> CrdTable | None:
 def judge_crd(
     body: Mapping[str, Any], kind: str, table: CrdTable, asked: Release | None
 ) -> Iterator[tuple[Finding, bool]]:
-    """Say where an object is not what its CRD declares, and whether another release takes it.
+    """Report where an object violates its CRD, and whether another release would accept it.
 
     Args:
         body: The object.
         kind: Its kind.
-        table: What the CRDs of its system declare.
+        table: The CRDs of its system.
         asked: The release that the cluster runs. None: the newest.
     """
     place, served = table.place(asked), body.get("apiVersion")
@@ -211,9 +211,9 @@ def _taken_by(
     at: tuple[str, str, int],
     others: dict[int, frozenset[str]],
 ) -> int | None:
-    """Find a release that takes what this one does not: a newer one, or else an older one.
+    """Find a release that accepts a rejected field or value: a newer one, or else an older one.
 
-    An older one is worth a hint only of a field that it declares: a value may have been let pass.
+    An older one counts only if it has the field: it may have accepted a value without checking it.
     """
     kind, served, place = at
     undeclared = finding.seen == UNDECLARED
@@ -231,7 +231,7 @@ def _taken_by(
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """Give a path and every place above it."""
+    """Yield a path and its parents."""
     yield path
     for at in range(len(path) - 1, 0, -1):
         if path[at] in ".[":
@@ -239,7 +239,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def _worded(finding: Finding, table: CrdTable, kind: str, place: int, taken: int | None) -> Finding:
-    """Name the releases: the one that was asked for, and one that takes what this does not."""
+    """Name the checked release, and one that accepts what this one rejects."""
     seen, remedy, here = finding.seen, finding.remedy, table.name(place)
     undeclared = seen == UNDECLARED
     if undeclared:

@@ -27,9 +27,9 @@ _QUANTITY = re.compile(
 _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
 """Defaults of keys of lists."""
 _LONGEST_MATCHED = 4096
-"""Characters of the longest text that a pattern is tried on."""
+"""Maximum length of a text that is matched with a pattern."""
 UNDECLARED = "is no field of its schema"
-"""What is seen of a field that no schema declares."""
+"""The `seen` of a finding about a field that the schema does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Free:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text, optionally one of a few, with limits on its length, or with a part of some form."""
+    """A text, optionally one of a few, with limits on its length, or with a pattern."""
 
     one_of: tuple[str, ...] = ()
     shortest: int = 0
@@ -178,7 +178,7 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
 
 
 def _is_plain(value: object, schema: Schema) -> bool:
-    """Tell whether a value is of a kind of which no more is asked."""
+    """Return whether a value has the type of a schema without limits."""
     match schema:
         case Free():
             return True
@@ -204,13 +204,13 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
         seen = f"has {count_of(len(value), 'character')}, but must have at least {schema.shortest}"
         yield _mistake(path, seen, "write a longer text")
     elif schema.pattern and len(value) <= _LONGEST_MATCHED and not matcher(schema.pattern)(value):
-        seen = f"is {display(value)}, which has not the form {schema.pattern}"
-        yield _mistake(path, seen, "write a text of that form")
+        seen = f"is {display(value)}, which does not match {schema.pattern}"
+        yield _mistake(path, seen, "write a text that matches")
 
 
 @cache
 def matcher(pattern: str) -> Callable[[str], object]:
-    """Give what looks for a pattern of Go, where `$` is the very end and digits are ten."""
+    """Compile a pattern of Go, where `$` is the end of the text and digits are ASCII."""
     return re.compile(re.sub(r"(?<!\\)\$(?![^\[]*\])", r"\\Z", pattern), re.ASCII).search
 
 

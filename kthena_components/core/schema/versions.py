@@ -1,4 +1,4 @@
-"""The versions of systems that may be asked for."""
+"""The releases of systems that `check` knows."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
 }
 """The minor releases of each system whose CRDs are known, oldest first."""
 NAMED = ("kthena", "volcano")
-"""Systems whose rules differ by version as well: each has an option and a setting of its own."""
+"""Systems whose rules differ by version, too: each has its own option and setting."""
 TITLES = {
     "kthena": "Kthena",
     "volcano": "Volcano",
@@ -28,9 +28,9 @@ TITLES = {
     "rbg": "RBG",
     "grove": "Grove",
 }
-"""What these systems are called."""
+"""Names of these systems in messages."""
 Release = tuple[int, ...]
-"""A version as numbers. Without a patch it is the newest of its minor release."""
+"""A version as numbers. Without a patch, it means the newest patch of its minor release."""
 _RELEASE = re.compile(r"v?([0-9]+\.[0-9]+)(?:\.([0-9]+).*)?")
 
 
@@ -44,7 +44,7 @@ def read_release(version: str) -> Release:
     """Read a version as numbers: `v1.14.2` is (1, 14, 2), and `1.14` is (1, 14).
 
     Raises:
-        ValueError: It is no version.
+        ValueError: It is not a version.
     """
     found = _RELEASE.fullmatch(version)
     if found is None:
@@ -53,19 +53,19 @@ def read_release(version: str) -> Release:
 
 
 def has_since(versions: Mapping[str, str], system: str, first: str) -> bool:
-    """Tell whether the asked release of a system has what came with another.
+    """Return whether the given release of a system is at least another one.
 
     Args:
-        versions: The releases that were asked for, by system; the newest where none was.
+        versions: The given releases, by system. Default: the newest.
         system: The system, as in VERSIONS.
-        first: The release that brought it.
+        first: The other release.
     """
     asked = versions.get(system, VERSIONS[system][-1])
     return known_version(asked, system) is None or is_since(asked, first)
 
 
 def is_since(version: str, first: str) -> bool:
-    """Tell whether a version has what came with another: `1.14` is the newest patch of it."""
+    """Return whether a version is at least another: `1.14` means its newest patch."""
     stated, least = read_release(version), read_release(first)
     return stated >= least[: len(stated)]
 

@@ -1,4 +1,4 @@
-"""What pods of a PodCliqueSet share: resource claims, and the links between their nodes."""
+"""Grove's rules about shared resource claims and links between nodes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,10 +16,10 @@ _FILTERS = ("childCliqueNames", "childScalingGroupNames")
 
 
 def grove_sharing(view: CliqueSet) -> Iterator[Finding]:
-    """Shared resource claims have templates that ask for devices, and go to cliques that exist.
+    """Templates of shared resource claims request devices, and each claim is shared validly.
 
-    A claim is shared once in each place, under the name of a template; a template of the set
-    itself has no namespace. A filter names a clique or a scaling group of that place.
+    Each place shares a claim at most once. A claim of a template in the same set has no namespace.
+    A filter names cliques or scaling groups of the place where it is.
 
     Pass: resourceClaimTemplates gpus with 1 device request, shared by a clique as gpus.
     Fail: a template without device requests; the same claim twice in one clique.
@@ -98,16 +98,16 @@ def _filtered(
     for field, given, known in zip(_FILTERS, listed, children, strict=True):
         for index, name in enumerate(given):
             if text(name) not in known:
-                seen = f"is {display(name)}, which is not there"
+                seen = f"is {display(name)}, which does not exist"
                 remedy = "write a name of this set"
                 yield from refuse(f"{path}.{field}[{index}]", seen, remedy, _SHARING)
 
 
 def grove_links(view: CliqueSet) -> Iterator[Finding]:
-    """A group of pods with links between their nodes has a DNS label as its name, or none.
+    """The annotation grove.io/mnnvl-group is a DNS label, or none.
 
-    The annotation grove.io/mnnvl-group stands on the set, on cliques and on scaling groups.
-    Whether the operator makes such groups, its configuration says, which is not known here.
+    It may be on the set, on cliques and on scaling groups. Whether the operator uses it depends on
+    its configuration, which `check` does not know.
 
     Pass: grove.io/mnnvl-group training; none.
     Fail: grove.io/mnnvl-group Training; an empty one.

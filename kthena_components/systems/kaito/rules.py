@@ -156,8 +156,8 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
 def kaito_roles(view: View) -> Iterator[Finding]:
     """A MultiRoleInference has one prefill and one decode role, each with at least one replica.
 
-    Either both state an instance type, or neither does: whether KAITO makes nodes, one setting says
-    for all.
+    Either both have an instance type, or none: one setting decides for all roles whether KAITO
+    creates nodes.
 
     Pass: prefill with 1 replica, decode with 2.
     Fail: 1 role; 2 prefill roles; replicas 0; an instance type for prefill alone.
@@ -198,9 +198,10 @@ def _alike(roles: list[Mapping[str, Any]]) -> Iterator[Finding]:
 
 
 def kaito_selector(view: View) -> Iterator[Finding]:
-    """The nodes of a Workspace or a MultiRoleInference are selected by a label of one's own.
+    """A Workspace or a MultiRoleInference selects its nodes by a label of yours.
 
-    Labels that KAITO gives its own nodes do not count, and a MultiRoleInference has some selector.
+    Labels that KAITO sets on its own nodes do not count. The selector of a MultiRoleInference must
+    not be empty.
 
     Pass: matchLabels apps llama.
     Fail: matchLabels kaito.sh/workspace llama alone; an empty labelSelector of a
@@ -227,7 +228,7 @@ def kaito_selector(view: View) -> Iterator[Finding]:
 
 
 def kaito_name(view: View) -> Iterator[Finding]:
-    """The name of an object of KAITO is a DNS label: it becomes part of others.
+    """The name of an object of KAITO is a DNS label, because other names contain it.
 
     Pass: llama-70b.
     Fail: llama.70b; Llama.

@@ -26,9 +26,10 @@ _MOST_ADAPTERS = 10
 def kaito_access_secret(view: View) -> Iterator[Finding]:
     """A gated model has a secret with the token for it.
 
-    modelAccessSecret names the secret, and its key is HF_TOKEN: without it Hugging Face does not
-    give the weights to the pods. Weights that are already on the nodes need none. KAITO itself asks
-    for a secret only if Hugging Face rejects its request to describe a model outside its catalogue.
+    modelAccessSecret names the secret, and its key is HF_TOKEN. Without it, the pods cannot
+    download the weights from Hugging Face. Weights that are already on the nodes need none. KAITO
+    itself requires a secret only for a model outside its catalogue that Hugging Face does not
+    describe to anonymous users.
 
     Pass: llama-3.1-8b-instruct with modelAccessSecret hf-token.
     Fail: llama-3.1-8b-instruct without one.
@@ -106,10 +107,10 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
 
 
 def kaito_runtime(view: View) -> Iterator[Finding]:
-    """The transformers runtime is only chosen for presets that it has a command for.
+    """The transformers runtime is used only with presets that have a command for it.
 
-    It has none for phi-4-mini-instruct, the ministral-3 presets and mistral-large-3-675b-instruct,
-    nor for other models by their name on Hugging Face.
+    phi-4-mini-instruct, the ministral-3 presets and mistral-large-3-675b-instruct have none, nor do
+    models that are named as on Hugging Face and are not in the catalogue.
 
     Pass: phi-4 with kaito.sh/runtime transformers.
     Fail: phi-4-mini-instruct with kaito.sh/runtime transformers.

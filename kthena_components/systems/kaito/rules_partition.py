@@ -1,4 +1,4 @@
-"""Parts of GPUs that a model of KAITO runs on. A rule's docstring documents it."""
+"""KAITO's rules about partitions of GPUs. A rule's docstring documents it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -50,13 +50,14 @@ _PROFILES = frozenset(
         "7g.180gb",
     ]
 )
-"""Slices that KAITO knows: shares of a GPU, and GiB."""
+"""The MIG profiles that KAITO knows: shares of a GPU, and GiB."""
 
 
 def kaito_partition(view: View) -> Iterator[Finding]:
-    """A part of GPUs is a slice by its profile, which holds the weights, or a count of whole GPUs.
+    """A partition is a MIG profile that holds the weights, or a number of whole GPUs.
 
-    Whether KAITO accepts parts at all depends on its feature gates, which are not known here.
+    Whether KAITO accepts partitions at all depends on its feature gates, which `check` does not
+    know.
 
     Pass: mode mig, profile 3g.40gb for phi-4; mode accelerator, count 2.
     Fail: mode mig, profile 1g.10gb for llama-3.3-70b-instruct; mode accelerator without count.
@@ -78,7 +79,7 @@ def kaito_partition(view: View) -> Iterator[Finding]:
                 seen = "is given, but mode accelerator takes whole GPUs"
                 yield refused(f"{path}.profile", seen, "remove it, or write mode: mig", _RULE)
             if fields.get("count") is None:
-                seen = "is missing, and mode accelerator takes so many GPUs"
+                seen = "is missing, and mode accelerator needs it"
                 yield refused(f"{path}.count", seen, "write 1 or more", _RULE)
 
 

@@ -1,4 +1,4 @@
-"""Parts of an LLMInferenceService that KServe's webhook judges. A rule's docstring documents it."""
+"""KServe's rules about parts of an LLMInferenceService. A rule's docstring documents it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _LONGEST = 1000
 
 
 def kserve_llm_adapters(view: LlmService) -> Iterator[Finding]:
-    """Each LoRA adapter of an LLMInferenceService has a name of its own, other than the model's.
+    """The LoRA adapters of an LLMInferenceService and its model have different names.
 
     Pass: adapters sql and chat of the model base.
     Fail: an adapter without a name; two adapters sql; an adapter base of the model base.
@@ -56,11 +56,11 @@ def kserve_llm_adapters(view: LlmService) -> Iterator[Finding]:
 
 
 def kserve_llm_parts(view: LlmService) -> Iterator[Finding]:
-    """Scheduler, route and offloaded cache of an LLMInferenceService say one thing each.
+    """Scheduler, route and offloaded cache of an LLMInferenceService do not contradict themselves.
 
     A scheduler has replicas above 0, and a config with inline or ref. A route has refs or a spec,
-    and with refs no gateway of KServe's. A secondary tier of the cache needs memory for the first
-    one, and is an emptyDir or a claim with spec or ref. A confidential model names its key as
+    and refs exclude KServe's own gateway. A secondary tier of the cache needs memory for the first
+    tier, and is an emptyDir or a claim with spec or ref. The key of a confidential model is
     kbs:///repository/type/tag.
 
     Pass: scheduler replicas 1, config.ref; kvCacheOffloading cpu 10Gi with a pvc.ref.
@@ -143,7 +143,7 @@ def _confidential(fields: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def kserve_llm_devices(view: LlmService) -> Iterator[Finding]:
-    """Annotations about devices of an LLMInferenceService name a class, and all are of its form.
+    """The DRA annotations of an LLMInferenceService are valid, and include a device class.
 
     Pass: exp-dra-device-class gpu.nvidia.com, exp-dra-device-count "2".
     Fail: exp-dra-device-count without a class; exp-dra-device-count "0"; container name VLLM.
@@ -169,7 +169,7 @@ def kserve_llm_devices(view: LlmService) -> Iterator[Finding]:
 
 
 def _device(name: str, value: str) -> tuple[str, str]:
-    """Say what is wrong with an annotation; nothing if nothing is."""
+    """Return what is wrong with an annotation and the remedy; empty texts if it is valid."""
     if name == "device-class" and not is_dns_name(value):
         return "which is no DNS-1123 subdomain", "write for example gpu.nvidia.com"
     label = is_dns_name(value) and "." not in value and len(value) <= DNS_LABEL

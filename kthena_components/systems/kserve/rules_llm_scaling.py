@@ -1,4 +1,4 @@
-"""How an LLMInferenceService is scaled, as its CRD and KServe's webhook take it."""
+"""Rules of the CRD and KServe's webhook about the scaling of an LLMInferenceService."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,11 +13,11 @@ _MODIFIERS = ("activationTarget", "formula", "metricType", "target")
 
 
 def kserve_llm_scaling(view: LlmService) -> Iterator[Finding]:
-    """A workload of an LLMInferenceService has replicas or scaling, and scaling one actuator.
+    """A workload of an LLMInferenceService has either replicas or scaling, with one actuator.
 
-    That is wva.hpa or wva.keda, the same for decode and prefill. minReplicas is at most
-    maxReplicas, and above keda's idleReplicaCount. Of keda nothing is tuned in `advanced`: the
-    CRD's rule there asks for fields that nobody may set.
+    The actuator is wva.hpa or wva.keda, the same for decode and prefill. minReplicas is at most
+    maxReplicas, and above keda's idleReplicaCount. keda's `advanced` cannot be used: the CRD
+    requires fields in it that the webhook rejects.
 
     Pass: scaling maxReplicas 5, wva.hpa {}.
     Fail: replicas 3 beside scaling; scaling without wva; minReplicas 10, maxReplicas 5.
@@ -72,11 +72,11 @@ def _advanced(advanced: object, at: str) -> Iterator[tuple[str, str, str]]:
     tuned = [key for key, value in given.items() if value not in (None, "")]
     scaler = mapping(advanced).get("horizontalPodAutoscalerConfig")
     if tuned:
-        seen = f"is {display(given[tuned[0]])}, but KServe states what keda scales by"
+        seen = f"is {display(given[tuned[0]])}, but KServe sets what keda scales by"
         yield f"{at}.scalingModifiers.{tuned[0]}", seen, "remove advanced"
     elif any(value is None for value in given.values()):
-        seen = "is given, and the CRD then asks for four texts in scalingModifiers, all empty"
+        seen = "is given, and the CRD then requires four empty texts in scalingModifiers"
         yield at, seen, "remove it"
     if scaler is not None and mapping(scaler).get("name") != "":
-        seen = "is given, and the CRD then asks for an empty name in it"
+        seen = "is given, and the CRD then requires an empty name in it"
         yield f"{at}.horizontalPodAutoscalerConfig", seen, "remove it"

@@ -1,4 +1,4 @@
-"""What KServe asks of a model that is kept secret, and of the formats of a runtime."""
+"""KServe's rules about confidential models and about the formats of a runtime."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from kthena_components.systems.kserve.rules_service import FRAMEWORKS
 from kthena_components.systems.kserve.view import Service
 
 SECRET = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")
-"""How the key of a confidential model is named.
+"""The name of the key of a confidential model.
 
 Source: kserve v0.20.0 pkg/validation/confidential.go KBSResourceIdRegexp.
 """
@@ -25,7 +25,7 @@ _CONFIDENTIAL, _FORMATS = "kserve-confidential", "kserve-runtime-formats"
 
 
 def kserve_confidential(view: Service) -> Iterator[Finding]:
-    """A confidential model of an InferenceService has a storageUri, and its key the form of one.
+    """A confidential model of an InferenceService has a storageUri and a valid key.
 
     Pass: storageUri s3://models/llama, confidential.resourceId kbs:///models/key/1.
     Fail: confidential.enabled without storageUri; resourceId key-1.
@@ -50,12 +50,12 @@ def kserve_confidential(view: Service) -> Iterator[Finding]:
 
 
 def kserve_runtime_formats(view: Service) -> Iterator[Finding]:
-    """A runtime that is chosen by itself has one priority for each format of models.
+    """A runtime that KServe may select automatically has one priority for each model format.
 
     Pass: huggingface of version 1 and of version 2, both with priority 1.
     Fail: huggingface with priority 1, and again with priority 2.
     Level: advisory. KServe's webhook accepts the first runtime of a namespace, and rejects others
-    and every update. Priorities of other runtimes in the cluster are not known here.
+    and every update. The priorities of other runtimes in the cluster are unknown here.
     Source: kserve v0.20.0 pkg/webhook/admission/servingruntime/servingruntime_webhook.go
     validateModelFormatPrioritySame.
     """

@@ -1,4 +1,4 @@
-"""How an InferenceService is scaled, as KServe's webhook accepts it."""
+"""Rules of KServe's webhook about the scaling of an InferenceService."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -24,10 +24,11 @@ Fields = Mapping[str, Any]
 
 
 def kserve_autoscaling(view: Service) -> Iterator[Finding]:
-    """The autoscaler of an InferenceService is one that there is, and its metrics are its own.
+    """The autoscaler class of an InferenceService exists, and supports the metrics.
 
-    hpa and Knative's hpa scale by cpu and memory, keda by metrics in autoScaling, and Knative else
-    by concurrency and rps. What scales where deploymentMode is not given, the cluster decides.
+    hpa and Knative's hpa scale by cpu and memory, keda by the metrics in autoScaling, and Knative's
+    own autoscaler by concurrency and rps. Without deploymentMode, the cluster decides which one is
+    used, and metrics are not checked.
 
     Pass: class keda, metric memory with averageValue 2Gi.
     Fail: class test; class hpa with an External metric; class keda with scaleMetric.

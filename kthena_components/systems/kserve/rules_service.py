@@ -1,4 +1,4 @@
-"""What KServe's webhook asks of every InferenceService: models, replicas and canaries.
+"""Rules of KServe's webhook about every InferenceService: models, replicas and canaries.
 
 How it scales is in rules_scaling.py. A rule's docstring documents it.
 """
@@ -49,10 +49,10 @@ def components(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def kserve_one_model(view: Service) -> Iterator[Finding]:
-    """A predictor, a transformer and an explainer each have exactly one thing that answers.
+    """A predictor, a transformer and an explainer each have exactly one implementation.
 
-    Of a predictor that is a model, a framework or a container kserve-container. The container of a
-    model or a framework has no name.
+    For a predictor, this is a model, a framework or a container kserve-container. A model or a
+    framework must not have a name.
 
     Pass: model with a runtime; containers, one of them kserve-container.
     Fail: model beside a container kserve-container; a transformer without containers.
@@ -69,7 +69,7 @@ def kserve_one_model(view: Service) -> Iterator[Finding]:
             continue
         number = _answering(path, served, names)
         if number != 1:
-            what = "nothing that answers" if number == 0 else f"{number} things that answer"
+            what = "no implementation" if number == 0 else f"{number} implementations"
             stated = ", ".join([*served, *(["containers"] if names else [])])
             seen = f"has {what}{f' ({stated})' if number else ''}, but KServe accepts exactly one"
             yield refuse(path, seen, "keep a model, or containers of your own", _MODEL)
@@ -89,9 +89,9 @@ def _answering(path: str, served: list[str], names: list[Any]) -> int:
 
 
 def kserve_replicas(view: Service) -> Iterator[Finding]:
-    """A component has no fewer than 0 replicas, and at most as many at least as at most.
+    """minReplicas, maxReplicas and containerConcurrency are at least 0, and in order.
 
-    maxReplicas 0 is no limit. A container takes no fewer than 0 requests at a time.
+    minReplicas is at most maxReplicas. maxReplicas 0 is no limit.
 
     Pass: minReplicas 1, maxReplicas 4; minReplicas 2, maxReplicas 0.
     Fail: minReplicas 4, maxReplicas 2; minReplicas -1.
@@ -119,11 +119,11 @@ def kserve_replicas(view: Service) -> Iterator[Finding]:
 
 
 def kserve_canary(view: Service) -> Iterator[Finding]:
-    """A canary has a name of its own, a share of the traffic, and a fixed number of single pods.
+    """A canary has its own name, a share of the traffic, and a fixed number of single pods.
 
     It needs deploymentMode Standard and a predictor with a model. It has no workerSpec, no
-    maxReplicas and nothing that scales it, and at least as few replicas as the predictor. All
-    together get at most 100%.
+    maxReplicas and no autoscaler, and at most as many replicas as the predictor. All canaries
+    together get at most 100% of the traffic.
 
     Pass: predictor.name v2, trafficPercent 10.
     Fail: a canary with workerSpec; minReplicas 5 beside a predictor with minReplicas 4.

@@ -130,10 +130,10 @@ def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) 
 
 
 def booster_image(view: Booster) -> Iterator[Finding]:
-    """A worker's image that is given is not blank and has no space.
+    """A worker's image is not blank and contains no space.
 
     Pass: vllm/vllm-openai:v0.33.0; no image.
-    Fail: a space before the tag, or behind it.
+    Fail: a space before the tag, or after it.
     Level: mandatory. Kthena's webhook rejects it.
     Source: Kthena v1.0.0 pkg/model-booster-controller/webhook/model_validator.go
     validateWorkerImages, validateImageField.

@@ -1,4 +1,4 @@
-"""What KubeRay asks of tokens, network policies and TLS. A rule's docstring documents it."""
+"""KubeRay's rules about tokens, network policies and TLS. A rule's docstring documents it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,22 +18,22 @@ from kthena_components.systems.ray.view import RayView
 
 _AUTH, _NETWORK, _TLS = "ray-auth", "ray-network-policy", "ray-tls"
 _TOKENS, _OF_KUBERNETES = (2, 52), (2, 55)
-"""Releases of Ray that know tokens, and those of Kubernetes."""
+"""First releases of Ray with tokens, and with tokens of Kubernetes."""
 _OPEN = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
-"""What each mode leaves open, so that rules for it say nothing."""
+"""The rules that each mode makes pointless."""
 _OWN = ("RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
 _VOLUME, _MOUNT = "ray-tls", "/etc/ray/tls"
 
 
 def ray_auth(view: RayView) -> Iterator[Finding]:
-    """A Ray cluster that asks for tokens states a rayVersion that knows them.
+    """A Ray cluster with token authentication has a rayVersion that supports it.
 
-    That is 2.52, and 2.55 for tokens of Kubernetes, which need mode token and no secretName, and
-    which only a RayCluster takes.
+    This is 2.52, or 2.55 for tokens of Kubernetes. Those need mode token and no secretName, and
+    only a RayCluster may use them.
 
     Pass: authOptions.mode token, rayVersion 2.52.0.
     Fail: mode token without rayVersion; enableK8sTokenAuth in a RayJob.
-    Level: mandatory. KubeRay makes no pod of it.
+    Level: mandatory. KubeRay creates no pods for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayClusterSpec, ValidateRayJobSpec, ValidateRayServiceSpec.
     """
@@ -59,14 +59,14 @@ def ray_auth(view: RayView) -> Iterator[Finding]:
 
 
 def ray_network_policy(view: RayView) -> Iterator[Finding]:
-    """Rules of a network policy are for what its mode denies, and for groups that exist.
+    """A network policy has rules only for traffic that its mode denies, and for existing groups.
 
-    The names of groups are DNS labels then. KubeRay accepts networkPolicy since 1.7, if its feature
-    gate RayClusterNetworkPolicy is on, which is not known here.
+    The names of the groups must be DNS labels. KubeRay accepts networkPolicy since 1.7, if the
+    feature gate RayClusterNetworkPolicy is on, which `check` does not know.
 
     Pass: mode DenyAllIngress with head.ingressRules; workerGroups gpus, as a group is called.
-    Fail: mode DenyAllEgress with worker.ingressRules; a group that is not there.
-    Level: mandatory. KubeRay makes no pod of it.
+    Fail: mode DenyAllEgress with worker.ingressRules; a group that does not exist.
+    Level: mandatory. KubeRay creates no pods for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     validateNetworkPolicy.
     """
@@ -101,14 +101,14 @@ def ray_network_policy(view: RayView) -> Iterator[Finding]:
 
 
 def ray_tls(view: RayView) -> Iterator[Finding]:
-    """What KubeRay sets for TLS stands nowhere else: its variables, its volume and its path.
+    """With tlsOptions, no container has KubeRay's own variables, volume or path for TLS.
 
-    KubeRay accepts tlsOptions since 1.7, if its feature gate RayClusterMTLS is on, which is not
-    known here.
+    KubeRay accepts tlsOptions since 1.7, if the feature gate RayClusterMTLS is on, which `check`
+    does not know.
 
     Pass: tlsOptions.enabled true.
     Fail: tlsOptions.enabled true with the variable RAY_USE_TLS; a mount at /etc/ray/tls.
-    Level: mandatory. KubeRay makes no pod of it.
+    Level: mandatory. KubeRay creates no pods for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     validateTLSOptions.
     """

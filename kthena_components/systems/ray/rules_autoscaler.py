@@ -1,4 +1,4 @@
-"""What KubeRay asks of a Ray cluster that scales by itself. A rule's docstring documents it."""
+"""KubeRay's rules about its autoscaler. A rule's docstring documents it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,19 +15,19 @@ _OWN = "KUBERAY_GEN_AUTOSCALER_START_CMD"
 _ON = ("1", "true")
 _NUMBERS = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
 _PRIORITY = (2, 56)
-"""The release of Ray that knows priorities of groups."""
+"""The first release of Ray with priorities of groups."""
 
 
 def ray_autoscaler(view: RayView) -> Iterator[Finding]:
-    """What scales a Ray cluster is switched on in one place, and so is what only its v2 knows.
+    """The autoscaler of a Ray cluster is configured in one place, and features of v2 only with v2.
 
-    Where enableInTreeAutoscaling is set, no group of workers is suspended; with v2 pods are not
-    restarted. idleTimeoutSeconds and priority of a group need v2, priority Ray 2.56 as well.
+    With enableInTreeAutoscaling, no group of workers may be suspended, and with v2, pods must not
+    restart. idleTimeoutSeconds and priority of a group need v2; priority also needs Ray 2.56.
 
     Pass: enableInTreeAutoscaling, autoscalerOptions.version v2, idleTimeoutSeconds 60.
     Fail: idleTimeoutSeconds 60 of a group without v2; version v2 with restartPolicy Always; the
     variable RAY_enable_autoscaler_v2 beside version.
-    Level: mandatory. KubeRay makes no pod of it.
+    Level: mandatory. KubeRay creates no pods for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayClusterSpec, validateWorkerGroupIdleTimeout, validateWorkerGroupPriority.
     """
@@ -94,7 +94,7 @@ def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:
 
 
 def needs_ray(view: RayView, least: tuple[int, ...], what: str, rule: str) -> Iterator[Finding]:
-    """Judge whether rayVersion is stated, and is no older than what a field needs."""
+    """Check that rayVersion is given, and is as new as a field needs."""
     stated, path = text(view.fields.get("rayVersion"), ""), f"{view.path}.rayVersion"
     needed = ".".join(map(str, (*least, 0)))
     if gap := first_unknown(stated):
@@ -108,7 +108,7 @@ def needs_ray(view: RayView, least: tuple[int, ...], what: str, rule: str) -> It
 
 
 def env_of(container: Mapping[str, Any]) -> dict[Any, Any]:
-    """Give the variables of a container that are stated by name; the last of a name counts not."""
+    """Return the variables of a container by name. For duplicates, the first counts."""
     found: dict[Any, Any] = {}
     for item in map(mapping, sequence(container.get("env"))):
         found.setdefault(text(item.get("name")), text(item.get("value"), ""))

@@ -1,6 +1,6 @@
-"""What KubeRay asks of every Ray cluster: names, replicas, and what is stated once.
+"""KubeRay's rules about every Ray cluster: names, replicas, and duplicates.
 
-Where it does not hold, KubeRay makes no pod of the cluster. A rule's docstring documents it.
+KubeRay creates no pods for a cluster that violates one. A rule's docstring documents it.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.ray.view import Group, RayView
 
 _LONGEST = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
-"""Characters of a name: the cluster of a job or a service is called `<name>-<5 characters>`."""
+"""Maximum length of a name: a job's or service's cluster is called `<name>-<5 characters>`."""
 _AMOUNTS = ("num-cpus", "num-gpus", "memory", "resources")
 _ORIGIN = "ray.io/originated-from-crd"
 _NAME, _REPLICAS = "ray-name", "ray-replicas"
@@ -22,9 +22,9 @@ _ONCE, _UPGRADE = "ray-stated-once", "ray-cluster-upgrade"
 
 
 def ray_name(view: RayView) -> Iterator[Finding]:
-    """The name of an object of KubeRay is a DNS-1035 label that leaves room for those made of it.
+    """The name of an object of KubeRay is a DNS-1035 label, short enough for generated names.
 
-    At most 53 characters for a RayCluster, 47 for a RayJob or a RayService. Since 1.4.
+    Since 1.4: at most 53 characters for a RayCluster, 47 for a RayJob or a RayService.
 
     Pass: llama-70b.
     Fail: 70b-llama; a RayJob's name of 48 characters.
@@ -46,9 +46,9 @@ def ray_name(view: RayView) -> Iterator[Finding]:
 
 
 def ray_replicas(view: RayView) -> Iterator[Finding]:
-    """A group of workers has no fewer than 0 pods, and at most as many at least as at most.
+    """In a group of workers, minReplicas and maxReplicas are at least 0 and in this order.
 
-    Since 1.6, whether it scales or not.
+    Since 1.6, with and without an autoscaler.
 
     Pass: minReplicas 1, maxReplicas 4.
     Fail: minReplicas 4, maxReplicas 2; minReplicas -1.
@@ -73,9 +73,9 @@ def ray_replicas(view: RayView) -> Iterator[Finding]:
 
 
 def ray_stated_once(view: RayView) -> Iterator[Finding]:
-    """What a group's pods have is stated in one place: in rayStartParams, or in resources.
+    """The resources of a group are either in rayStartParams or in resources.
 
-    Labels stand in labels alone, and are labels of Kubernetes. Since 1.5.
+    Labels must be in labels, and valid in Kubernetes. Since 1.5.
 
     Pass: rayStartParams num-gpus "8"; resources GPU "8"; labels ray.io/accelerator-type H100.
     Fail: rayStartParams num-gpus "8" beside resources GPU "8"; rayStartParams labels.
@@ -111,7 +111,7 @@ def _labels(group: Group) -> Iterator[Finding]:
 
 
 def ray_cluster_upgrade(view: RayView) -> Iterator[Finding]:
-    """A RayCluster says how it is upgraded only where nothing else made it: it is made anew then.
+    """A RayCluster that a RayJob or RayService created has no upgradeStrategy.
 
     Pass: upgradeStrategy.type Recreate.
     Fail: upgradeStrategy.type Recreate with the label ray.io/originated-from-crd RayJob.

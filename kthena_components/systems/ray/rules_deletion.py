@@ -1,4 +1,4 @@
-"""What KubeRay asks of what a RayJob leaves behind. A rule's docstring documents it."""
+"""KubeRay's rules about what is deleted after a RayJob. A rule's docstring documents it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ _RULE, _AT = "ray-deletion", "spec.deletionStrategy"
 _OLD = ("onSuccess", "onFailure")
 _STATES = ("jobStatus", "jobDeploymentStatus")
 _ORDER = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")
-"""What is deleted first."""
+"""The order of deletion."""
 
 
 def ray_deletion(view: RayView) -> Iterator[Finding]:

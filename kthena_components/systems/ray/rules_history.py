@@ -1,4 +1,4 @@
-"""What KubeRay asks of the collector for a history server. A rule's docstring documents it."""
+"""KubeRay's rules about the collector for a history server. A rule's docstring documents it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -29,15 +29,15 @@ _OF_AZURE = {
 
 
 def ray_history_server(view: RayView) -> Iterator[Finding]:
-    """The collector for a history server has an image and knows where it writes to.
+    """The collector for a history server has an image and the variables of its storage.
 
     KubeRay sets the variables of the cluster and the container's name itself. It accepts
-    historyServerOptions since 1.7, if its feature gate RayClusterHistoryServer is on, which is not
-    known here.
+    historyServerOptions since 1.7, if the feature gate RayClusterHistoryServer is on, which
+    `check` does not know.
 
     Pass: image collector:1.7, env STORAGE_BACKEND S3 and S3_REGION eu-central-1.
     Fail: no image; STORAGE_BACKEND GCS without GCS_BUCKET; a variable POD_IP.
-    Level: mandatory. KubeRay makes no pod of it.
+    Level: mandatory. KubeRay creates no pods for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayClusterSpec, validateCollectorOptions.
     """

@@ -1,4 +1,4 @@
-"""What KubeRay asks of a RayJob. A rule's docstring documents it."""
+"""KubeRay's rules about a RayJob. A rule's docstring documents it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,14 +24,14 @@ _READ = (
 
 
 def ray_job(view: RayView) -> Iterator[Finding]:
-    """A RayJob describes a cluster or selects one, and asks of it only what that one can do.
+    """A RayJob describes or selects a cluster, and its other fields fit to that.
 
-    A selected cluster is not suspended, and its job neither tried again nor submitted by a
-    sidecar. What is suspended, or removed after a while, is shut down after the job.
+    With a selected cluster, it has no suspend, no backoffLimit above 0 and no SidecarMode. suspend
+    and ttlSecondsAfterFinished need shutdownAfterJobFinishes.
 
     Pass: rayClusterSpec, shutdownAfterJobFinishes true, ttlSecondsAfterFinished 60.
     Fail: neither rayClusterSpec nor clusterSelector; suspend without shutdownAfterJobFinishes.
-    Level: mandatory. KubeRay makes nothing of it.
+    Level: mandatory. KubeRay starts nothing for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayJobSpec, validateDeletionConfiguration.
     """
@@ -102,7 +102,7 @@ def ray_runtime_env(view: RayView) -> Iterator[Finding]:
 
     Pass: runtimeEnvYAML "pip: [vllm]".
     Fail: runtimeEnvYAML "vllm".
-    Level: mandatory. KubeRay submits no job of it.
+    Level: mandatory. KubeRay does not submit the job.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayJobSpec; dashboardclient UnmarshalRuntimeEnvYAML.
     """

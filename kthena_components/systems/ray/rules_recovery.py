@@ -1,4 +1,4 @@
-"""What KubeRay asks of a Ray cluster whose head may restart. A rule's docstring documents it."""
+"""KubeRay's rules about fault tolerance of the head. A rule's docstring documents it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,15 +24,15 @@ _VOLUME, _MOUNT = "gcs-storage", "/data/gcs"
 
 
 def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
-    """What a head keeps to restart from is described in gcsFaultToleranceOptions alone.
+    """Fault tolerance of the head is configured in gcsFaultToleranceOptions only.
 
-    Neither the annotation ray.io/ft-enabled nor variables of Redis stand beside it, and only what
-    its backend knows stands in it.
+    It excludes the annotation ray.io/ft-enabled and variables of Redis, and contains only fields
+    of its backend.
 
     Pass: gcsFaultToleranceOptions.redisAddress redis:6379; the annotation ray.io/ft-enabled
     "true" with the variable RAY_REDIS_ADDRESS.
     Fail: both; RAY_REDIS_ADDRESS alone; backend rocksdb with redisAddress.
-    Level: mandatory. KubeRay makes no pod of it.
+    Level: mandatory. KubeRay creates no pods for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayClusterSpec, validateGcsFaultToleranceBackend.
     """
@@ -64,7 +64,7 @@ def ray_fault_tolerance(view: RayView) -> Iterator[Finding]:
             seen = f"have {variable}" if variable else "is given"
             why = "beside" if on else "without"
             remedy = "remove it" if on else f"write it in {view.path}.{_FIELD}"
-            yield refuse(path, f"{seen} {why} {_FIELD}, which says it all", remedy, _RULE)
+            yield refuse(path, f"{seen} {why} {_FIELD}, which replaces it", remedy, _RULE)
     if on:
         yield from _backend(view, mapping(options), variables)
 
@@ -81,7 +81,7 @@ def _backend(
         return
     for name in _OF_REDIS:
         if options.get(name) not in (None, ""):
-            seen = "is given, but the backend rocksdb knows no Redis"
+            seen = "is given, but the backend rocksdb does not use Redis"
             yield refuse(f"{path}.{name}", seen, "remove it", _RULE)
     given = [name for name in _OF_CLAIM if storage.get(name) not in (None, [])]
     if storage.get("claimName") not in (None, "") and given:

@@ -1,4 +1,4 @@
-"""What KubeRay asks of a RayService. A rule's docstring documents it."""
+"""KubeRay's rules about a RayService. A rule's docstring documents it."""
 
 import re
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ _ALL = 100
 
 
 def ray_service(view: RayView) -> Iterator[Finding]:
-    """The head's Service of a RayService has no name of its own, and its start a time in which.
+    """In a RayService, headService has no name, and ray.io/initializing-timeout is a duration.
 
     The annotation ray.io/initializing-timeout is a duration of Go, or whole seconds, above 0.
 
     Pass: ray.io/initializing-timeout 30m.
     Fail: headService.metadata.name serve; ray.io/initializing-timeout 30 minutes.
-    Level: mandatory. KubeRay makes nothing of it.
+    Level: mandatory. KubeRay starts nothing for it.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayServiceSpec, validateInitializingTimeout.
     """
@@ -47,14 +47,14 @@ def _is_wait(stated: str) -> bool:
 
 
 def ray_service_upgrade(view: RayView) -> Iterator[Finding]:
-    """A RayService that moves its traffic in steps says in which, and its cluster scales by itself.
+    """An incremental upgrade of a RayService has valid steps and needs an autoscaler.
 
-    A step is no larger than what may run beside the old cluster, and neither is above 100%.
+    stepSizePercent is at most maxSurgePercent, and both are at most 100.
 
     Pass: maxSurgePercent 50, stepSizePercent 10, intervalSeconds 30, gatewayClassName istio.
     Fail: NewClusterWithIncrementalUpgrade without clusterUpgradeOptions; stepSizePercent 60 of
     maxSurgePercent 50; upgradeStrategy.type Rolling.
-    Level: mandatory. KubeRay makes nothing of it; of the steps since 1.7.
+    Level: mandatory. KubeRay starts nothing for it. Steps are checked since 1.7.
     Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
     ValidateRayServiceSpec, ValidateClusterUpgradeOptions; pkg/features/features.go.
     """

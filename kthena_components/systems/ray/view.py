@@ -54,17 +54,17 @@ class Group:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What `ray start` is told."""
+        """The parameters of `ray start`."""
         return mapping(self.fields.get("rayStartParams"))
 
     @property
     def pod_spec(self) -> Mapping[str, Any]:
-        """The pod of its template, as stated."""
+        """The pod spec of its template, as written."""
         return mapping(mapping(self.fields.get("template")).get("spec"))
 
     @property
     def container(self) -> Mapping[str, Any]:
-        """The container that Ray runs in, the first."""
+        """The container of Ray, which is the first one."""
         return mapping(next(iter(sequence(self.pod_spec.get("containers"))), None))
 
     @property
@@ -129,7 +129,7 @@ class RayView:
 
     object: Object
     path: str
-    """Where the cluster stands."""
+    """Path of the cluster."""
     fields: Mapping[str, Any]
     """The fields of the cluster."""
     head: Group
@@ -143,11 +143,11 @@ class RayView:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The head, where something stands for it, and the groups of workers."""
+        """The head, if there is one, and the groups of workers."""
         return self.workers if self.head.stated is None else (self.head, *self.workers)
 
     def has_since(self, first: str) -> bool:
-        """Tell whether the KubeRay that reads it has what came with a release."""
+        """Return whether the given KubeRay is at least this release."""
         return has_since(self.object.context.versions, "ray", first)
 
 

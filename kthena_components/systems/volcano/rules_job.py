@@ -88,14 +88,14 @@ def job_partitions(found: Object) -> Iterator[Finding]:
 
 
 def job_tasks(found: Object) -> Iterator[Finding]:
-    """The tasks of a Volcano Job have names of their own, and depend on one another in no cycle.
+    """A Volcano Job has tasks with different names, without a cycle of dependencies.
 
-    There is at least one. None waits for more pods than it has, and the name of a pod, made of the
-    Job, the task and its place, has at most 63 characters. A task without a name is called default
-    and its place.
+    minAvailable of a task is at most its replicas. The name of a pod, which consists of the Job,
+    the task and an index, has at most 63 characters. A task without a name is called default with
+    its index.
 
     Pass: worker, which depends on master.
-    Fail: two tasks worker; a and b, which depend on each other; a task that depends on none there.
+    Fail: two tasks worker; a and b, which depend on each other; a dependency that does not exist.
     Level: mandatory. Volcano's webhook rejects it.
     Source: Volcano v1.14.4 and v1.15.1 pkg/webhooks/admission/jobs/validate/admit_job.go
     validateJobCreate, util.go topoSort; jobs/mutate/mutate_job.go mutateSpec.

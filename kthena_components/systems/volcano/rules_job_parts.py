@@ -32,13 +32,14 @@ _ACTIONS = (
 _PLUGINS = ("env", "hcclrank", "mpi", "pytorch", "ray", "ssh", "svc", "tensorflow")
 _POLICIES, _PARTS = "job-policies", "job-parts"
 _SHOWN = 8
-"""So many names are listed in a message."""
+"""Maximum number of names in a message."""
 
 
 def job_policies(found: Object) -> Iterator[Finding]:
-    """A policy of a Volcano Job names events or an exit code, and an action for events.
+    """A policy of a Volcano Job has events with an action, or an exit code.
 
-    Not both; each event and each exit code once; `*` alone; the exit code 0 is none.
+    It does not have both. Each event and each exit code occurs once, `*` excludes other events, and
+    an exit code is not 0.
 
     Pass: event PodEvicted, action RestartJob; exitCode 3, action AbortJob.
     Fail: event PodFailed and exitCode 3; event *, beside another policy; action Restart.
@@ -74,7 +75,7 @@ def _policies(listed: object, at: str) -> Iterator[Finding]:
         codes.update([code] if isinstance(code, int) else [])
     if "*" in events and len(events) > 1:
         others = ", ".join(sorted(events - {"*"})[:_SHOWN])
-        seen = f"have the event * and others, {others}, but * stands for all"
+        seen = f"have the event * and others, {others}, but * means all"
         yield refuse(at, seen, "remove * or the others", _POLICIES)
 
 
@@ -91,9 +92,9 @@ def _event(event: str, action: object, path: str, before: set[str]) -> Iterator[
 
 
 def job_parts(found: Object) -> Iterator[Finding]:
-    """A Volcano Job has plugins that there are, and volumes with a place and a claim each.
+    """The plugins of a Volcano Job exist, and its volumes have different paths and one claim each.
 
-    The plugin mpi needs the tasks that it calls master and worker, or those that it is told of.
+    The plugin mpi needs the tasks master and worker, or those that its arguments name.
 
     Pass: plugins ssh and svc; a volume at /data with volumeClaimName data.
     Fail: plugin horovod; two volumes at /data; a volume without volumeClaimName and volumeClaim.
@@ -113,7 +114,7 @@ def job_parts(found: Object) -> Iterator[Finding]:
             yield not_checked(path, gap, rule)
         elif (claim is None) == (named is None):
             seen = "has both volumeClaim and volumeClaimName" if named else "has no claim"
-            remedy = "write volumeClaimName for a claim that there is, or else volumeClaim"
+            remedy = "write volumeClaimName for an existing claim, or else volumeClaim"
             yield refuse(path, seen, remedy, rule)
         elif place in places:
             seen = f"is {display(place)}, as that of another volume"
