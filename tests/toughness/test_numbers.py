@@ -30,6 +30,12 @@ FINE = {
         "is written over"
     ),
     "inference-service-0 spec.predictor.workerSpec.pipelineParallelSize": "adds a node",
+    # The NIM operator makes a pod for each stage, and nothing of a service that is switched off.
+    "nim-service-0 spec.multiNode.parallelism.pipeline": "adds a node",
+    "nim-pipeline-0 spec.services.1.spec.resources.limits.nvidia.com/gpu": "is not enabled",
+    "playground-0 spec.backendRuntimeConfig.args.1 --tensor-parallel-size": (
+        "the flavors of its OpenModel say how many GPUs there are"
+    ),
 }
 """Numbers that may be one higher, and why that is right."""
 SERVING = {

@@ -40,7 +40,8 @@ def read_api_server(words: Sequence[str], scope: Scope) -> CommandFacts:
     """
     release = release_for("vllm", scope.image)
     reading = Reading(dialect_of(release, server=True), scope).read(words)
-    if release.version >= BARE_WORD_TAKEN and reading.bare:
+    taken = release.version >= BARE_WORD_TAKEN and reading.hidden is None
+    if taken and reading.bare and not has_gap(reading.bare[0]):
         word = scope.show(reading.bare.pop(0))
         text = f"the API server ignores the bare word '{word}' and takes its model from --model"
         remedy = f"write --model {word}, or start `vllm serve {word}`"

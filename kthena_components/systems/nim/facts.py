@@ -46,7 +46,9 @@ def _engine(found: Object, nim: Nim) -> EngineFacts:
 def _pod(found: Object, nim: Nim) -> PodFacts:
     image = mapping(nim.fields.get("image"))
     parts = [image.get(key) for key in ("repository", "tag")]
-    gpus = {} if nim.gpus is None else {"limits": {GPU: nim.gpus}}
+    stated = mapping(mapping(nim.fields.get("resources")).get("requests")).get(GPU)
+    requests = {} if stated is None else {"requests": {GPU: stated}}
+    gpus = {} if nim.gpus is None else {"limits": {GPU: nim.gpus}, **requests}
     container: dict[str, Any] = {
         **{key: nim.fields[key] for key in _FIELDS if key in nim.fields},
         "name": "nim",

@@ -7,8 +7,8 @@ from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod
 from kthena_components.core.facts.relocation import relocated
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import fill_requests
-from kthena_components.core.values.read import mapping, name_of
-from kthena_components.core.values.unknown import Unknown
+from kthena_components.core.values.read import mapping, name_of, sequence
+from kthena_components.core.values.unknown import Unknown, is_unresolved
 from kthena_components.systems.ome.view import PARALLELISM, Component, Components, Node
 
 _GROUP_SIZE = "LWS_GROUP_SIZE"
@@ -54,7 +54,7 @@ def _engine(view: Components, part: Component) -> EngineFacts:
 
 def _pod(view: Components, node: Node, env: Mapping[str, str]) -> PodFacts:
     found, fields = view.object, node.fields
-    runner = [node.runner] if node.runner else []
+    runner, others = node.runners, node.others
     shift = len(runner)
 
     def place(path: str) -> str:
@@ -68,7 +68,7 @@ def _pod(view: Components, node: Node, env: Mapping[str, str]) -> PodFacts:
         return found.at(f"{node.path}.{path.removeprefix('spec.')}")
 
     spec = {
-        "containers": [*runner, *node.others],
+        "containers": others if is_unresolved(others) else [*runner, *sequence(others)],
         "initContainers": fields.get("initContainers"),
         "volumes": fields.get("volumes"),
         "hostIPC": fields.get("hostIPC"),

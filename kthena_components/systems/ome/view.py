@@ -16,10 +16,9 @@ from kthena_components.core.values.read import (
     count_or_unknown,
     inside,
     mapping,
-    sequence,
     unknown_in,
 )
-from kthena_components.core.values.unknown import MaybeInt, Unknown
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
 GROUP, SERVICE = "ome.io", "InferenceService"
 RUNTIMES = ("ClusterServingRuntime", "ServingRuntime")
@@ -27,6 +26,7 @@ PARALLELISM = "PARALLELISM_SIZE"
 """Variable of each engine container: the GPUs of all pods of the engine."""
 _RUNTIME = Unknown("a runtime says what the InferenceService leaves out")
 _NODES = "leader", "worker"
+RUNNER = "runner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,18 @@ class Node:
     @property
     def runner(self) -> Mapping[str, Any]:
         """Return the container that starts the engine."""
-        return mapping(self.fields.get("runner"))
+        return mapping(self.fields.get(RUNNER))
 
     @property
-    def others(self) -> list[Any]:
+    def runners(self) -> list[Any]:
+        """Return the container that starts the engine, if there is one, known or not."""
+        stated = self.fields.get(RUNNER)
+        return [stated] if self.runner or is_unresolved(stated) else []
+
+    @property
+    def others(self) -> object:
         """Return the other containers."""
-        return list(sequence(self.fields.get("containers")))
+        return self.fields.get("containers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +122,16 @@ def _component(path: str, stated: object, *, partial: bool) -> Component:
         path=path,
         name=path.rpartition(".")[2].removesuffix("Config"),
         fields=fields,
-        entry=Node(path=entry, fields=mapping(nodes["leader"] if own else stated)),
-        worker=None if worker is None else Node(path=f"{path}.worker", fields=mapping(worker)),
+        entry=_node(entry, nodes["leader"] if own else stated),
+        worker=None if worker is None else _node(f"{path}.worker", worker),
         pods=_pods(mapping(worker), partial=partial) if several else 1,
     )
+
+
+def _node(path: str, stated: object) -> Node:
+    """Return a pod. The containers of an unknown one are unknown."""
+    fields = {RUNNER: stated} if is_unresolved(stated) else mapping(stated)
+    return Node(path=path, fields=fields)
 
 
 def _pods(worker: Mapping[str, Any], *, partial: bool) -> MaybeInt:

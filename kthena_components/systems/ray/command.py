@@ -50,7 +50,10 @@ def with_command(template: object, command: Sequence[str]) -> object:
 def _changed(template: object, words: Mapping[str, Any]) -> object:
     """Give a template whose first container has the command and the args that are given, if any."""
     spec = mapping(mapping(template).get("spec"))
-    first, *rest = sequence(spec.get("containers"))
+    containers = sequence(spec.get("containers"))
+    if not containers:
+        return template
+    first, *rest = containers
     kept = {key: item for key, item in mapping(first).items() if key != "args" or not words}
     return {"spec": {**spec, "containers": [{**kept, **words}, *rest]}}
 

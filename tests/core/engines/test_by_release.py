@@ -3,6 +3,7 @@
 import pytest
 
 from kthena_components.core.engines import CommandFacts, image_entrypoint, read_command
+from kthena_components.core.values.unknown import UNKNOWN_WORD, Unknown
 
 VLLM, SGLANG = "vllm/vllm-openai:v", "lmsysorg/sglang:v"
 
@@ -38,6 +39,13 @@ def test_the_api_server_refuses_a_bare_word_and_later_ignores_it() -> None:
     ignored = read(command, VLLM + "0.10.0")
     assert (hard(ignored), ignored.model) == ([], None)
     assert "ignores the bare word 'org/M'" in ignored.problems[0].text
+
+
+def test_the_api_server_may_get_options_from_an_unknown_word() -> None:
+    server = "python3 -m vllm.entrypoints.openai.api_server --model org/M"
+    found = read(f"{server} {UNKNOWN_WORD} --max-model-len 4096", VLLM + "0.33.0")
+    assert isinstance(found.tensor, Unknown)
+    assert found.problems == ()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from tests.support.peers import LATE
 from tests.support.specs import REMOVED, changed
 
 RAY = "--distributed-executor-backend ray"
-HEAD = "spec.rayClusterSpec.headGroupSpec.template.spec.containers[0]"
+TEMPLATE = "spec.rayClusterSpec.headGroupSpec.template"
+HEAD = f"{TEMPLATE}.spec.containers[0]"
 IDLE = {f"{HEAD}.command": REMOVED, f"{HEAD}.args": REMOVED}
 """The head of the RayJob starts no engine by itself."""
 
@@ -51,6 +52,12 @@ def test_a_program_of_ones_own_is_not_checked() -> None:
 def test_an_entrypoint_that_is_no_text_is_refused() -> None:
     (refused,) = told(ray_job(7))
     assert refused.startswith("o.spec.entrypoint: is 7, but must be a text")
+
+
+@pytest.mark.parametrize("place", ["spec.rayClusterSpec", f"{TEMPLATE}.spec.containers"])
+def test_the_entrypoint_on_an_unknown_cluster_is_not_checked(place: str) -> None:
+    body = changed(ray_job(f"vllm serve m -tp 8 -pp 4 {RAY}"), {place: LATE})
+    assert {finding.level for finding in judge_manifest(body)} == {Level.UNKNOWN}
 
 
 def test_the_head_wins_over_the_entrypoint() -> None:
