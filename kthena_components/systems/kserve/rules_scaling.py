@@ -128,7 +128,7 @@ def _resource(name: object, target: Fields) -> Iterator[tuple[str, str, str]]:
     wanted, amount = target.get("type"), parse_quantity(target.get("averageValue"))
     if name == "cpu" and wanted != "Utilization":
         yield "target.type", f"is {display(wanted)}", "write Utilization"
-    elif name == "memory" and wanted not in {"AverageValue", "Utilization"}:
+    elif name == "memory" and wanted not in ("AverageValue", "Utilization"):
         yield "target.type", f"is {display(wanted)}", "write AverageValue or Utilization"
     elif name == "memory" and wanted == "AverageValue" and amount is not None:
         if amount < _MEBIBYTE:

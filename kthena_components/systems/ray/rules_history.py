@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kthena_components.core.findings import Finding, not_checked, refuse
-from kthena_components.core.values.read import mapping, sequence, unknown_inside
+from kthena_components.core.values.read import mapping, sequence, text, unknown_inside
 from kthena_components.systems.ray.view import RayView
 
 _RULE, _CONTAINER = "ray-history-server", "ray-history-collector"
@@ -54,7 +54,8 @@ def ray_history_server(view: RayView) -> Iterator[Finding]:
         return
     if options.get("image") in (None, ""):
         yield refuse(f"{path}.image", "is missing", "write the collector's image", _RULE)
-    variables = {item.get("name"): item for item in map(mapping, sequence(options.get("env")))}
+    listed = map(mapping, sequence(options.get("env")))
+    variables = {text(item.get("name")): item for item in listed}
     for name in variables:
         if name in _OWN:
             seen = f"have {name}, which KubeRay sets itself"
