@@ -5,6 +5,7 @@ that release take it: their published tests have such a case, or their source sa
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from kthena_components.core.findings import Level
 from kthena_components.core.schema.versions import VERSIONS, known_version
 from kthena_components.judge.manifest import judge_manifest
 from tests.support.specs import REMOVED, changed
+from tests.toughness.corpus import places, put
+from tests.toughness.guard import check
 
+ODD: tuple[object, ...] = ([[1]], {"a": []}, 7)
 FILES = sorted((Path(__file__).parent / "verdicts").glob("*.yaml"))
 
 
@@ -69,6 +73,19 @@ def test_something_of_every_kind_is_accepted(path: Path) -> None:
     kinds = {verdict.body["kind"] for verdict in verdicts}
     assert {v.body["kind"] for v in verdicts if v.is_accepted} == kinds
     assert all(known_version(verdict.release, path.stem) for verdict in verdicts)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_whatever_stands_in_a_field_no_rule_fails(path: Path) -> None:
+    tried = set()
+    for verdict in read_verdicts(path):
+        for place in places(verdict.body):
+            if place[0] in {"apiVersion", "kind"} or (verdict.of, place) in tried:
+                continue
+            tried.add((verdict.of, place))
+            for odd in ODD:
+                check((verdict.of, place), partial(judge_manifest, put(verdict.body, place, odd)))
+    assert tried
 
 
 @pytest.mark.parametrize("verdict", VERDICTS, ids=str)
