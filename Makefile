@@ -88,6 +88,10 @@ engine-tables: venv ## Add new engine releases to the tables of options, and reg
 	@$(RUN) -m toolchain.engine_flags $(ARGS)
 	@$(RUN) -m kthena_components.cli.engines_page > docs/engines.md
 
+.PHONY: crd-tables
+crd-tables: venv ## Read the CRDs of the systems' new releases into their tables of fields
+	@$(RUN) -m toolchain.crd_tables $(ARGS)
+
 .PHONY: lock
 lock: venv ## Update requirements.lock from requirements.in, with hashes, for Python 3.11 and later
 	@$(RUN) -m pip install --quiet uv

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from conformance import volcano
+from conformance.cases import VERSIONS
 from conformance.report import Part
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.judge.objects import read_objects
@@ -54,7 +55,7 @@ def _try(
 ) -> None:
     """Try the next child of a family. The first child stays if the cluster accepts it."""
     known = family if dry_run else family[:2]
-    refused = bool(list(queue_within_parent(read_objects(known, ()))))
+    refused = bool(list(queue_within_parent(read_objects(known, (), versions=VERSIONS))))
     until = time.monotonic() + _PATIENCE
     while True:
         said = _create(api, known[-1], dry_run=dry_run)

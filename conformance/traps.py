@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.cases import VERSIONS
 from conformance.scene import NAMESPACE, PODGROUP, Scene
 from kthena_components.cluster.client import ClusterError
 from kthena_components.core import naming
@@ -209,15 +210,15 @@ def _refused(scene: Scene) -> None:
         said = "it was accepted"
     except ClusterError as error:
         said = str(error)
-    scene.check("the webhook refuses it", holds="denied the request" in said, seen=said)
+    scene.check("the webhook rejects it", holds="denied the request" in said, seen=said)
     found = _rules([group])
     scene.check("our rule reports it", holds="topology-one-cap" in found, seen=found)
 
 
 def _rules(bodies: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the names of the rules with findings in the objects, alone and together."""
-    found = [finding for body in bodies for finding in judge_manifest(body)]
-    found += compare_objects(bodies)
+    found = [finding for body in bodies for finding in judge_manifest(body, versions=VERSIONS)]
+    found += compare_objects(bodies, versions=VERSIONS)
     return {finding.rule for finding in found if finding.level is not Level.UNKNOWN}
 
 

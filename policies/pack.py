@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache, partial
 from threading import local
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pulumi_policy import (
@@ -31,7 +32,6 @@ from kthena_components.core.plan.report import read_shape
 from kthena_components.core.rules.serving import run_checks
 from kthena_components.judge.levels import (
     LIMITS,
-    NEWEST,
     SETTINGS,
     SettingError,
     Settings,
@@ -75,7 +75,10 @@ _told: set[tuple[str, str]] = set()
 
 
 def judge_resource(
-    resource_type: str, props: Any, version: str = NEWEST, today: date | None = None
+    resource_type: str,
+    props: Any,
+    versions: Mapping[str, str] = MappingProxyType({}),
+    today: date | None = None,
 ) -> list[Finding]:
     """Check one resource by every rule for its type, and apply its waivers.
 
@@ -85,7 +88,7 @@ def judge_resource(
         return []
     if resource_type in COMPONENTS:
         return judge_sealed(partial(_judge_component, today=today), plain(props))
-    judge = partial(judge_manifest, today=today, kthena_version=version)
+    judge = partial(judge_manifest, today=today, versions=versions)
     return judge_sealed(judge, {**plain(props), **_identity(resource_type)})
 
 
@@ -124,7 +127,7 @@ def validate_resource(
     settings = _settings(policy, args.urn, args.get_config(), report)
     if policy in LED_BY and is_judged(args.resource_type) and not has_marks(args.props):
         _tell_once(policy, NO_MARKS, report)
-    judge = partial(_judge_once, args, settings.kthena_version)
+    judge = partial(_judge_once, args, settings.versions)
     for finding in settings.levels.apply(_safely(judge)):
         if finding.level in levels:
             report(_text(finding), None)
@@ -170,11 +173,11 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def _judge_once(args: ResourceValidationArgs, version: str) -> list[Finding]:
+def _judge_once(args: ResourceValidationArgs, versions: Mapping[str, str]) -> list[Finding]:
     """Check a resource, or return the cached findings of the other policy."""
     if not is_judged(args.resource_type):
         return []
-    asked = (args.resource_type, read_props(args.props), version, today())
+    asked = (args.resource_type, read_props(args.props), versions, today())
     if getattr(_last, "asked", None) != asked:
         _last.found = judge_resource(*asked)
         _last.asked = asked
@@ -206,7 +209,7 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
     Each finding comes with the URN of its object, and its path is relative to the object.
     """
-    limits = by.gpu_budget, by.gpu_types
+    limits = by.gpu_budget, by.gpu_types, by.versions
     asked = (_clusters(args), today(), limits)
     if getattr(_last, "stack", None) != asked:
         _last.in_stack = [
@@ -221,8 +224,14 @@ def _safely_in_stack(args: StackValidationArgs, by: Settings) -> list[tuple[str,
 
 
 def _judge_cluster(bodies: Bodies, by: Settings) -> list[Finding]:
-    limits: Mapping[str, Any] = {"budget": by.gpu_budget, "gpu_types": by.gpu_types}
-    return judge_sealed(partial(judge_stack, today=today(), **limits), bodies)
+    judge = partial(
+        judge_stack,
+        today=today(),
+        budget=by.gpu_budget,
+        gpu_types=by.gpu_types,
+        versions=by.versions,
+    )
+    return judge_sealed(judge, bodies)
 
 
 def _clusters(args: StackValidationArgs) -> list[dict[str, Body]]:

@@ -69,7 +69,7 @@ def test_the_config_of_the_policies_can_be_used() -> None:
     config = json.loads(shown)
     settings = parse_settings(config["serving-rules"])
     assert settings.levels.weights["image-pinned"] is LevelOverride.ADVISORY
-    assert settings.kthena_version == "0.4"
+    assert settings.versions == {"kthena": "0.4"}
     together = parse_settings(config["serving-groups"], together=True)
     assert together.levels.weights
     assert (together.gpu_budget, together.gpu_types) == (64, ("nvidia.com/gpu",))

@@ -195,7 +195,7 @@ def judge_safely(
     """Check an object. An exception outside of the rules becomes a finding, too."""
     try:
         return judge_and_count(
-            body, context=context, today=given.today, kthena_version=given.settings.kthena_version
+            body, context=context, today=given.today, versions=given.settings.versions
         )
     except Exception as error:  # noqa: BLE001 - a mistake of ours must not hide other findings
         return [fault(READING, error)], None

@@ -1,10 +1,11 @@
-"""Reads the options `--level` and `--kthena-version`."""
+"""Reads the options `--level`, `--kthena-version`, `--volcano-version` and `--release`."""
 
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from kthena_components.core.findings import suggest
 from kthena_components.judge.levels import (
@@ -27,20 +28,21 @@ TOGETHER = "serving-groups"
 _LEVEL = "enforcementLevel"
 
 
-def read_settings(level: str | None, version: str | None = None) -> Settings:
+def read_settings(
+    level: str | None, versions: Mapping[str, str] = MappingProxyType({})
+) -> Settings:
     """Read the settings. Without `level`, each finding keeps the level of its rule.
 
     Args:
         level: An environment, a JSON file of levels by rule, or a config of the policy pack.
-        version: A version of Kthena. Default: the version in the file, or the newest.
+        versions: Releases by system. Default: those in the file, or the newest.
 
     Raises:
         SettingError: The file is missing, has another form, or contains an unknown name.
     """
     settings = Settings() if level is None else _read(level)
-    if version is None:
-        return settings
-    return replace(settings, kthena_version=parse_version(version))
+    asked = {system: parse_version(version, system) for system, version in versions.items()}
+    return replace(settings, versions={**settings.versions, **asked}) if asked else settings
 
 
 def _read(level: str) -> Settings:

@@ -22,8 +22,9 @@ from kthena_components.cli.results import Summary
 from kthena_components.cli.rules import UnknownRuleError, explain, find_rule, list_rules
 from kthena_components.cli.sarif import SarifReport
 from kthena_components.cli.stack import StackOptions
+from kthena_components.core.schema.versions import NAMED, TITLES, VERSIONS
 from kthena_components.core.values.visible import visible
-from kthena_components.judge.levels import NEWEST, SettingError
+from kthena_components.judge.levels import SettingError, parse_releases
 from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2
@@ -73,7 +74,8 @@ def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.Argument
         "check",
         help="check manifests in files; needs no cluster",
         description="Check Kubernetes manifests: each engine must start as many ranks as its pods "
-        "request GPUs, and the cluster must accept each object.",
+        "request GPUs, and each object must satisfy its CRD and the admission rules that --rules "
+        "lists.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -93,17 +95,31 @@ def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.Argument
         "rules (* for all others) to mandatory, advisory or disabled, or a config of the policy "
         "pack",
     )
-    checking.add_argument(
-        "--kthena-version",
-        metavar="VERSION",
-        help="the Kthena release to check ModelServings against, such as 0.4; default: the "
-        f"release in FILE, or {NEWEST}",
-    )
+    _releases(checking)
     _together(checking)
     _models_and_rules(checking)
     if not alone:
         _add_others(commands)
     return parser, checking
+
+
+def _releases(checking: argparse.ArgumentParser) -> None:
+    for system in NAMED:
+        known = VERSIONS[system]
+        checking.add_argument(
+            f"--{system}-version",
+            metavar="VERSION",
+            help=f"the {TITLES[system]} release to check its objects against, such as {known[-2]}; "
+            f"default: the one in FILE, or {known[-1]}",
+        )
+    checking.add_argument(
+        "--release",
+        metavar="SYSTEM=VERSION",
+        action="append",
+        default=[],
+        help="the release of another system to check its objects against, such as lws=0.9; can be "
+        f"repeated; default: the newest that is known ({_newest()})",
+    )
 
 
 def _models_and_rules(checking: argparse.ArgumentParser) -> None:
@@ -133,6 +149,11 @@ def _reading(checking: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit with 2 for everything in folders that cannot be read or rendered",
     )
+
+
+def _newest() -> str:
+    others = (system for system in VERSIONS if system not in NAMED)
+    return ", ".join(f"{system} {VERSIONS[system][-1]}" for system in others)
 
 
 def _add_others(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -168,7 +189,10 @@ def _together(checking: argparse.ArgumentParser) -> None:
 
 def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     try:
-        settings = read_settings(asked.level, asked.kthena_version)
+        named = {system: getattr(asked, f"{system}_version") for system in NAMED}
+        others = dict(word.partition("=")[::2] for word in asked.release)
+        versions = {**parse_releases(others), **{k: v for k, v in named.items() if v is not None}}
+        settings = read_settings(asked.level, versions)
         told = explain(find_rule(asked.explain)) if asked.explain is not None else None
         shapes = read_shapes(asked.model_config)
     except (ModelConfigError, SettingError, UnknownRuleError) as error:
@@ -192,6 +216,7 @@ def _check(asked: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             whole=asked.whole,
             budget=settings.gpu_budget if asked.gpu_budget is None else asked.gpu_budget,
             gpu_types=types or settings.gpu_types,
+            versions=settings.versions,
         ),
         shapes=shapes,
         render=asked.render,

@@ -46,6 +46,8 @@ class StackOptions:
     """Whether these are all objects of one cluster, so that missing objects are reported."""
     budget: int | None = None
     gpu_types: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Releases that the cluster runs, by system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +239,7 @@ class Together:
             gpu_types=self.asked.gpu_types,
             complete=self.asked.whole,
             sources=[one.source.path for one in kept],
+            versions=self.asked.versions,
         )
 
     def _sure(self, findings: Iterable[Finding]) -> list[Finding]:

@@ -245,6 +245,11 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST // 2 else f"{text[: _LONGEST // 2]}…"
 
 
+def refuse(path: str, seen: str, remedy: str, rule: str) -> Finding:
+    """Return a mandatory finding."""
+    return Finding(path=path, seen=seen, remedy=remedy, rule=rule)
+
+
 def advise(path: str, seen: str, remedy: str, rule: str) -> Finding:
     """Return an advisory finding."""
     return Finding(path=path, seen=seen, remedy=remedy, rule=rule, level=Level.ADVISORY)

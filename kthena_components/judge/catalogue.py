@@ -17,6 +17,9 @@ from kthena_components.core.spec.rules_role import ROLE_RULES
 from kthena_components.core.spec.rules_serving import RULES as SPEC_RULES
 from kthena_components.core.spec.rules_template import template_scheduler
 from kthena_components.core.topology.tree import TREE_RULES
+from kthena_components.judge.crd_schema import NAMES as SCHEMAS
+from kthena_components.judge.crd_schema import RULE as SCHEMA
+from kthena_components.judge.crd_schema import crd_schema
 from kthena_components.judge.extra import EDGE_DOCS, FOLDER_DOCS, INPUT_DOCS, MANIFEST_DOCS
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.stack_rules import ASKED_RULES, OWN_RULES
@@ -36,6 +39,7 @@ BRANCH, FOLDERS = "a branch and its judge", "objects in folders"
 
 _NAMES = {
     "engine_launch": ("engine-launch", "data-parallel-layout"),
+    "crd_schema": (SCHEMA, *SCHEMAS.values()),
 }
 """Names of a rule function's findings, if they differ from the function's name."""
 
@@ -47,7 +51,7 @@ def all_rules() -> tuple[RuleDoc, ...]:
     kinds = [kind for system in systems for kind in system.kinds]
     alone = [rule for system in systems for rule in system.stack_rules]
     listed = (
-        *_documented((*CHECKS, pod_schema, kind_read), ANY_MANIFEST),
+        *_documented((*CHECKS, pod_schema, crd_schema, kind_read), ANY_MANIFEST),
         *chain.from_iterable(map(_of_system, systems)),
         *_written(MANIFEST_DOCS, VOLCANO),
         *_written(FOLDER_DOCS, FOLDERS),

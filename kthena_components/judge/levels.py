@@ -1,4 +1,4 @@
-"""Settings of a check: rule levels, Kthena version, and limits on accelerators.
+"""Settings of a check: rule levels, releases of systems, and limits on accelerators.
 
 levels.json is the table of environments. Rules or environments that are not in it keep the level of
 their findings.
@@ -13,15 +13,21 @@ from importlib import resources
 from typing import Any
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, nearest, suggest
-from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
+from kthena_components.core.schema.versions import (
+    NAMED,
+    TITLES,
+    VERSIONS,
+    known_version,
+    read_release,
+)
 from kthena_components.core.values.read import whole
 from kthena_components.judge.catalogue import rule_names
 
 ENVIRONMENTS = ("dev", "staging", "prod")
 DEFAULT = "*"
 """Means all rules that are not named."""
-NEWEST = KTHENA_VERSIONS[-1]
-"""The Kthena version by which ModelServings are checked by default."""
+_VERSION_SETTINGS = {f"{system}Version": system for system in NAMED}
+_RELEASES = "releases"
 _UNWEIGHED = frozenset({Level.UNKNOWN, Level.WAIVED})
 
 
@@ -44,9 +50,19 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
         "description": "Level of a rule, or of all others (*), instead of the environment's.",
         "additionalProperties": {"type": "string", "enum": list(LevelOverride)},
     },
-    "kthenaVersion": {
-        "type": "string",
-        "description": f"Kthena version by which ModelServings are checked. Default {NEWEST}.",
+    **{
+        setting: {
+            "type": "string",
+            "description": f"{TITLES[system]} version by which its objects are checked. Default "
+            f"{VERSIONS[system][-1]}.",
+        }
+        for setting, system in _VERSION_SETTINGS.items()
+    },
+    _RELEASES: {
+        "type": "object",
+        "description": "Releases of systems by which their objects are checked: {lws: 0.9}. "
+        "Default: the newest that are known.",
+        "additionalProperties": {"type": "string"},
     },
 }
 """Settings of a policy's config besides enforcementLevel, as JSON schemas."""
@@ -105,7 +121,8 @@ class Settings:
     """The settings of a policy pack."""
 
     levels: Levels = field(default_factory=Levels)
-    kthena_version: str = NEWEST
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Releases that the cluster runs, by system: the newest that is known where one is left out."""
     gpu_budget: int | None = None
     """Maximum accelerators that all pods of a cluster may request; None means no limit."""
     gpu_types: tuple[str, ...] = ()
@@ -156,19 +173,33 @@ def parse_levels(stated: object) -> Levels:
     return Levels(weights=weights)
 
 
-def parse_version(stated: object) -> str:
-    """Read a version of Kthena, such as `0.4` or `v1.0.2`.
+def parse_version(stated: object, system: str = "kthena") -> str:
+    """Read a version of a system, such as Kthena's `0.4` or Volcano's `v1.14.2`.
 
     Raises:
         SettingError: It is not a text, or an unknown version.
     """
-    known = ", ".join(KTHENA_VERSIONS)
+    known, title = ", ".join(VERSIONS[system]), TITLES[system]
     if not isinstance(stated, str):
-        raise SettingError(f"{_shown(stated)} is not a version of Kthena; known: {known}")
-    version = known_version(stated)
-    if version is None:
-        raise SettingError(f"there is no Kthena '{stated}'; known: {known}")
-    return version
+        raise SettingError(f"{_shown(stated)} is not a version of {title}; known: {known}")
+    if known_version(stated, system) is None:
+        raise SettingError(f"there is no {title} '{stated}'; known: {known}")
+    return ".".join(map(str, read_release(stated)))
+
+
+def parse_releases(stated: object) -> dict[str, str]:
+    """Read a map from systems to releases: `{"lws": "0.9"}`.
+
+    Raises:
+        SettingError: It is not such a map, or contains an unknown system or release.
+    """
+    if not isinstance(stated, Mapping):
+        raise SettingError(f"{_RELEASES} is {_shown(stated)}, which is not a map from systems")
+    for system in stated:
+        if system not in VERSIONS:
+            meant = suggest(str(system), VERSIONS)
+            raise SettingError(f"{_RELEASES} names '{system}', which is unknown; {meant}")
+    return {str(system): parse_version(version, system) for system, version in stated.items()}
 
 
 def parse_budget(stated: object) -> int:
@@ -201,7 +232,7 @@ def parse_types(stated: object) -> tuple[str, ...]:
 
 
 def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> Settings:
-    """Read a policy's config: an environment, levels that override it, a Kthena version.
+    """Read a policy's config: an environment, levels that override it, releases of systems.
 
     Args:
         stated: The config, without its enforcementLevel.
@@ -223,10 +254,15 @@ def parse_settings(stated: Mapping[str, object], *, together: bool = False) -> S
             levels = levels.overlaid(parse_levels(stated["levels"]))
         except SettingError as error:
             raise SettingError(f"levels: {error}") from None
-    version = parse_version(stated["kthenaVersion"]) if "kthenaVersion" in stated else NEWEST
+    versions = parse_releases(stated.get(_RELEASES, {}))
+    versions |= {
+        system: parse_version(stated[setting], system)
+        for setting, system in _VERSION_SETTINGS.items()
+        if setting in stated
+    }
     return Settings(
         levels=levels,
-        kthena_version=version,
+        versions=versions,
         gpu_budget=parse_budget(stated["gpuBudget"]) if "gpuBudget" in stated else None,
         gpu_types=parse_types(stated["gpuTypes"]) if "gpuTypes" in stated else (),
     )

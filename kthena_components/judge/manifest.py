@@ -3,8 +3,10 @@
 Each system declares the rules of its kinds: systems/contract.py.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
@@ -25,10 +27,10 @@ from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.reduction import kept_name, reduced
 from kthena_components.core.rules.serving import CHECKS, run_checks
-from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.read import group_kind
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.judge.catalogue import stack_rule_names
+from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.judge.pod_schema import pod_schema
 from kthena_components.judge.unread import PART_READ, kind_read, part_read
 from kthena_components.judge.waivers import RULE as WAIVER
@@ -36,8 +38,6 @@ from kthena_components.judge.waivers import annotated, waive
 from kthena_components.systems import find_kind
 from kthena_components.systems.contract import Body, Kind
 from kthena_components.systems.native.facts import read_part
-
-NEWEST = KTHENA_VERSIONS[-1]
 
 
 def read_manifest(
@@ -102,7 +102,7 @@ def judge_manifest(
     *,
     context: Context = NO_CONTEXT,
     today: date | None = None,
-    kthena_version: str = NEWEST,
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
     """Judge one manifest by every rule that applies to its kind.
 
@@ -113,9 +113,10 @@ def judge_manifest(
         path: Its path in the caller's input; a prefix of every path.
         context: Its context: ConfigMaps, and shapes of models.
         today: The day on which its waivers are checked; without it, all are ignored.
-        kthena_version: The Kthena version that will read a ModelServing, such as `0.4`.
+        versions: The releases that the cluster runs, by system, as in `{"kthena": "0.4"}`; the
+            newest that is known if left out.
     """
-    return judge_and_count(body, path, context, today, kthena_version)[0]
+    return judge_and_count(body, path, context, today, versions)[0]
 
 
 def judge_and_count(
@@ -123,7 +124,7 @@ def judge_and_count(
     path: str = "",
     context: Context = NO_CONTEXT,
     today: date | None = None,
-    kthena_version: str = NEWEST,
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[Finding], GpuDemand | None]:
     """Check one manifest, and count the accelerators of pods without templates in it."""
     kind = find_kind(group_kind(body))
@@ -131,13 +132,13 @@ def judge_and_count(
         return _unread(body, path), None
     if not kind.is_judged:
         return [], None
-    if kthena_version != NEWEST:
-        context = replace(context, versions={**context.versions, "kthena": kthena_version})
+    if versions:
+        context = replace(context, versions={**context.versions, **versions})
     found = read_object(body, path, context)
     try:
         view = kind.view(found)
     except Exception as error:  # noqa: BLE001 - pod templates are checked nevertheless
-        return _waived([fault(READING, error), *_schema(kind, found)], body, path, today), None
+        return _waived(_schema(kind, found, [fault(READING, error)]), body, path, today), None
     findings, facts, demand = list[Finding](), None, None
     try:
         facts = _facts(kind, found, view)
@@ -146,7 +147,7 @@ def judge_and_count(
     except Exception as error:  # noqa: BLE001 - the rules of its kind may read it nevertheless
         findings.append(fault(READING, error))
     findings += [finding.under(path) for finding in _own(kind, view)]
-    findings += _schema(kind, found)
+    findings = _schema(kind, found, findings)
     said = tuple(findings)
     findings += map(tidy, judged(part_read, kind, found, view, facts, said, name=PART_READ))
     return _waived(findings, body, path, today), demand
@@ -163,9 +164,12 @@ def _own(kind: Kind[Any], view: Any) -> list[Finding]:
     return [tidy(finding) for finding in once_each(judged_by(kind.rules, view))]
 
 
-def _schema(kind: Kind[Any], found: Object) -> list[Finding]:
-    findings = judged(pod_schema, found.body, kind.templates)
-    return [finding.under(found.path) for finding in findings]
+def _schema(kind: Kind[Any], found: Object, findings: list[Finding]) -> list[Finding]:
+    """Add what the schemas of its pods and of its CRD say, as far as no rule speaks of a place."""
+    pods = judged(pod_schema, found.body, kind.templates)
+    findings += [finding.under(found.path) for finding in pods]
+    crd = (tidy(finding).under(found.path) for finding in judged(crd_schema, found))
+    return once_a_place(crd, findings)
 
 
 def _demand(kind: Kind[Any], view: Any, facts: ServingFacts | None) -> GpuDemand | None:

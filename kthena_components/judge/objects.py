@@ -1,8 +1,10 @@
 """Reads the objects of one cluster once, for the rules that compare them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from kthena_components.core.facts.context import NO_CONTEXT, Context
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.objects.stack import Stack
@@ -18,6 +20,7 @@ def read_objects(
     *,
     complete: bool = True,
     sources: Sequence[str] = (),
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> Stack:
     """Read the objects of one cluster, in one pass.
 
@@ -27,8 +30,10 @@ def read_objects(
         demands: Accelerators of objects without pod templates, by index.
         complete: Whether the cluster has no other objects.
         sources: The file that each was read from; one file if left out.
+        versions: The releases that the cluster runs, by system; the newest if left out.
     """
     stack = Stack(complete=complete, sources=sources)
+    context = Context(versions=versions) if versions else NO_CONTEXT
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, Mapping):
             continue
@@ -36,6 +41,7 @@ def read_objects(
         found = read_object(
             manifest,
             paths[index] if index < len(paths) else "",
+            context,
             index=index,
             cluster_wide=kind is not None and kind.cluster_wide,
         )

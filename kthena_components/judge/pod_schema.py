@@ -7,7 +7,6 @@ from typing import Any
 from kthena_components.core.findings import Finding, Level, join_path
 from kthena_components.core.schema.pod import ROOT_TYPE, shape_of
 from kthena_components.core.schema.quick import judge_quickly
-from kthena_components.core.schema.versions import KTHENA_VERSIONS
 from kthena_components.core.values.unknown import is_unresolved
 
 _RULE = "pod-schema"
@@ -32,7 +31,7 @@ def pod_schema(manifest: Mapping[str, Any], templates: Iterable[str]) -> Iterato
             if template is None:
                 continue
             yield from _empty(template, path)
-            for finding in judge_quickly(template, shape, KTHENA_VERSIONS[-1], path):
+            for finding in judge_quickly(template, shape, path):
                 if finding.level is not Level.UNKNOWN:
                     yield replace(finding, rule=_RULE)
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.context import Context, gather
@@ -33,6 +34,7 @@ def judge_stack(
     *,
     budget: int | None = None,
     gpu_types: Sequence[str] = (),
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
     """Check objects of one cluster by the rules that need several objects.
 
@@ -44,13 +46,14 @@ def judge_stack(
         today: The day on which waivers are checked; without it, all are ignored.
         budget: Maximum accelerators that they may request; no limit if left out.
         gpu_types: Resources and products of accelerators that they may request; any if left out.
+        versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    context = Context(config_maps=gather(bodies.values()))
+    context = Context(config_maps=gather(bodies.values()), versions=versions)
     findings = list(judged(_grouped, bodies, context, name=READING_ALL))
     findings += judged(_compared, bodies, context, budget, gpu_types, name=READING_ALL)
     findings += judged(_with_config_maps, bodies, context, name=READING_ALL)
     if findings:
-        alone = (finding for body in bodies.values() for finding in judge_manifest(body))
+        alone = (f for body in bodies.values() for f in judge_manifest(body, versions=versions))
         said = {(finding.rule, finding.seen) for finding in alone}
         findings = [f for f in findings if (f.rule, f.seen) not in said]
     stated = {name: found for name, body in bodies.items() if (found := annotated(body, name))}
@@ -76,6 +79,7 @@ def _compared(
         budget=budget,
         gpu_types=gpu_types,
         complete=False,
+        versions=context.versions,
     )
 
 

@@ -6,6 +6,7 @@ one cluster at a time. Most of these rules belong to a system.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand
@@ -39,6 +40,7 @@ def compare_objects(
     gpu_types: Sequence[str] = (),
     complete: bool = True,
     sources: Sequence[str] = (),
+    versions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
     """Check all objects of one cluster together, in time linear in their number.
 
@@ -52,8 +54,11 @@ def compare_objects(
             and all Services. If not, missing objects are reported as not checked, or not at all.
         sources: The file that each was read from; one file if left out. If these are not all
             objects of the cluster, the files may be alternatives.
+        versions: The releases that the cluster runs, by system; the newest if left out.
     """
-    stack = read_objects(manifests, paths, held, complete=complete, sources=sources)
+    stack = read_objects(
+        manifests, paths, held, complete=complete, sources=sources, versions=versions
+    )
     findings = judged_by(stack_rules(), stack)
     if budget is not None:
         for rule in (gpu_budget, surge_needs_spare_gpus):

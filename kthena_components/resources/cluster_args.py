@@ -5,14 +5,17 @@ analyzer supports. Counts and names are plain values, label values may be Output
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
+from kthena_components.core.spec.words import VolcanoVersion
+
 if TYPE_CHECKING:
     Amount = int | str
+    VolcanoWord = VolcanoVersion | Literal["1.14.1", "1.14", "1.15"]
 else:
-    Amount = Any
+    Amount, VolcanoWord = Any, VolcanoVersion
 
 
 class HyperNodeArgs(TypedDict):
@@ -101,3 +104,6 @@ class QueueArgs(TypedDict):
     guarantee: NotRequired[Mapping[str, Amount]]
     """Share by resource that is reserved for this queue: a count, or a quantity as text. At most
     deserved, which is at most capability. Default: none."""
+    volcano_version: NotRequired[VolcanoWord]
+    """Release of Volcano in the cluster. Default 1.15. For 1.14.0, write 1.14.1: both count a
+    resource that capability does not name as 0. 1.14 means its newest patch."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cases import KINDS, as_sent
+from conformance.cases import KINDS, VERSIONS, as_sent
 from conformance.deliberate import admission
 from conformance.shrink import shrink
 from conformance.validation import _rules, _verdict
@@ -69,7 +69,9 @@ TAKEN: dict[str, dict[str, Any]] = {
 
 def shared(body: dict[str, Any]) -> list[Finding]:
     """Give what the cluster must refuse too."""
-    return admission(f for f in own_findings(body) if f.level is Level.MANDATORY)
+    return admission(
+        f for f in own_findings(body, volcano=VERSIONS["volcano"]) if f.level is Level.MANDATORY
+    )
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
@@ -131,7 +133,8 @@ def test_an_object_is_shrunk_to_what_matters() -> None:
 
 def test_every_rule_of_admission_must_be_reached() -> None:
     assert {"kthena-image", "queue-weight", "hypernode-shape", "topology-one-cap"} <= _rules()
-    assert not {"kthena-max-surge", "subgroup-minimum"} & _rules()
+    assert {"kthena-schema", "kthena-max-surge"} <= _rules()
+    assert not {"kthena-version", "subgroup-minimum"} & _rules()
 
 
 def test_whole_numbers_are_sent_without_a_point() -> None:

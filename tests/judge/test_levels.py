@@ -121,6 +121,7 @@ def test_a_config_that_says_nothing_leaves_all_as_it_is() -> None:
         ),
         ({"kthenaVersion": "9"}, "there is no Kthena '9'; known: 0.1, 0.2, 0.3, 0.4, 1.0"),
         ({"kthenaVersion": 1.0}, "1.0 is not a version of Kthena; known: 0.1, "),
+        ({"volcanoVersion": "1.9"}, "there is no Volcano '1.9'; known: 1.14, 1.15"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_told_in_one_sentence(
@@ -182,10 +183,18 @@ def test_what_is_declared_is_what_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stated", "version"), [("0.4", "0.4"), ("v0.4.1", "0.4"), ("1.0.0-rc.1", "1.0")]
+    ("system", "stated", "version"),
+    [
+        ("kthena", "0.4", "0.4"),
+        ("kthena", "v0.4.1", "0.4.1"),
+        ("kthena", "1.0.0-rc.1", "1.0.0"),
+        ("volcano", "v1.14.2", "1.14.2"),
+    ],
 )
-def test_a_version_is_that_of_its_release(stated: str, version: str) -> None:
-    assert parse_version(stated) == version
+def test_a_version_is_a_release_without_what_stands_around_it(
+    system: str, stated: str, version: str
+) -> None:
+    assert parse_version(stated, system) == version
 
 
 @pytest.mark.property

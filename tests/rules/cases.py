@@ -22,9 +22,9 @@ TESTS = Path(__file__).parents[1]
 TODAY = date(2026, 6, 30)
 """The day by which waivers are judged."""
 KINDS = ("pass", "fail", "boundary", "unknown", "foreign")
-_FIELDS = {"base", "before", "set", "budget", "gpu_types", "says", "level", "by", "none"}
-_OF_ALL = ("base", "budget", "gpu_types")
+_OF_ALL = ("base", "budget", "gpu_types", "versions")
 """Fields that a file may give once, for all its cases."""
+_FIELDS = {*_OF_ALL, "before", "set", "says", "level", "by", "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,8 @@ class Case:
     set: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
     gpu_types: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    """Releases that the cluster runs, by system."""
     says: str | None = None
     level: str | None = None
     by: str | None = None
@@ -50,7 +52,8 @@ class Case:
         """Judge the input by every rule there is."""
         if self.before is not None:
             return judge_update(self.base, self.before, self.set)
-        return judge(self.base, self.set, budget=self.budget, gpu_types=self.gpu_types)
+        asked = {"budget": self.budget, "gpu_types": self.gpu_types, "versions": self.versions}
+        return judge(self.base, self.set, **asked)
 
     @property
     def weight(self) -> Level:
@@ -75,7 +78,7 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
         return _judge_stack(changed(named, changes), **asked)
     body = changed(found[0], changes)
     if "apiVersion" in body:
-        return judge_manifest(body, today=TODAY)
+        return judge_manifest(body, today=TODAY, versions=asked.get("versions", {}))
     try:
         return list(compile_serving(body, today=TODAY).findings)
     except SpecError as error:
@@ -85,7 +88,8 @@ def judge(base: str, changes: dict[str, Any], **asked: Any) -> list[Finding]:
 def _judge_stack(named: dict[str, Any], **asked: Any) -> list[Finding]:
     bodies = list(named.values())
     around = Context(config_maps=gather(bodies))
-    alone = [f for name, body in named.items() for f in judge_manifest(body, name, context=around)]
+    given = {"context": around, "versions": asked.get("versions", {})}
+    alone = [f for name, body in named.items() for f in judge_manifest(body, name, **given)]
     held = {i: held for i, body in enumerate(bodies) if (held := read_demand(body))}
     return [*alone, *compare_objects(bodies, list(named), held=held, **asked)]
 

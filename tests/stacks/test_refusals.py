@@ -99,10 +99,11 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
          "parent first. Remove the parent of one of them. [queue-cycle]")],
     ),
     "a queue that may take more than the one above it": (
-        {"queues": [{"name": "a"}, {"name": "b", "parent": "a", "capability": {"cpu": 4}}]},
-        [("queues[1].capability.cpu: is 4, but the capability of 'a', its parent, does not name "
-          "it, which Volcano's webhook counts as 0. Add it to the capability of 'a', with at least "
-         "4. [queue-within-parent]")],
+        {"queues": [{"name": "a", "capability": {"cpu": 2}},
+                    {"name": "b", "parent": "a", "capability": {"cpu": 4}}]},
+        [("queues[1].capability.cpu: is 4, but the capability of 'a', the nearest queue above that "
+         "names it, has 2, and Volcano's webhook rejects more. Write at most 2. "
+         "[queue-within-parent]")],
     ),
     "a character that stands for an Output": (
         {"queues": [{"name": "a", "parent": "\ue0001\ue001"}]},

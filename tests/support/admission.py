@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, judged, once_each, tidy
 from kthena_components.core.objects.object import GroupKind, read_object
-from kthena_components.core.schema.versions import KTHENA_VERSIONS
+from kthena_components.core.schema.versions import KTHENA_VERSIONS, VERSIONS
 from kthena_components.core.values.read import group_kind
+from kthena_components.judge.crd_schema import crd_schema, once_a_place
 from kthena_components.systems import find_kind
 
 
@@ -16,6 +17,7 @@ def own_findings(
     *,
     of: GroupKind | None = None,
     version: str = KTHENA_VERSIONS[-1],
+    volcano: str = VERSIONS["volcano"][-1],
 ) -> list[Finding]:
     """Judge an object by the rules of its kind; a kind without rules gives nothing.
 
@@ -24,11 +26,14 @@ def own_findings(
         path: Where it stands; a prefix of every path.
         of: The kind by which it is judged, where that is not what it calls itself.
         version: The Kthena that is to read it.
+        volcano: The Volcano that is to read it.
     """
     kind = find_kind(of or group_kind(body))
     if kind is None:
         return []
     fields = body if isinstance(body, Mapping) else {}
-    view = kind.view(read_object(fields, path, Context(versions={"kthena": version})))
+    view_of = read_object(fields, path, Context(versions={"kthena": version, "volcano": volcano}))
+    view = kind.view(view_of)
     found = (finding for rule in kind.rules for finding in judged(rule, view))
-    return [tidy(finding).under(path) for finding in once_each(found)]
+    own = once_a_place(judged(crd_schema, view_of), once_each(found))
+    return [tidy(finding).under(path) for finding in own]

@@ -28,7 +28,9 @@ def test_paths_begin_where_the_manifest_stands(manifest: Manifest) -> None:
 @pytest.mark.parametrize("manifest", groups.GOOD)
 def test_any_version_of_the_group_and_no_other_group(manifest: Manifest) -> None:
     group = manifest["apiVersion"].partition("/")[0]
-    assert told({**manifest, "apiVersion": f"{group}/v9"}) == told(manifest)
+    # Who serves no such version says so; the engines are read all the same.
+    found = told({**manifest, "apiVersion": f"{group}/v9"})
+    assert [line for line in found if "apiVersion: is " not in line] == told(manifest)
     foreign = told({**manifest, "apiVersion": "example.com/v1"})
     assert ["no rule reads objects of kind" in text for text in foreign] == [True]
 

@@ -118,7 +118,7 @@ YAML = (
 def _judge(given: Manifests, _: Path) -> None:
     bodies, first = given.bodies, given.bodies[0]
     for body in bodies:
-        one = partial(judge_manifest, body, today=TODAY, kthena_version=given.version)
+        one = partial(judge_manifest, body, today=TODAY, versions={"kthena": given.version})
         judged(body, one)
     if len(bodies) > 1:
         judged(bodies, lambda: judge_change(first, bodies[1]))

@@ -71,9 +71,10 @@ def test_every_field_of_every_manifest_may_hold_anything(name: str) -> None:
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_an_unknown_value_in_any_field_refuses_nothing(name: str) -> None:
     body = EVERYTHING[name]
+    known = set(refused(judge_manifest(body)))  # the guide of Kthena 0.1 has fields of 0.1
     for place in fields(body):
         found = check((name, place), partial(judge_manifest, put(body, place, LATE)))
-        assert [str(f) for f in found if f.level is Level.MANDATORY] == [], place
+        assert set(refused(found)) <= known, place
 
 
 @pytest.mark.parametrize("args", [GUIDE, ENGINE_RAY, PREFILL_DECODE], ids=["guide", "ray", "pd"])
@@ -81,6 +82,10 @@ def test_every_field_of_a_components_input_may_hold_anything(args: dict[str, Any
     for place in places(args):
         for value in ODD:
             check((place, value), partial(compiled, put(args, place, value)))
+
+
+def refused(found: list[Finding]) -> list[str]:
+    return [str(finding) for finding in found if finding.level is Level.MANDATORY]
 
 
 def fields(body: dict[str, Any]) -> list[Place]:

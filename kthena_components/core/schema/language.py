@@ -1,30 +1,35 @@
-"""A small schema language for Kthena's objects, and the walk that checks a value by it.
+"""A small schema language for objects, and the walk that checks a value by it.
 
-A shape states the fields, their types, and the version that introduced them. The shapes are in
-systems/*/schema.py and pod.py. The walk never raises, whatever a manifest contains, and never
-descends below the shape.
+A shape states the fields, their types, and their limits. CRDs are read into it (crds.py), and
+Kubernetes' pods (pod.py). The walk never raises, whatever a manifest contains, and never descends
+below the shape.
 
 Source: how the API server applies a CRD's schema, k8s.io/apiextensions-apiserver
 pkg/apiserver/schema (pruning, defaulting, listtype) and pkg/apiserver/validation. A null is a
-missing field, a field without a shape is dropped, and JSON's 8.0 is a whole number.
+missing field, and JSON's 8.0 is a whole number.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, join_path, not_checked, suggest
-from kthena_components.core.schema.versions import age
+from kthena_components.core.findings import Finding, count_of, join_path, not_checked, suggest
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import first_unknown, is_map, unknown_in, whole
 
-SCHEMA, VERSION = "kthena-schema", "kthena-version"
+SCHEMA = "crd-schema"
 _QUANTITY = re.compile(
     r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]++)?"
 )
 """As in core/values/quantity.py, but linear in texts of any length."""
 _KEY_DEFAULTS = {"protocol": "TCP", "name": ""}
+"""Defaults of keys of lists."""
+_LONGEST_MATCHED = 4096
+"""Maximum length of a text that is matched with a pattern."""
+UNDECLARED = "is no field of its schema"
+"""The `seen` of a finding about a field that the schema does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +37,29 @@ class Free:
     """Any value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ruled:
-    """A field that is never suggested and not checked here: a rule covers it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A text, optionally one of a few, or with a maximum length."""
+    """A text, optionally one of a few, with limits on its length, or with a pattern."""
 
     one_of: tuple[str, ...] = ()
+    shortest: int = 0
     longest: int | None = None
+    pattern: str = ""
+    """A regular expression of Go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """An integer of so many bits."""
+    """An integer of so many bits, optionally within limits."""
 
     bits: int = 32
     least: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,56 +93,49 @@ class Items:
     of: "Schema"
     keys: tuple[str, ...] = ()
     is_set: bool = False
+    fewest: int = 0
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fields:
     """A map with known fields. A partial one may have others, which are not checked."""
 
-    fields: "Mapping[str, Schema | Since]"
+    fields: "Mapping[str, Schema]"
     required: tuple[str, ...] = ()
     partial: bool = False
 
 
-Schema = Free | Ruled | Text | Switch | Whole | Budget | Amount | Table | Items | Fields
+Schema = Free | Text | Switch | Whole | Number | Budget | Amount | Table | Items | Fields
 
 
-class Since:
-    """A field that changed: its shape since each version; None if it does not exist there."""
-
-    def __init__(self, *forms: tuple[str, Schema | None]) -> None:
-        """Keep the shapes, oldest first."""
-        self.forms = forms
-
-    def at(self, version: str) -> Schema | None:
-        """Return the shape in a version."""
-        return next((s for v, s in reversed(self.forms) if age(v) <= age(version)), None)
-
-
-def judge_shape(value: object, schema: Schema, version: str, path: str = "") -> Iterator[Finding]:
+def judge_shape(value: object, schema: Schema, path: str = "") -> Iterator[Finding]:
     """Report where a value violates a shape."""
     gap = unknown_in(value)
     match schema:
-        case Free() | Ruled() | Text(one_of=(), longest=None) if gap:
+        case Free() if gap:
+            return
+        case Text(one_of=(), longest=None, shortest=0, pattern="") if gap:
             return
         case _ if gap:
             yield not_checked(path, gap, SCHEMA)
         case Fields() if isinstance(value, Mapping):
-            yield from _fields(value, schema, version, path)
+            yield from _fields(value, schema, path)
         case Table() if isinstance(value, Mapping):
             for key, item in value.items():
                 if item is not None:
-                    yield from judge_shape(item, schema.of, version, join_path(path, key_text(key)))
+                    yield from judge_shape(item, schema.of, join_path(path, key_text(key)))
         case Items() if isinstance(value, list | tuple):
+            yield from _counted(len(value), schema, path)
             for index, item in enumerate(value):
-                yield from judge_shape(item, schema.of, version, f"{path}[{index}]")
+                yield from judge_shape(item, schema.of, f"{path}[{index}]")
             yield from _doubles(value, schema.keys, path)
             yield from _twice(value if schema.is_set else (), path)
         case _:
             yield from _scalar(value, schema, path)
 
 
-def _fields(value: Mapping[Any, Any], schema: Fields, version: str, path: str) -> Iterator[Finding]:
+def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Finding]:
     for key in schema.required:
         if value.get(key) is None:
             yield _mistake(join_path(path, key), "is missing, and it has no default", f"add {key}")
@@ -141,46 +143,19 @@ def _fields(value: Mapping[Any, Any], schema: Fields, version: str, path: str) -
         known, at = schema.fields.get(key), join_path(path, key_text(key))
         if item is None or (known is None and schema.partial):
             continue
-        if isinstance(known, Since):
-            yield from _dated(item, known, version, at)
-        elif known is not None:
-            yield from judge_shape(item, known, version, at)
+        if known is not None:
+            yield from judge_shape(item, known, at)
         else:
-            yield _dropped(at, suggest(key_text(key), _words(schema, version)))
+            yield _mistake(at, UNDECLARED, suggest(key_text(key), schema.fields))
 
 
-def _words(schema: Fields, version: str) -> Iterator[str]:
-    for name, field in schema.fields.items():
-        form = field.at(version) if isinstance(field, Since) else field
-        if form is not None and not isinstance(form, Ruled):
-            yield name
-
-
-def _dated(value: object, field: Since, version: str, path: str) -> Iterator[Finding]:
-    """Check by the version's own shape, and report if another version would accept the value."""
-    found = list(_form(value, field.at(version), version, path))
-    # An older Kthena is only mentioned if the newer one drops the value silently.
-    lost = not any(finding.level is Level.MANDATORY for finding in found)
-    for since, form in field.forms if any(map(_weighs, found)) else ():
-        fits = form is not None and not any(map(_weighs, _form(value, form, since, path)))
-        if fits and (lost or age(since) > age(version)):
-            yield from (_elsewhere(f, version, since) if _weighs(f) else f for f in found)
-            return
-    yield from found
-
-
-def _form(value: object, form: Schema | None, version: str, path: str) -> Iterator[Finding]:
-    if form is None:
-        yield _dropped(path, "remove it")
-    else:
-        yield from judge_shape(value, form, version, path)
-
-
-def _elsewhere(finding: Finding, version: str, other: str) -> Finding:
-    seen = f"{finding.seen} in Kthena {version}; {other} accepts it"
-    newer = f", or use Kthena {other}" if age(other) > age(version) else ""
-    remedy = f"{finding.remedy}{newer}"
-    return replace(finding, seen=seen, remedy=remedy, rule=VERSION)
+def _counted(number: int, schema: Items, path: str) -> Iterator[Finding]:
+    if number < schema.fewest:
+        seen = f"has {count_of(number, 'item')}, but must have at least {schema.fewest}"
+        yield _mistake(path, seen, f"add {schema.fewest - number}")
+    elif schema.most is not None and number > schema.most:
+        seen = f"has {number} items, but may have {schema.most}"
+        yield _mistake(path, seen, f"remove {number - schema.most}")
 
 
 def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
@@ -197,16 +172,24 @@ def _scalar(value: object, schema: Schema, path: str) -> Iterator[Finding]:
             if not _QUANTITY.fullmatch(value):
                 seen = f"is {display(value)}, which is not a quantity"
                 yield _mistake(path, seen, "write for example 8, 500m or 1124Gi")
-        case Amount(fractions=True) if isinstance(value, float):
-            pass
-        case Budget() if isinstance(value, str):
-            pass
-        case Free() | Ruled():
-            pass
-        case Switch() if isinstance(value, bool):
-            pass
         case _:
-            yield _wrong_kind(value, schema, path)
+            if not _is_plain(value, schema):
+                yield _wrong_kind(value, schema, path)
+
+
+def _is_plain(value: object, schema: Schema) -> bool:
+    """Return whether a value has the type of a schema without limits."""
+    match schema:
+        case Free():
+            return True
+        case Amount(fractions=True):
+            return isinstance(value, float)
+        case Budget():
+            return isinstance(value, str)
+        case Number():
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case _:
+            return isinstance(schema, Switch) and isinstance(value, bool)
 
 
 def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
@@ -217,6 +200,18 @@ def _text(value: str, schema: Text, path: str) -> Iterator[Finding]:
     if schema.longest is not None and len(value) > schema.longest:
         seen = f"has {len(value)} characters, but may have {schema.longest}"
         yield _mistake(path, seen, f"shorten it by {len(value) - schema.longest}")
+    elif len(value) < schema.shortest:
+        seen = f"has {count_of(len(value), 'character')}, but must have at least {schema.shortest}"
+        yield _mistake(path, seen, "write a longer text")
+    elif schema.pattern and len(value) <= _LONGEST_MATCHED and not matcher(schema.pattern)(value):
+        seen = f"is {display(value)}, which does not match {schema.pattern}"
+        yield _mistake(path, seen, "write a text that matches")
+
+
+@cache
+def matcher(pattern: str) -> Callable[[str], object]:
+    """Compile a pattern of Go, where `$` is the end of the text and digits are ASCII."""
+    return re.compile(re.sub(r"(?<!\\)\$(?![^\[]*\])", r"\\Z", pattern), re.ASCII).search
 
 
 def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
@@ -227,6 +222,9 @@ def _number(value: int, schema: Whole, path: str) -> Iterator[Finding]:
     elif schema.least is not None and value < schema.least:
         seen = f"is {value}, but must be at least {schema.least}"
         yield _mistake(path, seen, f"write {schema.least} or more")
+    elif schema.most is not None and value > schema.most:
+        seen = f"is {value}, but may be at most {schema.most}"
+        yield _mistake(path, seen, f"write {schema.most} or less")
 
 
 def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
@@ -238,6 +236,8 @@ def _wrong_kind(value: object, schema: Schema, path: str) -> Finding:
             wanted, remedy = "true or false", "write true or false, without quotes"
         case Whole():
             wanted, remedy = "a whole number", "write for example 1, without quotes"
+        case Number():
+            wanted, remedy = "a number", "write for example 0.5, without quotes"
         case Budget():
             wanted, remedy = "a whole number or a percentage", "write for example 1 or 25%"
         case Amount():
@@ -284,14 +284,5 @@ def _twice(items: list[Any] | tuple[Any, ...], path: str) -> Iterator[Finding]:
             yield _mistake(f"{path}[{index}]", f"{display(item)} {seen}", "remove it")
 
 
-def _weighs(finding: Finding) -> bool:
-    return finding.level is not Level.UNKNOWN
-
-
 def _mistake(path: str, seen: str, remedy: str) -> Finding:
     return Finding(path=path, seen=seen, remedy=remedy, rule=SCHEMA)
-
-
-def _dropped(path: str, remedy: str) -> Finding:
-    seen = "is dropped silently by the API server, which knows no such field here"
-    return Finding(path=path, seen=seen, remedy=remedy, rule=SCHEMA, level=Level.ADVISORY)

@@ -1,6 +1,7 @@
 """Checks the metadata of any object as every API server does: names, labels and annotations.
 
-Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
+Source: k8s.io/apimachinery pkg/apis/meta/v1/types.go ObjectMeta,
+pkg/api/validation/objectmeta.go ValidateObjectMetaAccessor and
 pkg/util/validation/validation.go IsQualifiedName and IsValidLabelValue.
 """
 
@@ -10,14 +11,18 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.naming import DNS_LABEL, is_dns_name
-from kthena_components.core.schema.language import Fields, Table, Text
+from kthena_components.core.schema.language import Fields, Free, Table, Text
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.remembered import remembered
 
+_SERVERS_OWN = (
+    "creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation "
+    "managedFields namespace ownerReferences resourceVersion selfLink uid"
+)
 METADATA = Fields(
-    partial=True,
     fields={
+        **dict.fromkeys(_SERVERS_OWN.split(), Free()),
         "name": Text(),
         "generateName": Text(),
         "labels": Table(Text()),
@@ -31,13 +36,21 @@ _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit
 
 def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
     """Check the values of the fields; METADATA checks their types."""
+    if metadata is None:
+        seen = "is missing, and no object is without a name"
+        yield Finding(path="metadata.name", seen=seen, remedy="add metadata.name", rule=rule)
     fields = mapping(metadata)
+    name = fields.get("name")
+    if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):
+        seen = f"is {display(name)}, which is not a DNS-1123 subdomain of at most 253 characters"
+        remedy = "write lower-case letters, digits and dashes, for example 'chat'"
+        yield Finding(path="metadata.name", seen=seen, remedy=remedy, rule=rule)
     yield from _stem(fields.get("generateName"), rule)
     for kind in ("labels", "annotations"):
         for key in mapping(fields.get(kind)):
             yield from _key(kind, key, rule)
     for key, value in mapping(fields.get("labels")).items():
-        if isinstance(value, str) and value and not unknown_in(value) and not _is_word(value):
+        if isinstance(value, str) and not unknown_in(value) and not is_label_value(value):
             path = join_path("metadata.labels", key_text(key))
             seen = f"is {display(value)}, but a label's value is empty or {_WHAT}"
             yield Finding(path=path, seen=seen, remedy="write for example 'chat'", rule=rule)
@@ -68,6 +81,11 @@ def is_qualified(name: str) -> bool:
     """Return whether a text is a name, optionally after a domain and a slash."""
     domain, slash, word = name.rpartition("/")
     return _is_word(word) and (not slash or is_dns_name(domain))
+
+
+def is_label_value(text: str) -> bool:
+    """Tell whether a text may be the value of a label; an empty one may."""
+    return not text or _is_word(text)
 
 
 def _is_word(text: str) -> bool:

@@ -18,7 +18,6 @@ from kthena_components.core.schema.language import (
     Free,
     Items,
     Schema,
-    Since,
     Switch,
     Table,
     Text,
@@ -48,7 +47,7 @@ def shape_of(kind: str = ROOT_TYPE, *, by_crd: bool = True) -> Fields:
     """
     stated = _table()[kind]
     keys = stated["keys"] if by_crd else {}
-    fields: dict[str, Schema | Since] = {
+    fields: dict[str, Schema] = {
         name: _shape(written, by_crd, tuple(keys.get(name, ())))
         for name, written in stated["fields"].items()
     }

@@ -1,7 +1,7 @@
-"""Compiles a shape to one quick test: whether a value definitely has it.
+"""A quick test of whether a value surely has a shape.
 
-Most of what is judged is right. The test is several times as quick as the walk that says what is
-wrong (language.py), and where it does not say yes, that walk decides.
+Most objects are valid. The test is several times faster than the walk that reports what is wrong
+(language.py); where it does not say yes, that walk decides.
 """
 
 import re
@@ -15,43 +15,41 @@ from kthena_components.core.schema.language import (
     Fields,
     Free,
     Items,
-    Ruled,
     Schema,
-    Since,
     Switch,
     Table,
     Text,
     Whole,
     judge_shape,
     key_values,
+    matcher,
 )
-from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import is_unresolved
 
 Test = Callable[[object], bool]
 _LEAST, _MOST = -(2**31), 2**31 - 1
+_LONGEST = 4096
 _PLAIN_AMOUNT = re.compile(r"[0-9]{1,18}(?:[KMGTPE]i|[numkMGTPE])?")
 """Matches most amounts: the walk checks the others."""
+_SCALARS = {str, int, type(None)}
 
 
-def judge_quickly(value: object, schema: Schema, version: str, path: str = "") -> Iterator[Finding]:
+def judge_quickly(value: object, schema: Schema, path: str = "") -> Iterator[Finding]:
     """Say where a value does not have a shape, and walk through it only if there may be a place."""
-    if not quick_test(schema, version)(value):
-        yield from judge_shape(value, schema, version, path)
+    if not quick_test(schema)(value):
+        yield from judge_shape(value, schema, path)
 
 
 @cache
-def quick_test(schema: Schema | Since | None, version: str) -> Test:
+def quick_test(schema: Schema) -> Test:
     """Compile the test of a shape. Parts without a quick test are left to the walk."""
     match schema:
-        case Since():
-            test = quick_test(schema.at(version), version)
         case Table():
-            test = _table_test(quick_test(schema.of, version))
+            test = _table_test(quick_test(schema.of))
         case Items(is_set=False):
-            test = _items_test(quick_test(schema.of, version), schema.keys)
+            test = _items_test(schema)
         case Fields():
-            test = _fields_test(schema, version)
+            test = _fields_test(schema)
         case Text():
             test = _text_test(schema)
         case Whole():
@@ -93,29 +91,31 @@ _OF_SCALARS: Mapping[type, Test] = {
     Amount: _is_amount,
     Budget: _is_budget,
     Free: _is_anything,
-    Ruled: _is_anything,
     Switch: _is_switch,
 }
 
 
 def _text_test(schema: Text) -> Test:
-    words, longest = schema.one_of, schema.longest
-    if not words and longest is None:
+    if schema == Text():
         return _is_text
+    words, least = frozenset(schema.one_of), schema.shortest
+    most = _LONGEST if schema.longest is None else schema.longest
+    form = matcher(schema.pattern)
 
     def fits(value: object) -> bool:
-        if type(value) is not str or (words and value not in words) or is_unresolved(value):
+        if type(value) is not str or is_unresolved(value) or not least <= len(value) <= most:
             return False
-        return longest is None or len(value) <= longest
+        return (not words or value in words) and form(value) is not None
 
     return fits
 
 
 def _whole_test(schema: Whole) -> Test:
-    least = _LEAST if schema.least is None else schema.least
+    least = _LEAST if schema.least is None else max(schema.least, _LEAST)
+    most = _MOST if schema.most is None else min(schema.most, _MOST)
 
     def fits(value: object) -> bool:
-        return type(value) is int and least <= value <= _MOST
+        return type(value) is int and least <= value <= most
 
     return fits
 
@@ -127,9 +127,13 @@ def _table_test(test: Test) -> Test:
     return every
 
 
-def _items_test(test: Test, keys: tuple[str, ...]) -> Test:
+def _items_test(schema: Items) -> Test:
+    test, keys, fewest, most = quick_test(schema.of), schema.keys, schema.fewest, schema.most
+
     def every(value: object) -> bool:
         if type(value) is not list or not all(map(test, value)):
+            return False
+        if len(value) < fewest or (most is not None and len(value) > most):
             return False
         return not keys or _all_differ(value, keys)
 
@@ -137,13 +141,18 @@ def _items_test(test: Test, keys: tuple[str, ...]) -> Test:
 
 
 def _all_differ(items: list[object], keys: tuple[str, ...]) -> bool:
-    """Tell whether surely no two members share their keys, which are scalars by their own tests."""
-    found = {key_values(item, keys) for item in items}
-    return len(found) == len(items) and not any(first_unknown(*(of or ())) for of in found)
+    """Tell whether surely no two members share their keys."""
+    found = set()
+    for item in items:
+        values = key_values(item, keys)
+        if values is None or any(type(v) not in _SCALARS or is_unresolved(v) for v in values):
+            return False
+        found.add(values)
+    return len(found) == len(items)
 
 
-def _fields_test(schema: Fields, version: str) -> Test:
-    tests = {name: quick_test(field, version) for name, field in schema.fields.items()}
+def _fields_test(schema: Fields) -> Test:
+    tests = {name: quick_test(field) for name, field in schema.fields.items()}
     required, unknown = schema.required, _is_anything if schema.partial else _unsure
 
     def every(value: object) -> bool:

@@ -15,6 +15,7 @@ from kthena_components.core.spec.words import (
     RecoveryPolicy,
     RolloutType,
     TopologyMode,
+    VolcanoVersion,
 )
 from kthena_components.core.templates.template import QUANTITY_WORDS, Amount, PodTemplate
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, is_unresolved
@@ -228,3 +229,4 @@ class QueueSpec(Spec):
     capability: dict[str, Amount] | None = None
     deserved: dict[str, Amount] | None = None
     guarantee: dict[str, Amount] | None = None
+    volcano_version: Annotated[VolcanoVersion, _WORD] = VolcanoVersion.V1_15

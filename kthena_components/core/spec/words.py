@@ -47,3 +47,11 @@ class KthenaVersion(StrEnum):
     V0_3 = "0.3"
     V0_4 = "0.4"
     V1_0 = "1.0"
+
+
+class VolcanoVersion(StrEnum):
+    """Releases of Volcano whose webhooks check Queues differently."""
+
+    V1_14_1 = "1.14.1"
+    V1_14 = "1.14"
+    V1_15 = "1.15"

@@ -10,6 +10,7 @@ from kthena_components.systems.grove.rules_groups import (
     grove_names,
     grove_scaling_groups,
 )
+from kthena_components.systems.grove.rules_sharing import grove_links, grove_sharing
 from kthena_components.systems.grove.view import GROVE, SET, read_clique_set
 
 
@@ -40,6 +41,8 @@ SYSTEM = System(
                 grove_startup,
                 grove_pods,
                 grove_gang,
+                grove_sharing,
+                grove_links,
             ),
             kept=kept_cliques,
             # Labels, annotations, podSpec and priorityClassName: operator/internal/controller/

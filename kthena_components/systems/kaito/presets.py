@@ -35,12 +35,34 @@ SHORT_NAMES = {
     "mistral-large-3-675b-instruct": "mistralai/Mistral-Large-3-675B-Instruct-2512",
 }  # fmt: skip
 """Short names of KAITO v0.12, which accepts no others."""
+_BY_TRANSFORMERS = frozenset(
+    {
+        "phi-4", "phi-3-mini-4k-instruct", "phi-3-mini-128k-instruct", "phi-3-medium-4k-instruct",
+        "phi-3-medium-128k-instruct", "phi-3.5-mini-instruct", "mistral-7b-v0.3",
+        "mistral-7b-instruct-v0.3", "mistral-large-3-675b-instruct", "gemma-3-4b-it",
+        "gemma-3-27b-it", "qwen2.5-coder-7b-instruct", "qwen2.5-coder-32b-instruct",
+        "llama-3.1-8b-instruct", "llama-3.3-70b-instruct", "gpt-oss-20b", "gpt-oss-120b",
+        "deepseek-r1-distill-llama-8b", "deepseek-r1-distill-qwen-14b", "deepseek-r1-0528",
+        "deepseek-v3-0324",
+    }
+)  # fmt: skip
+"""Models with a command of the transformers runtime, by the last part of their name.
+
+Source: kaito-project/kaito v0.12.0 presets/workspace/generator/generator.go NewGenerator;
+presets/workspace/models/transformer_runtime_inference_parameters.go.
+"""
 
 
 def is_preset(name: str) -> bool:
     """Return whether KAITO accepts a name: a known short one, or `organisation/name`."""
     organisation, _, rest = name.partition("/")
     return name.casefold() in SHORT_NAMES or (organisation != "" and rest != "")
+
+
+def has_transformers(name: str) -> bool:
+    """Tell whether the transformers runtime has a command for the model that a name stands for."""
+    whole = SHORT_NAMES.get(name.casefold(), name)
+    return whole.rpartition("/")[2].casefold() in _BY_TRANSFORMERS
 
 
 def find_preset(name: str) -> ModelShape | Unknown:

@@ -4,17 +4,24 @@ Mandatory rules cover what its admission rejects, or what its controller cannot 
 rules_capacity.py checks the number of nodes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from kthena_components.core.findings import Finding, Level, nearest, not_checked
 from kthena_components.core.hardware import find_instance, known_instances
+from kthena_components.core.naming import DNS_LABEL, is_dns_name
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import SHORT_NAMES, is_preset
 from kthena_components.systems.kaito.rules_capacity import kaito_capacity
-from kthena_components.systems.kaito.rules_extras import kaito_access_secret, kaito_adapters
+from kthena_components.systems.kaito.rules_extras import (
+    kaito_access_secret,
+    kaito_adapters,
+    kaito_runtime,
+)
 from kthena_components.systems.kaito.rules_parallelism import kaito_parallelism
+from kthena_components.systems.kaito.rules_partition import kaito_partition
 from kthena_components.systems.kaito.view import (
     SEVERAL_ROLES,
     TRANSFORMERS,
@@ -25,6 +32,20 @@ from kthena_components.systems.kaito.view import (
 )
 
 _PRESET, _INSTANCE, _ROLES = "kaito-preset", "kaito-instance-type", "kaito-roles"
+_SELECTOR, _NAME = "kaito-selector", "kaito-name"
+_OWN_LABELS = frozenset(
+    {
+        "kaito.sh/ragengine",
+        "kaito.sh/ragenginenamespace",
+        "kaito.sh/workspace",
+        "kaito.sh/workspacenamespace",
+        "karpenter.kaito.sh/inferenceset",
+        "karpenter.kaito.sh/inferenceset-namespace",
+        "karpenter.kaito.sh/workspace-name",
+        "karpenter.kaito.sh/workspace-namespace",
+    }
+)
+"""Labels that KAITO gives its own nodes (api/v1beta1/labels.go reservedSelectorLabelKeys)."""
 _AZURE = ("standard_n", "standard_d")
 """Prefix of instance types that KAITO accepts on Azure without knowing them."""
 
@@ -97,7 +118,7 @@ def kaito_instance_type(view: View) -> Iterator[Finding]:
 
     Pass: Standard_NC24ads_A100_v4; p5.48xlarge.
     Fail: Standard_NC24ads_A100_v5 for a preset; p5.49xlarge.
-    Level: mandatory.
+    Level: mandatory; advisory for unknown types of Azure, which KAITO accepts.
     Source: kaito-project/kaito pkg/sku; api/v1beta1/workspace_validation.go
     validateCreateWithInference.
     """
@@ -122,20 +143,24 @@ def _known(model: Model, name: str) -> Iterator[Finding]:
     if azure and (not sized or model.runtime == TRANSFORMERS):
         return
     near = nearest(name, [instance.name for instance in known_instances()])
-    why = "so it cannot count the nodes of a preset" if azure else "and refuses"
-    yield refused(
-        model.instance_path,
-        f"is {display(name)}, which KAITO does not know, {why}",
-        f"write '{near}'" if near else "write one of the instance types in pkg/sku of KAITO",
-        _INSTANCE,
+    why = "so it cannot count the nodes of a preset" if azure else "and rejects"
+    yield Finding(
+        path=model.instance_path,
+        seen=f"is {display(name)}, which KAITO does not know, {why}",
+        remedy=f"write '{near}'" if near else "write one of the instance types in pkg/sku of KAITO",
+        rule=_INSTANCE,
+        level=Level.ADVISORY if azure else Level.MANDATORY,
     )
 
 
 def kaito_roles(view: View) -> Iterator[Finding]:
     """A MultiRoleInference has one prefill and one decode role, each with at least one replica.
 
+    Either both have an instance type, or none: one setting decides for all roles whether KAITO
+    creates nodes.
+
     Pass: prefill with 1 replica, decode with 2.
-    Fail: 1 role; 2 prefill roles; replicas 0.
+    Fail: 1 role; 2 prefill roles; replicas 0; an instance type for prefill alone.
     Level: mandatory.
     Source: kaito-project/kaito api/v1alpha1/multiroleinference_validation.go.
     """
@@ -153,6 +178,7 @@ def kaito_roles(view: View) -> Iterator[Finding]:
         given = ", ".join(display(kind) for kind in kinds[:3]) or "none"
         seen = f"are {len(kinds)} ({given}), but must be one prefill and one decode"
         yield refused(at, seen, "write one role of type prefill and one of type decode", _ROLES)
+    yield from _alike(items)
     for index, role in enumerate(items):
         replicas = whole(role.get("replicas"))
         path = f"{at}[{index}].replicas"
@@ -163,6 +189,61 @@ def kaito_roles(view: View) -> Iterator[Finding]:
             yield refused(path, seen, "write 1 or more, or leave it to an autoscaler", _ROLES)
 
 
+def _alike(roles: list[Mapping[str, Any]]) -> Iterator[Finding]:
+    stated = [text(role.get("instanceType"), "") for role in roles]
+    if not first_unknown(*stated) and "" in stated and any(stated):
+        path = f"spec.roles[{stated.index('')}].instanceType"
+        seen = "is missing, and another role states one"
+        yield refused(path, seen, "state it for both, or for neither", _ROLES)
+
+
+def kaito_selector(view: View) -> Iterator[Finding]:
+    """A Workspace or a MultiRoleInference selects its nodes by a label of yours.
+
+    Labels that KAITO sets on its own nodes do not count. The selector of a MultiRoleInference must
+    not be empty.
+
+    Pass: matchLabels apps llama.
+    Fail: matchLabels kaito.sh/workspace llama alone; an empty labelSelector of a
+    MultiRoleInference.
+    Level: mandatory. KAITO's webhook, or its CRD, rejects it.
+    Source: kaito-project/kaito v0.12.0 api/v1beta1/labels.go SanitizedMatchLabels,
+    workspace_validation.go validateCreateWithInference;
+    api/v1alpha1/multiroleinference_validation.go validateCreate.
+    """
+    several = view.kind == SEVERAL_ROLES
+    holder = view.object.spec if several else mapping(view.object.body.get("resource"))
+    at = "spec.labelSelector" if several else "resource.labelSelector"
+    selector = holder.get("labelSelector")
+    labels, terms = (mapping(selector).get(key) for key in ("matchLabels", "matchExpressions"))
+    if gap := first_unknown(selector, labels, terms):
+        yield not_checked(at, gap, _SELECTOR)
+    elif several and selector is not None and not labels and not terms:
+        yield refused(
+            at, "selects nothing", "write for example matchLabels: {apps: llama}", _SELECTOR
+        )
+    elif view.kind == WORKSPACE and mapping(labels) and _OWN_LABELS.issuperset(mapping(labels)):
+        seen = f"has only {display(min(map(str, mapping(labels))))}, which KAITO ignores"
+        yield refused(f"{at}.matchLabels", seen, "add a label of your own", _SELECTOR)
+
+
+def kaito_name(view: View) -> Iterator[Finding]:
+    """The name of an object of KAITO is a DNS label, because other names contain it.
+
+    Pass: llama-70b.
+    Fail: llama.70b; Llama.
+    Level: mandatory. KAITO's webhook rejects it.
+    Source: kaito-project/kaito v0.12.0 api/v1beta1/workspace_validation.go and
+    inferenceset_validation.go, api/v1alpha1/multiroleinference_validation.go, Validate.
+    """
+    name = view.object.name
+    if isinstance(name, Unknown):
+        yield not_checked("metadata.name", name, _NAME)
+    elif name and ("." in name or len(name) > DNS_LABEL or not is_dns_name(name)):
+        seen = f"is {display(name)}, which is not a DNS label of at most {DNS_LABEL} characters"
+        yield refused("metadata.name", seen, "write a-z, 0-9 and dashes", _NAME)
+
+
 RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
     kaito_preset,
     kaito_instance_type,
@@ -170,5 +251,9 @@ RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
     kaito_parallelism,
     kaito_access_secret,
     kaito_adapters,
+    kaito_runtime,
     kaito_roles,
+    kaito_partition,
+    kaito_selector,
+    kaito_name,
 )

@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, advise, not_checked
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kaito.presets import find_preset
+from kthena_components.systems.kaito.presets import find_preset, has_transformers
 from kthena_components.systems.kaito.view import (
     LOCAL,
+    RUNTIME,
     SEVERAL_ROLES,
     TRANSFORMERS,
     Model,
@@ -18,21 +19,23 @@ from kthena_components.systems.kaito.view import (
     refused,
 )
 
-_SECRET, _ADAPTERS = "kaito-access-secret", "kaito-adapters"
+_SECRET, _ADAPTERS, _RUNTIME = "kaito-access-secret", "kaito-adapters", "kaito-runtime"
 _MOST_ADAPTERS = 10
 
 
 def kaito_access_secret(view: View) -> Iterator[Finding]:
     """A gated model has a secret with the token for it.
 
-    modelAccessSecret names the secret, and its key is HF_TOKEN. Weights that are already on the
-    nodes need none.
+    modelAccessSecret names the secret, and its key is HF_TOKEN. Without it, the pods cannot
+    download the weights from Hugging Face. Weights that are already on the nodes need none. KAITO
+    itself requires a secret only for a model outside its catalogue that Hugging Face does not
+    describe to anonymous users.
 
     Pass: llama-3.1-8b-instruct with modelAccessSecret hf-token.
     Fail: llama-3.1-8b-instruct without one.
-    Level: mandatory.
-    Source: kaito-project/kaito api/v1beta1/workspace_validation.go;
-    presets/workspace/models/supported_models.yaml downloadAuthRequired.
+    Level: advisory. KAITO's webhook accepts it, and a mirror may have the weights.
+    Source: Hugging Face, Gated models; kaito-project/kaito v0.12.0
+    presets/workspace/generator/generator.go fetchURL, api/v1beta1/workspace_validation.go.
     """
     for model in view.models[:1] if view.kind == SEVERAL_ROLES else view.models:
         shape = find_preset(model.preset) if isinstance(model.preset, str) else None
@@ -47,7 +50,7 @@ def kaito_access_secret(view: View) -> Iterator[Finding]:
         elif not model.secret and local != "true":
             seen = f"is not stated, but {display(model.preset)} is gated and needs a token"
             remedy = "write the name of a Secret with the key HF_TOKEN"
-            yield refused(at, seen, remedy, _SECRET)
+            yield advise(at, seen, remedy, _SECRET)
 
 
 def kaito_adapters(view: View) -> Iterator[Finding]:
@@ -57,7 +60,7 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
 
     Pass: 2 adapters named a and b.
     Fail: 11 adapters; a strength of "1.5"; two adapters of one name.
-    Level: mandatory; advisory for a strength with vLLM.
+    Level: mandatory.
     Source: kaito-project/kaito api/v1beta1/workspace_validation.go; pkg/model/interface.go
     Validate.
     """
@@ -99,13 +102,31 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
         yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
     elif isinstance(runtime, str) and runtime != TRANSFORMERS:
-        yield Finding(
-            path=path,
-            seen=f"is {display(value)}, but vLLM does not support strengths of adapters",
-            remedy="leave it out, or choose the transformers runtime",
-            rule=_ADAPTERS,
-            level=Level.ADVISORY,
-        )
+        seen = f"is {display(value)}, but vLLM does not support strengths of adapters"
+        yield refused(path, seen, "leave it out, or choose the transformers runtime", _ADAPTERS)
+
+
+def kaito_runtime(view: View) -> Iterator[Finding]:
+    """The transformers runtime is used only with presets that have a command for it.
+
+    phi-4-mini-instruct, the ministral-3 presets and mistral-large-3-675b-instruct have none, nor do
+    models that are named as on Hugging Face and are not in the catalogue.
+
+    Pass: phi-4 with kaito.sh/runtime transformers.
+    Fail: phi-4-mini-instruct with kaito.sh/runtime transformers.
+    Level: mandatory. KAITO's webhook rejects it.
+    Source: kaito-project/kaito v0.12.0 pkg/model/interface.go Validate;
+    presets/workspace/models/transformer_runtime_inference_parameters.go.
+    """
+    for model in view.models if view.kind != SEVERAL_ROLES else ():
+        path, name, runtime = model.preset_path, model.preset, model.runtime
+        if model.tuned or not name:
+            continue
+        if gap := first_unknown(name, runtime):
+            yield not_checked(path, gap, _RUNTIME)
+        elif runtime == TRANSFORMERS and isinstance(name, str) and not has_transformers(name):
+            seen = f"is {display(name)}, and the transformers runtime has no command for it"
+            yield refused(path, seen, f"remove the annotation {RUNTIME}: vLLM runs it", _RUNTIME)
 
 
 def _number(value: str) -> float:

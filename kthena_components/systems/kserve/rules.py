@@ -1,11 +1,13 @@
 """Checks multi-node InferenceServices and their runtimes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.values.display import display
-from kthena_components.core.values.read import first_unknown, mapping, unknown_in, whole
+from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
+from kthena_components.systems.kserve.rules_service import FRAMEWORKS, components
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
     Container,
@@ -31,7 +33,8 @@ def kserve_multinode(view: Service) -> Iterator[Finding]:
     """KServe's webhooks accept it: one worker container, sizes in workerSpec, known GPUs, a volume.
 
     The model comes from pvc:// or oci://, nothing scales or splits the traffic, and the sizes are 1
-    or more. The name and PYTHONPATH are checked in every InferenceService.
+    or more. The name is checked in every InferenceService, and PYTHONPATH, which KServe forbids, in
+    every container of one and of a runtime.
 
     Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
     Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama.
@@ -180,10 +183,11 @@ def _heads(view: Service) -> Iterator[Finding]:
 
 
 def _general(view: Service) -> Iterator[Finding]:
-    """Check the rules for every InferenceService."""
+    """Check the rules for every InferenceService and runtime, with one node or many."""
+    yield from _environment(view)
+    name = view.object.name
     if not view.is_service:
         return
-    name = view.object.name
     if gap := unknown_in(name):
         yield not_checked("metadata.name", gap, _RULE)
     elif isinstance(name, str) and not _NAME.fullmatch(name):
@@ -191,17 +195,32 @@ def _general(view: Service) -> Iterator[Finding]:
             f"is {display(name)}, but must be lower-case letters, digits and dashes, a letter first"
         )
         yield _refused("metadata.name", seen, "rename it")
-    holders = [("spec.predictor.model", mapping(view.holder.get("model")))]
-    items = view.holder.get("containers")
-    for index, item in enumerate(items if isinstance(items, list | tuple) else ()):
-        holders.append((f"spec.predictor.containers[{index}]", mapping(item)))
-    for at, fields in holders:
+
+
+def _environment(view: Service) -> Iterator[Finding]:
+    """Find PYTHONPATH in any container: KServe's webhooks look at each, and at those of init."""
+    for at, fields in _containers(view):
         container = Container(path=at, fields=fields, request=None, limit=None)
         yield from _unknown_env(container)
         for key, where in _env(container):
             if key == "PYTHONPATH":
                 seen = "sets PYTHONPATH, which KServe forbids"
                 yield _refused(where, seen, "remove it, and put the modules into the image")
+
+
+def _containers(view: Service) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Give every container that may run code of KServe's."""
+    for path, fields in components(view) if view.is_service else [("spec", view.holder)]:
+        for name in ("model", *FRAMEWORKS, "art"):
+            if view.is_service and fields.get(name) is not None:
+                yield f"{path}.{name}", mapping(fields.get(name))
+        for at, holder in (
+            (path, fields),
+            (f"{path}.workerSpec", mapping(fields.get("workerSpec"))),
+        ):
+            for key in ("containers", "initContainers") if view.is_service else ("containers",):
+                for index, item in enumerate(sequence(holder.get(key))):
+                    yield f"{at}.{key}[{index}]", mapping(item)
 
 
 def _refused(path: str, seen: str, remedy: str) -> Finding:

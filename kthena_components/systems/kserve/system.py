@@ -15,11 +15,36 @@ from kthena_components.systems.kserve.pods import (
 )
 from kthena_components.systems.kserve.rules import kserve_multinode
 from kthena_components.systems.kserve.rules_llm import kserve_llm_parallelism
+from kthena_components.systems.kserve.rules_llm_parts import (
+    kserve_llm_adapters,
+    kserve_llm_devices,
+    kserve_llm_parts,
+)
+from kthena_components.systems.kserve.rules_llm_scaling import kserve_llm_scaling
+from kthena_components.systems.kserve.rules_model import (
+    kserve_confidential,
+    kserve_runtime_formats,
+)
 from kthena_components.systems.kserve.rules_nodes import kserve_node_arithmetic
+from kthena_components.systems.kserve.rules_scaling import kserve_autoscaling
+from kthena_components.systems.kserve.rules_service import (
+    kserve_canary,
+    kserve_one_model,
+    kserve_replicas,
+)
 from kthena_components.systems.kserve.view import GROUP, RUNTIMES, SERVICE, Service, read_service
 from kthena_components.systems.kserve.view_llm import read_llm_service
 
-_RULES = (kserve_multinode, kserve_node_arithmetic)
+_RULES = (
+    kserve_multinode,
+    kserve_node_arithmetic,
+    kserve_one_model,
+    kserve_replicas,
+    kserve_autoscaling,
+    kserve_canary,
+    kserve_confidential,
+)
+_OF_RUNTIMES = (kserve_multinode, kserve_node_arithmetic, kserve_runtime_formats)
 _MERGED = "KServe merges its pod specs into a runtime's or a preset's, so fields may be missing"
 _NO_PODS = "an InferenceService gets its pods from it, and it has none itself"
 
@@ -79,7 +104,7 @@ SYSTEM = System(
                 name=name,
                 view=read_service,
                 facts=facts,
-                rules=_RULES,
+                rules=_OF_RUNTIMES,
                 kept=None,
                 without={"pods": _NO_PODS, "templates": _NO_PODS, "restarts": _NO_PODS},
             )
@@ -92,7 +117,13 @@ SYSTEM = System(
             facts=facts_of_llm,
             pods=pods_of_llm,
             demand=demand_of_llm,
-            rules=(kserve_llm_parallelism,),
+            rules=(
+                kserve_llm_parallelism,
+                kserve_llm_scaling,
+                kserve_llm_adapters,
+                kserve_llm_parts,
+                kserve_llm_devices,
+            ),
             kept=kept_pods,
             without={
                 "templates": _MERGED,

@@ -2,15 +2,12 @@
 
 Each function of RULES is one rule, and its docstring is its documentation. Mandatory rules cover
 what the API server or Kthena's webhook rejects; advisory ones what they accept and then ignore.
-schema.py defines the fields, rules_roles.py and rules_rollout.py check rules between them.
+crds.json defines the fields, rules_roles.py and rules_rollout.py check rules between them.
 """
 
 from collections.abc import Iterator
 
 from kthena_components.core.findings import Finding, Level, not_checked
-from kthena_components.core.schema.language import SCHEMA, VERSION
-from kthena_components.core.schema.metadata import judge_metadata
-from kthena_components.core.schema.quick import judge_quickly
 from kthena_components.core.schema.versions import KTHENA_VERSIONS, known_version
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
@@ -31,37 +28,21 @@ from kthena_components.systems.kthena.rules_rollout import (
     kthena_role_budget,
     kthena_rolling_update,
 )
-from kthena_components.systems.kthena.schema import MODEL_SERVING
 from kthena_components.systems.kthena.view import Serving, templates
 from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
 
-
-def kthena_schema(view: Serving) -> Iterator[Finding]:
-    """Each field has the type, the values and the range that the version's CRD defines.
-
-    Lists with keys contain no duplicates, and labels and annotations have valid keys and values. A
-    field that the CRD does not define is dropped silently.
-
-    Pass: replicas 1; recoveryPolicy RoleRecreate.
-    Fail: replicas "1"; recoveryPolicy RecreateAll; highestTierAllowed -1.
-    Level: mandatory; advisory for a field that is dropped.
-    Source: Kthena v0.1.0 to v1.0.0
-    charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelservings.yaml.
-    """
-    yield from judge_quickly(view.body, MODEL_SERVING, view.version)
-    yield from judge_metadata(view.body.get("metadata"), SCHEMA)
+VERSION = "kthena-version"
 
 
 def kthena_version(view: Serving) -> Iterator[Finding]:
     """The manifest fits the version of Kthena that will read it.
 
     0.1 only accepts the scheduler volcano, and crashes on a topology without a gang; before 0.4 the
-    controller crashes on annotations in a pod template. kthena-schema reports fields whose schema
-    changed.
+    controller crashes on annotations in a pod template. The CRD of each version defines the fields.
 
     Pass: networkTopology.groupPolicy with Kthena 0.2 or later.
     Fail: networkTopology.mode, as 0.1 had it, with Kthena 1.0; 50% as partition with Kthena 0.3.
-    Level: mandatory; advisory for dropped fields, and for what crashes the controller.
+    Level: mandatory; advisory for what crashes the controller.
     Source: Kthena v0.1.0 pkg/model-serving-controller/webhook/validator.go validateScheduler;
     Kthena v0.3.0 pkg/model-serving-controller/utils/utils.go addPodLabelAndAnnotation.
     """
@@ -98,7 +79,6 @@ def _lost(path: str, seen: str, remedy: str) -> Finding:
 
 
 RULES: tuple[Rule[Serving], ...] = (
-    kthena_schema,
     kthena_version,
     kthena_generated_name,
     kthena_role_name,

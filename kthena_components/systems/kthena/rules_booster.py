@@ -9,6 +9,7 @@ from kthena_components.core.findings import Finding, Level, not_checked
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.read import mapping, unknown_in, whole
 from kthena_components.systems.contract import Rule
+from kthena_components.systems.kthena.rules_roles import judge_image
 from kthena_components.systems.kthena.view_booster import Backend, Booster, Worker
 
 _WORKERS, _CONFIG = "booster-workers", "booster-config"
@@ -128,4 +129,17 @@ def _refused(path: str, seen: str, remedy: str, level: Level = Level.MANDATORY) 
     return Finding(path=path, seen=seen, remedy=remedy, rule=_WORKERS, level=level)
 
 
-BOOSTER_RULES: tuple[Rule[Booster], ...] = (booster_workers, booster_config)
+def booster_image(view: Booster) -> Iterator[Finding]:
+    """A worker's image is not blank and contains no space.
+
+    Pass: vllm/vllm-openai:v0.33.0; no image.
+    Fail: a space before the tag, or after it.
+    Level: mandatory. Kthena's webhook rejects it.
+    Source: Kthena v1.0.0 pkg/model-booster-controller/webhook/model_validator.go
+    validateWorkerImages, validateImageField.
+    """
+    for worker in (worker for backend in view.backends for worker in backend.workers):
+        yield from judge_image(f"{worker.path}.image", worker.fields.get("image"), "booster-image")
+
+
+BOOSTER_RULES: tuple[Rule[Booster], ...] = (booster_workers, booster_config, booster_image)

@@ -5,18 +5,18 @@ Each function is one rule of rules.RULES.
 
 from collections.abc import Iterator, Mapping
 
-from kthena_components.core.findings import Finding, Level, join_path, not_checked
+from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.values.budget import is_budget, scaled
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import count, first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
-from kthena_components.systems.kthena.schema import GROUP_RECREATE, SURGE
 from kthena_components.systems.kthena.view import BY_GROUP, BY_ROLE, Role, Serving
 
 _STRATEGY = "spec.rolloutStrategy"
 _CONFIGURATION = f"{_STRATEGY}.rollingUpdateConfiguration"
 _MOST = 100
 """Maximum percentage of a budget or a partition."""
+GROUP_RECREATE, SURGE = "ServingGroupRecreate", "maxSurge"
 _ROLLING, _BUDGET, _SURGE = "kthena-rolling-update", "kthena-role-budget", "kthena-max-surge"
 
 
@@ -115,11 +115,12 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
     """No maxSurge is set: no version of Kthena surges.
 
     A rollout stops old pods before it starts new ones. Before 0.3 the API server stores maxSurge
-    and the controller ignores it; since then the API server drops it silently.
+    and the controller ignores it; since then the CRD has no such field, and server-side apply and
+    kubectl reject it.
 
     Pass: no maxSurge.
     Fail: maxSurge 1.
-    Level: mandatory; advisory for maxSurge 0, which has no effect.
+    Level: mandatory.
     Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1/model_serving_types.go
     RollingUpdateConfiguration.
     """
@@ -133,16 +134,20 @@ def kthena_max_surge(view: Serving) -> Iterator[Finding]:
         path, zero = join_path(place, SURGE), _is_zero(surge)
         if surge is None or (stored and zero):
             continue
-        if gap := unknown_in(surge):
+        gap = unknown_in(surge)
+        if gap and stored:
             yield not_checked(path, gap, _SURGE)
             continue
-        lost = f"Kthena {view.version} ignores it" if stored else "the field is dropped silently"
+        lost = (
+            f"Kthena {view.version} ignores it"
+            if stored
+            else "its CRD has no such field, which server-side apply and kubectl reject"
+        )
         yield Finding(
             path=path,
             rule=_SURGE,
-            seen=f"is {display(surge)}, but Kthena has no surge; {lost}",
+            seen=f"is {'set' if gap else display(surge)}, but Kthena has no surge; {lost}",
             remedy="remove it; a rollout takes groups down first, maxUnavailable at a time",
-            level=Level.ADVISORY if zero else Level.MANDATORY,
         )
 
 

@@ -9,8 +9,21 @@ from kthena_components.systems.ray.rules import (
     ray_start_params,
     ray_worker_groups,
 )
+from kthena_components.systems.ray.rules_access import ray_auth, ray_network_policy, ray_tls
+from kthena_components.systems.ray.rules_autoscaler import ray_autoscaler
+from kthena_components.systems.ray.rules_cluster import (
+    ray_cluster_upgrade,
+    ray_name,
+    ray_replicas,
+    ray_stated_once,
+)
+from kthena_components.systems.ray.rules_deletion import ray_deletion
 from kthena_components.systems.ray.rules_devices import gpu_requests_of_groups
+from kthena_components.systems.ray.rules_history import ray_history_server
+from kthena_components.systems.ray.rules_job import ray_job, ray_runtime_env
+from kthena_components.systems.ray.rules_recovery import ray_fault_tolerance
 from kthena_components.systems.ray.rules_serve import ray_serve_gpus
+from kthena_components.systems.ray.rules_service import ray_service, ray_service_upgrade
 from kthena_components.systems.ray.view import CLUSTERS, read_ray
 
 _TEMPLATES = ("headGroupSpec.template", "workerGroupSpecs[].template")
@@ -18,6 +31,10 @@ _NO_RESTARTS = {
     "RayCluster": "KubeRay leaves running pods as they are, unless upgradeStrategy is Recreate",
     "RayService": "KubeRay creates a new cluster next to the old one, and no pod restarts",
     "RayJob": "a job keeps the cluster that it started with",
+}
+_OF_KIND = {
+    "RayJob": (ray_job, ray_runtime_env, ray_deletion),
+    "RayService": (ray_service, ray_service_upgrade),
 }
 
 SYSTEM = System(
@@ -36,6 +53,17 @@ SYSTEM = System(
                 ray_cluster_gpus,
                 ray_serve_gpus,
                 gpu_requests_of_groups,
+                ray_name,
+                ray_replicas,
+                ray_stated_once,
+                ray_cluster_upgrade,
+                ray_autoscaler,
+                ray_fault_tolerance,
+                ray_auth,
+                ray_network_policy,
+                ray_tls,
+                ray_history_server,
+                *_OF_KIND.get(name, ()),
             ),
             templates=tuple(".".join(filter(None, ("spec", inner, at))) for at in _TEMPLATES),
             kept=kept_pods,

@@ -4,14 +4,15 @@ Source: ray-project/kuberay ray-operator/apis/ray/v1/raycluster_types.go,
 controllers/ray/common/pod.go BuildPod, controllers/ray/utils/util.go GetWorkerGroupDesiredReplicas.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.findings import join_path
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.display import display, text_of
+from kthena_components.core.schema.versions import has_since
+from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     MAX_COUNT,
     count_or_unknown,
@@ -20,17 +21,14 @@ from kthena_components.core.values.read import (
     sequence,
 )
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
-from kthena_components.systems.ray.chart import chart_command
+from kthena_components.systems.ray.command import with_command, with_ray_start
 from kthena_components.systems.ray.served import CONFIG, Served, read_served
 
 CLUSTERS = {"RayCluster": "", "RayService": "rayClusterConfig", "RayJob": "rayClusterSpec"}
 """Path of the cluster in the spec of each of KubeRay's kinds."""
 ENTRYPOINT = "entrypoint"
 """The field of a RayJob's spec that says what runs on the cluster."""
-OVERWRITE = "ray.io/overwrite-container-cmd"
-"""With this annotation KubeRay leaves the container's command as it is."""
 _NOT_YET = Unknown("the groups of workers are not known yet")
-_SHELL = ("/bin/bash", "-lc", "--")
 _HEAD, _WORKER = "ray start --head", "ray start --address=head"
 
 
@@ -53,6 +51,21 @@ class Group:
     """Maximum number of pods with an autoscaler; otherwise `low`."""
     command_at: str = ""
     """Where its command stands, in the object; empty for the template."""
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters of `ray start`."""
+        return mapping(self.fields.get("rayStartParams"))
+
+    @property
+    def pod_spec(self) -> Mapping[str, Any]:
+        """The pod spec of its template, as written."""
+        return mapping(mapping(self.fields.get("template")).get("spec"))
+
+    @property
+    def container(self) -> Mapping[str, Any]:
+        """The container of Ray, which is the first one."""
+        return mapping(next(iter(sequence(self.pod_spec.get("containers"))), None))
 
     @property
     def ray_gpus(self) -> MaybeInt:
@@ -115,6 +128,10 @@ class RayView:
     """A RayCluster, RayService or RayJob."""
 
     object: Object
+    path: str
+    """Path of the cluster."""
+    fields: Mapping[str, Any]
+    """The fields of the cluster."""
     head: Group
     """The head, if there is one."""
     workers: tuple[Group, ...]
@@ -123,6 +140,15 @@ class RayView:
     """The cluster; None without a head."""
     served: tuple[Served, ...] | Unknown
     """The models of its Serve config."""
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The head, if there is one, and the groups of workers."""
+        return self.workers if self.head.stated is None else (self.head, *self.workers)
+
+    def has_since(self, first: str) -> bool:
+        """Return whether the given KubeRay is at least this release."""
+        return has_since(self.object.context.versions, "ray", first)
 
 
 def read_ray(found: Object) -> RayView:
@@ -139,6 +165,8 @@ def read_ray(found: Object) -> RayView:
     )
     return RayView(
         object=found,
+        path=path,
+        fields=fields,
         head=head,
         workers=() if is_unresolved(listed) else workers,
         cluster=None if head.stated is None else Cluster(path=path, head=head, workers=workers),
@@ -151,7 +179,7 @@ def _head(stated: object, path: str, found: Object) -> Group:
 
     Source: ray python/ray/dashboard/modules/job/job_supervisor.py, which hands it to a shell.
     """
-    at, template = join_path(path, "headGroupSpec"), _started(stated, _HEAD, found)
+    at, template = join_path(path, "headGroupSpec"), with_ray_start(stated, _HEAD, found)
     place = f"{at}.template"
     pod, entrypoint = read_pod(template, place, context=found.context), found.spec.get(ENTRYPOINT)
     own = pod.command is not None and pod.command.engine is not None
@@ -176,7 +204,7 @@ def _head(stated: object, path: str, found: Object) -> Group:
 
 
 def _workers(stated: object, path: str, scaled: object, found: Object) -> Group:
-    fields, template = mapping(stated), _started(stated, _WORKER, found)
+    fields, template = mapping(stated), with_ray_start(stated, _WORKER, found)
     name = fields.get("groupName")
     low, high = (_NOT_YET, _NOT_YET) if is_unresolved(stated) else _range(fields, scaled)
     return Group(
@@ -211,65 +239,6 @@ def _range(group: Mapping[str, Any], scaled: object) -> tuple[MaybeInt, MaybeInt
         return least * hosts, max(least, most) * hosts
     fixed = least if replicas < least else min(replicas, most)
     return fixed * hosts, fixed * hosts
-
-
-def _started(group: object, start: str, found: Object) -> object:
-    """Give a group's template with the command that KubeRay would give its first container.
-
-    The container's own command comes first, then `ray start`: where the latter stands in it
-    already, nothing is added. The annotation that keeps the command stands on the cluster or on the
-    template (controllers/ray/common/pod.go).
-    """
-    template = inside(group, "template")
-    spec = mapping(template).get("spec")
-    containers = mapping(spec).get("containers")
-    holders = (mapping(template).get("metadata"), found.metadata)
-    own = any(_keeps_command(mapping(holder)) for holder in holders)
-    if own or not sequence(containers) or any(map(is_unresolved, (spec, *sequence(containers)))):
-        return template
-    first = mapping(sequence(containers)[0])
-    script = chart_command(first, mapping(spec), found.context)
-    if script is not None:
-        return with_command(template, script)
-    return _changed(template, _command(first, start))
-
-
-def _keeps_command(metadata: Mapping[str, Any]) -> bool:
-    return str(mapping(metadata.get("annotations")).get(OVERWRITE, "")).lower() == "true"
-
-
-def with_command(template: object, command: Sequence[str]) -> object:
-    """Give a template whose first container runs something else."""
-    return _changed(template, {"command": list(command)})
-
-
-def _changed(template: object, words: Mapping[str, Any]) -> object:
-    """Give a template whose first container has the command and the args that are given, if any."""
-    spec = mapping(mapping(template).get("spec"))
-    containers = sequence(spec.get("containers"))
-    if not containers:
-        return template
-    first, *rest = containers
-    kept = {key: item for key, item in mapping(first).items() if key != "args" or not words}
-    return {"spec": {**spec, "containers": [{**kept, **words}, *rest]}}
-
-
-def _command(container: Mapping[str, Any], start: str) -> dict[str, Any]:
-    words = [container.get("command"), container.get("args")]
-    listed = [item for part in words for item in _items(part)]
-    if any(map(is_unresolved, (*words, *listed))):
-        return {}
-    given = " ".join(text_of(word) for word in listed)
-    if "ray start" in given:
-        return {}
-    script = f"{given} && {start}" if given else start
-    if container.get("args") is not None:
-        return {"command": list(_SHELL), "args": [script]}
-    return {"command": [*_SHELL, script]}
-
-
-def _items(part: object) -> Sequence[object]:
-    return [item for item in sequence(part) if isinstance(item, str | int | float)]
 
 
 def pods_text(group: Group) -> str:

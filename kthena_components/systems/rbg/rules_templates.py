@@ -22,9 +22,10 @@ def rbg_templates(view: RbgView) -> Iterator[Finding]:
 
     Pass: templateRef with name base and patch {}, and 1 of roleTemplates named base.
     Fail: template and templateRef in 1 role; templateRef to 1 name that roleTemplates lack.
-    Level: mandatory, because the API server or the controller rejects it; advisory for a missing
-    patch, which releases treat differently, and for a role with neither.
-    Source: sgl-project/rbg api/workloads/v1alpha2/roletemplate_validation.go.
+    Level: mandatory, because the API server or the controller rejects it; advisory for a role with
+    neither.
+    Source: sgl-project/rbg v0.6.0 api/workloads/v1alpha1/roletemplate_validation.go and
+    v0.8.0-alpha.5 api/workloads/v1alpha2/roletemplate_validation.go.
     """
     given, at = view.spec.get("roleTemplates"), f"{view.path}.roleTemplates"
     gap = unknown_in(given)
@@ -78,5 +79,5 @@ def _shared(role: RbgRole, known: list[str] | None) -> Iterator[Finding]:
         yield from refuse(at, seen, "write template in the role", _RULE)
     holder, key = (role.held, "templatePatch") if role.legacy else (reference, "patch")
     if holder.get(key) is None:
-        seen = f"names a shared template and {key} is not given, which newer controllers reject"
-        yield from refuse(at, seen, f"write {key}: {{}}", _RULE, Level.ADVISORY)
+        seen = f"names a shared template and {key} is not given, which the controller rejects"
+        yield from refuse(at, seen, f"write {key}: {{}}", _RULE)

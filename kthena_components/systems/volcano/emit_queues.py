@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding, Level, SpecError, join_path, judge_by, tidy
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.objects.stack import Stack
@@ -50,7 +51,7 @@ def compile_queue(args: Mapping[str, Any]) -> Manifest:
     """
     spec = parse_spec(QueueSpec, args)
     manifest = emit_queue(spec)
-    findings = [_ours(finding) for finding in _judged(manifest.body)]
+    findings = [_ours(finding) for finding in _judged(manifest.body, _context(spec))]
     if refused := [finding for finding in findings if finding.level is Level.MANDATORY]:
         raise SpecError(refused)
     return manifest
@@ -60,18 +61,23 @@ def judge_queues(queues: Sequence[QueueSpec]) -> list[Finding]:
     """Check the queues of a stack, each alone and with its parent; paths start with `queues[0]`."""
     bodies = [emit_queue(queue).body for queue in queues]
     paths = [f"queues[{index}]" for index in range(len(queues))]
-    found = [_ours(finding, path) for body, path in zip(bodies, paths, strict=True)
-             for finding in _judged(body, path)]  # fmt: skip
-    stack = Stack()
-    for index, (body, path) in enumerate(zip(bodies, paths, strict=True)):
-        stack.add(read_object(body, path, index=index, cluster_wide=True))
+    contexts = list(map(_context, queues))
+    found, stack = list[Finding](), Stack()
+    for index, (body, path, context) in enumerate(zip(bodies, paths, contexts, strict=True)):
+        found += [_ours(finding, path) for finding in _judged(body, context, path)]
+        stack.add(read_object(body, path, context, index=index, cluster_wide=True))
     together = (*queue_cycle(stack), *queue_within_parent(stack))
     found += [_ours(finding, finding.path.partition(".")[0]) for finding in together]
     return [finding for finding in found if finding.level is Level.MANDATORY]
 
 
-def _judged(body: Mapping[str, Any], path: str = "") -> list[Finding]:
-    return [tidy(finding) for finding in judge_by(QUEUE_RULES, read_object(body), path)]
+def _context(queue: QueueSpec) -> Context:
+    return Context(versions={"volcano": str(queue.volcano_version)})
+
+
+def _judged(body: Mapping[str, Any], context: Context, path: str = "") -> list[Finding]:
+    found = judge_by(QUEUE_RULES, read_object(body, context=context), path)
+    return [tidy(finding) for finding in found]
 
 
 def _ours(finding: Finding, queue: str = "") -> Finding:

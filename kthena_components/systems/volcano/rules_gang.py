@@ -22,7 +22,6 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.rules import volcano_name
 from kthena_components.systems.volcano.rules_topology import TOPOLOGY_RULES
-from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule
 
 _POLICIES = "spec.subGroupPolicy"
@@ -206,7 +205,6 @@ def min_resources_within_minimum(found: Object) -> Iterator[Finding]:
 
 
 POD_GROUP_RULES: tuple[Rule, ...] = (
-    volcano_schema,
     volcano_name,
     subgroup_match_label_keys,
     subgroup_names_unique,

@@ -21,7 +21,6 @@ from kthena_components.core.values.read import (
     unknown_inside,
 )
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule
 from kthena_components.systems.volcano.view_hyper_node import SELECTORS, read_hyper_node
 
@@ -165,7 +164,6 @@ def _told(found: Iterator[Finding], rule: str) -> Iterator[Finding]:
 
 
 HYPER_NODE_RULES: tuple[Rule, ...] = (
-    volcano_schema,
     hypernode_shape,
     hypernode_name,
     hypernode_node_name,

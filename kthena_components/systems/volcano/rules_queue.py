@@ -7,6 +7,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding, join_path, not_checked
 from kthena_components.core.objects.object import Object
+from kthena_components.core.schema.versions import has_since
 from kthena_components.core.values.display import display, key_text
 from kthena_components.core.values.quantity import parse_quantity
 from kthena_components.core.values.read import (
@@ -19,7 +20,6 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.volcano.amounts import exceeds, in_units, is_whole, largest
 from kthena_components.systems.volcano.rules import volcano_name
-from kthena_components.systems.volcano.schema import volcano_schema
 from kthena_components.systems.volcano.view import Rule, name_problem
 
 _MOST = 65535
@@ -54,18 +54,18 @@ def queue_weight(found: Object) -> Iterator[Finding]:
 def queue_quantities(found: Object) -> Iterator[Finding]:
     """For each resource of a queue, guarantee is at most deserved, and deserved at most capability.
 
-    If the larger list does not name a resource, the webhook counts that as 0; in 1.14 also if a
-    guarantee is given without deserved. No amount is negative, and pods and devices have no
-    fractions.
+    Since 1.14.2 a resource that capability does not name has no limit, and a guarantee needs
+    deserved to name the same resource. In 1.14.0 and 1.14.1 a resource that the larger list does
+    not name counts as 0. No amount is negative, and pods and devices have no fractions.
 
-    Pass: guarantee 8, deserved 16, capability 16.
-    Fail: guarantee 8, capability 4; deserved cpu 100, if capability only names nvidia.com/gpu;
-    nvidia.com/gpu 500m.
+    Pass: guarantee 8, deserved 16, capability 16; deserved cpu 100, if capability only names
+    nvidia.com/gpu (since 1.14.2).
+    Fail: guarantee 8, deserved 4; deserved 8, capability 4; nvidia.com/gpu 500m.
     Level: mandatory, because Volcano's webhook rejects it.
-    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
-    validateResourceOfQueue.
+    Source: Volcano v1.14.1, v1.14.2 and v1.15.1 pkg/webhooks/admission/queues/validate/
+    validate_queue.go validateResourceOfQueue, since 1.14.2 validateResourceQuantityOfQueue.
     """
-    spec = found.spec
+    spec, newer = found.spec, caps_only_what_it_names(found)
     lists = {
         "guarantee.resource": _given(mapping(spec.get("guarantee")).get("resource")),
         "deserved": _given(spec.get("deserved")),
@@ -76,20 +76,33 @@ def queue_quantities(found: Object) -> Iterator[Finding]:
             yield from _amount(join_path(f"spec.{where}", key_text(resource)), resource, amount)
     for (low, less), (high, more) in combinations(lists.items(), 2):
         if high == "deserved" and (more is None or more == {}):
-            yield from _guaranteed_alone(less)
-        if less is None or more is None:
+            yield from _guaranteed_alone(less, newer=newer)
+        if less is None or more is None or (newer and high == "capability" != low != "deserved"):
             continue
         if gap := first_unknown(less, more):
             yield not_checked(f"spec.{low}", gap, _QUANTITIES)
-            continue
-        # An empty list equals a missing one.
-        for resource in mapping(less) if mapping(more) else ():
-            path = join_path(f"spec.{low}", key_text(resource))
-            amount = mapping(less)[resource]
-            if resource in mapping(more):
-                yield from _ordered(path, high, resource, (amount, mapping(more)[resource]))
-            else:
-                yield from _not_named(path, high, resource, amount)
+        elif mapping(more):  # An empty list equals a missing one.
+            yield from _compared(f"spec.{low}", high, (mapping(less), mapping(more)), newer=newer)
+
+
+def _compared(
+    low: str, high: str, lists: tuple[Mapping[Any, Any], Mapping[Any, Any]], *, newer: bool
+) -> Iterator[Finding]:
+    less, more = lists
+    for resource, amount in less.items():
+        path = join_path(low, key_text(resource))
+        if resource in more:
+            yield from _ordered(path, high, resource, (amount, more[resource]), newer=newer)
+        elif not newer or high == "deserved":
+            yield from _not_named(path, high, resource, amount, newer=newer)
+
+
+def caps_only_what_it_names(found: Object) -> bool:
+    """Tell whether the Volcano that reads a queue limits no resource that capability does not name.
+
+    Source: Volcano v1.14.2 pkg/webhooks/admission/queues/validate/validate_queue.go.
+    """
+    return has_since(found.context.versions, "volcano", "1.14.2")
 
 
 def _given(listed: object) -> object:
@@ -116,14 +129,13 @@ def _amount(path: str, resource: object, amount: object) -> Iterator[Finding]:
         yield Finding(path=path, seen=seen, remedy="write a whole number", rule=_QUANTITIES)
 
 
-def _guaranteed_alone(guaranteed: object) -> Iterator[Finding]:
+def _guaranteed_alone(guaranteed: object, *, newer: bool) -> Iterator[Finding]:
     if gap := unknown_in(guaranteed):
         yield not_checked("spec.guarantee.resource", gap, _QUANTITIES)
-    elif any(_exceeds(*stated, None) for stated in mapping(guaranteed).items()):
+    elif any(newer or _exceeds(*stated, None) for stated in mapping(guaranteed).items()):
         yield Finding(
             path="spec.guarantee.resource",
-            seen="is given without deserved, which Volcano's webhook counts as 0 and rejects in "
-            "1.14",
+            seen="is given without deserved, and Volcano's webhook rejects a guarantee above that",
             remedy="add deserved, with as much of each resource",
             rule=_QUANTITIES,
         )
@@ -134,28 +146,34 @@ def _exceeds(resource: object, amount: object, limit: object) -> bool:
     return number is not None and exceeds(str(resource), [number], parse_quantity(limit))
 
 
-def _not_named(path: str, high: str, resource: object, amount: object) -> Iterator[Finding]:
+def _not_named(
+    path: str, high: str, resource: object, amount: object, *, newer: bool
+) -> Iterator[Finding]:
     """Check an amount that the larger list does not name; counts of objects are not resources."""
     if gap := unknown_in(amount):
         yield not_checked(path, gap, _QUANTITIES)
-    elif _exceeds(resource, amount, None):
+    elif newer or _exceeds(resource, amount, None):
+        why = "" if newer else " counts that as 0 and"
         yield Finding(
             path=path,
-            seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook counts "
-            "that as 0 and rejects more",
+            seen=f"is {display(amount)}, but {high} does not name it, and Volcano's webhook{why} "
+            f"rejects {'that' if newer else 'more'}",
             remedy=f"add it to {high}, with at least {amount}",
             rule=_QUANTITIES,
         )
 
 
 def _ordered(
-    path: str, high: str, resource: object, amounts: tuple[object, object]
+    path: str, high: str, resource: object, amounts: tuple[object, object], *, newer: bool
 ) -> Iterator[Finding]:
     less, more = amounts
     if gap := first_unknown(less, more):
         yield not_checked(path, gap, _QUANTITIES)
         return
-    if parse_quantity(more) is not None and _exceeds(resource, less, more):
+    least, most = parse_quantity(less), parse_quantity(more)
+    if least is None or most is None:
+        return
+    if least > most if newer else _exceeds(resource, less, more):
         yield Finding(
             path=path,
             seen=f"is {display(less)}, but {high} has {display(more)}, and Volcano's webhook "
@@ -215,7 +233,6 @@ def _is_weight(written: str) -> bool:
 
 
 QUEUE_RULES: tuple[Rule, ...] = (
-    volcano_schema,
     volcano_name,
     queue_weight,
     queue_quantities,

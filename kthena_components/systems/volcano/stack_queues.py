@@ -14,10 +14,13 @@ from kthena_components.core.values.quantity import parse_quantity, render_quanti
 from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in
 from kthena_components.core.values.unknown import MaybeText, Unknown
 from kthena_components.systems.volcano.amounts import exceeds, together
+from kthena_components.systems.volcano.rules_queue import caps_only_what_it_names
 
 _ALWAYS = frozenset({"default", "root"})
 """Queues that Volcano's scheduler creates itself."""
 _MANY = 20
+_DEEPEST = 32
+"""Queues above one that are looked at. Volcano's webhook allows 5 unless it is told otherwise."""
 _WITHIN = "queue-within-parent"
 _SHARED = {"guarantee.resource": "are guaranteed", "deserved": "deserve"}
 """Lists that a parent's queues share, with a verb for messages."""
@@ -99,15 +102,18 @@ def queue_cycle(stack: Stack) -> Iterator[Finding]:
 def queue_within_parent(stack: Stack) -> Iterator[Finding]:
     """A queue's capability is within its parent's, and siblings share what their parent has.
 
-    A resource that the parent's capability does not name counts as 0 there. What the queues below a
-    parent deserve, or are guaranteed, is in sum within the parent's own list, or within its
-    capability if it has no such list.
+    Since 1.14.2 the capability of each queue is within that of the nearest queue above it that
+    names the resource, and what the queues below a parent deserve, or are guaranteed, is in sum
+    within the parent's own list. In 1.14.0 and 1.14.1 a resource that the parent's capability does
+    not name counts as 0 there, and the capability replaces a list that the parent does not have.
 
     Pass: night and day with 16 GPUs each below research with 16, which deserve 8 each of its 16.
-    Fail: night with capability 16 below research without a capability.
+    Fail: night with capability 16 below research with 8; night, which deserves 8, below research,
+    which deserves nothing (since 1.14.2).
     Level: mandatory, because Volcano's webhook rejects it.
-    Source: Volcano v1.14 pkg/webhooks/admission/queues/validate/validate_queue.go
-    validateHierarchicalQueueResources; pkg/scheduler/api/resource_info.go LessPartly.
+    Source: Volcano v1.14.1, v1.14.2 and v1.15.1 pkg/webhooks/admission/queues/validate/
+    validate_queue.go validateHierarchicalQueueResources; pkg/scheduler/api/resource_info.go
+    LessPartly.
     """
     queues = {name: entry for (_, name), entry in stack.named(QUEUE).items()}
     below: dict[str, list[Object]] = {}
@@ -119,9 +125,45 @@ def queue_within_parent(stack: Stack) -> Iterator[Finding]:
             below.setdefault(parent, []).append(entry)
     for name, children in below.items():
         for child in children:
-            yield from _capability(child, queues[name], name)
+            if caps_only_what_it_names(child):
+                yield from _below_ancestors(child, queues)
+            else:
+                yield from _capability(child, queues[name], name)
         for where in _SHARED:
             yield from _together(children, queues[name], name, where)
+
+
+def _below_ancestors(child: Object, queues: Mapping[str, Object]) -> Iterator[Finding]:
+    own, path = _amounts(child, "capability"), child.at("spec.capability")
+    if gap := unknown_in(own):
+        yield not_checked(path, gap, _WITHIN)
+        return
+    for resource, amount in mapping(own).items():
+        at, (name, limit) = join_path(path, key_text(resource)), _nearest(child, queues, resource)
+        number = parse_quantity(amount)
+        if gap := first_unknown(amount, limit):
+            yield not_checked(at, gap, _WITHIN)
+        elif limit is not None and number is not None and _exceeds(resource, [number], limit):
+            seen = (
+                f"is {display(amount)}, but the capability of {display(name)}, the nearest queue "
+                f"above that names it, has {display(limit)}, and Volcano's webhook rejects more"
+            )
+            yield Finding(path=at, seen=seen, remedy=f"write at most {limit}", rule=_WITHIN)
+
+
+def _nearest(child: Object, queues: Mapping[str, Object], resource: Any) -> tuple[str, object]:
+    """Find the nearest queue above that names a resource, and how much of it: 0 names nothing."""
+    parent, met = text(child.spec.get("parent")), set[str]()
+    while isinstance(parent, str) and parent in queues and len(met) < _DEEPEST:
+        if parent in {"root", *met}:
+            break
+        met.add(parent)
+        listed = _amounts(queues[parent], "capability")
+        stated = listed if unknown_in(listed) else mapping(listed).get(resource)
+        if unknown_in(stated) or (parse_quantity(stated) or 0) > 0:
+            return parent, stated
+        parent = text(queues[parent].spec.get("parent"))
+    return "", parent if isinstance(parent, Unknown) else None
 
 
 def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
@@ -148,8 +190,12 @@ def _capability(child: Object, parent: Object, name: str) -> Iterator[Finding]:
 def _together(children: list[Object], parent: Object, name: str, where: str) -> Iterator[Finding]:
     lists = [_amounts(child, where) for child in children]
     own = _amounts(parent, where)
-    place, limits = (where, own) if own else ("capability", _amounts(parent, "capability"))
-    if not any(lists) or not limits:
+    place, limits = (where, own)
+    if not own and not caps_only_what_it_names(parent):
+        place, limits = "capability", _amounts(parent, "capability")
+        if not limits:
+            return
+    if not any(lists):
         return
     path = parent.at(f"spec.{place}")
     if gap := first_unknown(limits, *lists):

@@ -112,8 +112,11 @@ WRONG = {
         "llama-3.3-70b-instruct", "Standard_NC48ads_A100_v4", 1, config="params"
     ),
     "is 4, but KAITO counts 9 GPUs for the 641.3 GiB": workspace("deepseek-r1-0528", H100, 4),
-    "is 'Standard_NC80adis_H100_v6', which KAITO does not know": workspace(
-        "deepseek-v3-0324", "Standard_NC80adis_H100_v6", 6
+    "is 'p5.49xlarge', which KAITO does not know, and rejects": workspace(
+        "deepseek-v3-0324", "p5.49xlarge", 6
+    ),
+    "is '1.0', but vLLM does not support strengths of adapters": workspace(
+        "phi-4", A100, adapters=[{"source": {"name": "a"}, "strength": "1.0"}]
     ),
     "is 'gpt-oss-130b', which is neither": workspace("gpt-oss-130b", A100),
     "makes KAITO start tensor 6 × pipeline 1, where engine 'Qwen/Qwen3-32B' splits 64": workspace(
@@ -144,8 +147,8 @@ TOLD = {
     "is 6, but 3 replicas of 3 nodes each need 9. Write 9 or more": inference_set(
         "llama-3.3-70b-instruct", A100, 3, 6
     ),
-    "is '1.0', but vLLM does not support strengths": workspace(
-        "phi-4", A100, adapters=[{"source": {"name": "a"}, "strength": "1.0"}]
+    "is 'Standard_NC80adis_H100_v6', which KAITO does not know, so it": workspace(
+        "deepseek-v3-0324", "Standard_NC80adis_H100_v6", 6
     ),
 }
 
@@ -249,5 +252,6 @@ def test_every_rule_says_once_that_it_does_not_know() -> None:
     rules = [finding.rule for finding in judge_kaito(late)]
     assert sorted(rules) == [
         "kaito-capacity", "kaito-instance-type", "kaito-parallelism", "kaito-preset",
+        "kaito-runtime",
     ]  # fmt: skip
-    assert len(RULES) == 7
+    assert len(RULES) == 11

@@ -219,6 +219,7 @@ def test_all_findings_come_at_once() -> None:
     assert rules == ["kthena-schema", "kthena-role-names-unique", "kthena-replicas"]
 
 
-def test_what_is_dropped_is_advisory_and_what_is_refused_is_mandatory() -> None:
-    found = judge_serving(chat({"spec.rolls": 1, "spec.replicas": -1}))
-    assert [f.level for f in found] == [Level.ADVISORY, Level.MANDATORY]
+def test_a_field_too_many_is_mandatory_and_what_crashes_the_controller_is_advisory() -> None:
+    path = "spec.template.roles.0.entryTemplate.metadata.annotations"
+    found = judge_serving(chat({"spec.rolls": 1, path: {"a": "b"}}), "0.3")
+    assert [f.level for f in found] == [Level.MANDATORY, Level.ADVISORY]

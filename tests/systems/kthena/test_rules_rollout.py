@@ -135,8 +135,8 @@ def test_a_surge_is_refused_wherever_it_stands(place: str) -> None:
     at = place.replace(".0", "[0]")
     (finding,) = judge_serving(chat({f"{place}.maxSurge": 1}))
     assert str(finding) == (
-        f"{at}.maxSurge: is 1, but Kthena has no surge; the field is dropped silently. "
-        f"{INSTEAD} [kthena-max-surge]"
+        f"{at}.maxSurge: is 1, but Kthena has no surge; its CRD has no such field, which "
+        f"server-side apply and kubectl reject. {INSTEAD} [kthena-max-surge]"
     )
     assert finding.level is Level.MANDATORY
 
@@ -153,9 +153,9 @@ def test_before_0_3_a_surge_is_stored_and_never_acted_on(version: str) -> None:
 
 
 @pytest.mark.parametrize("surge", [0, "0%"])
-def test_a_surge_of_0_loses_nothing(surge: Any) -> None:
+def test_a_surge_of_0_is_a_field_too_many_since_0_3(surge: Any) -> None:
     (finding,) = judge_serving(chat({f"{ROLL}.maxSurge": surge}))
-    assert (finding.rule, finding.level) == ("kthena-max-surge", Level.ADVISORY)
+    assert (finding.rule, finding.level) == ("kthena-max-surge", Level.MANDATORY)
     assert told(chat({f"{ROLL}.maxSurge": surge}), "0.1") == []
 
 
@@ -166,10 +166,15 @@ def test_before_0_3_a_budget_and_a_surge_of_0_are_refused() -> None:
     ]
 
 
-def test_a_late_surge_is_not_checked() -> None:
-    assert told(chat({f"{ROLL}.maxSurge": LATE})) == [
+def test_before_0_3_a_late_surge_is_not_checked() -> None:
+    assert told(chat({f"{ROLL}.maxSurge": LATE}), "0.2") == [
         f"{ROLL}.maxSurge: {LATER} [kthena-max-surge]"
     ]
+
+
+def test_since_0_3_a_late_surge_is_a_field_too_many() -> None:
+    (finding,) = judge_serving(chat({f"{ROLL}.maxSurge": LATE}))
+    assert str(finding).startswith(f"{ROLL}.maxSurge: is set, but Kthena has no surge; its CRD")
 
 
 # kthena-role-budget
@@ -213,13 +218,13 @@ def test_a_role_budget_needs_a_rollout_by_roles(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3", "0.4"])
-def test_before_1_0_a_role_budget_is_dropped(version: str) -> None:
+def test_before_1_0_a_role_budget_is_refused(version: str) -> None:
     (finding,) = judge_serving(chat({ROLE: 1}), version)
     assert str(finding) == (
-        f"{ROLE_AT}: is dropped silently by the API server, which knows no such field here in "
-        f"Kthena {version}; 1.0 accepts it. Remove it, or use Kthena 1.0. [kthena-version]"
+        f"{ROLE_AT}: is no field of ModelServing in Kthena {version}, which server-side apply and "
+        "kubectl reject; 1.0 has it. Remove it, or use Kthena 1.0. [kthena-version]"
     )
-    assert finding.level is Level.ADVISORY
+    assert finding.level is Level.MANDATORY
 
 
 @pytest.mark.parametrize(

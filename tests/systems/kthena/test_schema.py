@@ -12,7 +12,7 @@ AT = "spec.template.roles[0]"
 POD, POD_AT = f"{ROLE}.entryTemplate.spec", f"{AT}.entryTemplate.spec"
 ENGINE, ENGINE_AT = f"{POD}.containers.0", f"{POD_AT}.containers[0]"
 TOPOLOGY = "spec.template.networkTopology"
-DROPPED = "is dropped silently by the API server, which knows no such field here"
+NO_FIELD = "is no field of ModelServing in Kthena 1.0, which server-side apply and kubectl reject"
 WHOLE = "but must be a whole number. Write for example 1, without quotes."
 TEXT = "but must be a text. Write it in quotes."
 MAP = "but must be a map. Write a map."
@@ -25,7 +25,6 @@ LIST = "but must be a list. Write a list."
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("kind", 5, f"kind: is 5, {TEXT}"),
         ("metadata", [], f"metadata: is a list, {MAP}"),
         ("metadata.name", {}, "metadata.name: is a map, but must be a text. Write a text."),
         ("metadata.labels", {"app": 8}, f"metadata.labels.app: is 8, {TEXT}"),
@@ -151,8 +150,6 @@ def test_before_0_3_a_tier_had_no_bounds() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "apiVersion",
-        "kind",
         "spec",
         "spec.template",
         "spec.template.roles",
@@ -222,18 +219,18 @@ def test_a_port_as_a_float_is_a_double_of_the_same_number() -> None:
 # Fields that there are not
 
 
-def test_an_unknown_field_is_dropped_and_the_nearest_is_named() -> None:
+def test_an_unknown_field_is_refused_and_the_nearest_is_named() -> None:
     (finding,) = judge_serving(chat({"spec.recoverPolicy": "None"}))
     assert str(finding) == (
-        f"spec.recoverPolicy: {DROPPED}. Write 'recoveryPolicy'. [kthena-schema]"
+        f"spec.recoverPolicy: {NO_FIELD}. Write 'recoveryPolicy'. [kthena-schema]"
     )
-    assert finding.level is Level.ADVISORY
+    assert finding.level is Level.MANDATORY
 
 
 def test_an_unknown_field_without_a_near_one_is_told_which_there_are() -> None:
     assert told(chat({"spec.rolls": 1})) == [
         (
-            f"spec.rolls: {DROPPED}. Known: plugins, recoveryPolicy, replicas, rolloutStrategy, "
+            f"spec.rolls: {NO_FIELD}. Known: plugins, recoveryPolicy, replicas, rolloutStrategy, "
             "schedulerName, template. [kthena-schema]"
         )
     ]
@@ -251,11 +248,17 @@ def test_an_unknown_field_without_a_near_one_is_told_which_there_are() -> None:
 )
 def test_unknown_fields_are_found_in_all_that_is_kthenas_own(path: str) -> None:
     (text,) = told(chat({path: 1}))
-    assert text.startswith(f"{path.replace('.0', '[0]')}: {DROPPED}. Known: ")
+    assert text.startswith(f"{path.replace('.0', '[0]')}: {NO_FIELD}. Known: ")
 
 
-@pytest.mark.parametrize("path", ["status", "metadata.x", f"{POD}.x", f"{ENGINE}.x"])
-def test_other_fields_of_pods_and_metadata_are_not_judged(path: str) -> None:
+@pytest.mark.parametrize("path", ["metadata.x", f"{POD}.x", f"{ENGINE}.x"])
+def test_unknown_fields_of_pods_and_metadata_are_found_and_not_all_others_listed(path: str) -> None:
+    (text,) = told(chat({path: 1}))
+    assert text == f"{path.replace('.0', '[0]')}: {NO_FIELD}. Remove it. [kthena-schema]"
+
+
+@pytest.mark.parametrize("path", ["status", "metadata.uid", "metadata.managedFields"])
+def test_what_the_server_writes_is_not_judged(path: str) -> None:
     assert told(chat({path: 1})) == []
 
 

@@ -11,7 +11,8 @@ ROLE = "spec.template.roles.0"
 AT = "spec.template.roles[0]"
 POD, POD_AT = f"{ROLE}.entryTemplate.spec", f"{AT}.entryTemplate.spec"
 TOPOLOGY = "spec.template.networkTopology"
-DROPPED = "is dropped silently by the API server, which knows no such field here"
+NO_FIELD = "is no field of ModelServing in Kthena"
+REFUSED = "which server-side apply and kubectl reject"
 
 
 # Fields that came and went
@@ -25,22 +26,22 @@ DROPPED = "is dropped silently by the API server, which knows no such field here
         (f"{ROLE}.maxUnavailable", 1, "0.4", "1.0"),
     ],
 )
-def test_a_newer_field_is_dropped_by_an_older_version(
+def test_a_newer_field_is_refused_by_an_older_version(
     path: str, value: Any, old: str, new: str
 ) -> None:
     (finding,) = judge_serving(chat({path: value}), old)
-    assert finding.seen == f"{DROPPED} in Kthena {old}; {new} accepts it"
+    assert finding.seen == f"{NO_FIELD} {old}, {REFUSED}; {new} has it"
     assert finding.remedy.endswith(f", or use Kthena {new}")
-    assert (finding.rule, finding.level) == ("kthena-version", Level.ADVISORY)
+    assert (finding.rule, finding.level) == ("kthena-version", Level.MANDATORY)
 
 
-def test_the_flat_topology_of_0_1_is_dropped_since_0_2() -> None:
+def test_the_flat_topology_of_0_1_is_refused_since_0_2() -> None:
     assert told(chat({TOPOLOGY: TIER_1}), "0.1") == []
     for version in KTHENA_VERSIONS[1:]:
-        known = f"{version}; 0.1 accepts it. Known: groupPolicy, rolePolicy. [kthena-version]"
+        known = f"{REFUSED}; 0.1 has it. Known: groupPolicy, rolePolicy. [kthena-version]"
         assert told(chat({TOPOLOGY: TIER_1}), version) == [
-            f"{TOPOLOGY}.mode: {DROPPED} in Kthena {known}",
-            f"{TOPOLOGY}.highestTierAllowed: {DROPPED} in Kthena {known}",
+            f"{TOPOLOGY}.mode: {NO_FIELD} {version}, {known}",
+            f"{TOPOLOGY}.highestTierAllowed: {NO_FIELD} {version}, {known}",
         ]
 
 
@@ -49,7 +50,8 @@ def test_spread_constraints_were_a_field_of_0_1_alone() -> None:
     assert told(chat(changes), "0.1") == []
     assert told(chat(changes)) == [
         (
-            f"spec.topologySpreadConstraints: {DROPPED} in Kthena 1.0; 0.1 accepts it. Remove it. "
+            f"spec.topologySpreadConstraints: {NO_FIELD} 1.0, {REFUSED}; 0.1 has it. Known: "
+            "plugins, recoveryPolicy, replicas, rolloutStrategy, schedulerName, template. "
             "[kthena-version]"
         )
     ]

@@ -44,9 +44,14 @@ def test_an_entrypoint_with_other_ranks_than_gpus_is_refused() -> None:
 
 
 def test_a_program_of_ones_own_is_not_checked() -> None:
-    for entrypoint in ("python serve.py", LATE, None, 7):
+    for entrypoint in ("python serve.py", LATE, None):
         (finding,) = judge_manifest(ray_job(entrypoint))
         assert (finding.rule, finding.level) == ("kind-read", Level.UNKNOWN)
+
+
+def test_an_entrypoint_that_is_no_text_is_refused() -> None:
+    (refused,) = told(ray_job(7))
+    assert refused.startswith("o.spec.entrypoint: is 7, but must be a text")
 
 
 @pytest.mark.parametrize("place", ["spec.rayClusterSpec", f"{TEMPLATE}.spec.containers"])
@@ -61,7 +66,7 @@ def test_the_head_wins_over_the_entrypoint() -> None:
 
 
 def test_a_job_on_another_cluster_is_not_checked() -> None:
-    changes = {"spec.rayClusterSpec": REMOVED, "spec.clusterSelector": {"a": "b"}}
+    changes = {"spec.rayClusterSpec": REMOVED, "spec.clusterSelector": {"ray.io/cluster": "b"}}
     (finding,) = judge_manifest(ray_job(f"vllm serve m -tp 8 {RAY}", **changes))
     assert (finding.path, finding.rule) == ("spec.entrypoint", "kind-read")
 

@@ -79,9 +79,9 @@ def test_a_queue_is_judged_beside_its_parent() -> None:
     day = {"name": "day", "parent": "org", "deserved": {GPU: 6}}
     assert judged(night, org, day) == [
         (
-            "queues[0].capability.nvidia.com/gpu: is 24, but the capability of 'org', its parent, "
-            "has 16, and Volcano's webhook rejects more than that. Write at most 16. "
-            "[queue-within-parent]"
+            "queues[0].capability.nvidia.com/gpu: is 24, but the capability of 'org', the nearest "
+            "queue above that names it, has 16, and Volcano's webhook rejects more. Write at most "
+            "16. [queue-within-parent]"
         ),
         (
             "queues[1].deserved.nvidia.com/gpu: is 8, but the queues below 'org' deserve 12 of "
@@ -89,6 +89,15 @@ def test_a_queue_is_judged_beside_its_parent() -> None:
             "least 12. [queue-within-parent]"
         ),
     ]
+
+
+def test_the_volcano_of_a_queue_says_what_a_capability_leaves_open() -> None:
+    args = {"name": "research", "capability": {GPU: 8}, "deserved": {GPU: 8, "cpu": 4}}
+    assert judged(args) == []
+    (text,) = judged({**args, "volcano_version": "1.14.1"})
+    assert text.startswith("queues[0].deserved.cpu: is 4, but capability does not name it")
+    with pytest.raises(SpecError):
+        compile_queue({**args, "volcano_version": "1.14.1"})
 
 
 def test_of_a_parent_that_another_stack_makes_nothing_is_said() -> None:

@@ -38,7 +38,6 @@ RIGHT: dict[str, tuple[Args, dict[str, Any]]] = {
     "queue-deserves-less": (QUEUE, {"spec.deserved": {"nvidia.com/gpu": 8}}),
     "queue-equal": (QUEUE, {"spec.guarantee.resource": {"nvidia.com/gpu": "16"}}),
     "job-without-minimum": (JOB, {"spec.minAvailable": REMOVED}),
-    "any-version": (POD_GROUP, {"apiVersion": "scheduling.volcano.sh/v9"}),
 }
 
 
@@ -174,8 +173,17 @@ WRONG: dict[str, tuple[Args, dict[str, Any], list[str]]] = {
                 f"M {SUB}.subGroupSize: is 0, but must be at least 1. Write 1 or more. [volcano-schema]"
             ),
             (
-                f"A {SUB}.labelKey: is dropped silently by the API server, which knows no such field here. Write 'matchLabelKeys'. [volcano-schema]"
+                f"M {SUB}.labelKey: is no field of PodGroup in Volcano 1.15, which server-side apply and kubectl reject. Write 'matchLabelKeys'. [volcano-schema]"
             ),
+        ],
+    ),
+    "api-version": (
+        POD_GROUP,
+        {"apiVersion": "scheduling.volcano.sh/v9"},
+        [
+            (
+                "M apiVersion: is 'scheduling.volcano.sh/v9', in which Volcano 1.15 serves no PodGroup. Write 'scheduling.volcano.sh/v1beta1'. [volcano-schema]"
+            )
         ],
     ),
     "queue-name": (

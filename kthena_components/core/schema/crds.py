@@ -1,0 +1,255 @@
+"""The fields of custom resources, as the CRDs of each release of a system declare them.
+
+`make crd-tables` writes a system's crds.json from the CRDs that its project publishes: each type
+once, without descriptions. A table is loaded for the first object of its system, not before.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from itertools import chain
+from typing import Any
+
+from kthena_components.core.findings import Finding, Level, suggest
+from kthena_components.core.schema.language import (
+    UNDECLARED,
+    Amount,
+    Budget,
+    Fields,
+    Free,
+    Items,
+    Number,
+    Schema,
+    Switch,
+    Table,
+    Text,
+    Whole,
+    judge_shape,
+)
+from kthena_components.core.schema.metadata import METADATA
+from kthena_components.core.schema.quick import Test, quick_test
+from kthena_components.core.schema.versions import Release, read_release
+from kthena_components.core.values.display import display
+
+_SCALARS: Mapping[str, Schema] = {
+    "any": Free(),
+    "boolean": Switch(),
+    "int-or-string": Budget(),
+    "int32": Whole(),
+    "int64": Whole(bits=64),
+    "number": Number(),
+    "object": Table(Free()),
+    "quantity": Amount(),
+    "string": Text(),
+}
+_AMOUNT_IN_GO = Amount(fractions=True)
+_LONGEST_LIST = 160
+"""Maximum length of a list of fields in a remedy, in characters."""
+_ZEROS: Mapping[type[Schema], object] = {Text: "", Whole: 0, Switch: False}
+
+
+@dataclass(slots=True)
+class CrdTable:
+    """What the CRDs of one system declare, release by release."""
+
+    title: str
+    releases: tuple[Release, ...]
+    """Oldest first."""
+    kinds: Mapping[str, Mapping[str, Sequence[tuple[int, int | None]]]]
+    """By kind and apiVersion: the indexes of the releases that changed its type, with the new type;
+    None if it is no longer served."""
+    filled: Mapping[str, Sequence[str]]
+    """Kinds that a mutating webhook rewrites before validation, and fields that it fills in."""
+    _written: list[Mapping[str, Any]]
+    _shapes: dict[tuple[int, str], Schema] = field(default_factory=dict)
+    _roots: dict[tuple[int, str], tuple[Fields, Test]] = field(default_factory=dict)
+
+    def place(self, asked: Release | None) -> int:
+        """Return the index of the newest release up to the given one, by default of the newest."""
+        last = len(self.releases) - 1
+        if asked is None:
+            return last
+        same = [at for at, known in enumerate(self.releases) if known[:2] <= asked[:2]]
+        return same[-1] if same else 0
+
+    def number(self, kind: str, served: str, place: int) -> int | None:
+        """Return the type of a kind in a release; None if the release does not serve it."""
+        forms = self.kinds.get(kind, {}).get(served, ())
+        return next((number for since, number in reversed(forms) if since <= place), None)
+
+    def root(self, number: int, kind: str) -> tuple[Fields, Test]:
+        """Return the shape of a kind by the number of its type, and its quick test."""
+        kind = kind if kind in self.filled else ""
+        if (number, kind) not in self._roots:
+            shape = self._shape(number, kind)
+            if not isinstance(shape, Fields):
+                raise TypeError(f"type {number} of {self.title} is no kind")
+            # Who applies an object does not write its status.
+            fields = {**shape.fields, "metadata": METADATA, "status": Free()}
+            spec = fields.get("spec")
+            needed = ("spec",) if isinstance(spec, Fields) and spec.required else ()
+            required = tuple(dict.fromkeys((*shape.required, *needed)))
+            shape = replace(shape, fields=fields, required=required)
+            self._roots[number, kind] = shape, quick_test(shape)
+        return self._roots[number, kind]
+
+    def name(self, place: int) -> str:
+        """Format a release: `Kthena 0.4`."""
+        return f"{self.title} {'.'.join(map(str, self.releases[place][:2]))}"
+
+    def _shape(self, node: str | int, kind: str) -> Schema:
+        if isinstance(node, str):
+            # A webhook in Go accepts 0.5 as a quantity, and writes it in quotes.
+            return _AMOUNT_IN_GO if kind and node == "quantity" else _SCALARS[node]
+        if (node, kind) not in self._shapes:
+            self._shapes[node, kind] = self._read(self._written[node], kind)
+        return self._shapes[node, kind]
+
+    def _read(self, made: Mapping[str, Any], kind: str) -> Schema:
+        if "fields" in made:
+            fields = {name: self._shape(node, kind) for name, node in made["fields"].items()}
+            required = tuple(made.get("required", ()))
+            if kind:
+                required = tuple(n for n in required if not self._is_filled(n, fields[n], kind))
+            return Fields(fields=fields, required=required, partial=made.get("open", False))
+        if "map" in made:
+            return Table(self._shape(made["map"], kind))
+        if "list" in made:
+            return Items(
+                of=self._shape(made["list"], kind),
+                keys=tuple(made.get("keys", ())),
+                is_set=made.get("set", False),
+                fewest=made.get("fewest", 0),
+                most=made.get("most"),
+            )
+        if made["scalar"] == "string":
+            return Text(
+                one_of=tuple(made.get("enum", ())),
+                shortest=made.get("shortest", 0),
+                longest=made.get("longest"),
+                pattern=made.get("pattern", ""),
+            )
+        bits = 32 if made["scalar"] == "int32" else 64
+        return Whole(bits=bits, least=made.get("least"), most=made.get("most"))
+
+    def _is_filled(self, name: str, shape: Schema, kind: str) -> bool:
+        """Return whether a webhook fills in a missing field with a valid value."""
+        if name in self.filled[kind]:
+            return True
+        zero = next((zero for of, zero in _ZEROS.items() if isinstance(shape, of)), None)
+        return zero is not None and next(judge_shape(zero, shape), None) is None
+
+
+@cache
+def load(package: str) -> CrdTable | None:
+    """Load the table of a system by the name of its package; None if it has none."""
+    path = resources.files(package).joinpath("crds.json")
+    if not path.is_file():
+        return None
+    table = json.loads(path.read_text(encoding="utf-8"))
+    releases = [str(release["version"]) for release in table["releases"]]
+    kinds = {
+        kind: {
+            served: [(releases.index(since), number) for since, number in forms]
+            for served, forms in versions.items()
+        }
+        for kind, versions in table["kinds"].items()
+    }
+    known = tuple(map(read_release, releases))
+    return CrdTable(table["title"], known, kinds, table["filled"], table["types"])
+
+
+def judge_crd(
+    body: Mapping[str, Any], kind: str, table: CrdTable, asked: Release | None
+) -> Iterator[tuple[Finding, bool]]:
+    """Report where an object violates its CRD, and whether another release would accept it.
+
+    Args:
+        body: The object.
+        kind: Its kind.
+        table: The CRDs of its system.
+        asked: The release that the cluster runs. None: the newest.
+    """
+    place, served = table.place(asked), body.get("apiVersion")
+    known = table.kinds.get(kind)
+    if known is None or not isinstance(served, str):
+        return
+    number = table.number(kind, served, place)
+    if number is None:
+        yield _not_served(served, list(known), table, kind, place)
+        return
+    shape, surely = table.root(number, kind)
+    if surely(body):
+        return
+    others: dict[int, frozenset[str]] = {}
+    for finding in judge_shape(body, shape):
+        taken = None
+        if finding.level is Level.MANDATORY:
+            taken = _taken_by(finding, body, table, (kind, served, place), others)
+        yield _worded(finding, table, kind, place, taken), taken is not None
+
+
+def _not_served(
+    served: str, known: list[str], table: CrdTable, kind: str, place: int
+) -> tuple[Finding, bool]:
+    here = [word for word in known if table.number(kind, word, place) is not None]
+    ever = served in known
+    seen = f"is {display(served)}, in which {table.name(place)} serves no {kind}"
+    remedy = suggest(served, here)
+    if not here:
+        first = min(forms[0][0] for forms in table.kinds[kind].values())
+        remedy = f"use {table.name(first)}"
+    return Finding(path="apiVersion", seen=seen, remedy=remedy, rule="crd-schema"), ever
+
+
+def _taken_by(
+    finding: Finding,
+    body: Mapping[str, Any],
+    table: CrdTable,
+    at: tuple[str, str, int],
+    others: dict[int, frozenset[str]],
+) -> int | None:
+    """Find a release that accepts a rejected field or value: a newer one, or else an older one.
+
+    An older one counts only if it has the field: it may have accepted a value without checking it.
+    """
+    kind, served, place = at
+    undeclared = finding.seen == UNDECLARED
+    older = range(place - 1, -1, -1) if undeclared else range(0)
+    for other in chain(range(place + 1, len(table.releases)), older):
+        number = table.number(kind, served, other)
+        if number is None:
+            continue
+        if other not in others:
+            found = judge_shape(body, table.root(number, kind)[0])
+            others[other] = frozenset(f.path for f in found if f.level is Level.MANDATORY)
+        if others[other].isdisjoint(_upwards(finding.path)):
+            return other
+    return None
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """Yield a path and its parents."""
+    yield path
+    for at in range(len(path) - 1, 0, -1):
+        if path[at] in ".[":
+            yield path[:at]
+
+
+def _worded(finding: Finding, table: CrdTable, kind: str, place: int, taken: int | None) -> Finding:
+    """Name the checked release, and one that accepts what this one rejects."""
+    seen, remedy, here = finding.seen, finding.remedy, table.name(place)
+    undeclared = seen == UNDECLARED
+    if undeclared:
+        seen = f"is no field of {kind} in {here}, which server-side apply and kubectl reject"
+        remedy = remedy if len(remedy) <= _LONGEST_LIST else "remove it"
+    if taken is None:
+        return replace(finding, seen=seen, remedy=remedy)
+    version = ".".join(map(str, table.releases[taken][:2]))
+    seen += f"; {version} has it" if undeclared else f" in {here}; {version} accepts it"
+    if taken > place:
+        known = undeclared and remedy.startswith("known: ")
+        remedy = f"{'remove it' if known else remedy}, or use {table.title} {version}"
+    return replace(finding, seen=seen, remedy=remedy)

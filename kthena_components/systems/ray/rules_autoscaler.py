@@ -1,0 +1,115 @@
+"""KubeRay's rules about its autoscaler. A rule's docstring documents it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, sequence, text, whole
+from kthena_components.systems.ray.view import Group, RayView
+
+_RULE = "ray-autoscaler"
+_SWITCH = "RAY_enable_autoscaler_v2"
+_OWN = "KUBERAY_GEN_AUTOSCALER_START_CMD"
+_ON = ("1", "true")
+_NUMBERS = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
+_PRIORITY = (2, 56)
+"""The first release of Ray with priorities of groups."""
+
+
+def ray_autoscaler(view: RayView) -> Iterator[Finding]:
+    """The autoscaler of a Ray cluster is configured in one place, and features of v2 only with v2.
+
+    With enableInTreeAutoscaling, no group of workers may be suspended, and with v2, pods must not
+    restart. idleTimeoutSeconds and priority of a group need v2; priority also needs Ray 2.56.
+
+    Pass: enableInTreeAutoscaling, autoscalerOptions.version v2, idleTimeoutSeconds 60.
+    Fail: idleTimeoutSeconds 60 of a group without v2; version v2 with restartPolicy Always; the
+    variable RAY_enable_autoscaler_v2 beside version.
+    Level: mandatory. KubeRay creates no pods for it.
+    Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
+    ValidateRayClusterSpec, validateWorkerGroupIdleTimeout, validateWorkerGroupPriority.
+    """
+    options, scaled = view.fields.get("autoscalerOptions"), _scales(view.fields)
+    version = text(mapping(options).get("version"))
+    variables = env_of(view.head.container)
+    switch = variables.get(_SWITCH)
+    if gap := first_unknown(
+        options, scaled, version, view.head.container.get("env"), *variables, switch
+    ):
+        yield not_checked(f"{view.path}.enableInTreeAutoscaling", gap, _RULE)
+        return
+    at = f"{view.head.path}.template.spec.containers[0].env"
+    if scaled and version is not None and _SWITCH in variables and view.has_since("1.4"):
+        seen = f"have {_SWITCH}, beside autoscalerOptions.version {display(version)}"
+        yield refuse(at, seen, "keep the latter", _RULE)
+    if not scaled and switch in _ON and view.has_since("1.5"):
+        seen = f"have {_SWITCH} {display(switch)}, but enableInTreeAutoscaling is not true"
+        yield refuse(at, seen, f"remove {_SWITCH}, or set enableInTreeAutoscaling: true", _RULE)
+    for index, item in enumerate(map(mapping, sequence(mapping(options).get("env")))):
+        if item.get("name") == _OWN and view.has_since("1.7"):
+            path = f"{view.path}.autoscalerOptions.env[{index}]"
+            yield refuse(path, f"is {_OWN}, which KubeRay sets itself", "remove it", _RULE)
+    if scaled and view.has_since("1.4"):
+        yield from _scaled(view, is_second=version == "v2")
+    for group in view.workers:
+        yield from _second(view, group, has=version == "v2" or switch in _ON)
+
+
+def _scales(fields: Mapping[str, Any]) -> object:
+    stated = fields.get("enableInTreeAutoscaling")
+    return stated if first_unknown(stated) else stated is True
+
+
+def _scaled(view: RayView, *, is_second: bool) -> Iterator[Finding]:
+    for group in view.groups:
+        policy = group.pod_spec.get("restartPolicy")
+        if gap := first_unknown(group.fields.get("suspend"), policy):
+            yield not_checked(group.path, gap, _RULE)
+        elif group.fields.get("suspend") is True and group is not view.head:
+            seen = "is true, but a cluster that scales by itself has no suspended groups"
+            remedy = "remove it, or enableInTreeAutoscaling"
+            yield refuse(f"{group.path}.suspend", seen, remedy, _RULE)
+        elif is_second and policy not in (None, "", "Never"):
+            seen = f"is {display(policy)}, but with v2 of the autoscaler no pod is restarted"
+            path = f"{group.path}.template.spec.restartPolicy"
+            yield refuse(path, seen, "write Never, or leave it out", _RULE)
+
+
+def _second(view: RayView, group: Group, *, has: bool) -> Iterator[Finding]:
+    idle, priority = whole(group.fields.get("idleTimeoutSeconds")), group.fields.get("priority")
+    if gap := first_unknown(idle, priority):
+        yield not_checked(f"{group.path}.idleTimeoutSeconds", gap, _RULE)
+        return
+    asked = {"idleTimeoutSeconds": idle is not None and view.has_since("1.6")}
+    asked["priority"] = priority not in (None, 0) and view.has_since("1.7")
+    for name, is_asked in asked.items():
+        if is_asked and not has:
+            seen = "is given, but only v2 of the autoscaler knows it"
+            remedy = "set autoscalerOptions.version: v2, or remove it"
+            yield refuse(f"{group.path}.{name}", seen, remedy, _RULE)
+    if asked["priority"]:
+        yield from needs_ray(view, _PRIORITY, f"{group.path}.priority", _RULE)
+
+
+def needs_ray(view: RayView, least: tuple[int, ...], what: str, rule: str) -> Iterator[Finding]:
+    """Check that rayVersion is given, and is as new as a field needs."""
+    stated, path = text(view.fields.get("rayVersion"), ""), f"{view.path}.rayVersion"
+    needed = ".".join(map(str, (*least, 0)))
+    if gap := first_unknown(stated):
+        yield not_checked(path, gap, rule)
+        return
+    found = _NUMBERS.match(str(stated))
+    numbers = tuple(int(part[:9]) for part in found[1].split(".")) if found else ()
+    if numbers < least:
+        seen = f"is {display(stated)}" if stated else "is missing"
+        yield refuse(path, f"{seen}, but {what} needs {needed}", f"write {needed} or newer", rule)
+
+
+def env_of(container: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return the variables of a container by name. For duplicates, the first counts."""
+    found: dict[Any, Any] = {}
+    for item in map(mapping, sequence(container.get("env"))):
+        found.setdefault(text(item.get("name")), text(item.get("value"), ""))
+    return found

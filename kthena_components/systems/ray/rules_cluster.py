@@ -1,0 +1,130 @@
+"""KubeRay's rules about every Ray cluster: names, replicas, and duplicates.
+
+KubeRay creates no pods for a cluster that violates one. A rule's docstring documents it.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core.findings import Finding, join_path, not_checked, refuse
+from kthena_components.core.naming import DNS_1035
+from kthena_components.core.schema.metadata import is_label_value, is_qualified
+from kthena_components.core.values.display import display, key_text
+from kthena_components.core.values.read import first_unknown, mapping, text, unknown_in, whole
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.ray.view import Group, RayView
+
+_LONGEST = {"RayCluster": 53, "RayJob": 47, "RayService": 47}
+"""Maximum length of a name: a job's or service's cluster is called `<name>-<5 characters>`."""
+_AMOUNTS = ("num-cpus", "num-gpus", "memory", "resources")
+_ORIGIN = "ray.io/originated-from-crd"
+_NAME, _REPLICAS = "ray-name", "ray-replicas"
+_ONCE, _UPGRADE = "ray-stated-once", "ray-cluster-upgrade"
+
+
+def ray_name(view: RayView) -> Iterator[Finding]:
+    """The name of an object of KubeRay is a DNS-1035 label, short enough for generated names.
+
+    Since 1.4: at most 53 characters for a RayCluster, 47 for a RayJob or a RayService.
+
+    Pass: llama-70b.
+    Fail: 70b-llama; a RayJob's name of 48 characters.
+    Level: mandatory.
+    Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
+    ValidateRayClusterMetadata, ValidateRayJobMetadata, ValidateRayServiceMetadata.
+    """
+    name, longest = view.object.name, _LONGEST.get(view.object.kind)
+    if isinstance(name, Unknown):
+        yield not_checked("metadata.name", name, _NAME)
+    elif name and longest is not None and view.has_since("1.4"):
+        if len(name) > longest:
+            seen = f"has {len(name)} characters, but a {view.object.kind} has at most {longest}"
+            yield refuse("metadata.name", seen, "shorten it", _NAME)
+        elif not DNS_1035.fullmatch(name):
+            seen = f"is {display(name)}, but KubeRay accepts lower-case letters, digits and dashes"
+            remedy = "begin it with a letter, and end it with a letter or a digit"
+            yield refuse("metadata.name", seen, remedy, _NAME)
+
+
+def ray_replicas(view: RayView) -> Iterator[Finding]:
+    """In a group of workers, minReplicas and maxReplicas are at least 0 and in this order.
+
+    Since 1.6, with and without an autoscaler.
+
+    Pass: minReplicas 1, maxReplicas 4.
+    Fail: minReplicas 4, maxReplicas 2; minReplicas -1.
+    Level: mandatory.
+    Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
+    ValidateRayClusterSpec.
+    """
+    for group in view.workers if view.has_since("1.6") else ():
+        numbers = [whole(group.fields.get(name)) for name in ("minReplicas", "maxReplicas")]
+        if gap := first_unknown(*numbers):
+            yield not_checked(f"{group.path}.minReplicas", gap, _REPLICAS)
+            continue
+        for name, number in zip(("minReplicas", "maxReplicas"), numbers, strict=True):
+            if isinstance(number, int) and number < 0:
+                path = f"{group.path}.{name}"
+                yield refuse(path, f"is {number}", "write 0 or more", _REPLICAS)
+        least, most = numbers
+        if isinstance(least, int) and isinstance(most, int) and least > most >= 0:
+            seen = f"is {least}, but maxReplicas is {most}"
+            remedy = f"write at most {most}, or raise maxReplicas"
+            yield refuse(f"{group.path}.minReplicas", seen, remedy, _REPLICAS)
+
+
+def ray_stated_once(view: RayView) -> Iterator[Finding]:
+    """The resources of a group are either in rayStartParams or in resources.
+
+    Labels must be in labels, and valid in Kubernetes. Since 1.5.
+
+    Pass: rayStartParams num-gpus "8"; resources GPU "8"; labels ray.io/accelerator-type H100.
+    Fail: rayStartParams num-gpus "8" beside resources GPU "8"; rayStartParams labels.
+    Level: mandatory.
+    Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
+    validateRayGroupResources, validateRayGroupLabels.
+    """
+    for group in view.groups if view.has_since("1.5") else ():
+        params, resources = group.fields.get("rayStartParams"), group.fields.get("resources")
+        labels = group.fields.get("labels")
+        if gap := first_unknown(params, resources, labels):
+            yield not_checked(group.path, gap, _ONCE)
+            continue
+        twice = [name for name in _AMOUNTS if group.params.get(name) not in (None, "")]
+        if twice and mapping(resources):
+            seen = f"is given beside rayStartParams {', '.join(twice)}, and KubeRay accepts one"
+            yield refuse(f"{group.path}.resources", seen, "remove one of the two", _ONCE)
+        if "labels" in group.params:
+            path, seen = f"{group.path}.rayStartParams.labels", "is given, and KubeRay accepts none"
+            yield refuse(path, seen, "write them as labels of the group", _ONCE)
+        yield from _labels(group)
+
+
+def _labels(group: Group) -> Iterator[Finding]:
+    for key, value in mapping(group.fields.get("labels")).items():
+        path = join_path(f"{group.path}.labels", key_text(key))
+        if not unknown_in(key) and not is_qualified(str(key)):
+            yield refuse(path, "is not a key of a label", "rename it", _ONCE)
+        if isinstance(value, str) and not unknown_in(value) and not is_label_value(value):
+            seen = f"is {display(value)}, which is not a label's value"
+            remedy = "write at most 63 letters, digits, dashes, dots and underscores"
+            yield refuse(path, seen, remedy, _ONCE)
+
+
+def ray_cluster_upgrade(view: RayView) -> Iterator[Finding]:
+    """A RayCluster that a RayJob or RayService created has no upgradeStrategy.
+
+    Pass: upgradeStrategy.type Recreate.
+    Fail: upgradeStrategy.type Recreate with the label ray.io/originated-from-crd RayJob.
+    Level: mandatory, since 1.6.
+    Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/utils/validation.go
+    ValidateRayClusterUpgradeOptions.
+    """
+    if view.object.kind != "RayCluster" or not view.has_since("1.6"):
+        return
+    stated = mapping(view.fields.get("upgradeStrategy")).get("type")
+    origin = text(mapping(mapping(view.object.body.get("metadata")).get("labels")).get(_ORIGIN))
+    if gap := first_unknown(stated, origin):
+        yield not_checked(f"{view.path}.upgradeStrategy", gap, _UPGRADE)
+    elif stated is not None and origin in ("RayJob", "RayService"):
+        seen = f"is given, but the label {_ORIGIN} says that a {origin} made this cluster"
+        yield refuse(f"{view.path}.upgradeStrategy.type", seen, "remove one of them", _UPGRADE)

@@ -1,0 +1,219 @@
+"""What the tables of CRDs say of objects: every kind, in every release that is known."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kthena_components.systems
+from kthena_components.core.findings import Level
+from kthena_components.core.schema.crds import CrdTable, judge_crd, load
+from kthena_components.core.schema.language import (
+    Amount,
+    Fields,
+    Items,
+    Number,
+    Text,
+    Whole,
+    judge_shape,
+)
+from kthena_components.core.schema.quick import quick_test
+from kthena_components.core.schema.versions import VERSIONS, is_since, known_version, read_release
+from tests.support.strategies import json_trees
+
+FOLDER = Path(kthena_components.systems.__file__).parent
+TABLES = sorted(path.parent.name for path in FOLDER.glob("*/crds.json"))
+
+
+def table_of(system: str) -> CrdTable:
+    table = load(f"kthena_components.systems.{system}")
+    assert table is not None
+    return table
+
+
+@pytest.mark.parametrize("system", TABLES)
+def test_every_kind_is_read_in_every_release(system: str) -> None:
+    table = table_of(system)
+    for kind, versions in table.kinds.items():
+        for served in versions:
+            for place in range(len(table.releases)):
+                number = table.number(kind, served, place)
+                if number is not None:
+                    shape, surely = table.root(number, kind)
+                    assert {"apiVersion", "kind", "metadata"} <= {*shape.fields}
+                    assert not surely({"metadata": 5})
+
+
+OPENED = """
+import sys
+from pathlib import Path
+opened = []
+def note(event, args):
+    if event == "open" and str(args[0]).endswith("crds.json"):
+        opened.append(Path(args[0]).parent.name)
+sys.addaudithook(note)
+"""
+CHECKED = """
+from kthena_components.judge.manifest import judge_manifest
+for group, kind in {kinds!r}:
+    for _ in range(2):
+        judge_manifest({{"apiVersion": group, "kind": kind, "metadata": {{"name": "a"}}}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "tables"),
+    [
+        ("import kthena_components; kthena_components.ModelServing", []),
+        ("import kthena_components.cli.main", []),
+        (CHECKED.format(kinds=[("v1", "Pod"), ("apps/v1", "Deployment")]), []),
+        (
+            CHECKED.format(
+                kinds=[
+                    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+                    ("v1", "Service"),
+                    ("ray.io/v1", "RayCluster"),
+                ]
+            ),
+            ["lws", "ray"],
+        ),
+    ],
+    ids=["import", "check", "Kubernetes alone", "two systems"],
+)
+def test_a_table_is_read_once_and_only_for_its_own_kinds(code: str, tables: list[str]) -> None:
+    script = f"{OPENED}\n{code}\nprint(*opened)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.split(), done.stderr) == (tables, "")
+
+
+def test_a_package_without_a_table_has_none() -> None:
+    assert load("kthena_components.systems.native") is None
+
+
+@pytest.mark.parametrize("system", VERSIONS)
+def test_the_versions_that_may_be_asked_for_are_those_of_the_table(system: str) -> None:
+    releases = [".".join(map(str, release[:2])) for release in table_of(system).releases]
+    assert tuple(releases) == VERSIONS[system]
+
+
+def told(body: dict[str, Any], system: str, asked: str | None = None) -> list[str]:
+    release = None if asked is None else read_release(asked)
+    found = judge_crd(body, body["kind"], table_of(system), release)
+    return [str(finding) for finding, _ in found if finding.level is Level.MANDATORY]
+
+
+def workspace(**fields: Any) -> dict[str, Any]:
+    resource = {"labelSelector": {"matchLabels": {"a": "b"}}, **fields}
+    body = {"apiVersion": "kaito.sh/v1beta1", "kind": "Workspace", "metadata": {"name": "w"}}
+    return {**body, "resource": resource, "inference": {"preset": {"name": "phi-4"}}}
+
+
+def test_a_field_of_a_newer_release_names_it() -> None:
+    body = workspace(partition={"mode": "mig"})
+    assert told(body, "kaito") == []
+    assert told(body, "kaito", "0.11") == [
+        (
+            "resource.partition: is no field of Workspace in KAITO 0.11, which server-side apply "
+            "and kubectl reject; 0.12 has it. Remove it, or use KAITO 0.12. [crd-schema]"
+        )
+    ]
+
+
+def test_a_part_of_a_field_that_is_new_is_told_once() -> None:
+    found = told(workspace(partition={"mode": "mig", "x": 1}), "kaito", "0.11")
+    assert [line.partition(":")[0] for line in found] == ["resource.partition"]
+
+
+def test_a_kind_that_a_release_does_not_serve_names_the_first_that_does() -> None:
+    body = {"apiVersion": "disaggregatedset.x-k8s.io/v1", "kind": "DisaggregatedSet", "spec": {}}
+    assert told(body, "lws", "0.8") == [
+        (
+            "apiVersion: is 'disaggregatedset.x-k8s.io/v1', in which LWS 0.8 serves no "
+            "DisaggregatedSet. Use LWS 0.9. [crd-schema]"
+        )
+    ]
+
+
+def test_what_a_webhook_fills_in_may_be_missing() -> None:
+    name = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    pod = {"spec": {"containers": [{"image": "a", "resources": {"limits": {"cpu": 0.5}}}]}}
+    spec = {"leaderWorkerTemplate": {"workerTemplate": pod}, "networkConfig": {}}
+    assert told({**name, "spec": spec}, "lws") == []
+    assert told({**name, "spec": {"leaderWorkerTemplate": {}}}, "lws") == [
+        (
+            "spec.leaderWorkerTemplate.workerTemplate: is missing, and it has no default. "
+            "Add workerTemplate. [crd-schema]"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "first", "since"),
+    [
+        ("1.14.1", "1.14.2", False),
+        ("1.14.2", "1.14.2", True),
+        ("v1.14.4", "1.14.2", True),
+        ("1.14", "1.14.2", True),
+        ("1.13", "1.14.2", False),
+        ("1.15", "1.14.2", True),
+    ],
+)
+def test_a_version_without_a_patch_is_the_newest_patch(
+    version: str, first: str, since: bool
+) -> None:
+    assert is_since(version, first) is since
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"), [("v1.15.1", "1.15"), ("1.14", "1.14"), ("1.13", None), ("main", None)]
+)
+def test_a_version_of_volcano_is_of_a_minor_release(asked: str, known: str | None) -> None:
+    assert known_version(asked, "volcano") == known
+
+
+LIMITED = [
+    (Text(shortest=2, longest=3), ["ab", "abc"], ["a", "abcd"]),
+    (Text(pattern="^a$"), ["a"], ["a\n", "b", "ba"]),
+    (Text(pattern=r"^\d+[.]?$"), ["12", "1."], ["\u0661", ""]),
+    (Text(pattern="b"), ["abc"], ["a"]),
+    (Whole(least=1, most=3), [1, 3, 2.0], [0, 4]),
+    (Number(), [1, 0.5, -2], [True, "1"]),
+    (Amount(fractions=True), [0.5, "1Gi", 2], ["x", True]),
+    (Items(of=Text(), fewest=1, most=2), [["a"], ["a", "b"]], [[], ["a", "b", "c"]]),
+    (Items(of=Text(), is_set=True), [["a", "b"]], [["a", "a"]]),
+    (Fields(fields={"a": Text()}), [{}, {"a": "x"}, {"b": None}], [{"b": 1}, {"a": 1}]),
+]
+
+
+@pytest.mark.parametrize(("shape", "right", "wrong"), LIMITED)
+def test_limits_are_held(shape: Any, right: list[Any], wrong: list[Any]) -> None:
+    for value in right:
+        assert [*judge_shape(value, shape)] == []
+    sure = quick_test(shape)
+    for value in wrong:
+        assert [*judge_shape(value, shape)]
+        assert not sure(value)
+
+
+@pytest.mark.property
+@given(tree=json_trees(), system=st.sampled_from(TABLES), data=st.data())
+def test_the_quick_test_is_never_sure_of_what_the_walk_refuses(
+    tree: Any, system: str, data: st.DataObject
+) -> None:
+    table = table_of(system)
+    kind = data.draw(st.sampled_from(sorted(table.kinds)))
+    served = data.draw(st.sampled_from(sorted(table.kinds[kind])))
+    number = table.number(kind, served, len(table.releases) - 1)
+    assert number is not None
+    shape, surely = table.root(number, kind)
+    body = {"apiVersion": served, "kind": kind, "spec": tree}
+    json.dumps(body, default=str)
+    if surely(body):
+        assert [f for f in judge_shape(body, shape) if f.level is Level.MANDATORY] == []

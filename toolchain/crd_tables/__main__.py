@@ -1,0 +1,83 @@
+"""`python -m toolchain.crd_tables`: bring the tables of custom resources' fields up to date.
+
+Clones the repository of each system, reads the CRDs of its minor releases, and writes the table of
+the system anew.
+"""
+
+import argparse
+import hashlib
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from toolchain.crd_tables.releases import Release, Repository
+from toolchain.crd_tables.sources import SOURCES, Source
+from toolchain.crd_tables.tables import Table
+
+SYSTEMS = Path(__file__).parents[2] / "kthena_components" / "systems"
+FILE = "crds.json"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_GITHUB = "https://github.com/{}.git"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the tables of the systems that are named, or of all."""
+    known = [source.system for source in SOURCES]
+    parser = argparse.ArgumentParser(prog="python -m toolchain.crd_tables", description=__doc__)
+    parser.add_argument("systems", nargs="*", choices=[[], *known], metavar="SYSTEM")
+    parser.add_argument(
+        "--from",
+        dest="url",
+        default=_GITHUB,
+        help="where to clone from, with {} for owner/name; default: %(default)s",
+    )
+    options = parser.parse_args(arguments)
+    for source in SOURCES:
+        if not options.systems or source.system in options.systems:
+            with tempfile.TemporaryDirectory() as folder:
+                repository = Repository.clone(
+                    options.url.format(source.repository), Path(folder) / "clone"
+                )
+                table = make(source, repository)
+            (SYSTEMS / source.system / FILE).write_text(table.write())
+    return 0
+
+
+def make(source: Source, repository: Repository) -> Table:
+    """Read the CRDs of every release of a system.
+
+    Raises:
+        ValueError: No release has any of them: they have moved.
+    """
+    table = Table(source.title, source.repository, source.filled)
+    for release in repository.releases(source.first, previews=source.previews):
+        files, crds = _crds(source, repository, release)
+        if crds:
+            table.add(release, files, crds)
+            said = f"{source.title} {release.version}: {len(crds)} kinds, {len(table.types)} types"
+            print(said, file=sys.stderr, flush=True)
+    if not table.releases:
+        raise ValueError(f"no release of {source.title} has its CRDs: they have moved")
+    return table
+
+
+def _crds(
+    source: Source, repository: Repository, release: Release
+) -> tuple[dict[str, str], list[Mapping[str, Any]]]:
+    files: dict[str, str] = {}
+    crds = []
+    for name in source.files:
+        found = repository.read(release, (f"{at}/{name}.yaml" for at in source.folders))
+        if found is not None:
+            path, text = found
+            files[path] = hashlib.sha256(text).hexdigest()
+            crds.append(yaml.load(text, _LOADER))  # noqa: S506 - a safe one
+    return files, crds
+
+
+if __name__ == "__main__":
+    sys.exit(main())

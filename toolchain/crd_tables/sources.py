@@ -1,0 +1,122 @@
+"""Where each system publishes its CRDs, and from which release on they are read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The CRDs of one system."""
+
+    system: str
+    """The package of the system, and where its table is written."""
+    title: str
+    """What users call it, before a release: `KServe` 0.20."""
+    repository: str
+    """Owner and name on GitHub."""
+    folders: tuple[str, ...]
+    """Where its CRDs have stood, the newest place first."""
+    files: tuple[str, ...]
+    """The CRDs that are read, without `.yaml`."""
+    first: str
+    """The oldest minor release that is read."""
+    previews: bool = False
+    """Whether alphas and release candidates count, where their minor release is not out."""
+    filled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Kinds that a webhook of the project's writes anew before they are validated, and fields that
+    it fills in. Being written in Go, it gives a text or a number that is missing as "" or 0."""
+
+
+SOURCES: tuple[Source, ...] = (
+    Source(
+        system="volcano",
+        title="Volcano",
+        repository="volcano-sh/volcano",
+        folders=("config/crd/volcano/bases",),
+        files=(
+            "batch.volcano.sh_jobs",
+            "scheduling.volcano.sh_podgroups",
+            "scheduling.volcano.sh_queues",
+            "topology.volcano.sh_hypernodes",
+        ),
+        first="1.14",
+        # pkg/webhooks/admission/jobs/mutate/mutate_job.go, mutateSpec.
+        filled={"Job": ()},
+    ),
+    Source(
+        system="kthena",
+        title="Kthena",
+        repository="volcano-sh/kthena",
+        folders=("charts/kthena/charts/workload/crds",),
+        files=(
+            "workload.serving.volcano.sh_modelboosters",
+            "workload.serving.volcano.sh_modelservings",
+        ),
+        first="0.1",
+    ),
+    Source(
+        system="lws",
+        title="LWS",
+        repository="kubernetes-sigs/lws",
+        folders=("config/crd/bases",),
+        files=(
+            "disaggregatedset.x-k8s.io_disaggregatedsets",
+            "leaderworkerset.x-k8s.io_leaderworkersets",
+        ),
+        first="0.6",
+        # pkg/webhooks/leaderworkerset_webhook.go, Default.
+        filled={"LeaderWorkerSet": ("subdomainPolicy",)},
+    ),
+    Source(
+        system="kserve",
+        title="KServe",
+        repository="kserve/kserve",
+        folders=("config/crd/full", "config/crd/full/llmisvc"),
+        files=(
+            "serving.kserve.io_clusterservingruntimes",
+            "serving.kserve.io_inferenceservices",
+            "serving.kserve.io_llminferenceservices",
+            "serving.kserve.io_servingruntimes",
+        ),
+        first="0.15",
+        # pkg/apis/serving/v1beta1/inference_service_defaults.go, and since 0.19
+        # pkg/webhook/admission/llminferenceservice/defaulter.go.
+        filled={"InferenceService": (), "LLMInferenceService": ()},
+    ),
+    Source(
+        system="kaito",
+        title="KAITO",
+        repository="kaito-project/kaito",
+        folders=("config/crd/bases",),
+        files=("kaito.sh_inferencesets", "kaito.sh_multiroleinferences", "kaito.sh_workspaces"),
+        first="0.6",
+    ),
+    Source(
+        system="ray",
+        title="KubeRay",
+        repository="ray-project/kuberay",
+        folders=("ray-operator/config/crd/bases",),
+        files=("ray.io_rayclusters", "ray.io_rayjobs", "ray.io_rayservices"),
+        first="1.3",
+    ),
+    Source(
+        system="rbg",
+        title="RBG",
+        repository="sgl-project/rbg",
+        folders=("config/crd/bases",),
+        files=("workloads.x-k8s.io_rolebasedgroups", "workloads.x-k8s.io_rolebasedgroupsets"),
+        first="0.5",
+        previews=True,
+    ),
+    Source(
+        system="grove",
+        title="Grove",
+        repository="ai-dynamo/grove",
+        folders=("operator/api/core/v1alpha1/crds",),
+        files=("grove.io_podcliquesets",),
+        first="0.1",
+        previews=True,
+        # operator/internal/webhook/admission/pcs/defaulting.
+        filled={"PodCliqueSet": ()},
+    ),
+)

@@ -1,0 +1,76 @@
+"""Put the CRDs of all releases of a system together: each type once, whoever has it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from toolchain.crd_tables.releases import Release
+from toolchain.crd_tables.types import read_root
+
+
+@dataclass(slots=True)
+class Table:
+    """The table of one system, while it is made."""
+
+    title: str
+    repository: str
+    filled: Mapping[str, tuple[str, ...]]
+    releases: list[dict[str, Any]] = field(default_factory=list)
+    kinds: dict[str, dict[str, list[list[Any]]]] = field(default_factory=dict)
+    """By kind and apiVersion: the releases with which its type changed, and what to. None: gone."""
+    types: list[dict[str, Any]] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def add(
+        self, release: Release, files: Mapping[str, str], crds: list[Mapping[str, Any]]
+    ) -> None:
+        """Take in the CRDs of a release that is newer than those before.
+
+        Args:
+            release: The release.
+            files: The SHA-256 of each file that was read.
+            crds: What stands in them.
+        """
+        self.releases.append({**asdict(release), "files": dict(files)})
+        roots: dict[tuple[str, str], int] = {}
+        for crd in crds:
+            spec = crd["spec"]
+            for version in spec["versions"]:
+                if version["served"]:
+                    served = f"{spec['group']}/{version['name']}"
+                    schema = version["schema"]["openAPIV3Schema"]
+                    roots[spec["names"]["kind"], served] = read_root(schema, self._number)
+        known = {(kind, served) for kind, forms in self.kinds.items() for served in forms}
+        for kind, served in sorted(known | roots.keys()):
+            forms = self.kinds.setdefault(kind, {}).setdefault(served, [])
+            root = roots.get((kind, served))
+            if (forms[-1][1] if forms else None) != root:
+                forms.append([release.version, root])
+
+    def _number(self, made: dict[str, Any]) -> int:
+        """Give the number of a type: that of its equal, if one was seen before."""
+        text = json.dumps(made, sort_keys=True)
+        if text not in self._numbers:
+            self._numbers[text] = len(self.types)
+            self.types.append(made)
+        return self._numbers[text]
+
+    def write(self) -> str:
+        """Write the table as JSON with one release, kind and type on a line."""
+        kinds = {kind: self.kinds[kind] for kind in sorted(self.kinds)}
+        parts = [
+            f' "title": {json.dumps(self.title)}',
+            f' "repository": {json.dumps(self.repository)}',
+            f' "filled": {json.dumps(self.filled)}',
+            _block("releases", map(json.dumps, self.releases)),
+            ' "kinds": {\n'
+            + ",\n".join(f"  {json.dumps(k)}: {json.dumps(forms)}" for k, forms in kinds.items())
+            + "\n }",
+            _block("types", (json.dumps(made, separators=(",", ":")) for made in self.types)),
+        ]
+        return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _block(name: str, lines: Any) -> str:
+    return f' "{name}": [\n  ' + ",\n  ".join(lines) + "\n ]"
