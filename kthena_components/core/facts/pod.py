@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
 from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.engines.shapes import split_command
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
@@ -19,37 +20,25 @@ from kthena_components.core.facts.container import (
     written_for_role,
 )
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
+from kthena_components.core.facts.devices import (
+    DeviceFacts,
+    hidden_devices,
+    name_in_pod,
+    read_devices,
+)
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, stated_gpu
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.display import show_value
-from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
-_ANY = "accelerators"
-"""Placeholder for an unknown resource name."""
+__all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFacts:
-    """Accelerators of one resource name in one container."""
-
-    path: str = field(compare=False)
-    container: str
-    resource: str
-    limit: MaybeInt | None
-    request: MaybeInt | None
-
-    @property
-    def count(self) -> MaybeInt:
-        """Devices that the container gets: the limit, else the request."""
-        return next((n for n in (self.limit, self.request) if n is not None), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +177,7 @@ def _init_containers(
 def _hidden(path: str) -> PodFacts:
     """Return the facts of a pod whose containers are unknown."""
     gap = Unknown("the containers are not known yet")
-    device = DeviceFacts(path=path, container="", resource=_ANY, limit=gap, request=None)
+    device = hidden_devices(path, gap)
     return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
 
 
@@ -201,11 +190,16 @@ def _container(
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
+    # Without a command the image decides what gets the words; it may well be a shell.
+    split = split_command(argv) if container.get("command") else None
+    argv = argv if split is None else split.words
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image = container.get("image")
     runs = image if isinstance(image, str) and image and not is_unresolved(image) else None
     command = read(argv, tuple(given.env.items()), given.hidden, given.files, runs)
-    name = _name(container)
+    name = name_in_pod(container)
+    if command is not None and split is not None:
+        command = replace(command, problems=(split.problem, *command.problems))
     if command is not None and command.tensor == ALL_GPUS:
         command = replace(command, tensor=visible_gpus(container))
     gap = None if command is None or command.engine else command.hidden
@@ -216,7 +210,7 @@ def _container(
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
     return PodFacts(
-        devices=tuple(_devices(container, f"{path}.resources")),
+        devices=tuple(read_devices(container, f"{path}.resources")),
         command=command,
         gpus_path=f"{path}.resources",
         command_path=f"{path}.{'args' if 'args' in container else 'command'}",
@@ -245,53 +239,3 @@ def _command(
 ) -> CommandFacts | None:
     """Read a command once: the checks, the outputs and the table all need its facts."""
     return read_command(argv, dict(env), hidden=hidden, files=files, image=image)
-
-
-def _name(container: Mapping[str, Any]) -> str:
-    name = container.get("name")
-    return name if isinstance(name, str) and not is_unresolved(name) else "?"
-
-
-def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
-    name, resources = _name(container), mapping(container.get("resources"))
-    limits, requests = resources.get("limits"), resources.get("requests")
-    keys = (str(key) for key in (*mapping(limits), *mapping(requests)))
-    named = sorted({key for key in keys if is_accelerator(key)})
-    for resource in named:
-        yield DeviceFacts(
-            path=path,
-            container=name,
-            resource=resource,
-            limit=_devices_in(limits, resource),
-            request=_devices_in(requests, resource),
-        )
-    unnamed = None
-    if any(map(is_unresolved, (container.get("resources"), limits, requests))):
-        unnamed = Unknown(f"the resources of container '{name}' are not known yet")
-    elif not named:
-        unnamed = _unnamed(name, resources)
-    if unnamed is not None:
-        yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
-
-
-def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
-    """Report what may be accelerators under unknown resource names."""
-    if sequence(resources.get("claims")):
-        return Unknown(f"container '{name}' gets devices by resource claims")
-    keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
-    other = next((key for key in map(str, keys) if "/" in key), None)
-    return Unknown(f"it is unknown which devices {other} provides") if other else None
-
-
-def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
-    amount = amounts if is_unresolved(amounts) else mapping(amounts).get(resource)
-    if amount is None:
-        return None
-    if is_unresolved(amount):
-        return Unknown(f"the amount of {resource} is not known yet")
-    if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):
-        return Unknown(f"one {resource} has several cores, as many as its kind says")
-    read = parse_quantity(amount)
-    if read is None or not 0 <= read <= MAX_COUNT or read != read.to_integral_value():
-        return Unknown(f"{show_value(amount)} is not a count of {resource}")
-    return int(read)

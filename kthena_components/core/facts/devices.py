@@ -1,0 +1,86 @@
+"""Reads the accelerators that a container gets: how many of each resource, as far as is stated."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.core.values.display import show_value
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+
+_ANY = "accelerators"
+"""Placeholder for an unknown resource name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFacts:
+    """Accelerators of one resource name in one container."""
+
+    path: str = field(compare=False)
+    container: str
+    resource: str
+    limit: MaybeInt | None
+    request: MaybeInt | None
+
+    @property
+    def count(self) -> MaybeInt:
+        """Devices that the container gets: the limit, else the request."""
+        return next((n for n in (self.limit, self.request) if n is not None), 0)
+
+
+def name_in_pod(container: Mapping[str, Any]) -> str:
+    """Return a container's name; `?` if it is unknown."""
+    name = container.get("name")
+    return name if isinstance(name, str) and not is_unresolved(name) else "?"
+
+
+def read_devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
+    """Read the accelerators of one container of a pod template, at the path of its resources."""
+    name, resources = name_in_pod(container), mapping(container.get("resources"))
+    limits, requests = resources.get("limits"), resources.get("requests")
+    keys = (str(key) for key in (*mapping(limits), *mapping(requests)))
+    named = sorted({key for key in keys if is_accelerator(key)})
+    for resource in named:
+        yield DeviceFacts(
+            path=path,
+            container=name,
+            resource=resource,
+            limit=_devices_in(limits, resource),
+            request=_devices_in(requests, resource),
+        )
+    unnamed = None
+    if any(map(is_unresolved, (container.get("resources"), limits, requests))):
+        unnamed = Unknown(f"the resources of container '{name}' are not known yet")
+    elif not named:
+        unnamed = _unnamed(name, resources)
+    if unnamed is not None:
+        yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
+
+
+def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
+    """Report what may be accelerators under unknown resource names."""
+    if sequence(resources.get("claims")):
+        return Unknown(f"container '{name}' gets devices by resource claims")
+    keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
+    other = next((key for key in map(str, keys) if "/" in key), None)
+    return Unknown(f"it is unknown which devices {other} provides") if other else None
+
+
+def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
+    amount = amounts if is_unresolved(amounts) else mapping(amounts).get(resource)
+    if amount is None:
+        return None
+    if is_unresolved(amount):
+        return Unknown(f"the amount of {resource} is not known yet")
+    if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):
+        return Unknown(f"one {resource} has several cores, as many as its kind says")
+    read = parse_quantity(amount)
+    if read is None or not 0 <= read <= MAX_COUNT or read != read.to_integral_value():
+        return Unknown(f"{show_value(amount)} is not a count of {resource}")
+    return int(read)
+
+
+def hidden_devices(path: str, because: Unknown) -> DeviceFacts:
+    """Return the accelerators of containers that are unknown."""
+    return DeviceFacts(path=path, container="", resource=_ANY, limit=because, request=None)
