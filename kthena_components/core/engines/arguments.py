@@ -19,6 +19,7 @@ from kthena_components.core.engines.options import Dialect, Meaning, Option, und
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.shapes import meant_option
 from kthena_components.core.engines.values import Refused, convert, stated, too_small
+from kthena_components.core.engines.variables import visible_devices
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
@@ -146,6 +147,7 @@ class Reading:
             release=self.dialect.release,
             options=MappingProxyType(dict(self.options)),
             hidden=self.hidden,
+            devices=visible_devices(self.scope),
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
             **{name: value for name, value in stated.items() if name in _FIELDS},

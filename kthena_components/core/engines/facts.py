@@ -135,6 +135,8 @@ class CommandFacts:
     """Tokens drafted ahead at each step (vLLM `--speculative-config`)."""
     gpus_per_node: MaybeInt | None = None
     """TensorRT-LLM `--gpus_per_node`. None: detected when the engine starts."""
+    devices: MaybeText | None = None
+    """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
     mpi_ranks: MaybeInt | None = None
     """Processes that mpirun or srun starts, one per GPU. None: no MPI launcher."""
     ray_role: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from kthena_components.core.values.display import show_value
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
-from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
 
 _ANY = "accelerators"
 """Placeholder for an unknown resource name."""
@@ -84,3 +84,23 @@ def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
 def hidden_devices(path: str, because: Unknown) -> DeviceFacts:
     """Return the accelerators of containers that are unknown."""
     return DeviceFacts(path=path, container="", resource=_ANY, limit=because, request=None)
+
+
+def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unknown | None:
+    """Explain why a container may see other GPUs than those that it requests; else None.
+
+    A container's own variables override those of the device plugin.
+
+    Source: kubernetes pkg/kubelet/kubelet_pods.go GenerateRunContainerOptions;
+    NVIDIA/nvidia-container-toolkit, NVIDIA_VISIBLE_DEVICES.
+    """
+    name = name_in_pod(container)
+    if mapping(container.get("securityContext")).get("privileged") is True:
+        return Unknown(f"container '{name}' is privileged and may see all GPUs of its node")
+    if env.get(_TOOLKIT) in {None, "", "none", "void"}:
+        return None
+    return Unknown(f"{_TOOLKIT} of container '{name}' may show it other GPUs")
+
+
+_TOOLKIT = "NVIDIA_VISIBLE_DEVICES"
+"""The variable in which NVIDIA's device plugin tells the container toolkit which GPUs to mount."""

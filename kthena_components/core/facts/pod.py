@@ -25,6 +25,7 @@ from kthena_components.core.facts.devices import (
     hidden_devices,
     name_in_pod,
     read_devices,
+    sees_more,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
@@ -61,6 +62,8 @@ class PodFacts:
     """The GPU that the pod's placement states. None: not stated."""
     shape: ModelShape | Unknown | None = None
     """Shape of the model that the object or the caller states. None: look it up by name."""
+    sees_more: Unknown | None = None
+    """Why the container with the command may see other GPUs than its own. None: it sees its own."""
     missing: tuple[MissingKey, ...] = ()
     """Keys that the pod's containers use and their ConfigMaps do not have."""
 
@@ -217,6 +220,7 @@ def _container(
         container=None if command is None else name,
         gap=gap,
         own=read_container(container, spec, path, pod.volumes),
+        sees_more=sees_more(container, given.env),
         missing=tuple(given.missing),
     )
 

@@ -45,6 +45,7 @@ from kthena_components.core.rules.ray_start import (
     ray_script_in_image,
 )
 from kthena_components.core.rules.sglang_layouts import sglang_layout
+from kthena_components.core.rules.visible_gpus import visible_gpus
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 
@@ -54,6 +55,7 @@ CHECKS: tuple[Check, ...] = (
     model_stated,
     engine_config_file,
     nodes_whole,
+    visible_gpus,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
