@@ -37,6 +37,7 @@ from kthena_components.core.rules.models import (
     tp_divides_kv_heads,
 )
 from kthena_components.core.rules.names import name_fits
+from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
 from kthena_components.core.rules.ray_start import (
     pp_with_ray,
@@ -60,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
     nnodes_equals_group,
+    pod_ranks,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,
