@@ -53,6 +53,7 @@ _NOT_VALUES = frozenset(
         "options",
         "problems",
         "ray_cluster_size",
+        "ray_gpus",
         "ray_role",
         "release",
     }
@@ -255,6 +256,7 @@ class _Search:
             facts,
             ray_role=self.ray.role,
             ray_cluster_size=self.ray.size,
+            ray_gpus=self.ray.gpus,
             ray_script=self.ray_script,
             missing_files=tuple(dict.fromkeys(self.scope.absent)),
             problems=self.ray.problems + facts.problems,

@@ -143,6 +143,8 @@ class CommandFacts:
     """head or worker when the command starts Ray; head when one script can start either."""
     ray_cluster_size: MaybeInt | None = None
     """Pods that the Ray head waits for, itself included. None: not stated."""
+    ray_gpus: MaybeInt | None = None
+    """GPUs that Ray counts in this pod (`ray start --num-gpus`). None: all that it finds."""
     ray_script: str | None = None
     """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the
     path is unknown, or a volume may contain it.

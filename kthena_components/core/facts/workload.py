@@ -149,4 +149,5 @@ def _joining(command: CommandFacts | None) -> CommandFacts:
     if command is None:
         return CommandFacts(ray_role="worker", headless=True)
     by_ray = command.engine is None and command.ray_role is not None
-    return CommandFacts(ray_role="worker", headless=not by_ray, ray_script=command.ray_script)
+    joins = CommandFacts(ray_role="worker", headless=not by_ray)
+    return replace(joins, ray_script=command.ray_script, ray_gpus=command.ray_gpus)

@@ -39,6 +39,7 @@ from kthena_components.core.rules.models import (
 from kthena_components.core.rules.names import name_fits
 from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.rules.ray_gpus import ray_num_gpus
 from kthena_components.core.rules.ray_start import (
     pp_with_ray,
     ray_in_image,
@@ -60,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
+    ray_num_gpus,
     nnodes_equals_group,
     pod_ranks,
     gang_covers_engine,
