@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.config_files import add_file, config_of
+from kthena_components.core.engines.copies import copies_of_processes
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, kaito_flag, vllm_flag
@@ -63,9 +64,10 @@ def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> 
 
 def _facts(reading: Reading, engine: str) -> CommandFacts:
     _read_files(reading)
+    by_variables = copies_of_processes(reading)
     return reading.facts(
         engine,
-        data_mode=_data_mode(reading),
+        data_mode="external" if by_variables else _data_mode(reading),
         host_offload=offloads(reading),
         long_context_allowed=is_set(reading.scope, "VLLM_ALLOW_LONG_MAX_MODEL_LEN"),
     )
