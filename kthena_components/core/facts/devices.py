@@ -1,9 +1,11 @@
 """Reads the accelerators that a container gets: how many of each resource, as far as is stated."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kthena_components.core.hardware import GpuFacts
 from kthena_components.core.values.display import show_value
 from kthena_components.core.values.quantity import is_accelerator, parse_quantity
 from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
@@ -11,6 +13,13 @@ from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, 
 
 _ANY = "accelerators"
 """Placeholder for an unknown resource name."""
+
+_TOOLKIT = "NVIDIA_VISIBLE_DEVICES"
+"""The variable in which NVIDIA's device plugin tells the container toolkit which GPUs to mount."""
+_NO_GPUS = frozenset({None, "", "none", "void"})
+
+_SLICE = re.compile(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
+_SHARED = ".shared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +31,13 @@ class DeviceFacts:
     resource: str
     limit: MaybeInt | None
     request: MaybeInt | None
+
+    @property
+    def part(self) -> str:
+        """What part of a GPU one device is: `a MIG device`. Empty: a GPU of its own."""
+        if self.resource.startswith("nvidia.com/mig-"):
+            return "a MIG device"
+        return "a share of a GPU" if self.resource.endswith(_SHARED) else ""
 
     @property
     def count(self) -> MaybeInt:
@@ -52,16 +68,26 @@ def read_devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFact
     unnamed = None
     if any(map(is_unresolved, (container.get("resources"), limits, requests))):
         unnamed = Unknown(f"the resources of container '{name}' are not known yet")
+    elif sequence(resources.get("claims")):
+        more = "more devices" if named else "devices"
+        unnamed = Unknown(f"container '{name}' gets {more} by resource claims")
     elif not named:
-        unnamed = _unnamed(name, resources)
+        unnamed = _unnamed(resources) or _by_toolkit(container)
     if unnamed is not None:
         yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
 
 
-def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
+def _by_toolkit(container: Mapping[str, Any]) -> Unknown | None:
+    """Report GPUs that a container gets without a request, from NVIDIA's container toolkit."""
+    for entry in map(mapping, sequence(container.get("env"))):
+        if entry.get("name") == _TOOLKIT and entry.get("value") not in _NO_GPUS:
+            name = name_in_pod(container)
+            return Unknown(f"container '{name}' gets its GPUs by {_TOOLKIT}, without a request")
+    return None
+
+
+def _unnamed(resources: Mapping[str, Any]) -> Unknown | None:
     """Report what may be accelerators under unknown resource names."""
-    if sequence(resources.get("claims")):
-        return Unknown(f"container '{name}' gets devices by resource claims")
     keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
     other = next((key for key in map(str, keys) if "/" in key), None)
     return Unknown(f"it is unknown which devices {other} provides") if other else None
@@ -97,10 +123,17 @@ def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unk
     name = name_in_pod(container)
     if mapping(container.get("securityContext")).get("privileged") is True:
         return Unknown(f"container '{name}' is privileged and may see all GPUs of its node")
-    if env.get(_TOOLKIT) in {None, "", "none", "void"}:
+    if env.get(_TOOLKIT) in _NO_GPUS:
         return None
     return Unknown(f"{_TOOLKIT} of container '{name}' may show it other GPUs")
 
 
-_TOOLKIT = "NVIDIA_VISIBLE_DEVICES"
-"""The variable in which NVIDIA's device plugin tells the container toolkit which GPUs to mount."""
+def slices(devices: Iterable[DeviceFacts]) -> GpuFacts | None:
+    """Return the memory of MIG devices, rounded up as their names are; None for other devices."""
+    names = [device.resource for device in devices]
+    sizes = [_SLICE.fullmatch(name) for name in names]
+    known = [size for size in sizes if size is not None]
+    if not known or len(known) < len(names):
+        return None
+    largest = max(int(size[1]) for size in known)
+    return GpuFacts(name=" or ".join(sorted(set(names))), memory_gib=float(largest))

@@ -26,6 +26,7 @@ from kthena_components.core.facts.devices import (
     name_in_pod,
     read_devices,
     sees_more,
+    slices,
 )
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
@@ -59,7 +60,7 @@ class PodFacts:
     others: tuple[ContainerFacts, ...] = ()
     """The other containers, including init containers, except those that start other engines."""
     gpu: GpuFacts | Unknown | None = None
-    """The GPU that the pod's placement states. None: not stated."""
+    """The GPU that the pod's placement states, or its MIG devices. None: not stated."""
     shape: ModelShape | Unknown | None = None
     """Shape of the model that the object or the caller states. None: look it up by name."""
     sees_more: Unknown | None = None
@@ -159,10 +160,11 @@ def read_pods(
     gpu = stated_gpu(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
-        first, rest = starts[0], (replace(start, gpu=gpu) for start in starts[1:])
+        first, rest = starts[0], (replace(start, gpu=start.gpu or gpu) for start in starts[1:])
         of_first = (first.devices, first.others, first.gpu, first.missing)
-        if (devices, beside, gpu, missing) != of_first:
-            first = replace(first, devices=devices, others=beside, gpu=gpu, missing=missing)
+        own_gpu = first.gpu or gpu
+        if (devices, beside, own_gpu, missing) != of_first:
+            first = replace(first, devices=devices, others=beside, gpu=own_gpu, missing=missing)
         return [first, *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
@@ -212,14 +214,16 @@ def _container(
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
+    devices = tuple(read_devices(container, f"{path}.resources"))
     return PodFacts(
-        devices=tuple(read_devices(container, f"{path}.resources")),
+        devices=devices,
         command=command,
         gpus_path=f"{path}.resources",
         command_path=f"{path}.{'args' if 'args' in container else 'command'}",
         container=None if command is None else name,
         gap=gap,
         own=read_container(container, spec, path, pod.volumes),
+        gpu=slices(devices),
         sees_more=sees_more(container, given.env),
         missing=tuple(given.missing),
     )

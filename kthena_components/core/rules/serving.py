@@ -48,6 +48,7 @@ from kthena_components.core.rules.ray_start import (
 )
 from kthena_components.core.rules.sglang_layouts import sglang_layout
 from kthena_components.core.rules.visible_gpus import visible_gpus
+from kthena_components.core.rules.whole_gpus import whole_gpus
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 
@@ -58,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     engine_config_file,
     nodes_whole,
     visible_gpus,
+    whole_gpus,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
