@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from kthena_components.core.engines.argv import pieces
 from kthena_components.core.engines.facts import Problem
 from kthena_components.core.engines.options import Dialect, understand
-from kthena_components.core.engines.programs import SHELLS, base_name, find_program, shell_operand
+from kthena_components.core.engines.programs import (
+    SHELLS,
+    Program,
+    base_name,
+    find_program,
+    shell_operand,
+)
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Characters that look like a hyphen: dashes, the minus sign, and their full-width forms."""
@@ -101,6 +107,18 @@ def split_command(argv: Sequence[str]) -> Split | None:
     text = f"the words after '{argv[at]}' are parameters of the script, which does not read them"
     remedy = "write the whole command in the item after -c, or leave the shell out"
     return Split(words, Problem(flag="-c", text=text, remedy=remedy, hard=True, option=True))
+
+
+def never_ends(argv: Sequence[str]) -> bool:
+    """Return whether a command is an engine's server itself: a shell or a wrapper may end it."""
+    start = find_program(argv)
+    if start is None or start.at or start.program in _HELPERS:
+        return False
+    return _ENDING.isdisjoint(argv)
+
+
+_HELPERS = frozenset({Program.SHELL, Program.RAY, Program.RAY_SCRIPT})
+_ENDING = frozenset({"-h", "--help", "-v", "--version"})
 
 
 def _in_one_item(argv: Sequence[str]) -> Split | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
 from kthena_components.core.engines.facts import ALL_GPUS
-from kthena_components.core.engines.shapes import split_command
+from kthena_components.core.engines.shapes import never_ends, split_command
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
@@ -176,7 +176,10 @@ def _init_containers(
     spec: Mapping[str, Any], pod: PodVolumes, path: str
 ) -> Iterator[ContainerFacts]:
     for index, container in enumerate(sequence(spec.get("initContainers"))):
-        yield read_container(mapping(container), spec, f"{path}[{index}]", pod.volumes)
+        one = mapping(container)
+        read = read_container(one, spec, f"{path}[{index}]", pod.volumes)
+        always = one.get("restartPolicy") is not None
+        yield replace(read, serves=not always and never_ends(read_argv(one)))
 
 
 def _hidden(path: str) -> PodFacts:

@@ -27,6 +27,7 @@ from kthena_components.core.rules.group import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
 )
+from kthena_components.core.rules.init_engines import init_container_ends
 from kthena_components.core.rules.layouts import data_parallel_layout
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.rules.models import (
@@ -60,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     nodes_whole,
     visible_gpus,
     whole_gpus,
+    init_container_ends,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
