@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from kthena_components.cli.context import Texts, find_config_maps
+from kthena_components.cli.context import Texts, find_config_maps, find_limit_ranges
 from kthena_components.cli.objects import is_judged, is_wanted, objects_of
 from kthena_components.cli.stack import LocatedFinding, StackOptions, Together
 from kthena_components.core.facts.context import NO_CONTEXT, Context
@@ -122,8 +122,10 @@ def check(
     summary.pass_over(found)
     texts = Texts(found.named)
     together = Together(given.asked, given.today, read=texts.read)
-    maps = find_config_maps((path for path in found.files if isinstance(path, str)), texts.read)
-    context = Context(config_maps=maps, shapes=given.shapes)
+    named = [path for path in found.files if isinstance(path, str)]
+    maps = find_config_maps(named, texts.read)
+    limits = find_limit_ranges(named, texts.read)
+    context = Context(config_maps=maps, limits=limits, shapes=given.shapes)
     beside = _Beside(given, summary, texts, context, together)
     for path in found.files:
         for result in [path] if isinstance(path, Unreadable) else _file(path, beside):

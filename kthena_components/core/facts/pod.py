@@ -139,11 +139,12 @@ def read_pods(
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [_hidden(at)]
-    spec, stated = mapping(spec), stated_shape(mapping(template).get("metadata"))
+    spec = context.limits.fill(mapping(spec), context.namespace)
+    stated = stated_shape(mapping(template).get("metadata"))
     pod = PodVolumes(read_volumes(spec), context)
     found = [
         _shaped(_container(mapping(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
-        for i, c in enumerate(sequence(items))
+        for i, c in enumerate(sequence(spec.get("containers")))
     ]
     for c, where in sidecars(spec, path):
         one = _shaped(_container(c, spec, pod, where, env or {}), context, stated)
