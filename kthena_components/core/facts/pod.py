@@ -162,10 +162,9 @@ def read_pods(
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
         first, rest = starts[0], (replace(start, gpu=start.gpu or gpu) for start in starts[1:])
-        of_first = (first.devices, first.others, first.gpu, first.missing)
-        own_gpu = first.gpu or gpu
-        if (devices, beside, own_gpu, missing) != of_first:
-            first = replace(first, devices=devices, others=beside, gpu=own_gpu, missing=missing)
+        own = (devices, beside, first.gpu or gpu, missing)
+        if own != (first.devices, first.others, first.gpu, first.missing):
+            first = replace(first, devices=devices, others=beside, gpu=own[2], missing=missing)
         return [first, *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at

@@ -14,8 +14,8 @@ def init_container_ends(facts: ServingFacts) -> Iterator[Finding]:
     end. With restartPolicy Always it is a sidecar, which runs beside them. Servers that a shell or
     a program such as timeout starts are not reported: it may end them.
 
-    Pass: vllm serve in an init container with restartPolicy: Always.
-    Fail: the same without restartPolicy.
+    Pass: initContainers[0] with vllm serve and restartPolicy: Always.
+    Fail: initContainers[0] with vllm serve and no restartPolicy.
     Level: mandatory.
     Source: kubernetes pkg/kubelet/kuberuntime/kuberuntime_container.go
         computeInitContainerActions; KEP-753, Sidecar containers.
