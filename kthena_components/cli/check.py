@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from kthena_components.cli.context import LateConfigMaps, Texts
+from kthena_components.cli.context import LateConfigMaps, Texts, find_limit_ranges
 from kthena_components.cli.objects import KubeObject, is_judged, is_wanted, objects_of
 from kthena_components.cli.results import Result, Summary, merge
 from kthena_components.cli.sources import Place, RenderedSource, Source
@@ -134,8 +134,9 @@ def judge_together(
     """Check the objects of some files one by one, and then all of them together."""
     texts = Texts(named)
     together = Together(given.asked, given.today, read=texts.read)
-    maps = LateConfigMaps([source.path for source in sources], texts.read)
-    context = Context(config_maps=maps, shapes=given.shapes)
+    paths = [source.path for source in sources]
+    maps, limits = LateConfigMaps(paths, texts.read), find_limit_ranges(paths, texts.read)
+    context = Context(config_maps=maps, limits=limits, shapes=given.shapes)
     beside = _Beside(given, summary, texts, context, together)
     for source in sources:
         yield from _file(source, beside)

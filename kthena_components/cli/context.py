@@ -1,4 +1,4 @@
-"""The context of a check: ConfigMaps in the same files, and shapes of models."""
+"""The context of a check: ConfigMaps and LimitRanges in the same files, and shapes of models."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from typing import Any
 
 from kthena_components.cli.objects import objects_of
 from kthena_components.core.facts.context import ConfigMap, ConfigMaps
+from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import mapping
 from kthena_components.core.values.unknown import Unknown
@@ -94,12 +95,24 @@ def find_config_maps(paths: Iterable[str], read: Callable[[str], str | Unreadabl
     return found
 
 
-def _documents(text: str, path: str) -> Iterable[Any]:
-    return read_documents(text, shown_name(path), _may_hold)
+def find_limit_ranges(paths: Iterable[str], read: Callable[[str], str | Unreadable]) -> LimitRanges:
+    """Collect the LimitRanges in some files. Files without one are not parsed."""
+    found = LimitRanges()
+    for path in paths:
+        text = read(path)
+        if isinstance(text, Unreadable) or "LimitRange" not in text:
+            continue
+        for document in _documents(text, path, "LimitRange"):
+            for item in () if isinstance(document, Unreadable) else objects_of(document):
+                found.add(item.body)
+    return found
 
 
-def _may_hold(_version: object, kind: object, _text: str) -> bool:
-    return kind == "ConfigMap" or (isinstance(kind, str) and kind.endswith("List"))
+def _documents(text: str, path: str, wanted: str = "ConfigMap") -> Iterable[Any]:
+    def may_hold(_version: object, kind: object, _text: str) -> bool:
+        return kind == wanted or (isinstance(kind, str) and kind.endswith("List"))
+
+    return read_documents(text, shown_name(path), may_hold)
 
 
 def read_shapes(stated: Sequence[str]) -> dict[str, ModelShape]:

@@ -53,6 +53,22 @@ def few_rules() -> None:
     """Judge by every rule: shapes and missing keys are what these tests are about."""
 
 
+def test_a_limit_range_gives_gpus_to_the_containers_of_its_namespace(
+    run: Command, write: Write
+) -> None:
+    limits = {"type": "Container", "default": {"nvidia.com/gpu": 4}}
+    ranges = {"apiVersion": "v1", "kind": "LimitRange", "spec": {"limits": [limits]}}
+    engine = {"name": "engine", "command": ["vllm", "serve", "m", "-tp", "4"]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [engine]}}
+    for name, body, space in (("l", ranges, "here"), ("p", pod, "here"), ("q", pod, "elsewhere")):
+        write(f"{name}.yaml", json.dumps({**body, "metadata": {"name": name, "namespace": space}}))
+
+    none = "but its pod has 0 GPUs"
+    assert none in run("p.yaml").out
+    assert none not in run("p.yaml", "l.yaml").out
+    assert none in run("q.yaml", "l.yaml").out
+
+
 def test_a_config_map_of_another_file_is_known(run: Command, write: Write) -> None:
     write("all/a.yaml", DEPLOYMENT)
     write("all/b.yaml", CONFIG_MAP)

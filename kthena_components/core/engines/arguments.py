@@ -1,19 +1,26 @@
 """Reads an engine's arguments, whatever they are: the value of every option, every mistake."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
 from kthena_components.core.engines.argv import following, is_flag, is_line, pieces, words_of
 from kthena_components.core.engines.dialects import option_elsewhere
 from kthena_components.core.engines.facts import CommandFacts, Problem, capped
-from kthena_components.core.engines.files import read_yaml
-from kthena_components.core.engines.mistakes import Mistake, not_accepted, not_taken, repeated
+from kthena_components.core.engines.mistakes import (
+    Mistake,
+    misshaped,
+    not_accepted,
+    not_taken,
+    repeated,
+)
 from kthena_components.core.engines.options import Dialect, Meaning, Option, understand
 from kthena_components.core.engines.placeholders import Scope, has_gap
 from kthena_components.core.engines.plain import read_plain
+from kthena_components.core.engines.shapes import meant_option
 from kthena_components.core.engines.values import REFUSED, Refused, convert, read_value, stated
+from kthena_components.core.engines.variables import visible_devices
 from kthena_components.core.values.unknown import Unknown
 
 _SWITCH_LIKE = ("--no-", "--enable-", "--disable-")
@@ -44,6 +51,8 @@ class Reading:
     doubts: dict[str, Unknown] = field(default_factory=dict)
     _given: dict[str, dict[str, str]] = field(default_factory=dict)
     _guesses: int = 0
+    _ended: bool = False
+    """Whether a bare word stands behind `--`."""
 
     def read(self, words: Sequence[str]) -> "Reading":
         """Read all arguments."""
@@ -55,29 +64,49 @@ class Reading:
         return self
 
     def _items(self, items: Sequence[str], *, lines: bool) -> None:
-        at = 0
+        at, after_hyphens = 0, False
         while at < len(items):
             word = items[at]
             at += 1
-            if word == "--":
-                self.bare += items[at:]
-                break
-            if lines and is_line(word):
+            if word == "--" and not after_hyphens:
+                after_hyphens = True
+            elif lines and not after_hyphens and is_line(word):
                 self._line(word)
-            elif is_flag(word):
+            elif is_flag(word) and not after_hyphens:
                 at = self._flag(word, items, at)
             else:
-                self.bare.append(word)
+                at = self._bare(word, items, at, after_hyphens=after_hyphens)
+
+    def _bare(self, word: str, items: Sequence[str], at: int, *, after_hyphens: bool) -> int:
+        """Read a word that is no flag; with an option's name in it, its values are none either."""
+        meant = meant_option(word, self.dialect, after_hyphens=after_hyphens)
+        if meant is None or not self.dialect.complete:
+            self.bare.append(word)
+            self._ended = self._ended or after_hyphens
+            return at
+        option = understand(meant.flag, self.dialect).option or _ANYTHING
+        shown = self.scope.show(word.partition("=")[0])
+        unknown = self.problem(meant.flag, misshaped(shown, meant))
+        self.doubts[option.field] = unknown
+        given = () if "=" in word else following(option, items, at)
+        return at + len(given)
 
     def _line(self, word: str) -> None:
         """Read one list item with a whole line of flags, a common mistake without a shell."""
         first = word.split(maxsplit=1)[0]
         # With a `=` the rest of the line is the value; without, the whole line is a bare word.
-        alone = self.dialect.complete and "=" not in first
+        alone = self.dialect.complete and ("=" not in first or self._rejects(word))
         item = f"the list item '{self.scope.show(word)}'"
         text = f"{item} contains several words, and no shell splits it"
         self.problem(first, Mistake(text, "write each word as its own item", hard=alone))
         self._items(pieces(word), lines=False)
+
+    def _rejects(self, word: str) -> bool:
+        """Return whether the engine rejects all that stands behind a flag's `=` as its value."""
+        head, _, value = word.partition("=")
+        option = understand(head, self.dialect).option
+        read = convert(option, "", value, in_shell=True) if option and not has_gap(word) else None
+        return option is not None and (option.arity == "0" or isinstance(read, Refused))
 
     def get(self, name: str, default: Any) -> Any:
         """Return a field's value, or its default if nothing can have set it."""
@@ -89,50 +118,6 @@ class Reading:
     def hide(self, because: str) -> None:
         """Record that options may be set where they cannot be read."""
         self.hidden = self.hidden or Unknown(because)
-
-    def config_file(self, name: str = "config", *, wins: bool = False) -> Mapping[Any, Any] | None:
-        """Return the map of the file that a flag names; None without the flag.
-
-        Also None if the file cannot be read. Options that the command line leaves open are then
-        unknown; if the file overrides the command line, all but the model are.
-        """
-        if name not in self.values:
-            return None
-        path = self.values[name]
-        text = self.scope.file(path) if isinstance(path, str) else None
-        config = read_yaml(text) if isinstance(text, str) else text
-        if config is not None and not isinstance(config, Unknown):
-            return config
-        because = f"the file of {self.where[name]} "
-        because += "cannot be read" if isinstance(text, str) else "is not available"
-        because += ", and it overrides the command line" if wins else ""
-        self.hide(because if config is None else f"{because}: {config.because}")
-        if wins:
-            self.values = {key: value for key, value in self.values.items() if key == "model"}
-        return None
-
-    def add_file(self, words: Sequence[str], name: str = "config", *, wins: bool = False) -> None:
-        """Add the options of a config file.
-
-        Args:
-            words: The file as flags and values.
-            name: The field of the flag that names the file.
-            wins: Whether the file overrides the command line. Otherwise the command line overrides
-                it.
-        """
-        path = self.scope.show(str(self.values.get(name)))
-        file = Reading(self.dialect, Scope({}, {}, in_shell=True)).read(words)
-        where = {key: f"{written} in {path}" for key, written in file.where.items()}
-        first, last = (self, file) if wins else (file, self)
-        self.doubts = {**first.doubts, **last.doubts}
-        self.options = {**first.options, **last.options}
-        if wins:
-            kept = {key: value for key, value in self.values.items() if key not in file.doubts}
-            self.values, self.where = {**kept, **file.values}, {**self.where, **where}
-        else:
-            self.values, self.where = {**file.values, **self.values}, {**where, **self.where}
-        told = (replace(problem, text=f"in {path}, {problem.text}") for problem in file.problems)
-        self.problems = capped([*self.problems, *told])
 
     def take_model(self, *, positional: bool) -> None:
         """Take the model from the bare words, and record those that may contain flags."""
@@ -148,7 +133,8 @@ class Reading:
         sure = self.hidden is None and not any(map(has_gap, self.bare))
         if rest and sure and self.dialect.complete:
             shown = self.scope.show(" ".join(map(self.scope.show, rest)))
-            self.problem(rest[0], not_taken(shown, self.dialect, positional=positional))
+            taken = {"positional": positional, "sure": self._ended}
+            self.problem(rest[0], not_taken(shown, self.dialect, **taken))
 
     def facts(self, engine: str, **more: Any) -> CommandFacts:
         """Give what the flags of this dialect can state, and more; the rest has its default."""
@@ -160,6 +146,7 @@ class Reading:
             release=self.dialect.release,
             options=MappingProxyType(dict(self.options)),
             hidden=self.hidden,
+            devices=visible_devices(self.scope),
             problems=tuple(self.problems),
             where=MappingProxyType(dict(self.where)),
             **{name: value for name, value in stated.items() if name in _FIELDS},

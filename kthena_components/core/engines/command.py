@@ -36,7 +36,7 @@ _LONGEST_LINE = 256
 _NOT_VALUES = frozenset(
     [
         *("engine", "hidden", "missing_files", "options", "problems", "ray_cluster_size"),
-        *("ray_role", "ray_script", "release", "where"),
+        *("ray_gpus", "ray_role", "ray_script", "release", "where"),
     ]
 )
 _VALUES = tuple(f.name for f in fields(CommandFacts) if f.name not in _NOT_VALUES)
@@ -116,6 +116,7 @@ def _result(search: Search) -> CommandFacts | None:
         facts,
         ray_role=ray.role,
         ray_cluster_size=ray.size,
+        ray_gpus=ray.gpus,
         ray_script=next((found.ray_script for found in log if found.ray_script), None),
         missing_files=tuple(dict.fromkeys(absent)),
         problems=ray.problems + facts.problems,

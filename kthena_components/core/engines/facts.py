@@ -135,12 +135,16 @@ class CommandFacts:
     """Tokens drafted ahead at each step (vLLM `--speculative-config`)."""
     gpus_per_node: MaybeInt | None = None
     """TensorRT-LLM `--gpus_per_node`. None: detected when the engine starts."""
+    devices: MaybeText | None = None
+    """CUDA_VISIBLE_DEVICES of the engine's process. None: not set, as far as is stated."""
     mpi_ranks: MaybeInt | None = None
     """Processes that mpirun or srun starts, one per GPU. None: no MPI launcher."""
     ray_role: str | None = None
     """head or worker when the command starts Ray; head when one script can start either."""
     ray_cluster_size: MaybeInt | None = None
     """Pods that the Ray head waits for, itself included. None: not stated."""
+    ray_gpus: MaybeInt | None = None
+    """GPUs that Ray counts in this pod (`ray start --num-gpus`). None: all that it finds."""
     ray_script: str | None = None
     """Path of the image's own multi-node-serving.sh that the command runs. None: it runs none, the
     path is unknown, or a volume may contain it.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kthena_components.core.engines.options import Dialect, Meaning, Option, probably
 from kthena_components.core.engines.releases import TITLES
+from kthena_components.core.engines.shapes import Meant, meant_option
 from kthena_components.core.engines.table import load
 
 _MAX_LISTED = 6
@@ -65,12 +66,17 @@ def repeated(option: Option, given: Sequence[str]) -> Mistake:
     return Mistake(text, "keep one", hard=False)
 
 
-def not_taken(shown: str, dialect: Dialect, *, positional: bool) -> Mistake:
-    """Report words that belong to no option."""
+def not_taken(shown: str, dialect: Dialect, *, positional: bool, sure: bool) -> Mistake:
+    """Report words that belong to no option, which is sure behind `--` in any release."""
     takes = "only one bare word, the model" if positional else "no bare word"
     text = f"{dialect.engine} takes {takes}: '{shown}' belongs to no option"
     remedy = "remove it, or write the option that it belongs to in front of it"
-    return Mistake(text, remedy, by_release=True)
+    return Mistake(text, remedy, by_release=not sure)
+
+
+def misshaped(shown: str, meant: Meant) -> Mistake:
+    """Report a word that would be an option in another shape."""
+    return Mistake(f"'{shown}' {meant.why}", meant.remedy)
 
 
 def not_accepted(
@@ -85,9 +91,15 @@ def not_accepted(
         text = f"{_title(dialect)} has no flag '{shown}' and does not start with it"
         remedy = " ".join(filter(None, ("write", meaning.instead, meaning.value)))
         return Mistake(text, remedy), [meaning.instead.partition(" ")[0]]
+    other = meant_option(head, dialect) if dialect.complete else None
+    if other is not None:
+        return misshaped(shown, other), [other.flag]
     known = _of_other_release(head, shown, dialect)
-    if known is not None:
-        return known, []
+    return (known, []) if known is not None else _unknown(head, shown, dialect)
+
+
+def _unknown(head: str, shown: str, dialect: Dialect) -> tuple[Mistake | None, Sequence[str]]:
+    """Report a flag that no release is known to have."""
     near = probably(head, dialect).instead
     meant = [near] if near else []
     if dialect.complete:

@@ -25,19 +25,25 @@ class Ray:
     size: MaybeInt | None = None
     where: str = ""
     problems: tuple[Problem, ...] = ()
+    gpus: MaybeInt | None = None
+    """GPUs that Ray counts in the pod (`--num-gpus`). None: not stated, so all that it finds."""
 
     def join(self, other: "Ray") -> "Ray":
         """Combine two commands of one script: the head takes precedence."""
         head = other if other.role == "head" or self.role is None else self
         size = other if other.size is not None else self
         problems = tuple(capped(self.problems + other.problems))
-        return Ray(head.role, size.size, size.where, problems)
+        stated = dict.fromkeys(ray.gpus for ray in (self, other) if ray.gpus is not None)
+        gpus = next(iter(stated), None)
+        if len(stated) > 1:
+            gpus = Unknown("its Ray commands state different --num-gpus")
+        return Ray(head.role, size.size, size.where, problems, gpus)
 
 
-def read_size(flag: str, written: str, given: str, scope: Scope) -> Ray:
-    """Read a number of pods or ranks."""
+def read_size(flag: str, written: str, given: str, scope: Scope, *, least: int = 1) -> Ray:
+    """Read a number of pods, ranks or GPUs."""
     shown = scope.show(given)
-    option = Option(flag, type="int", use=Use("size", least=1))
+    option = Option(flag, type="int", use=Use("size", least=least))
     value = convert(option, shown, scope.read(given), in_shell=scope.in_shell)
     value = too_small(option, shown, value) or value
     where = scope.show(written)
@@ -75,10 +81,20 @@ def read_ray(words: Sequence[str], scope: Scope) -> Ray:
         joins = "worker" if "--address" in flags else None
         unknown = [flag for flag in flags if not _is_known(flag)]
         problems = tuple(map(_no_option, unknown[:MAX_PROBLEMS]))
-        return Ray("head" if "--head" in flags else joins, problems=problems)
+        ray = Ray("head" if "--head" in flags else joins, problems=problems)
+        return _with_gpus(ray, words, scope)
     own = words[: words.index("--")] if "--" in words else words
     found = flag_value(own, ("--min-nodes",))
-    return read_size("--min-nodes", *found, scope) if found else Ray()
+    ray = read_size("--min-nodes", *found, scope) if found else Ray()
+    return _with_gpus(ray, own, scope)
+
+
+def _with_gpus(ray: Ray, words: Sequence[str], scope: Scope) -> Ray:
+    found = flag_value(words, ("--num-gpus",))
+    if not found:
+        return ray
+    read = read_size("--num-gpus", *found, scope, least=0)
+    return replace(ray, gpus=read.size, problems=ray.problems + read.problems)
 
 
 def _is_known(flag: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kthena_components.core.engines.arguments import Reading
+from kthena_components.core.engines.config_files import add_file, config_of
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, sglang_flag
@@ -36,9 +37,9 @@ def read_sglang(
     # `sglang serve` takes a model as the very first word only (sglang/cli/serve.py).
     reading.take_model(positional=positional and reading.bare[:1] == list(words[:1]))
     if not ignores_config(reading):
-        config = reading.config_file()
+        config = config_of(reading)
         if config is not None:
-            reading.add_file(as_flags(config, sglang_flag))
+            add_file(reading, as_flags(config, sglang_flag))
     facts = reading.facts(
         "sglang",
         host_offload=offloads(reading),

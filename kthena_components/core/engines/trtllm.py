@@ -9,6 +9,7 @@ release: the names are those of tests/unittest/api_stability/references/trtllm_s
 from collections.abc import Sequence
 
 from kthena_components.core.engines.arguments import Reading
+from kthena_components.core.engines.config_files import add_file, config_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import engine_options
 from kthena_components.core.engines.options import Dialect, Option, Use, build_dialect
@@ -103,8 +104,8 @@ def read_trtllm(words: Sequence[str], scope: Scope, *, dialect: Dialect = DIALEC
     """
     reading = Reading(dialect, scope).read(words)
     reading.take_model(positional=dialect is DIALECT)
-    config = reading.config_file(wins=True)
+    config = config_of(reading, wins=True)
     if config is not None:
         names = _DYNAMO_FIELDS if dialect is DYNAMO_DIALECT else _FIELDS
-        reading.add_file(list(engine_options(config, names)), wins=True)
+        add_file(reading, list(engine_options(config, names)), wins=True)
     return reading.facts("trtllm")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from kthena_components.core.engines.arguments import Reading
+from kthena_components.core.engines.config_files import add_file, config_of
+from kthena_components.core.engines.copies import copies_of_processes
 from kthena_components.core.engines.dialects import dialect_inside, dialect_of
 from kthena_components.core.engines.facts import CommandFacts
 from kthena_components.core.engines.files import as_flags, kaito_flag, vllm_flag
@@ -63,9 +65,10 @@ def read_inside(words: Sequence[str], scope: Scope, *, engine: str = "vllm") -> 
 
 def _facts(reading: Reading, engine: str) -> CommandFacts:
     _read_files(reading)
+    by_variables = copies_of_processes(reading)
     return reading.facts(
         engine,
-        data_mode=_data_mode(reading),
+        data_mode="external" if by_variables else _data_mode(reading),
         host_offload=offloads(reading),
         long_context_allowed=is_set(reading.scope, "VLLM_ALLOW_LONG_MAX_MODEL_LEN"),
     )
@@ -96,13 +99,13 @@ def _judge_model(reading: Reading, release: Release, words: Sequence[str]) -> No
 
 def _read_files(reading: Reading) -> None:
     if not ignores_config(reading):
-        config = reading.config_file()
+        config = config_of(reading)
         if config is not None:
-            reading.add_file(as_flags(config, vllm_flag))
-    kaito = reading.config_file("kaito_config", wins=True)
+            add_file(reading, as_flags(config, vllm_flag))
+    kaito = config_of(reading, "kaito_config", wins=True)
     vllm = {} if kaito is None else kaito.get("vllm")
     if isinstance(vllm, Mapping) and vllm:
-        reading.add_file(as_flags(vllm, kaito_flag), "kaito_config", wins=True)
+        add_file(reading, as_flags(vllm, kaito_flag), "kaito_config", wins=True)
 
 
 def ignores_config(reading: Reading) -> bool:

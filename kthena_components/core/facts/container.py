@@ -85,6 +85,8 @@ class ContainerFacts:
     image: MaybeText | None
     shm: SharedMemory | Unknown
     tokens: tuple[TokenFacts, ...] = ()
+    serves: bool = False
+    """Whether it is an init container that starts an engine, which does not end."""
     hidden_token: Unknown | None = None
     """Why there may be a token that cannot be read now."""
 

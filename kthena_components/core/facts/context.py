@@ -1,4 +1,4 @@
-"""What an object takes from other objects: ConfigMaps, and shapes of models.
+"""What an object takes from other objects: ConfigMaps, LimitRanges, and shapes of models.
 
 Readers get one object at a time, with its context. Nothing here reads a Secret.
 """
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kthena_components.core.facts.limit_ranges import LimitRanges
 from kthena_components.core.models import ModelShape, shape_from_config
 from kthena_components.core.values.read import is_map, mapping
 from kthena_components.core.values.unknown import MaybeText, Unknown, is_unresolved
@@ -115,6 +116,7 @@ class Context:
     """Inputs of a check besides the object."""
 
     config_maps: ConfigMaps = field(default_factory=ConfigMaps)
+    limits: LimitRanges = field(default_factory=LimitRanges)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     """Shapes by the model's name in command lines. They override the table of models."""
     namespace: str = ""
@@ -147,7 +149,8 @@ def in_object(context: Context, body: Mapping[str, Any]) -> Context:
     Returns the context unchanged if nothing would be looked up.
     """
     shape = stated_shape(body.get("metadata"))
-    if shape is None and not context.config_maps and not context.shapes:
+    known = context.config_maps or context.shapes or context.limits
+    if shape is None and not known:
         return context
     return replace(context, namespace=namespace_of(body), shape=shape)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kthena_components.core.engines import CommandFacts, Files, Hidden, read_command, unread_script
 from kthena_components.core.engines.facts import ALL_GPUS
+from kthena_components.core.engines.shapes import never_ends, split_command
 from kthena_components.core.facts.container import (
     ContainerFacts,
     read_container,
@@ -19,37 +20,27 @@ from kthena_components.core.facts.container import (
     written_for_role,
 )
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
+from kthena_components.core.facts.devices import (
+    DeviceFacts,
+    hidden_devices,
+    name_in_pod,
+    read_devices,
+    sees_more,
+    slices,
+)
 from kthena_components.core.facts.files import MissingKey, PodVolumes
 from kthena_components.core.facts.inputs import read_argv, read_inputs
 from kthena_components.core.findings import join_path
 from kthena_components.core.hardware import GpuFacts, stated_gpu
 from kthena_components.core.models import ModelShape
-from kthena_components.core.values.display import show_value
-from kthena_components.core.values.quantity import is_accelerator, parse_quantity
-from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import MaybeInt, Unknown, is_unresolved
 
-_ANY = "accelerators"
-"""Placeholder for an unknown resource name."""
+__all__ = ["DeviceFacts", "PodFacts", "read_pod", "read_pods"]
 
 _REMEMBERED = 8_192
 """Maximum length of a command line that is cached, with its facts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFacts:
-    """Accelerators of one resource name in one container."""
-
-    path: str = field(compare=False)
-    container: str
-    resource: str
-    limit: MaybeInt | None
-    request: MaybeInt | None
-
-    @property
-    def count(self) -> MaybeInt:
-        """Devices that the container gets: the limit, else the request."""
-        return next((n for n in (self.limit, self.request) if n is not None), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +60,11 @@ class PodFacts:
     others: tuple[ContainerFacts, ...] = ()
     """The other containers, including init containers, except those that start other engines."""
     gpu: GpuFacts | Unknown | None = None
-    """The GPU that the pod's placement states. None: not stated."""
+    """The GPU that the pod's placement states, or its MIG devices. None: not stated."""
     shape: ModelShape | Unknown | None = None
     """Shape of the model that the object or the caller states. None: look it up by name."""
+    sees_more: Unknown | None = None
+    """Why the container with the command may see other GPUs than its own. None: it sees its own."""
     missing: tuple[MissingKey, ...] = ()
     """Keys that the pod's containers use and their ConfigMaps do not have."""
 
@@ -146,11 +139,12 @@ def read_pods(
     items, at = mapping(spec).get("containers"), join_path(path, "spec.containers")
     if any(map(is_unresolved, (template, spec, items, *sequence(items)))):
         return [_hidden(at)]
-    spec, stated = mapping(spec), stated_shape(mapping(template).get("metadata"))
+    spec = context.limits.fill(mapping(spec), context.namespace)
+    stated = stated_shape(mapping(template).get("metadata"))
     pod = PodVolumes(read_volumes(spec), context)
     found = [
         _shaped(_container(mapping(c), spec, pod, f"{at}[{i}]", env or {}), context, stated)
-        for i, c in enumerate(sequence(items))
+        for i, c in enumerate(sequence(spec.get("containers")))
     ]
     for c, where in sidecars(spec, path):
         one = _shaped(_container(c, spec, pod, where, env or {}), context, stated)
@@ -167,10 +161,10 @@ def read_pods(
     gpu = stated_gpu(spec)
     missing = tuple(key for c in found for key in c.missing if id(c) not in others)
     if starts:
-        first, rest = starts[0], (replace(start, gpu=gpu) for start in starts[1:])
-        of_first = (first.devices, first.others, first.gpu, first.missing)
-        if (devices, beside, gpu, missing) != of_first:
-            first = replace(first, devices=devices, others=beside, gpu=gpu, missing=missing)
+        first, rest = starts[0], (replace(start, gpu=start.gpu or gpu) for start in starts[1:])
+        own = (devices, beside, first.gpu or gpu, missing)
+        if own != (first.devices, first.others, first.gpu, first.missing):
+            first = replace(first, devices=devices, others=beside, gpu=own[2], missing=missing)
         return [first, *rest]
     gap = next((c.gap for c in found if c.gap), None)
     gpus_at = devices[0].path if devices else at
@@ -182,13 +176,16 @@ def _init_containers(
     spec: Mapping[str, Any], pod: PodVolumes, path: str
 ) -> Iterator[ContainerFacts]:
     for index, container in enumerate(sequence(spec.get("initContainers"))):
-        yield read_container(mapping(container), spec, f"{path}[{index}]", pod.volumes)
+        one = mapping(container)
+        read = read_container(one, spec, f"{path}[{index}]", pod.volumes)
+        always = one.get("restartPolicy") is not None
+        yield replace(read, serves=not always and never_ends(read_argv(one)))
 
 
 def _hidden(path: str) -> PodFacts:
     """Return the facts of a pod whose containers are unknown."""
     gap = Unknown("the containers are not known yet")
-    device = DeviceFacts(path=path, container="", resource=_ANY, limit=gap, request=None)
+    device = hidden_devices(path, gap)
     return PodFacts(devices=(device,), command=None, gpus_path=path, command_path=path, gap=gap)
 
 
@@ -201,10 +198,15 @@ def _container(
 ) -> PodFacts:
     """Read one container as if it were the only one of its pod."""
     argv, given = tuple(read_argv(container)), read_inputs(container, pod, path, env)
+    # Without a command the image decides what gets the words; it may well be a shell.
+    split = split_command(argv) if container.get("command") else None
+    argv = argv if split is None else split.words
     read = _command if sum(map(len, argv)) <= _REMEMBERED else _command.__wrapped__
     image, folder = _text(container.get("image")), _text(container.get("workingDir"))
     command = read(argv, tuple(given.env.items()), given.hidden, given.files, image, folder=folder)
-    name = _name(container)
+    name = name_in_pod(container)
+    if command is not None and split is not None:
+        command = replace(command, problems=(split.problem, *command.problems))
     if command is not None and command.tensor == ALL_GPUS:
         command = replace(command, tensor=visible_gpus(container))
     gap = None if command is None or command.engine else command.hidden
@@ -214,14 +216,17 @@ def _container(
         gap = Unknown(f"the image of container '{name}' decides what starts, and is not known yet")
     elif command is None and given.files:
         gap = unread_script(argv, given.files)
+    devices = tuple(read_devices(container, f"{path}.resources"))
     return PodFacts(
-        devices=tuple(_devices(container, f"{path}.resources")),
+        devices=devices,
         command=command,
         gpus_path=f"{path}.resources",
         command_path=f"{path}.{'args' if 'args' in container else 'command'}",
         container=None if command is None else name,
         gap=gap,
         own=read_container(container, spec, path, pod.volumes),
+        gpu=slices(devices),
+        sees_more=sees_more(container, given.env),
         missing=tuple(given.missing),
     )
 
@@ -250,50 +255,3 @@ def _command(
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value and not is_unresolved(value) else None
-
-
-def _name(container: Mapping[str, Any]) -> str:
-    name = container.get("name")
-    return name if isinstance(name, str) and not is_unresolved(name) else "?"
-
-
-def _devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
-    name, resources = _name(container), mapping(container.get("resources"))
-    limits, requests = resources.get("limits"), resources.get("requests")
-    keys = (str(key) for key in (*mapping(limits), *mapping(requests)))
-    named = sorted({key for key in keys if is_accelerator(key)})
-    for resource in named:
-        limit, request = (_devices_in(amounts, resource) for amounts in (limits, requests))
-        yield DeviceFacts(
-            path=path, container=name, resource=resource, limit=limit, request=request
-        )
-    unnamed = None
-    if any(map(is_unresolved, (container.get("resources"), limits, requests))):
-        unnamed = Unknown(f"the resources of container '{name}' are not known yet")
-    elif not named:
-        unnamed = _unnamed(name, resources)
-    if unnamed is not None:
-        yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
-
-
-def _unnamed(name: str, resources: Mapping[str, Any]) -> Unknown | None:
-    """Report what may be accelerators under unknown resource names."""
-    if sequence(resources.get("claims")):
-        return Unknown(f"container '{name}' gets devices by resource claims")
-    keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
-    other = next((key for key in map(str, keys) if "/" in key), None)
-    return Unknown(f"it is unknown which devices {other} provides") if other else None
-
-
-def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
-    amount = amounts if is_unresolved(amounts) else mapping(amounts).get(resource)
-    if amount is None:
-        return None
-    if is_unresolved(amount):
-        return Unknown(f"the amount of {resource} is not known yet")
-    if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):
-        return Unknown(f"one {resource} has several cores, as many as its kind says")
-    read = parse_quantity(amount)
-    if read is None or not 0 <= read <= MAX_COUNT or read != read.to_integral_value():
-        return Unknown(f"{show_value(amount)} is not a count of {resource}")
-    return int(read)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kthena_components.core.engines import CommandFacts
 from kthena_components.core.facts.container import ContainerFacts
 from kthena_components.core.facts.pod import DeviceFacts, PodFacts, read_pod, read_pods
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt
@@ -15,9 +16,19 @@ __all__ = [
     "NameFacts",
     "PodFacts",
     "ServingFacts",
+    "SiblingFacts",
     "read_pod",
     "read_pods",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiblingFacts:
+    """The pods made of one template."""
+
+    count: int
+    commands: tuple[CommandFacts, ...] = ()
+    """Their command lines, by ordinal. Empty if all have the same one, or if they are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +44,8 @@ class EngineFacts:
     """Number of such engines in a group."""
     entry: PodFacts
     worker: PodFacts | None
+    siblings: SiblingFacts | None = field(default=None, compare=False)
+    """The pods of its template, if the object states their number. None: a system makes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

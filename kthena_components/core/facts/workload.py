@@ -57,7 +57,8 @@ def is_serving(pod: PodFacts) -> bool:
     """Return whether a pod is relevant for checks: most workloads serve no model."""
     starts = pod.command is not None and pod.command.engine is not None
     hidden = pod.gap is not None and isinstance(pod.all_gpus, Unknown)
-    return starts or pod.asks_for_gpus or hidden
+    blocks = any(other.serves for other in pod.others)
+    return starts or pod.asks_for_gpus or hidden or blocks
 
 
 def _engine(
@@ -149,4 +150,5 @@ def _joining(command: CommandFacts | None) -> CommandFacts:
     if command is None:
         return CommandFacts(ray_role="worker", headless=True)
     by_ray = command.engine is None and command.ray_role is not None
-    return CommandFacts(ray_role="worker", headless=not by_ray, ray_script=command.ray_script)
+    joins = CommandFacts(ray_role="worker", headless=not by_ray)
+    return replace(joins, ray_script=command.ray_script, ray_gpus=command.ray_gpus)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.facts.totals import gpus_of, ranks_of
 from kthena_components.core.findings import Finding, Level, count_of
-from kthena_components.core.rules.outside_balance import PORTS, outside_balance
+from kthena_components.core.rules.outside_balance import PORTS, outside_balance, process_alone
 from kthena_components.core.rules.startup import ALWAYS, Start, starts
 from kthena_components.core.values.unknown import MaybeInt, Unknown, all_known
 
@@ -24,11 +24,13 @@ def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     --data-parallel-size-local is at most --data-parallel-size; --nnodes divides all ranks, and a
     copy covers a whole number of nodes evenly. Up to vLLM 0.29 prefill context does not count among
     those ranks. External load balancing needs several copies, a rank among them and one copy per
-    pod; since 0.21 it also needs a model with experts.
+    pod; since 0.21 it also needs a model with experts. With VLLM_DP_SIZE instead of the option,
+    each process is one copy, and others must be started.
 
     Pass: --data-parallel-size 8 --data-parallel-size-local 4.
     Fail: local 8 of 4 copies; --data-parallel-external-lb with one copy; rank 8 of 8;
-    --data-parallel-hybrid-lb without a local size; -tp 2 -pp 3 with --nnodes 4.
+    --data-parallel-hybrid-lb without a local size; -tp 2 -pp 3 with --nnodes 4; VLLM_DP_SIZE=2 for
+    the only engine of a pod, without VLLM_DP_MASTER_IP.
     Level: mandatory, because vLLM rejects each of them at startup; advisory if releases differ and
     the image states none.
     Source: vllm/config/parallel.py; vllm/engine/arg_utils.py, create_engine_config;
@@ -36,6 +38,8 @@ def data_parallel_layout(facts: ServingFacts) -> Iterator[Finding]:
     """
     for start in starts(facts, DATA, "vllm"):
         found = [*_local_copies(start), *outside_balance(start), *_copies_on_nodes(start)]
+        if sum(engine.path == start.engine.path for engine in facts.engines) == 1:
+            found += process_alone(start)
         # One line per unknown value is enough.
         yield from dict.fromkeys(found)
 

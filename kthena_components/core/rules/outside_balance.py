@@ -22,6 +22,8 @@ _DENSE_REFUSED = (0, 21)
 """The first vLLM without external balancing for copies of a dense model."""
 _AMBIGUOUS = (0, 31)
 """The first vLLM that rejects node ranks that do not identify copies."""
+_VARIABLES = (0, 8)
+"""The first vLLM that reads VLLM_DP_SIZE."""
 _FEWEST = 2
 
 
@@ -41,6 +43,21 @@ def outside_balance(start: Start) -> Iterator[Finding]:
     else:
         yield from _from_a_rank_on(start)
     yield from _ranks(start)
+
+
+def process_alone(start: Start) -> Iterator[Finding]:
+    """Report the only engine of a pod, which waits for other processes of its own pod."""
+    command, data = start.command, start.command.data
+    by_variable = command.where.get("data", "").startswith("VLLM_DP_SIZE")
+    own = str(command.options.get("--data-parallel-address")).startswith(("127.", "localhost"))
+    level = start.since(_VARIABLES) if by_variable and own else None
+    if level is not None and isinstance(data, int) and not start.engine.entry.others:
+        seen = (
+            f"has VLLM_DP_SIZE={data}, with which its process is one of {data} copies, and waits "
+            "at 127.0.0.1 for the others, which nothing in its pod starts"
+        )
+        remedy = f"write --data-parallel-size {data} instead, or state VLLM_DP_MASTER_IP"
+        yield from start.refused(seen, remedy, level)
 
 
 def _ways(start: Start) -> dict[str, str]:

@@ -27,6 +27,7 @@ from kthena_components.core.rules.group import (
     nnodes_equals_group,
     ray_cluster_size_equals_group,
 )
+from kthena_components.core.rules.init_engines import init_container_ends
 from kthena_components.core.rules.layouts import data_parallel_layout
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.rules.models import (
@@ -37,7 +38,9 @@ from kthena_components.core.rules.models import (
     tp_divides_kv_heads,
 )
 from kthena_components.core.rules.names import name_fits
+from kthena_components.core.rules.pod_ranks import pod_ranks
 from kthena_components.core.rules.pods import hf_token_from_secret, image_pinned, shm_present
+from kthena_components.core.rules.ray_gpus import ray_num_gpus
 from kthena_components.core.rules.ray_start import (
     pp_with_ray,
     ray_in_image,
@@ -45,6 +48,8 @@ from kthena_components.core.rules.ray_start import (
     ray_script_in_image,
 )
 from kthena_components.core.rules.sglang_layouts import sglang_layout
+from kthena_components.core.rules.visible_gpus import visible_gpus
+from kthena_components.core.rules.whole_gpus import whole_gpus
 
 Check = Callable[[ServingFacts], Iterator[Finding]]
 
@@ -54,10 +59,15 @@ CHECKS: tuple[Check, ...] = (
     model_stated,
     engine_config_file,
     nodes_whole,
+    visible_gpus,
+    whole_gpus,
+    init_container_ends,
     leader_worker_same_gpus,
     gpu_requests_equal_limits,
     ray_cluster_size_equals_group,
+    ray_num_gpus,
     nnodes_equals_group,
+    pod_ranks,
     gang_covers_engine,
     tp_divides_heads,
     tp_divides_kv_heads,

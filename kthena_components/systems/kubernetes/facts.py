@@ -7,11 +7,15 @@ One object has one pod template. The number of pods in an engine is read from va
 from dataclasses import replace
 
 from kthena_components.core import naming
+from kthena_components.core.facts.ordinals import with_siblings
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.workload import NO_SCHEDULER, labels_of, read_template
 from kthena_components.core.objects.object import Object
 from kthena_components.core.values.read import inside, is_name, mapping, name_of
 from kthena_components.core.values.unknown import is_unresolved
+
+_COPIED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Kinds whose pods all have the same template."""
 
 
 def facts_of_pod(found: Object) -> ServingFacts:
@@ -29,8 +33,15 @@ def facts_of_template(found: Object) -> ServingFacts:
 
 def facts_of_copies(found: Object) -> ServingFacts:
     """Read the facts of a workload with a number of copies of its template."""
-    spec = found.body.get("spec")
-    return _facts(found, inside(spec, "template"), found.at("spec.template"), spec)
+    spec, template = found.body.get("spec"), inside(found.body.get("spec"), "template")
+    facts = _facts(found, template, found.at("spec.template"), spec)
+    if found.kind not in _COPIED:
+        return facts
+    name = facts.name if found.kind == "StatefulSet" and is_name(facts.name) else ""
+    engines = with_siblings(
+        facts.engines, template, mapping(spec), name=name, context=found.context
+    )
+    return replace(facts, engines=tuple(engines))
 
 
 def facts_of_cron_job(found: Object) -> ServingFacts:

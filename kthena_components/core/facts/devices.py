@@ -1,0 +1,139 @@
+"""Reads the accelerators that a container gets: how many of each resource, as far as is stated."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.core.hardware import GpuFacts
+from kthena_components.core.values.display import show_value
+from kthena_components.core.values.quantity import is_accelerator, parse_quantity
+from kthena_components.core.values.read import MAX_COUNT, mapping, sequence
+from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown, is_unresolved
+
+_ANY = "accelerators"
+"""Placeholder for an unknown resource name."""
+
+_TOOLKIT = "NVIDIA_VISIBLE_DEVICES"
+"""The variable in which NVIDIA's device plugin tells the container toolkit which GPUs to mount."""
+_NO_GPUS = frozenset({None, "", "none", "void"})
+
+_SLICE = re.compile(r"nvidia\.com/mig-(?:[0-9]+c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?")
+_SHARED = ".shared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFacts:
+    """Accelerators of one resource name in one container."""
+
+    path: str = field(compare=False)
+    container: str
+    resource: str
+    limit: MaybeInt | None
+    request: MaybeInt | None
+
+    @property
+    def part(self) -> str:
+        """What part of a GPU one device is: `a MIG device`. Empty: a GPU of its own."""
+        if self.resource.startswith("nvidia.com/mig-"):
+            return "a MIG device"
+        return "a share of a GPU" if self.resource.endswith(_SHARED) else ""
+
+    @property
+    def count(self) -> MaybeInt:
+        """Devices that the container gets: the limit, else the request."""
+        return next((n for n in (self.limit, self.request) if n is not None), 0)
+
+
+def name_in_pod(container: Mapping[str, Any]) -> str:
+    """Return a container's name; `?` if it is unknown."""
+    name = container.get("name")
+    return name if isinstance(name, str) and not is_unresolved(name) else "?"
+
+
+def read_devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFacts]:
+    """Read the accelerators of one container of a pod template, at the path of its resources."""
+    name, resources = name_in_pod(container), mapping(container.get("resources"))
+    limits, requests = resources.get("limits"), resources.get("requests")
+    keys = (str(key) for key in (*mapping(limits), *mapping(requests)))
+    named = sorted({key for key in keys if is_accelerator(key)})
+    for resource in named:
+        yield DeviceFacts(
+            path=path,
+            container=name,
+            resource=resource,
+            limit=_devices_in(limits, resource),
+            request=_devices_in(requests, resource),
+        )
+    unnamed = None
+    if any(map(is_unresolved, (container.get("resources"), limits, requests))):
+        unnamed = Unknown(f"the resources of container '{name}' are not known yet")
+    elif sequence(resources.get("claims")):
+        more = "more devices" if named else "devices"
+        unnamed = Unknown(f"container '{name}' gets {more} by resource claims")
+    elif not named:
+        unnamed = _unnamed(resources) or _by_toolkit(container)
+    if unnamed is not None:
+        yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
+
+
+def _by_toolkit(container: Mapping[str, Any]) -> Unknown | None:
+    """Report GPUs that a container gets without a request, from NVIDIA's container toolkit."""
+    for entry in map(mapping, sequence(container.get("env"))):
+        if entry.get("name") == _TOOLKIT and entry.get("value") not in _NO_GPUS:
+            name = name_in_pod(container)
+            return Unknown(f"container '{name}' gets its GPUs by {_TOOLKIT}, without a request")
+    return None
+
+
+def _unnamed(resources: Mapping[str, Any]) -> Unknown | None:
+    """Report what may be accelerators under unknown resource names."""
+    keys = (*mapping(resources.get("limits")), *mapping(resources.get("requests")))
+    other = next((key for key in map(str, keys) if "/" in key), None)
+    return Unknown(f"it is unknown which devices {other} provides") if other else None
+
+
+def _devices_in(amounts: object, resource: str) -> MaybeInt | None:
+    amount = amounts if is_unresolved(amounts) else mapping(amounts).get(resource)
+    if amount is None:
+        return None
+    if is_unresolved(amount):
+        return Unknown(f"the amount of {resource} is not known yet")
+    if resource.startswith("aws.amazon.com/neuron") and not resource.endswith("core"):
+        return Unknown(f"one {resource} has several cores, as many as its kind says")
+    read = parse_quantity(amount)
+    if read is None or not 0 <= read <= MAX_COUNT or read != read.to_integral_value():
+        return Unknown(f"{show_value(amount)} is not a count of {resource}")
+    return int(read)
+
+
+def hidden_devices(path: str, because: Unknown) -> DeviceFacts:
+    """Return the accelerators of containers that are unknown."""
+    return DeviceFacts(path=path, container="", resource=_ANY, limit=because, request=None)
+
+
+def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unknown | None:
+    """Explain why a container may see other GPUs than those that it requests; else None.
+
+    A container's own variables override those of the device plugin.
+
+    Source: kubernetes pkg/kubelet/kubelet_pods.go GenerateRunContainerOptions;
+    NVIDIA/nvidia-container-toolkit, NVIDIA_VISIBLE_DEVICES.
+    """
+    name = name_in_pod(container)
+    if mapping(container.get("securityContext")).get("privileged") is True:
+        return Unknown(f"container '{name}' is privileged and may see all GPUs of its node")
+    if env.get(_TOOLKIT) in _NO_GPUS:
+        return None
+    return Unknown(f"{_TOOLKIT} of container '{name}' may show it other GPUs")
+
+
+def slices(devices: Iterable[DeviceFacts]) -> GpuFacts | None:
+    """Return the memory of MIG devices, rounded up as their names are; None for other devices."""
+    names = [device.resource for device in devices]
+    sizes = [_SLICE.fullmatch(name) for name in names]
+    known = [size for size in sizes if size is not None]
+    if not known or len(known) < len(names):
+        return None
+    largest = max(int(size[1]) for size in known)
+    return GpuFacts(name=" or ".join(sorted(set(names))), memory_gib=float(largest))

@@ -1,0 +1,86 @@
+"""What a LimitRange adds to the containers of its namespace: accelerators that no pod states.
+
+Source: kubernetes pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem, and
+plugin/pkg/admission/limitranger/admission.go mergePodResourceRequirements.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kthena_components.core.values.quantity import is_accelerator
+from kthena_components.core.values.read import mapping, sequence
+from kthena_components.core.values.unknown import is_unresolved
+
+Amounts = dict[str, Any]
+_DIFFER = "a number on which several LimitRanges differ"
+
+
+@dataclass(slots=True)
+class LimitRanges:
+    """The accelerators that LimitRanges give to containers, by namespace."""
+
+    _limits: dict[str, Amounts] = field(default_factory=dict)
+    _requests: dict[str, Amounts] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Return whether any gives accelerators."""
+        return bool(self._limits or self._requests)
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        """Add an object; other kinds are ignored."""
+        if body.get("apiVersion") != "v1" or body.get("kind") != "LimitRange":
+            return
+        space = mapping(body.get("metadata")).get("namespace")
+        named = space if isinstance(space, str) and not is_unresolved(space) else ""
+        for item in map(mapping, sequence(mapping(body.get("spec")).get("limits"))):
+            if item.get("type") != "Container":
+                continue
+            limits = {**_accelerators(item.get("max")), **_accelerators(item.get("default"))}
+            least = {**_accelerators(item.get("min")), **limits}
+            _merge(self._limits, named, limits)
+            _merge(self._requests, named, {**least, **_accelerators(item.get("defaultRequest"))})
+
+    def fill(self, spec: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
+        """Return the spec of a pod with what its namespace adds to its containers."""
+        limits, requests = _of(self._limits, namespace), _of(self._requests, namespace)
+        if not (limits or requests):
+            return spec
+        filled: dict[str, Any] = {}
+        for name in ("containers", "initContainers"):
+            if isinstance(items := spec.get(name), list):
+                filled[name] = [_filled(item, limits, requests) for item in items]
+        return {**spec, **filled}
+
+
+def _accelerators(amounts: object) -> Amounts:
+    return {str(key): value for key, value in mapping(amounts).items() if is_accelerator(str(key))}
+
+
+def _merge(known: dict[str, Amounts], namespace: str, added: Amounts) -> None:
+    """Add amounts; the order in which several LimitRanges apply is not known."""
+    if added:
+        here = known.setdefault(namespace, {})
+        for key, value in added.items():
+            here[key] = value if str(here.get(key, value)) == str(value) else _DIFFER
+
+
+def _of(known: Mapping[str, Amounts], namespace: str) -> Amounts:
+    """Return the amounts of a namespace. Without one, the deployment sets it for both sides."""
+    if not namespace:
+        return next(iter(known.values()), {}) if len(known) == 1 else known.get("", {})
+    return known.get(namespace, known.get("", {}))
+
+
+def _filled(item: object, limits: Amounts, requests: Amounts) -> object:
+    """Return a container with defaults; the API server has copied its limits to its requests."""
+    resources = mapping(item).get("resources")
+    stated = [mapping(resources).get(key) for key in ("limits", "requests")]
+    if not isinstance(item, Mapping) or any(map(is_unresolved, (resources, *stated))):
+        return item
+    own = {**mapping(stated[0]), **mapping(stated[1])}
+    added = {
+        "limits": {**limits, **mapping(stated[0])},
+        "requests": {**requests, **own},
+    }
+    return {**item, "resources": {**mapping(resources), **added}}

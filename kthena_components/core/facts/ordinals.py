@@ -1,0 +1,117 @@
+"""Reads the pods of a StatefulSet one by one: each gets its rank from its own name.
+
+Names, labels and host names are those of kubernetes
+pkg/controller/statefulset/stateful_set_utils.go, updateIdentity and initIdentity.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, SiblingFacts
+from kthena_components.core.facts.workload import NOT_STATED, pods_of_template
+from kthena_components.core.values.read import count_or_unknown, mapping, sequence
+from kthena_components.core.values.unknown import Unknown, is_unresolved
+
+_MOST = 64
+"""Maximum number of pods that are read."""
+_FEWEST = 2
+_HOST = "HOSTNAME"
+
+
+def with_siblings(
+    engines: Sequence[EngineFacts],
+    template: object,
+    spec: object,
+    *,
+    name: str = "",
+    context: Context = NO_CONTEXT,
+) -> list[EngineFacts]:
+    """Add the pods of one template to its engine: their number, and the command line of each.
+
+    Args:
+        engines: The engines of the template. With several, nothing is added.
+        template: The pod template.
+        spec: The spec with the template and the number of its pods.
+        name: Name of the StatefulSet. Empty for another kind, whose pods have no ordinals.
+        context: The context of the object.
+    """
+    count = count_or_unknown(mapping(spec).get("replicas"), "replicas", 1)
+    if len(engines) != 1 or not isinstance(count, int):
+        return list(engines)
+    engine, pods = engines[0], list[PodFacts]()
+    if name and 0 < count <= _MOST and _differs(engine):
+        pods = _read(template, engine.path, name, _ordinals(mapping(spec), count), context)
+    commands = tuple(pod.command or CommandFacts() for pod in pods)
+    siblings = SiblingFacts(count=count, commands=commands)
+    return [replace(_over_ray(engine, pods), siblings=siblings)]
+
+
+def _differs(engine: EngineFacts) -> bool:
+    """Return whether the command may tell a pod's rank from its name."""
+    command = engine.entry.command
+    if command is None:
+        return False
+    ranks = (command.node_rank, command.data_rank, command.data_start_rank)
+    by_script = engine.pods == NOT_STATED and command.ray_role is not None
+    return by_script or any(isinstance(rank, Unknown) for rank in ranks)
+
+
+def _ordinals(spec: Mapping[str, Any], count: int) -> range:
+    start = mapping(spec.get("ordinals")).get("start")
+    first = start if isinstance(start, int) and not isinstance(start, bool) else 0
+    return range(first, first + count)
+
+
+def _read(
+    template: object, path: str, name: str, ordinals: range, context: Context
+) -> list[PodFacts]:
+    """Read each pod; nothing if one of them has not exactly one part in an engine."""
+    pods: list[PodFacts] = []
+    for ordinal in ordinals:
+        made = _pod(mapping(template), f"{name}-{ordinal}", str(ordinal))
+        found = pods_of_template(made, path, context)
+        if len(found) != 1 or found[0].command is None:
+            return []
+        pods += found
+    return pods
+
+
+def _pod(template: Mapping[str, Any], name: str, ordinal: str) -> dict[str, Any]:
+    """Return the template with the values that one pod of it gets from its own fields."""
+    values = {
+        "metadata.name": name,
+        "metadata.labels['statefulset.kubernetes.io/pod-name']": name,
+        "metadata.labels['apps.kubernetes.io/pod-index']": ordinal,
+    }
+    spec = mapping(template.get("spec"))
+    # A pod in the network of its node has the node's host name.
+    host = [] if spec.get("hostNetwork") is True else [{"name": _HOST, "value": name}]
+    containers = [
+        {**c, "env": [*host, *(_entry(e, values) for e in sequence(c.get("env")))]}
+        if isinstance(c, Mapping) and not is_unresolved(c.get("env"))
+        else c
+        for c in sequence(spec.get("containers"))
+    ]
+    return {**template, "spec": {**spec, "containers": containers}}
+
+
+def _entry(entry: object, values: Mapping[str, str]) -> object:
+    path = mapping(mapping(mapping(entry).get("valueFrom")).get("fieldRef")).get("fieldPath")
+    value = values.get(path) if isinstance(path, str) else None
+    return entry if value is None else {"name": mapping(entry).get("name"), "value": value}
+
+
+def _over_ray(engine: EngineFacts, pods: Sequence[PodFacts]) -> EngineFacts:
+    """Return an engine over all pods if the first starts it with a Ray head, which others join."""
+    if engine.pods != NOT_STATED or len(pods) < _FEWEST:
+        return engine  # Workers of a single head are in other objects.
+    first, *rest = [pod.command or CommandFacts() for pod in pods]
+    heads = first.engine is not None and first.ray_role == "head"
+    joins = all(other.engine is None and other.ray_role == "worker" for other in rest)
+    if not heads or not joins:
+        return engine
+    return replace(engine, pods=len(pods), replicas=1, entry=pods[0], worker=pods[1])

@@ -1,0 +1,128 @@
+"""Checks that the pods of an engine have the ranks that its command line counts."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.findings import Finding, Level, count_of
+from kthena_components.core.rules.wording import title
+
+RULE = "pod-ranks"
+_ADDRESSES = {
+    "--node-rank": ("--master-addr", "--dist-init-addr"),
+    "--data-parallel-rank": ("--data-parallel-address",),
+    "--data-parallel-start-rank": ("--data-parallel-address",),
+}
+"""Options with the address at which the ranks of an engine meet."""
+_OWN = ("127.", "localhost", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
+_TWO = 2
+_LISTED = 8
+
+
+def pod_ranks(facts: ServingFacts) -> Iterator[Finding]:
+    """The pods of one template have different ranks, and as many as the engine counts.
+
+    --nnodes counts the pods of an engine, and --data-parallel-size its copies: one in each pod with
+    --data-parallel-rank, --data-parallel-size-local in each with --data-parallel-start-rank. A
+    StatefulSet has one pod for each rank if they take it from their ordinal: from HOSTNAME, their
+    name, or the label apps.kubernetes.io/pod-index. Ranks that start above 0 continue an engine of
+    another object, and ranks that repeat evenly are several engines.
+
+    Pass: a StatefulSet with replicas 2 and --nnodes 2 --node-rank $(POD_INDEX).
+    Fail: replicas 3 with --nnodes 2; replicas 2 with --data-parallel-size 4
+    --data-parallel-rank $(POD_INDEX); a Deployment with replicas 2 and --node-rank 0.
+    Level: mandatory; advisory for a single pod of rank 0, whose others may be in another object.
+    Source: vllm/config/parallel.py, __post_init__; vllm/v1/engine/utils.py;
+        sglang/srt/server_args.py; kubernetes pkg/controller/statefulset/stateful_set_utils.go.
+    """
+    for engine in facts.engines:
+        siblings, command = engine.siblings, engine.entry.command
+        if siblings is not None and siblings.commands:
+            yield from _by_ordinal(engine, siblings.commands)
+        elif siblings is not None and command is not None and siblings.count >= _TWO:
+            yield from _alike(engine, command, siblings.count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranks:
+    """The rank of a command line: which it is, and how many there are."""
+
+    option: str
+    rank: int
+    total: int
+    counted: str
+    """The options that say how many there are."""
+    step: int = 1
+    """Ranks in a pod."""
+
+
+def _ranks(command: CommandFacts) -> Iterator[_Ranks]:
+    """Return each rank of a command line, if it is known of how many; 0 if it states none."""
+    nodes, rank = command.nnodes, command.node_rank or 0
+    if isinstance(nodes, int) and nodes >= _TWO and isinstance(rank, int):
+        yield _Ranks("--node-rank", rank, nodes, f"--nnodes {nodes}")
+    data, local = command.data, command.data_local
+    if not isinstance(data, int) or data < _TWO:
+        return
+    size, first = f"--data-parallel-size {data}", command.data_start_rank or 0
+    if isinstance(command.data_rank, int):
+        yield _Ranks("--data-parallel-rank", command.data_rank, data, size)
+    elif isinstance(first, int) and isinstance(local, int) and 0 < local < data:
+        counted = f"{size} --data-parallel-size-local {local}"
+        yield _Ranks("--data-parallel-start-rank", first, data, counted, local)
+
+
+def _by_ordinal(engine: EngineFacts, commands: Sequence[CommandFacts]) -> Iterator[Finding]:
+    every = [{one.option: one for one in _ranks(command)} for command in commands]
+    for option, first in every[0].items():
+        column = [ranks[option] for ranks in every if option in ranks]
+        alike = {(one.total, one.step) for one in column}
+        ranks = [one.rank for one in column]
+        differ = len(set(ranks)) > 1 or len(ranks) == 1
+        stated = differ and any(option in command.options for command in commands)
+        if stated and len(ranks) == len(every) and len(alike) == 1 and not first.total % first.step:
+            yield from _uneven(engine, ranks, first)
+
+
+def _uneven(engine: EngineFacts, ranks: list[int], one: _Ranks) -> Iterator[Finding]:
+    wanted = one.total // one.step
+    times = Counter(ranks)
+    expected = set(range(0, one.total, one.step))
+    whole = set(times) == expected and len(set(times.values())) == 1
+    continues = min(ranks) > 0 and max(ranks) < one.total and len(times) == len(ranks)
+    if whole or continues:
+        return
+    yield Finding(
+        path=engine.entry.command_path,
+        seen=f"{title(engine)} has {count_of(len(ranks), 'pod')} with {one.option} "
+        f"{_listed(ranks)}, but {one.counted} needs {count_of(wanted, 'pod')} with "
+        f"{_listed(sorted(expected))}",
+        remedy=f"write replicas: {wanted}, or count {count_of(len(ranks), 'pod')} in "
+        "the command line",
+        rule=RULE,
+        level=Level.ADVISORY if ranks == [0] else Level.MANDATORY,
+    )
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    more = ", …" if len(ranks) > _LISTED else ""
+    return ", ".join(map(str, ranks[:_LISTED])) + more
+
+
+def _alike(engine: EngineFacts, command: CommandFacts, count: int) -> Iterator[Finding]:
+    """Report a rank that all pods of a template state, where they meet at one address."""
+    for one in _ranks(command):
+        values = [command.options.get(name) for name in _ADDRESSES[one.option]]
+        meets = any(isinstance(v, str) and v and not v.startswith(_OWN) for v in values)
+        if not meets or one.option not in command.options:
+            continue
+        yield Finding(
+            path=engine.entry.command_path,
+            seen=f"{title(engine)} has {count} pods, and each states {one.option} {one.rank}, but "
+            "the ranks of an engine differ",
+            remedy="take the rank from the ordinal of a StatefulSet's pods, such as "
+            f"{one.option} $(POD_INDEX), or write replicas: 1",
+            rule=RULE,
+        )

@@ -1,0 +1,157 @@
+"""Checks that an engine's processes see the GPUs that their ranks need."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kthena_components.core.engines import CommandFacts
+from kthena_components.core.facts.pod import PodFacts
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.totals import ranks_of
+from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.rules.wording import title, unjudged
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import Unknown
+
+RULE = "visible-gpus"
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_WHOLE = frozenset({"nvidia.com/gpu"})
+_BY_NAME = ("GPU-", "MIG-")
+
+
+def visible_gpus(facts: ServingFacts) -> Iterator[Finding]:
+    """An engine sees as many GPUs of its container as it starts ranks there.
+
+    CUDA_VISIBLE_DEVICES numbers the GPUs of the container, from 0 on, whatever numbers they have on
+    the node. CUDA ignores what follows the first number that does not exist, and shows no GPU if
+    one is named twice. SGLang counts its ranks from --base-gpu-id on, among those GPUs, in steps of
+    --gpu-id-step. Containers that may see all GPUs of their node are not checked: privileged ones,
+    and those with NVIDIA_VISIBLE_DEVICES.
+
+    Pass: 4 GPUs, tensor 4, CUDA_VISIBLE_DEVICES=0,1,2,3.
+    Fail: 8 GPUs, tensor 8, CUDA_VISIBLE_DEVICES=0,1,2,3; 4 GPUs, tensor 4,
+    CUDA_VISIBLE_DEVICES=4,5,6,7; SGLang: 8 GPUs, tensor 8, --base-gpu-id 4.
+    Level: mandatory.
+    Source: torch/cuda/__init__.py _parse_visible_devices and _device_count_nvml, which vLLM's
+        vllm/platforms/cuda.py calls; sglang/srt/entrypoints/engine.py and
+        sglang/srt/managers/data_parallel_controller.py (gpu_id) of 0.4.6 to 0.5.23.
+    """
+    for engine in facts.engines:
+        worker = engine.worker if engine.pods != 1 else None
+        for pod in filter(None, (engine.entry, worker)):
+            if pod.command is not None and pod.command.engine is not None:
+                yield from _in_pod(engine, pod, pod.command)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The GPUs that a variable shows."""
+
+    count: int
+    why: str = ""
+    """What ends the list early. Empty: nothing."""
+    by_name: bool = False
+    """Whether they are named by UUIDs, which may not exist."""
+
+
+def seen_by(text: str, held: int) -> Seen:
+    """Return how many of a container's GPUs a value of CUDA_VISIBLE_DEVICES shows."""
+    items = text.split(",")
+    if text.startswith(_BY_NAME):
+        prefix = next(filter(text.startswith, _BY_NAME))
+        end = next((i for i, item in enumerate(items) if not item.startswith(prefix)), len(items))
+        return Seen(0 if _twice(items[:end]) else end, by_name=True)
+    numbers: list[int] = []
+    for item in items:
+        number = _number(item.strip())
+        if number in numbers:
+            return Seen(0, f"names GPU {number} twice, and CUDA then shows none")
+        if number < 0:
+            break
+        numbers.append(number)
+    for at, number in enumerate(numbers):
+        if number >= held:
+            why = f"names GPU {number}, which the container does not have: it counts from 0"
+            return Seen(at, why)
+    return Seen(len(numbers))
+
+
+def _number(item: str) -> int:
+    """Return the number that an item starts with, as strtoul reads it; -1 for none."""
+    digits = item[1:] if item[:1] in {"+", "-"} else item
+    length = next((i for i, c in enumerate(digits) if c not in "0123456789"), len(digits))
+    number = int(digits[: min(length, 9)] or -1)
+    return -1 if item.startswith("-") else number
+
+
+def _twice(items: list[str]) -> bool:
+    return len(set(items)) < len(items)
+
+
+def _in_pod(engine: EngineFacts, pod: PodFacts, command: CommandFacts) -> Iterator[Finding]:
+    own = {device.resource for device in pod.devices if device.container == pod.container}
+    first = command.options.get("--base-gpu-id") if command.engine == "sglang" else None
+    step = command.options.get("--gpu-id-step") if command.engine == "sglang" else None
+    stated = [value for value in (command.devices, first, step) if value is not None]
+    held, needed = pod.gpus, _ranks_here(engine, command)
+    if not stated or own != _WHOLE or not isinstance(held, int) or not isinstance(needed, int):
+        return
+    if needed > held:
+        return  # world-size-equals-gpus reports it
+    unknown = next((value for value in stated if isinstance(value, Unknown)), pod.sees_more)
+    seen = Seen(held) if not isinstance(command.devices, str) else seen_by(command.devices, held)
+    if unknown is None and seen.by_name and needed <= seen.count:
+        unknown = Unknown(f"{_VARIABLE} has UUIDs, which only their node knows")
+    if unknown is not None:
+        yield from unjudged(engine, unknown, RULE, pod.command_path)
+    elif needed > seen.count:
+        yield _hidden(engine, pod, seen, needed)
+    elif isinstance(first, int | None) and isinstance(step, int | None):
+        last = _last(command, first or 0, step or 1)
+        if last is not None and last >= seen.count:
+            yield _beyond(engine, pod, seen, last)
+
+
+def _ranks_here(engine: EngineFacts, command: CommandFacts) -> int | None:
+    """Count the ranks in one pod; None if it is unknown, or if they are not spread evenly."""
+    ranks, pods = ranks_of(engine, command), engine.pods
+    if not isinstance(ranks, int) or not isinstance(pods, int) or pods < 1 or ranks % pods:
+        return None
+    return ranks // pods
+
+
+def _last(command: CommandFacts, first: int, step: int) -> int | None:
+    """Return the largest number of a GPU that SGLang uses in a pod."""
+    tensor, pipeline, data = command.tensor, command.pipeline, command.data
+    nodes = 1 if command.nnodes is None else command.nnodes
+    sizes = (tensor, pipeline, data, nodes)
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        return None
+    tensor, pipeline, data, nodes = (int(str(size)) for size in sizes)
+    stages = max(pipeline // nodes, 1)
+    width = tensor // max(nodes // pipeline, 1)
+    before = (data - 1) * tensor * pipeline * step
+    return first + before + (stages - 1) * width + (width - 1) * step
+
+
+def _hidden(engine: EngineFacts, pod: PodFacts, seen: Seen, needed: int) -> Finding:
+    text = display(str(pod.command.devices) if pod.command else "")
+    why = f", because it {seen.why}" if seen.why else ""
+    numbers = ",".join(map(str, range(needed)))
+    return Finding(
+        path=pod.command_path,
+        seen=f"{title(engine)} starts {count_of(needed, 'rank')} in a pod, but {_VARIABLE} {text} "
+        f"shows it {seen.count} of the container's {count_of(pod.gpus, 'GPU')}{why}",
+        remedy=f"remove {_VARIABLE}, which the container's own GPUs do not need, or write "
+        f"{numbers}",
+        rule=RULE,
+    )
+
+
+def _beyond(engine: EngineFacts, pod: PodFacts, seen: Seen, last: int) -> Finding:
+    return Finding(
+        path=pod.command_path,
+        seen=f"{title(engine)} uses GPUs up to number {last} (--base-gpu-id, --gpu-id-step), but "
+        f"its container shows {count_of(seen.count, 'GPU')}, counted from 0",
+        remedy="remove --base-gpu-id and --gpu-id-step, or give the container more GPUs",
+        rule=RULE,
+    )
