@@ -1,6 +1,8 @@
 """Scripts as trees: plain words without the grammar, and what the grammar gets wrong."""
 
 import re
+import subprocess
+import sys
 from dataclasses import fields, is_dataclass
 
 import pytest
@@ -48,6 +50,17 @@ def test_the_common_case_needs_no_grammar() -> None:
         "ray start --block --address=\ue0020\ue003:6379",
     ):
         assert parse_plain(text) is not None
+
+
+@pytest.mark.parametrize("command", [["vllm", "serve", "M"], ["sh", "-c", "vllm serve M -tp 8"]])
+def test_a_command_without_syntax_loads_no_grammar(command: list[str]) -> None:
+    code = (
+        "import sys; import kthena_components; from kthena_components.core.engines import *\n"
+        f"assert read_command({command}, {{}}).engine == 'vllm'\n"
+        "sys.exit('tree_sitter' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.property
