@@ -68,7 +68,7 @@ def test_a_template_whose_values_are_not_filled_in_is_not_refused(
     assert set(levels(run, "m")) == {"unknown"}
     assert (
         "m/template.yaml:6: not checked: ModelServing: spec.replicas: not checked, because "
-        "'${REPLICAS}' is a placeholder, to be filled in first. [kthena-schema]"
+        "'${REPLICAS}' is a placeholder, to be filled in first. [kthena-replicas]"
     ) in done.lines
     assert any(
         "'serve' was not checked, because it is a placeholder, to be filled in" in line

@@ -173,9 +173,13 @@ def test_devices_that_cannot_be_counted_are_not_guessed(resources: Args, because
     )
 
 
-def test_a_network_device_beside_the_gpus_changes_nothing() -> None:
+def test_claims_beside_the_gpus_may_add_some_and_take_none() -> None:
     resources = {"limits": {GPU: 8, "rdma/ib": 1}, "claims": [{"name": "nic"}]}
     assert silent(DEPLOYMENT, workload(vllm("-tp", "8", resources=resources)))
+    more = workload(vllm("-tp", "16", resources=resources))
+    assert refusals(DEPLOYMENT, more) == ""
+    assert "container 'main' may get more GPUs by resource claims" in advice(DEPLOYMENT, more)
+    assert "= 4 ranks, but" in refusals(DEPLOYMENT, workload(vllm("-tp", "4", resources=resources)))
 
 
 NATIVE = ("-tp", "8", "-pp", "2", "--nnodes", "2", "--node-rank", "0", "--master-addr", "head")

@@ -68,13 +68,22 @@ def read_devices(container: Mapping[str, Any], path: str) -> Iterator[DeviceFact
     unnamed = None
     if any(map(is_unresolved, (container.get("resources"), limits, requests))):
         unnamed = Unknown(f"the resources of container '{name}' are not known yet")
-    elif sequence(resources.get("claims")):
-        more = "more devices" if named else "devices"
-        unnamed = Unknown(f"container '{name}' gets {more} by resource claims")
+    elif not named and sequence(resources.get("claims")):
+        unnamed = Unknown(f"container '{name}' gets devices by resource claims")
     elif not named:
         unnamed = _unnamed(resources) or _by_toolkit(container)
     if unnamed is not None:
         yield DeviceFacts(path=path, container=name, resource=_ANY, limit=unnamed, request=None)
+
+
+def claimed(container: Mapping[str, Any]) -> Unknown | None:
+    """Explain why a container may get more accelerators than it requests: claims; else None.
+
+    A claim may also be for a network device or an IMEX channel.
+    """
+    if not sequence(mapping(container.get("resources")).get("claims")):
+        return None
+    return Unknown(f"container '{name_in_pod(container)}' may get more GPUs by resource claims")
 
 
 def _by_toolkit(container: Mapping[str, Any]) -> Unknown | None:
@@ -121,6 +130,8 @@ def sees_more(container: Mapping[str, Any], env: Mapping[str, MaybeText]) -> Unk
     NVIDIA/nvidia-container-toolkit, NVIDIA_VISIBLE_DEVICES.
     """
     name = name_in_pod(container)
+    if more := claimed(container):
+        return more
     if mapping(container.get("securityContext")).get("privileged") is True:
         return Unknown(f"container '{name}' is privileged and may see all GPUs of its node")
     if env.get(_TOOLKIT) in _NO_GPUS:

@@ -22,6 +22,7 @@ from kthena_components.core.facts.container import (
 from kthena_components.core.facts.context import NO_CONTEXT, Context, stated_shape
 from kthena_components.core.facts.devices import (
     DeviceFacts,
+    claimed,
     hidden_devices,
     name_in_pod,
     read_devices,
@@ -65,6 +66,8 @@ class PodFacts:
     """Shape of the model that the object or the caller states. None: look it up by name."""
     sees_more: Unknown | None = None
     """Why the container with the command may see other GPUs than its own. None: it sees its own."""
+    claimed: Unknown | None = None
+    """Why that container may get more accelerators than it requests. None: it does not."""
     missing: tuple[MissingKey, ...] = ()
     """Keys that the pod's containers use and their ConfigMaps do not have."""
 
@@ -227,6 +230,7 @@ def _container(
         own=read_container(container, spec, path, pod.volumes),
         gpu=slices(devices),
         sees_more=sees_more(container, given.env),
+        claimed=claimed(container),
         missing=tuple(given.missing),
     )
 

@@ -53,6 +53,9 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
     elif (ranks, held) == (1, 0):
         yield _unjudged(engine, "it requests no GPU, like an engine on CPUs")
     elif isinstance(ranks, int) and isinstance(held, int) and ranks != held:
+        if ranks > held and (more := _claimed(engine)):
+            yield _unjudged(engine, more.because)
+            return
         yield Finding(
             path=engine.entry.command_path,
             seen=f"{_title(engine)} starts {_product(engine, command)} = "
@@ -60,6 +63,11 @@ def _world(engine: EngineFacts) -> Iterator[Finding]:
             remedy=_remedy(engine, command, ranks, held),
             rule="world-size-equals-gpus",
         )
+
+
+def _claimed(engine: EngineFacts) -> Unknown | None:
+    pods = (engine.entry, engine.worker)
+    return next((pod.claimed for pod in pods if pod is not None and pod.claimed), None)
 
 
 def _by_file(command: CommandFacts) -> str:

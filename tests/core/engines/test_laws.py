@@ -19,7 +19,7 @@ from kthena_components.core.values.unknown import Unknown
 pytestmark = pytest.mark.property
 
 NAMES = st.text(
-    st.characters(exclude_characters="$\x00", exclude_categories=["Cs", "Co"]), min_size=1
+    st.characters(exclude_characters="$\x00\r", exclude_categories=["Cs", "Co"]), min_size=1
 ).filter(lambda text: text.strip() and not text.startswith("-"))
 EXTRA = st.lists(
     st.sampled_from(
