@@ -10,10 +10,10 @@ from typing import Any
 from conformance.__main__ import Context
 from conformance.deployer import Deployer, Rules, lifecycle
 from conformance.report import Part
-from conformance.scene import NAMESPACE, Scene
+from conformance.scene import BACKENDS, NAMESPACE, Scene
 from conformance.waiting import PATIENCE
 from kthena_components.core.plan.rights import READ, Resource
-from kthena_components.systems import EMITTERS, extras, resources_of
+from kthena_components.systems import extras, resources_of
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 
@@ -31,7 +31,7 @@ def run(context: Context) -> None:
     try:
         deployer = Deployer.make(sandbox, context.folder)
         trial = Trial(context.part, deployer, sandbox, context.folder)
-        for backend in EMITTERS:
+        for backend in BACKENDS:
             trial.whole(backend)
         found = list(_each())
         for backend, lacking in found if context.scale >= 1 else found[: context.many(len(found))]:
@@ -126,7 +126,7 @@ def _each() -> Iterator[tuple[str, Resource]]:
     Both backends need Services. The others are tried with the first backend that has them.
     """
     seen: set[Resource] = set()
-    for backend in EMITTERS:
+    for backend in BACKENDS:
         for right in resources_of([backend], extras()):
             alone = [(verb,) for verb in right.verbs if verb not in READ]
             for verbs in (*alone, READ):

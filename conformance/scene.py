@@ -12,6 +12,8 @@ from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core import naming
 
 NAMESPACE = "serving"
+BACKENDS = ("native", "kthena")
+"""The backends whose controllers run in the sandbox."""
 STILL = 2.5
 """Seconds for which a condition must stay true: a dozen cycles of the scheduler."""
 PODGROUP = "scheduling.volcano.sh/v1beta1"

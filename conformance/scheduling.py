@@ -18,11 +18,10 @@ from conformance.gangs import (
     serving,
 )
 from conformance.lost_nodes import hung_node, lost_node, spare_node
-from conformance.scene import Scene, group_selector, rack
+from conformance.scene import BACKENDS, Scene, group_selector, rack
 from kthena_components.core import naming
 from kthena_components.core.spec.model import QueueSpec
 from kthena_components.core.spec.parse import parse_spec
-from kthena_components.systems import EMITTERS
 from kthena_components.systems.volcano.emit_queues import emit_queue
 
 
@@ -32,7 +31,7 @@ def run(context: Context) -> None:
     try:
         scene = Scene(sandbox.api, context.part)
         cases = CASES if context.scale >= 1 else CASES[: context.many(len(CASES))]
-        for backend in EMITTERS:
+        for backend in BACKENDS:
             for title, case in cases:
                 with scene.of(f"{title}, {backend}"):
                     case(scene, backend)

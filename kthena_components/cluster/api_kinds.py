@@ -5,7 +5,6 @@ that the API server itself reports as unknown is a finding. If the request or th
 provider reports it: it may use other credentials.
 """
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -17,32 +16,33 @@ import yaml
 
 from kthena_components.cluster.client import Cluster, Kubeconfig
 from kthena_components.cluster.connect import open_cluster
-from kthena_components.cluster.requirements import HYPER_NODE, MODEL_SERVING, QUEUE, Kind
-from kthena_components.cluster.systems import INSTALL_KTHENA, INSTALL_VOLCANO
+from kthena_components.cluster.requirements import HYPER_NODE, QUEUE, Kind
+from kthena_components.cluster.systems import INSTALL_VOLCANO
 from kthena_components.compiler.compile import Compiled
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack import StackSpec, is_kubeconfig_text
 from kthena_components.judge.secrecy import SECRET
+from kthena_components.systems import INDEX, find_emitter
+
+_KUBERNETES = "kubernetes"
 
 PATIENCE = 15
 """Seconds to wait for an answer."""
 SETTLES = 4
 """Seconds until the kind of a new CustomResourceDefinition is served."""
-_GROUP = re.compile(r"^[a-z.]*\bvolcano\.sh/")
-"""apiVersions that need an installation; the others are Kubernetes' own."""
 
 
 def check_kinds(
     spec: StackSpec, servings: Iterable[Compiled], context: str | None
 ) -> list[Finding]:
-    """Report kinds of Volcano and Kthena that the cluster does not serve, with the remedy.
+    """Report kinds that need an installation and are not served, with the remedy.
 
     Args:
         spec: The stack, which may name or contain a kubeconfig.
         servings: Its servings, compiled.
         context: The kubeconfig context that the provider uses; the current one if None.
     """
-    made = [(path, kind) for path, kind in _made(spec, servings) if _GROUP.search(kind[0])]
+    made = [(path, kind) for path, kind in _made(spec, servings) if _system(kind) != _KUBERNETES]
     found: list[tuple[str, set[Kind]]] = []
 
     def ask() -> None:
@@ -64,6 +64,11 @@ def check_kinds(
         for path, kind in made
         if kind in unknown
     ]
+
+
+def _system(kind: Kind) -> str:
+    """Return the system of a kind."""
+    return INDEX.get((kind[0].rpartition("/")[0], kind[1]), _KUBERNETES)
 
 
 def _kubeconfig(stated: str | None) -> Kubeconfig | None:
@@ -95,7 +100,7 @@ def _unknown(cluster: Cluster, kinds: set[Kind]) -> set[Kind]:
 
 
 def _finding(path: str, kind: Kind, server: str) -> Finding:
-    kthena = kind == MODEL_SERVING
-    remedy = f"{INSTALL_KTHENA}, or write backend: native" if kthena else INSTALL_VOLCANO
+    backend = find_emitter(_system(kind))
+    remedy = f"{backend.install}, or write backend: native" if backend else INSTALL_VOLCANO
     seen = f"creates a {kind[1]} of {kind[0]}, which {server} does not serve"
     return Finding(path=path, seen=seen, remedy=remedy, rule="kind-unserved")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kthena_components.cluster.access import allows
+from kthena_components.cluster.backends import own_kinds
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.cluster.fetch_servings import NODE, POD, listed, listed_if_served, read, why
 from kthena_components.cluster.requirements import (
@@ -26,6 +27,7 @@ from kthena_components.cluster.requirements import (
 from kthena_components.cluster.snapshot import Snapshot
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems import EMITTERS
 
 _DEPLOYMENT = ("apps/v1", "Deployment")
 _LEASE = ("coordination.k8s.io/v1", "Lease")
@@ -42,7 +44,7 @@ _SCHEMA = "#/components/schemas/"
 
 def fetch(cluster: Cluster, version: str, need: Requirements) -> Snapshot:
     """Read everything that `doctor` checks."""
-    kinds = (POD_GROUP, QUEUE, HYPER_NODE, MODEL_SERVING)
+    kinds = (POD_GROUP, QUEUE, HYPER_NODE, *(k for name in EMITTERS for k in own_kinds(name)))
     return Snapshot(
         server=cluster.server,
         version=version,

@@ -1,4 +1,4 @@
-"""Requirements on a cluster: of a stack, or of both backends when no stack is named. Pure."""
+"""Requirements on a cluster: of a stack, or of all backends when no stack is named. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ def _every_resource() -> tuple[Resource, ...]:
 
 
 def requirements_of_backends(namespace: str, backends: Iterable[str] = EMITTERS) -> Requirements:
-    """Return the requirements of either backend, without a stack."""
+    """Return the requirements of some backends, without a stack."""
     chosen = tuple(backends)
     kinds = {
         (namespace, (made.api_version, made.kind))

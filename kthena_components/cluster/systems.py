@@ -27,6 +27,7 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.spec.words import KthenaVersion
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kthena.emit import EMITTER
 
 OLDEST_KUBERNETES = (1, 28)
 """It introduced the pod index label, from which native workers read their index."""
@@ -34,7 +35,7 @@ PLUGIN = "network-topology-aware"
 SILENCE = timedelta(seconds=60)
 """A running controller writes a status at once; after this time it counts as down."""
 INSTALL_VOLCANO = "Install Volcano 1.14 or later"
-INSTALL_KTHENA = "Install Kthena 1.0 with its CRDs"
+INSTALL_KTHENA = EMITTER.install
 Field = tuple[str, ...]
 _SUB_GROUPS: Field = ("spec", "subGroupPolicy")
 _ROLE_BUDGET: Field = ("spec", "template", "roles", "maxUnavailable")

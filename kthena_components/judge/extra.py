@@ -92,18 +92,20 @@ Source: Pulumi documentation, Inputs and outputs.""",
     "known-backend": """The backend exists.
 
 Pass: backend kthena.
-Fail: backend lws.
+Fail: backend slurm.
 Level: mandatory.
 Source: kthena_components/compiler/compile.py.""",
     "backend-loss": """The backend supports all fields that are set; none is dropped silently.
 
 A StatefulSet only recreates the failed pod, and it cannot surge; older versions of Kthena lack
-fields of newer ones.
+fields of newer ones; a LeaderWorkerSet places and recreates single engines.
 
 Pass: recovery_policy RoleRecreate with backend kthena.
-Fail: recovery_policy RoleRecreate with backend native; max_surge; partition 50% with Kthena 0.3.
+Fail: recovery_policy RoleRecreate with backend native; max_surge with backend
+kthena; partition 50% with Kthena 0.3; a network_topology with backend lws.
 Level: mandatory.
-Source: Kubernetes documentation, StatefulSets; the CRDs of Kthena v0.1.0 to v1.0.0.""",
+Source: Kubernetes documentation, StatefulSets; the CRDs of Kthena v0.1.0 to v1.0.0;
+kubernetes-sigs/lws v0.9.0 pkg/schedulerprovider and pkg/webhooks.""",
     "name-unique": """No role has the name that the native backend generates for another's replica.
 
 Pass: roles serve, with 2 replicas, and prefill.

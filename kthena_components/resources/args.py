@@ -107,8 +107,8 @@ class RollingUpdateArgs(TypedDict):
     1.
     """
     max_surge: NotRequired[Budget]
-    """Additional groups during an update: a count, or text such as 25%. Default: none. Neither
-    StatefulSets nor Kthena v1.0 support it, and both backends reject it.
+    """Additional groups during an update: a count, or text such as 25%. Default: none. Needs
+    backend lws: neither StatefulSets nor Kthena v1.0 support it.
     """
     partition: NotRequired[Budget]
     """The first groups that keep their template: a count, or text such as 50%, rounded up. Default
@@ -182,8 +182,8 @@ class ModelServingArgs(TypedDict):
     """ServingGroups: whole copies of all roles. Default 1."""
     backend: NotRequired[str]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
-    resource for the Kthena controller. A field that a backend does not support is an error, never
-    ignored.
+    resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
+    roles. A field that a backend does not support is an error, never ignored.
     """
     kthena_version: NotRequired[VersionWord]
     """Version of the Kthena controller for which the kthena backend writes. Default 1.0."""
@@ -194,14 +194,17 @@ class ModelServingArgs(TypedDict):
     pass its `name`, so that it is created first, also in a preview.
     """
     gang_policy: NotRequired[GangPolicyArgs]
-    """Engines of a group that must be placed together before any starts. Default: all."""
+    """Engines of a group that must be placed together before any starts. Default: all; with backend
+    lws each engine starts by itself.
+    """
     network_topology: NotRequired[NetworkTopologyArgs]
     """How close the pods must be in the network. Default: anywhere."""
     rollout_strategy: NotRequired[RolloutStrategyArgs]
     """How a changed template reaches running groups. Default: one group at a time."""
     recovery_policy: NotRequired[RecoveryWord]
-    """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena, only
-    the pod natively. ServingGroupRecreate and RoleRecreate need Kthena.
+    """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena and
+    LWS, only the pod natively. RoleRecreate needs one of them; ServingGroupRecreate needs Kthena,
+    or LWS with one engine per group.
     """
     restart_grace_period_seconds: NotRequired[int]
     """Seconds that a failed pod may take to recover before anything is recreated. Default: Kthena's

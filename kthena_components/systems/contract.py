@@ -15,6 +15,7 @@ from kthena_components.core.findings import Finding
 from kthena_components.core.objects.object import GroupKind, Object, PodSet
 from kthena_components.core.objects.reduction import kept_spec
 from kthena_components.core.objects.stack import Stack
+from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
@@ -121,6 +122,10 @@ class Kind(Generic[V]):
         return bool(self.facts or self.rules or self.templates)
 
 
+def _one_serving(plan: ServingPlan) -> list[ServingFacts]:
+    return [facts_from_plan(plan)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitter:
     """How a plan is written for a system."""
@@ -134,6 +139,10 @@ class Emitter:
     """Resources that are written, and those that are read meanwhile."""
     read_back: Callable[[Sequence[Body]], list[ServingFacts]]
     """The inverse of `emit`, limited to facts."""
+    install: str = ""
+    """What to install if the cluster does not serve its kinds, as an imperative."""
+    planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
+    """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

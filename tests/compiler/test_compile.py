@@ -16,7 +16,7 @@ from kthena_components.compiler.compile import (
 from kthena_components.core.findings import Level, SpecError
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.systems import EMITTERS
-from tests.support.specs import ALL, GROUP, GUIDE, NATIVE_8B, REMOVED, ROLE, changed
+from tests.support.specs import ALL, GROUP, GUIDE, NATIVE_8B, REMOVED, ROLE, changed, example_for
 from tests.support.strategies import LATE, damaged, law
 
 
@@ -27,7 +27,7 @@ def of_kind(compiled: Compiled, kind: str) -> list[Manifest]:
 @pytest.mark.parametrize("backend", EMITTERS)
 @pytest.mark.parametrize("example", sorted(set(ALL) - {"guide"}))
 def test_an_example_is_taken_without_a_remark(example: str, backend: str) -> None:
-    findings = compile_serving(changed(ALL[example], {"backend": backend})).findings
+    findings = compile_serving(example_for(backend, example)).findings
     # 94 layers over 4 stages are worth a look, and right.
     assert {finding.rule for finding in findings} <= {"pp-within-layers"}
 

@@ -177,6 +177,56 @@ _SERVICE = _object(
 """Source: kubernetes pkg/apis/core/validation/validation.go ValidateService."""
 
 
+_LEADER_WORKER_SET_SPEC = _map(
+    {
+        "replicas": _INT32,
+        "startupPolicy": {"enum": ["LeaderCreated", "LeaderReady"]},
+        "leaderWorkerTemplate": _map(
+            {
+                "size": _SIZE,
+                "restartPolicy": {
+                    "enum": ["RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None"]
+                },
+                "workerTemplate": _TEMPLATE,
+            },
+            {"leaderTemplate": _TEMPLATE},
+        ),
+    },
+    {
+        "rolloutStrategy": _map(
+            {
+                "type": {"const": "RollingUpdate"},
+                "rollingUpdateConfiguration": _map(
+                    {},
+                    {
+                        "maxUnavailable": _COUNT_OR_PERCENT,
+                        "maxSurge": _COUNT_OR_PERCENT,
+                        "partition": _INT32,
+                    },
+                ),
+            }
+        )
+    },
+)
+_LEADER_WORKER_SET = _object(
+    "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", _SERVICE_NAME, _LEADER_WORKER_SET_SPEC
+)
+_SET_ROLE = _map(
+    {
+        "name": _NAME,
+        "metadata": _map({}, {"labels": _LABELS, "annotations": _TEXTS}),
+        "spec": _LEADER_WORKER_SET_SPEC,
+    }
+)
+_DISAGGREGATED_SET = _object(
+    "disaggregatedset.x-k8s.io/v1",
+    "DisaggregatedSet",
+    _SERVICE_NAME,
+    _map({"roles": _list(_SET_ROLE, minItems=2, maxItems=10)}),
+)
+"""Source: kubernetes-sigs/lws v0.9.0 config/crd/bases; DNS-1035 names are the webhooks'."""
+
+
 def _model_serving(version: str) -> Schema:
     """Give the schema of a ModelServing in the CRD of one Kthena version.
 
@@ -227,6 +277,8 @@ _SCHEMAS: Mapping[str, Schema] = {
     "Queue": _QUEUE,
     "StatefulSet": _STATEFUL_SET,
     "Service": _SERVICE,
+    "LeaderWorkerSet": _LEADER_WORKER_SET,
+    "DisaggregatedSet": _DISAGGREGATED_SET,
     **{f"ModelServing {v}": _model_serving(v) for v in ("0.1", "0.2", "0.3", "0.4", "1.0")},
 }
 _VALIDATORS = {name: Draft202012Validator(schema) for name, schema in _SCHEMAS.items()}

@@ -21,10 +21,13 @@ from tests.support.specs import (
     SGLANG,
     Args,
     changed,
+    example_for,
 )
 
 FOLDER: Final = Path(__file__).parent.parent / "goldens"
 _KTHENA = {"backend": "kthena", "restart_grace_period_seconds": 60}
+_UPDATE = "rollout_strategy.rolling_update_configuration"
+_SURGE = {"max_unavailable": 0, "max_surge": 1, "partition": 1}
 _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 
 CASES: Final[Mapping[str, Args]] = {
@@ -41,6 +44,10 @@ CASES: Final[Mapping[str, Args]] = {
     "kthena/engine-ray": changed(ENGINE_RAY, {"backend": "kthena"}),
     "kthena/engine-native": changed(ENGINE_NATIVE, {"backend": "kthena"}),
     "kthena/prefill-decode": changed(PREFILL_DECODE, {"backend": "kthena"}),
+    "lws/guide": example_for("lws", "guide"),
+    "lws/native-8b": example_for("lws", "native-8b"),
+    "lws/engine-surge": changed(example_for("lws", "engine-native"), {_UPDATE: _SURGE}),
+    "lws/prefill-decode": changed(example_for("lws", "prefill-decode"), {"queue": "research"}),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""
 

@@ -293,6 +293,17 @@ ALL: Final[Mapping[str, Args]] = {
     "gang": GANG,
 }
 
+
+def example_for(backend: str, example: str) -> Args:
+    """Give an example without the fields that the backend refuses."""
+    args = changed(ALL[example], {"backend": backend})
+    if backend == "lws":
+        args.pop("network_topology", None)
+        if len(args["roles"]) > 1:
+            args.pop("gang_policy", None)
+    return args
+
+
 GROUP: Final[Args] = {
     "name": "chat",
     "namespace": "serving",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kthena_components.core.findings import Finding, count_of
-from kthena_components.core.spec.model import ModelServingSpec, RoleSpec
+from kthena_components.core.spec.model import ModelServingSpec, RoleSpec, RollingUpdateSpec
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
 from kthena_components.core.values.display import show_value
 
@@ -33,9 +33,10 @@ def scale_budget(budget: int | str, of: int, *, up: bool) -> int | None:
 def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
     """A budget is a count or a percentage above 0; a role's own budget requires rollouts by role.
 
-    Percentages round down. A role's own max_unavailable is at most the role's replicas.
+    Percentages round down. A role's own max_unavailable is at most the role's replicas. With a
+    max_surge above 0, max_unavailable may be 0.
 
-    Pass: max_unavailable 1; 50% of 2 groups.
+    Pass: max_unavailable 1; 50% of 2 groups; 0 with max_surge 1.
     Fail: max_unavailable 0; 49% of 2 groups, which is 0; 101%; 3 of a role with 2 replicas.
     Level: mandatory.
     Source: Kthena v1.0.0 pkg/model-serving-controller/webhook/validator.go
@@ -52,11 +53,19 @@ def rollout_budget(spec: ModelServingSpec) -> Iterator[Finding]:
             remedy="remove it; with backend: kthena, set max_unavailable in a role",
         )
         return
-    yield from _budget(
-        f"{_ROLLING}.max_unavailable", stated.max_unavailable, spec.replicas, "group"
-    )
+    if not _surges(stated, spec.replicas):
+        yield from _budget(
+            f"{_ROLLING}.max_unavailable", stated.max_unavailable, spec.replicas, "group"
+        )
     if stated.partition is not None and _partition(spec) is None:
         yield _no_budget(f"{_ROLLING}.partition", stated.partition)
+
+
+def _surges(stated: RollingUpdateSpec, groups: int) -> bool:
+    """Return whether new groups come first, so that none must be unavailable."""
+    surge = stated.max_surge
+    added = None if surge is None else scale_budget(surge, groups, up=True)
+    return bool(added) and scale_budget(stated.max_unavailable, groups, up=False) == 0
 
 
 def rollout_partition(spec: ModelServingSpec) -> Iterator[Finding]:

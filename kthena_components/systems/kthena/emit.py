@@ -148,4 +148,5 @@ EMITTER = Emitter(
         SERVICES,
     ),
     read_back=_read_back,
+    install="Install Kthena 1.0 with its CRDs",
 )

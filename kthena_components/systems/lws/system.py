@@ -6,6 +6,7 @@ from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import Kind, Restart, System
 from kthena_components.systems.lws.changes import lws_lower_then_raise
+from kthena_components.systems.lws.emit import EMITTER
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.pods import pods_of_groups
 from kthena_components.systems.lws.rollouts import rollouts
@@ -57,4 +58,5 @@ SYSTEM = System(
             unscalable="has no scale subresource",
         ),
     ),
+    emitter=EMITTER,
 )

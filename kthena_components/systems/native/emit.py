@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kthena_components.core import naming
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
@@ -212,6 +214,11 @@ def _gang(engine: _Engine) -> dict[str, str]:
     return {naming.POD_GROUP: gang, naming.TASK_SPEC: task}
 
 
+def _planned(plan: ServingPlan) -> list[ServingFacts]:
+    """Return the facts of each group that has pods."""
+    return [facts_from_plan(plan)] * (plan.groups if plan.pods_per_group else 0)
+
+
 EMITTER = Emitter(
     emit=emit,
     refuse=refuse,
@@ -224,4 +231,5 @@ EMITTER = Emitter(
         PODS,
     ),
     read_back=read_group,
+    planned=_planned,
 )

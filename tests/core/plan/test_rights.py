@@ -1,7 +1,5 @@
 """The role of a deployer against what the package emits."""
 
-from typing import Any
-
 import pytest
 import yaml
 
@@ -9,19 +7,16 @@ from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.rights import WRITE, roles
 from kthena_components.systems import EMITTERS, extras, resources_of
-from tests.support.specs import ENGINE_RAY, PREFILL_DECODE, changed
+from tests.support.specs import example_for
 
 
 @pytest.mark.parametrize("backend", EMITTERS)
-@pytest.mark.parametrize("args", [ENGINE_RAY, PREFILL_DECODE], ids=["engine", "roles"])
-def test_a_deployer_may_write_exactly_the_kinds_that_are_emitted(
-    backend: str, args: dict[str, Any]
-) -> None:
-    args = changed(args, {"backend": backend, "expose": {"port": 80, "role": None}})
-    args["expose"]["role"] = args["roles"][0]["name"]
+def test_a_deployer_may_write_exactly_the_kinds_that_are_emitted(backend: str) -> None:
+    examples = (example_for(backend, name) for name in ("engine-ray", "prefill-decode"))
     emitted = {
-        (body["apiVersion"].rpartition("/")[0], f"{body['kind'].lower()}s")
-        for body in (manifest.body for manifest in compile_serving(args).manifests)
+        (manifest.body["apiVersion"].rpartition("/")[0], f"{manifest.kind.lower()}s")
+        for args in examples
+        for manifest in compile_serving(args).manifests
     }
     written = {(r.group, r.plural) for r in resources_of([backend]) if r.verbs == WRITE}
     assert written == emitted

@@ -1,0 +1,42 @@
+"""The kinds of backends with a controller of their own, and whether the cluster serves them.
+
+systems.py says more about Kthena: its schema shows its version.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.cluster.requirements import Kind, Requirements
+from kthena_components.cluster.snapshot import Diagnostic, Snapshot, Status, serves
+from kthena_components.systems import EMITTERS, INDEX, find_emitter
+
+_JUDGED_APART = "kthena"
+
+
+def own_kinds(backend: str) -> Iterator[Kind]:
+    """Yield the kinds of a backend's system that the backend writes."""
+    emitter = find_emitter(backend)
+    for made in emitter.resources if emitter else ():
+        if INDEX.get((made.api_version.partition("/")[0], made.kind)) == backend:
+            yield made.api_version, made.kind
+
+
+def judge_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
+    """Check that the cluster serves what the servings of a stack need.
+
+    Without a stack, a system that the cluster does not have is optional.
+    """
+    needed = {kind for _, kind in need.kinds}
+    for backend in EMITTERS:
+        if backend not in need.backends or backend == _JUDGED_APART:
+            continue
+        kinds = [kind for kind in own_kinds(backend) if not need.stack or kind in needed]
+        missing = [
+            f"{name} {version}" for version, name in kinds if not serves(seen, (version, name))
+        ]
+        emitter = find_emitter(backend)
+        if missing and need.stack and emitter:
+            text = f"the cluster has no {' and no '.join(missing)}. {emitter.install}, or use "
+            yield Diagnostic(Status.FAIL, backend, f"{text}backend: native")
+        elif kinds and not missing:
+            served = " and ".join(f"{name} {version}" for version, name in kinds)
+            yield Diagnostic(Status.OK, backend, f"{served}")

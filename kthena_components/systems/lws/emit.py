@@ -1,0 +1,204 @@
+"""Writes a LeaderWorkerSet for a serving of one role, and a DisaggregatedSet for several.
+
+A group of a LeaderWorkerSet is one engine. All engines of a role, over all ServingGroups, are the
+groups of one set: its own rollout and scaling count them. Source: kubernetes-sigs/lws v0.9.0
+api/leaderworkerset/v1, api/disaggregatedset/v1 and pkg; docs/backends.md lists every field.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.templates import with_env
+from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.words import RecoveryPolicy
+from kthena_components.core.templates.template import Template
+from kthena_components.core.values.read import mapping
+from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.lws.facts import facts
+from kthena_components.systems.lws.limits import names, refuse, set_name
+from kthena_components.systems.lws.view import (
+    DISAGGREGATED_SET,
+    LEADER,
+    LEADER_WORKER_SET,
+    WORKER,
+    read_sets,
+)
+
+_ALIASES = {
+    naming.GROUP_SIZE: "$(LWS_GROUP_SIZE)",
+    naming.ENTRY_ADDRESS: "$(LWS_LEADER_ADDRESS)",
+    naming.WORKER_INDEX: "$(LWS_WORKER_INDEX)",
+}
+"""Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
+
+
+def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write the set and, if the serving is exposed, its front Service."""
+    made = _leader_worker_set(plan) if len(plan.roles) == 1 else _disaggregated_set(plan)
+    front = services.emit_front(plan)
+    return (made, front) if front else (made,)
+
+
+def _leader_worker_set(plan: ServingPlan) -> Manifest:
+    (role,) = plan.roles
+    metadata = _metadata(plan, role)
+    waits = {WAIT_FOR: _until_updated(plan, role)}
+    metadata["annotations"] = {**metadata.get("annotations", {}), **waits}
+    identity = {"name": set_name(plan, role), "namespace": plan.namespace}
+    body = _object(LEADER_WORKER_SET, {**identity, **metadata}, _spec(plan, role))
+    return Manifest(body=body, role=role.name, timeout_seconds=plan.ready_timeout_seconds)
+
+
+def _disaggregated_set(plan: ServingPlan) -> Manifest:
+    """Write all roles. It is not awaited: LWS 0.9 gives a DisaggregatedSet no status."""
+    roles = [
+        {"name": role.name, "metadata": _metadata(plan, role), "spec": _spec(plan, role)}
+        for role in plan.roles
+    ]
+    metadata = {
+        "name": plan.name,
+        "namespace": plan.namespace,
+        "labels": {naming.NAME: plan.name},
+    }
+    return Manifest(body=_object(DISAGGREGATED_SET, metadata, {"roles": roles}))
+
+
+def _object(
+    group_kind: tuple[str, str], metadata: dict[str, Any], spec: dict[str, Any]
+) -> dict[str, Any]:
+    group, kind = group_kind
+    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _metadata(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    """Return labels of a LeaderWorkerSet, and the queue that its PodGroups get."""
+    queue = {naming.QUEUE_NAME: plan.queue} if plan.queue is not None else {}
+    labels = {naming.NAME: plan.name, naming.ROLE: role.name}
+    return {"labels": labels, **({"annotations": queue} if queue else {})}
+
+
+def _until_updated(plan: ServingPlan, role: RolePlan) -> str:
+    """Wait until every group is updated and serves.
+
+    With a partition, the number of updated groups depends on the previous state. Without groups,
+    the status has no such number.
+    """
+    available, engines = "condition=Available", plan.groups * role.replicas
+    if plan.rollout.partition or not engines:
+        return available
+    return json.dumps([available, f"jsonpath={{.status.updatedReplicas}}={engines}"])
+
+
+def _spec(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "replicas": plan.groups * role.replicas,
+        # A gang is the whole group, so workers must not wait for a ready leader.
+        "startupPolicy": "LeaderCreated",
+        "leaderWorkerTemplate": {
+            "size": role.pods,
+            "restartPolicy": _restart(plan),
+            **_templates(plan, role),
+        },
+    }
+    rolling = _rolling(plan, role)
+    if rolling:
+        spec["rolloutStrategy"] = {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling}
+    return spec
+
+
+def _restart(plan: ServingPlan) -> str:
+    """Recreate an engine with each of its pods: ranks cannot join a running engine again."""
+    return "None" if plan.recovery is RecoveryPolicy.NONE else "RecreateGroupOnPodRestart"
+
+
+def _rolling(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    """Convert the budget in ServingGroups to engines."""
+    stated = plan.rollout.stated
+    if stated is None:
+        return {} if role.max_unavailable is None else {"maxUnavailable": role.max_unavailable}
+    down = scale_budget(stated.max_unavailable, plan.groups, up=False) or 0
+    up = scale_budget(stated.max_surge or 0, plan.groups, up=True) or 0
+    written = {"maxUnavailable": (down if down or up else 1) * max(role.replicas, 1)}
+    if up:
+        written["maxSurge"] = up * role.replicas
+    if plan.rollout.partition:
+        written["partition"] = plan.rollout.partition * role.replicas
+    return written
+
+
+def _templates(plan: ServingPlan, role: RolePlan) -> dict[str, Template]:
+    """Write both templates. A leader without a template of its own gets the workers'."""
+    entry = _template(plan, role, role.entry, {naming.ENTRY: "true"})
+    if not role.worker_replicas:
+        return {WORKER: entry}
+    return {LEADER: entry, WORKER: _template(plan, role, role.worker or {}, {})}
+
+
+def _template(
+    plan: ServingPlan, role: RolePlan, template: Template, own: dict[str, str]
+) -> Template:
+    """Add labels, the scheduler, and Kthena's variables: its templates run unchanged."""
+    metadata = template.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    ours = {naming.NAME: plan.name, naming.ROLE: role.name}
+    labels = {**(metadata.get("labels") or {}), **ours, **own}
+    env = [{"name": name, "value": value} for name, value in _ALIASES.items()]
+    spec = with_env(template, env)["spec"]
+    return {
+        "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
+        "spec": {**spec, "schedulerName": plan.scheduler},
+    }
+
+
+def _planned(plan: ServingPlan) -> list[ServingFacts]:
+    """Return the facts of a plan without ServingGroups: each engine is a gang."""
+    planned = facts_from_plan(plan)
+    engines = tuple(
+        replace(engine, replicas=plan.groups * role.replicas)
+        for engine, role in zip(planned.engines, plan.roles, strict=True)
+    )
+    return [replace(planned, engines=engines, gang=None)]
+
+
+def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
+    kinds = {LEADER_WORKER_SET, DISAGGREGATED_SET}
+    found = map(read_object, bodies)
+    return [_named(facts(read_sets(one)), one.body) for one in found if one.group_kind in kinds]
+
+
+def _named(found: ServingFacts, body: Mapping[str, Any]) -> ServingFacts:
+    """Name a LeaderWorkerSet's only engine by its role, as the plan does."""
+    labels = mapping(mapping(body.get("metadata")).get("labels"))
+    role, name = labels.get(naming.ROLE), labels.get(naming.NAME)
+    if not isinstance(role, str) or not isinstance(name, str):
+        return found
+    engines = tuple(replace(engine, name=role) for engine in found.engines)
+    return replace(found, name=name, engines=engines)
+
+
+EMITTER = Emitter(
+    emit=emit,
+    refuse=refuse,
+    names=names,
+    resources=(
+        *(
+            Resource(api_version=f"{group}/v1", kind=kind, plural=f"{kind.lower()}s")
+            for group, kind in (LEADER_WORKER_SET, DISAGGREGATED_SET)
+        ),
+        SERVICES,
+    ),
+    read_back=_read_back,
+    install="Install LeaderWorkerSet 0.9 or later with its CRDs",
+    planned=_planned,
+)

@@ -1,0 +1,156 @@
+"""Reports what LeaderWorkerSets and DisaggregatedSets do not support: an error, never dropped.
+
+Source: kubernetes-sigs/lws v0.9.0 pkg/webhooks, pkg/schedulerprovider/volcano_provider.go and
+config/crd/bases.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import NameFacts
+from kthena_components.core.findings import Finding, count_of, join_path
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
+
+_UPDATE = "rollout_strategy.rolling_update_configuration"
+_MOST_ROLES = 10
+"""The CRD's maxItems."""
+_REVISION = 8
+"""Characters of the revision in the names that a DisaggregatedSet generates."""
+_ELSEWHERE = "remove it, or write backend: native or kthena"
+
+
+def set_name(plan: ServingPlan, role: RolePlan) -> str:
+    """Name a LeaderWorkerSet. Its headless Service has this name, so `<serving>` is not free."""
+    return f"{plan.name}-{role.name}"
+
+
+def refuse(plan: ServingPlan) -> Iterator[Finding]:
+    """Report what LWS does not support."""
+    yield from _refuse_recovery(plan)
+    yield from _refuse_gang(plan)
+    yield from _refuse_budgets(plan)
+    if len(plan.roles) > 1:
+        yield from _refuse_roles(plan)
+
+
+def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
+    engines = sum(role.replicas for role in plan.roles)
+    if plan.recovery is RecoveryPolicy.SERVING_GROUP_RECREATE and engines > 1:
+        yield _refusal(
+            "recovery_policy",
+            f"is {plan.recovery}, but LWS recreates the engine whose pod failed, and a "
+            f"ServingGroup has {engines} engines",
+            "write RoleRecreate, or backend: kthena",
+        )
+    if plan.restart_grace_seconds:
+        yield _refusal(
+            "restart_grace_period_seconds",
+            f"is {plan.restart_grace_seconds}, but LWS recreates an engine at once",
+            "remove it, or write backend: kthena",
+        )
+
+
+def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject gangs of several engines and topologies: LWS creates one PodGroup per engine."""
+    together = sum(role.gang_replicas for role in plan.roles)
+    if plan.min_role_replicas is not None and together > 1:
+        yield _refusal(
+            "gang_policy.min_role_replicas",
+            f"requests {together} engines together, but LWS schedules each engine as a gang of "
+            "its own",
+            _ELSEWHERE,
+        )
+    policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
+    for field, policy in policies.items():
+        if policy is not None:
+            yield _refusal(
+                f"network_topology.{field}",
+                "is given, but the PodGroups that LWS creates have no network topology",
+                _ELSEWHERE,
+            )
+
+
+def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
+    surge = plan.rollout.stated.max_surge if plan.rollout.stated else None
+    if surge is not None and scale_budget(surge, plan.groups, up=True) is None:
+        yield _refusal(
+            f"{_UPDATE}.max_surge",
+            f"is {surge}, but must be a count of at least 0 or a percentage from 0% to 100%",
+            "write for example 1 or 25%",
+        )
+    for role in plan.roles:
+        if role.max_unavailable is not None and plan.groups > 1:
+            yield _refusal(
+                join_path(role.path, "max_unavailable"),
+                f"is {role.max_unavailable} of each group, but LWS has one budget for the engines "
+                f"of all {plan.groups} groups",
+                f"remove it, and write {_UPDATE}.max_unavailable with ServingGroupRollingUpdate",
+            )
+
+
+def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject what a DisaggregatedSet does not support."""
+    if len(plan.roles) > _MOST_ROLES:
+        yield _refusal(
+            "roles",
+            f"has {len(plan.roles)} roles, and a DisaggregatedSet has at most {_MOST_ROLES}",
+            "split the serving, or write backend: native",
+        )
+    if plan.groups > 1:
+        yield _refusal(
+            "replicas",
+            f"is {plan.groups}, but a DisaggregatedSet of LWS 0.9 is one group of its "
+            f"{count_of(len(plan.roles), 'role')}",
+            f"write 1 and multiply roles[].replicas by {plan.groups}, or write backend: native or "
+            "kthena",
+        )
+    if plan.rollout.partition:
+        yield _refusal(
+            f"{_UPDATE}.partition",
+            f"is {plan.rollout.partition}, but a DisaggregatedSet updates its roles together",
+            _ELSEWHERE,
+        )
+    if plan.rollout.type is RolloutType.ROLE:
+        yield _refusal(
+            "rollout_strategy.type",
+            "is RoleRollingUpdate, but a DisaggregatedSet updates all roles when one changes",
+            "write ServingGroupRollingUpdate, or backend: native or kthena",
+        )
+    yield from _refuse_empty(plan)
+
+
+def _refuse_empty(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject an empty role beside others, as the CRD does."""
+    filled = next((role.name for role in plan.roles if role.replicas), None)
+    for role in plan.roles:
+        if plan.groups and filled is not None and not role.replicas:
+            yield _refusal(
+                join_path(role.path, "replicas"),
+                f"is 0, but role '{filled}' has engines, and a DisaggregatedSet serves with every "
+                "role or with none",
+                "write 1 or more, or remove the role",
+            )
+
+
+def _refusal(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+
+
+def names(plan: ServingPlan) -> Iterator[NameFacts]:
+    """Return the longest name of each kind that LWS generates.
+
+    The workers of an engine are a StatefulSet with the name of its leader pod. LWS 0.10 puts a
+    slice into the names of a DisaggregatedSet.
+    """
+    several = len(plan.roles) > 1
+    for role in plan.roles:
+        at = join_path(role.path, "name")
+        of = f"{plan.name}-0-{'0' * _REVISION}-{role.name}" if several else set_name(plan, role)
+        leader = f"{of}-{max(plan.groups * role.replicas - 1, 0)}"
+        made = [("StatefulSet", leader, naming.STATEFUL_SET_NAME)]
+        if role.worker_replicas:
+            made.append(("worker pod", f"{leader}-{role.worker_replicas}", naming.DNS_LABEL))
+        for what, name, limit in made:
+            yield NameFacts(path=at, name=name, limit=limit, what=what)

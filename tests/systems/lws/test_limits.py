@@ -1,0 +1,158 @@
+"""What LeaderWorkerSets and DisaggregatedSets cannot do, and in which words that is refused."""
+
+from typing import Any
+
+import pytest
+
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import SpecError
+from tests.support.specs import TEMPLATES_PLAIN, Args, changed, example_for, template
+
+UPDATE = "rollout_strategy.rolling_update_configuration"
+ONE = changed(example_for("lws", "engine-native"), {"roles[0].replicas": 2})
+"""Two groups of two engines of two pods."""
+SEVERAL = changed(TEMPLATES_PLAIN, {"backend": "lws"})
+"""One group of two roles."""
+
+
+def said(args: Args, changes: dict[str, Any]) -> str:
+    """Give the refusal, or an empty text."""
+    try:
+        compile_serving(changed(args, changes))
+    except SpecError as refusal:
+        return str(refusal)
+    return ""
+
+
+REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
+    "group-recovery": (
+        ONE,
+        {"recovery_policy": "ServingGroupRecreate"},
+        (
+            "recovery_policy: is ServingGroupRecreate, but LWS recreates the engine whose "
+            "pod failed, and a ServingGroup has 2 engines. Write RoleRecreate, or backend: kthena."
+        ),
+    ),
+    "grace": (
+        ONE,
+        {"restart_grace_period_seconds": 9},
+        "restart_grace_period_seconds: is 9, but LWS recreates an engine at once.",
+    ),
+    "gang-of-engines": (
+        ONE,
+        {"gang_policy": {"min_role_replicas": {"decode": 2}}},
+        (
+            "gang_policy.min_role_replicas: requests 2 engines together, but LWS schedules "
+            "each engine as a gang of its own."
+        ),
+    ),
+    "group-topology": (
+        ONE,
+        {"network_topology": {"group_policy": {"mode": "soft"}}},
+        (
+            "network_topology.group_policy: is given, but the PodGroups that LWS creates have no "
+            "network topology."
+        ),
+    ),
+    "role-topology": (
+        ONE,
+        {"network_topology": {"role_policy": {"mode": "soft"}}},
+        "network_topology.role_policy: is given",
+    ),
+    "odd-surge": (ONE, {f"{UPDATE}.max_surge": "101%"}, "max_surge: is 101%, but must be a count"),
+    "negative-surge": (ONE, {f"{UPDATE}.max_surge": -1}, "max_surge: is -1, but must be a count"),
+    "role-budget": (
+        ONE,
+        {"rollout_strategy": {"type": "RoleRollingUpdate"}, "roles[0].max_unavailable": 1},
+        (
+            "roles[0].max_unavailable: is 1 of each group, but LWS has one budget for the "
+            "engines of all 2 groups."
+        ),
+    ),
+    "several-groups": (
+        SEVERAL,
+        {"replicas": 3},
+        (
+            "replicas: is 3, but a DisaggregatedSet of LWS 0.9 is one group of its 2 roles. "
+            "Write 1 and multiply roles[].replicas by 3, or write backend: native or kthena."
+        ),
+    ),
+    "partition": (
+        SEVERAL,
+        {UPDATE: {"partition": 1}},
+        f"{UPDATE}.partition: is 1, but a DisaggregatedSet updates its roles together.",
+    ),
+    "by-role": (
+        SEVERAL,
+        {"rollout_strategy": {"type": "RoleRollingUpdate"}},
+        (
+            "rollout_strategy.type: is RoleRollingUpdate, but a DisaggregatedSet updates all roles "
+            "when one changes."
+        ),
+    ),
+    "empty-role": (
+        SEVERAL,
+        {"roles[1].replicas": 0},
+        (
+            "roles[1].replicas: is 0, but role 'prefill' has engines, and a "
+            "DisaggregatedSet serves with every role or with none."
+        ),
+    ),
+    "long-name": (
+        SEVERAL,
+        {"name": "c" * 40},
+        (
+            "roles[0].name: gives the StatefulSet name 'cccccccccccccccccccccccccccccccccccccccc"
+            "-0-00000000-prefill-0', 61 characters"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_lws_cannot_do_is_an_error(case: str) -> None:
+    args, changes, message = REFUSED[case]
+    assert said(args, {}) == ""
+    assert message in said(args, changes)
+
+
+def test_all_refusals_come_at_once() -> None:
+    changes = {
+        "replicas": 2,
+        UPDATE: {"partition": 2},
+        "restart_grace_period_seconds": 5,
+        "gang_policy": {"min_role_replicas": {"prefill": 1, "decode": 1}},
+    }
+    assert said(SEVERAL, changes).count("[backend-loss]") == 4
+
+
+def test_a_disaggregated_set_has_ten_roles() -> None:
+    def roles(number: int) -> Args:
+        made = [{"name": f"r{i}", "entry_template": template()} for i in range(number)]
+        return {"name": "chat", "backend": "lws", "roles": made}
+
+    assert said(roles(10), {}) == ""
+    assert "roles: has 11 roles, and a DisaggregatedSet has at most 10" in said(roles(11), {})
+
+
+@pytest.mark.parametrize(
+    ("args", "changes"),
+    [
+        (ONE, {"roles[0].replicas": 1, "recovery_policy": "ServingGroupRecreate"}),
+        (ONE, {"gang_policy": {"min_role_replicas": {"decode": 1}}}),
+        (ONE, {"restart_grace_period_seconds": 0}),
+        (ONE, {UPDATE: {"max_unavailable": 0, "max_surge": "1%"}}),
+        (SEVERAL, {UPDATE: {"partition": "0%"}}),
+        (SEVERAL, {"replicas": 0}),
+        (SEVERAL, {"roles[0].replicas": 0, "roles[1].replicas": 0}),
+    ],
+)
+def test_what_means_the_same_is_taken(args: Args, changes: dict[str, Any]) -> None:
+    assert said(args, changes) == ""
+
+
+def test_another_backend_still_needs_an_unavailable_group() -> None:
+    assert "max_unavailable: is 0" in said(ONE, {UPDATE: {"max_unavailable": 0, "max_surge": "0%"}})
+    assert "max_surge" in said(
+        ONE, {"backend": "native", UPDATE: {"max_unavailable": 0, "max_surge": 1}}
+    )
