@@ -7,10 +7,9 @@ fields, the limits of the backend, and the checks of the plan.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
-from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, Level, SpecError, nearest
 from kthena_components.core.plan.build import (
     build_group_plan,
@@ -34,6 +33,9 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.spec.rules_role import BLOCKING
 from kthena_components.core.spec.rules_serving import check_spec
 from kthena_components.judge.waivers import listed, unwaivable, waive
+
+if TYPE_CHECKING:
+    from kthena_components.systems.contract import Emitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ def _compile(
     plan = None if BLOCKING.intersection(f.rule for f in findings) else build()
     if plan is not None:
         findings += backend.refuse(plan) if backend else ()
-    judged = [] if plan is None else judge(plan, tuple(backend.names(plan)) if backend else ())
+    judged = [] if plan is None else judge(plan, backend)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
         firm = any(f.level is Level.MANDATORY for f in findings)
@@ -144,9 +146,12 @@ def _waived(
     return [*waive(judged, stated, today, elsewhere=found), *told], manifests
 
 
-def judge(plan: ServingPlan, names: tuple[NameFacts, ...] = ()) -> list[Finding]:
+def judge(plan: ServingPlan, backend: "Emitter | None" = None) -> list[Finding]:
     """Check a plan by all rules; paths are those of the user's input."""
-    return run_checks(replace(facts_from_plan(plan), names=names))
+    if backend is None:
+        return run_checks(facts_from_plan(plan))
+    facts = facts_from_plan(plan, backend.sizes)
+    return run_checks(replace(facts, names=tuple(backend.names(plan))))
 
 
 def _no_backend(name: str) -> Finding:

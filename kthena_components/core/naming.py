@@ -38,6 +38,13 @@ GROUP_SIZE = "GROUP_SIZE"
 ENTRY_ADDRESS = "ENTRY_ADDRESS"
 WORKER_INDEX = "WORKER_INDEX"
 INJECTED_ENV = (GROUP_SIZE, ENTRY_ADDRESS, WORKER_INDEX)
+LWS_GROUP_SIZE = "LWS_GROUP_SIZE"
+LWS_ENV = {
+    LWS_GROUP_SIZE: GROUP_SIZE,
+    "LWS_LEADER_ADDRESS": ENTRY_ADDRESS,
+    "LWS_WORKER_INDEX": WORKER_INDEX,
+}
+"""LeaderWorkerSet's variables, and Kthena's with the same meaning."""
 
 
 def group_name(serving: str, group: int) -> str:

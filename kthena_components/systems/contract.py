@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
 from kthena_components.core.facts.totals import GpuDemand
 from kthena_components.core.findings import Finding
@@ -141,6 +142,8 @@ class Emitter:
     """The inverse of `emit`, limited to facts."""
     install: str = ""
     """What to install if the cluster does not serve its kinds, as an imperative."""
+    sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
+    """Variables in every container with the number of pods of its engine."""
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
     """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
 

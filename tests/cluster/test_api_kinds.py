@@ -195,3 +195,10 @@ def test_a_login_that_writes_into_the_kubeconfig_is_not_used(tmp_path: Path) -> 
     spec = StackSpec.model_validate({"output": "cluster"})
     assert askable_context(spec, {"KUBECONFIG": str(file)}) is None
     assert askable_context(spec, {"KUBECONFIG": str(tmp_path / "none")}) is None
+
+
+def test_a_cluster_without_lws_says_what_to_install() -> None:
+    with discovery() as config:
+        [found] = told(config, "native", "lws")
+    assert found.startswith("servings[1]: creates a LeaderWorkerSet of leaderworkerset.x-k8s.io/v1")
+    assert "Install LeaderWorkerSet 0.9 or later with its CRDs, or write backend: native" in found

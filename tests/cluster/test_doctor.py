@@ -167,3 +167,23 @@ def test_the_plugin_of_the_scheduler_is_looked_for() -> None:
     assert "contains no readable scheduler config" in said("scheduler config", broken)[0][1]
     for unseen in (None, HIDDEN):
         assert said("scheduler config", healthy(scheduler_config=unseen))[0][0] is Status.UNKNOWN
+
+
+LWS = "leaderworkerset.x-k8s.io/v1"
+
+
+def test_a_stack_for_lws_needs_its_own_kind_alone() -> None:
+    need = stack(backend="lws", network_topology=None)
+    ((mark, text),) = said("lws", healthy(), need)
+    assert mark is Status.FAIL
+    assert text == (
+        f"the cluster has no LeaderWorkerSet {LWS}. Install LeaderWorkerSet 0.9 or later with its "
+        "CRDs, or use backend: native"
+    )
+    served = {**healthy().served, LWS: ["LeaderWorkerSet"]}
+    assert said("lws", healthy(served=served), need) == [(Status.OK, f"LeaderWorkerSet {LWS}")]
+    assert said("lws", healthy(served=served), stack()) == []
+
+
+def test_without_a_stack_lws_is_optional() -> None:
+    assert said("lws", healthy()) == []

@@ -126,14 +126,16 @@ def _plain(draw: st.DrawFn, pods: int) -> Args:
 
 def _ray_script(draw: st.DrawFn, pods: int) -> Args:
     gpus = draw(st.sampled_from([1, 2, 8]))
-    size = draw(st.sampled_from([str(pods), "$(GROUP_SIZE)"]))
+    words = draw(st.sampled_from(["GROUP_SIZE ENTRY_ADDRESS", "LWS_GROUP_SIZE LWS_LEADER_ADDRESS"]))
+    size, address = words.split()
+    size = draw(st.sampled_from([str(pods), f"$({size})"]))
     leader = (
         f"{SCRIPT} leader --ray_cluster_size={size}; vllm serve m "
         f"--tensor-parallel-size {gpus} --pipeline-parallel-size {pods}"
     )
     return {
         "entry_template": gpu_template(leader, gpus),
-        "worker_template": gpu_template(f"{SCRIPT} worker --ray_address=$(ENTRY_ADDRESS)", gpus),
+        "worker_template": gpu_template(f"{SCRIPT} worker --ray_address=$({address})", gpus),
     }
 
 

@@ -8,9 +8,16 @@ from kthena_components.core.facts.serving import EngineFacts, GangFacts, Serving
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 
 
-def facts_from_plan(plan: ServingPlan) -> ServingFacts:
-    """Read the facts of a plan, with paths in the user's input."""
-    engines = tuple(_engine_of(role) for role in plan.roles)
+def facts_from_plan(
+    plan: ServingPlan, sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
+) -> ServingFacts:
+    """Read the facts of a plan, with paths in the user's input.
+
+    Args:
+        plan: The plan.
+        sizes: Variables that contain the number of pods of an engine.
+    """
+    engines = tuple(_engine_of(role, sizes) for role in plan.roles)
     gang = GangFacts(
         path="gang_policy",
         min_member=plan.min_member,
@@ -25,8 +32,8 @@ def facts_from_plan(plan: ServingPlan) -> ServingFacts:
     )
 
 
-def _engine_of(role: RolePlan) -> EngineFacts:
-    env = {naming.GROUP_SIZE: str(role.pods)}
+def _engine_of(role: RolePlan, sizes: tuple[str, ...]) -> EngineFacts:
+    env = dict.fromkeys(sizes, str(role.pods))
     prefix = f"{role.path}." if role.path else ""
     overrides: dict[str, Any] = {}
     if role.engine:

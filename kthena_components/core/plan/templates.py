@@ -153,24 +153,29 @@ def requests_of(template: Template | None) -> dict[str, Decimal]:
     return total
 
 
-def with_env(template: Template, env: list[dict[str, Any]]) -> Template:
+def with_env(template: Template, env: list[dict[str, Any]], *, first: bool = False) -> Template:
     """Append variables to every container's env, as Kthena does.
 
     User entries of the same names are removed. At the end, command and args can use them, but user
     env cannot.
+
+    Args:
+        template: The pod template.
+        env: The variables.
+        first: Whether to put them in front, as LeaderWorkerSet does: user env can use them too.
     """
     names = {entry["name"] for entry in env}
     result = copy.copy(template)
     spec = dict(template.get("spec") or {})
     for kind in ("initContainers", "containers"):
         if spec.get(kind):
-            spec[kind] = [_container_with_env(item, env, names) for item in spec[kind]]
+            spec[kind] = [_container_with_env(item, env, names, first=first) for item in spec[kind]]
     result["spec"] = spec
     return result
 
 
 def _container_with_env(
-    container: Mapping[str, Any], env: list[dict[str, Any]], names: set[str]
+    container: Mapping[str, Any], env: list[dict[str, Any]], names: set[str], *, first: bool
 ) -> dict[str, Any]:
     kept = [entry for entry in container.get("env") or [] if entry["name"] not in names]
-    return {**container, "env": [*kept, *env]}
+    return {**container, "env": [*env, *kept] if first else [*kept, *env]}

@@ -35,12 +35,9 @@ from kthena_components.systems.lws.view import (
     read_sets,
 )
 
-_ALIASES = {
-    naming.GROUP_SIZE: "$(LWS_GROUP_SIZE)",
-    naming.ENTRY_ADDRESS: "$(LWS_LEADER_ADDRESS)",
-    naming.WORKER_INDEX: "$(LWS_WORKER_INDEX)",
-}
+_ALIASES = [{"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items()]
 """Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
+_SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
@@ -153,8 +150,7 @@ def _template(
     annotations = metadata.get("annotations") or {}
     ours = {naming.NAME: plan.name, naming.ROLE: role.name}
     labels = {**(metadata.get("labels") or {}), **ours, **own}
-    env = [{"name": name, "value": value} for name, value in _ALIASES.items()]
-    spec = with_env(template, env)["spec"]
+    spec = with_env(template, _ALIASES)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
         "spec": {**spec, "schedulerName": plan.scheduler},
@@ -163,7 +159,7 @@ def _template(
 
 def _planned(plan: ServingPlan) -> list[ServingFacts]:
     """Return the facts of a plan without ServingGroups: each engine is a gang."""
-    planned = facts_from_plan(plan)
+    planned = facts_from_plan(plan, _SIZES)
     engines = tuple(
         replace(engine, replicas=plan.groups * role.replicas)
         for engine, role in zip(planned.engines, plan.roles, strict=True)
@@ -200,5 +196,6 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     install="Install LeaderWorkerSet 0.9 or later with its CRDs",
+    sizes=_SIZES,
     planned=_planned,
 )

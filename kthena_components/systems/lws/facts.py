@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kthena_components.core import naming
 from kthena_components.core.facts.context import Context
 from kthena_components.core.facts.pod import PodFacts, read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
@@ -17,8 +18,6 @@ from kthena_components.core.values.read import (
 from kthena_components.core.values.unknown import MaybeBool, MaybeInt, Unknown
 from kthena_components.systems.lws.view import WORKER, Group, Sets
 
-GROUP_SIZE = "LWS_GROUP_SIZE"
-"""Variable in every container; the leader counts."""
 _QUEUE = "scheduling.volcano.sh/queue-name"
 _SHAPELESS = Unknown("the size of the group is below 1")
 
@@ -43,7 +42,7 @@ def _engine(group: Group, found: Object, *, gang: bool) -> EngineFacts:
     path = found.at(group.engine_path)
     pods: MaybeInt = count_or_unknown(inside(template, "size"), "size", 1)
     pods = _SHAPELESS if pods == 0 else pods
-    env = {GROUP_SIZE: str(pods)} if isinstance(pods, int) else {}
+    env = {naming.LWS_GROUP_SIZE: str(pods)} if isinstance(pods, int) else {}
     asked = gang or _placed_by_volcano(group) is not False
 
     def pod(field: str) -> PodFacts:

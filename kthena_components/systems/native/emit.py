@@ -4,6 +4,7 @@ Names, labels, annotations and env are Kthena's (core/naming.py), so a template 
 unchanged. docs/backends.md lists what a controller would do better.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ AWAITED_AT_ONCE = 4
 processor at a time, so four is safe everywhere. A gang starts when all its pods exist: if awaited
 StatefulSets used every slot, the last ones would never be created and the wait would never end.
 """
+
+SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +199,24 @@ def _template(
         {"name": naming.ENTRY_ADDRESS, "value": address},
         index,
     ]
-    spec = with_env(template, env)["spec"]
+    spec = with_env(_with_lws_env(template, env), env)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
         "spec": {**spec, "schedulerName": plan.scheduler},
     }
+
+
+def _with_lws_env(template: Template, env: list[dict[str, Any]]) -> Template:
+    """Add LeaderWorkerSet's variables to a template that mentions one of them.
+
+    Other templates stay as they are: a changed template would replace running pods.
+    """
+    written = json.dumps(template, default=str)
+    if not any(name in written for name in naming.LWS_ENV):
+        return template
+    own = {entry["name"]: entry for entry in env}
+    aliases = [{**own[same], "name": name} for name, same in naming.LWS_ENV.items()]
+    return with_env(template, aliases, first=True)
 
 
 def _gang(engine: _Engine) -> dict[str, str]:
@@ -216,7 +232,7 @@ def _gang(engine: _Engine) -> dict[str, str]:
 
 def _planned(plan: ServingPlan) -> list[ServingFacts]:
     """Return the facts of each group that has pods."""
-    return [facts_from_plan(plan)] * (plan.groups if plan.pods_per_group else 0)
+    return [facts_from_plan(plan, SIZES)] * (plan.groups if plan.pods_per_group else 0)
 
 
 EMITTER = Emitter(
@@ -231,5 +247,6 @@ EMITTER = Emitter(
         PODS,
     ),
     read_back=read_group,
+    sizes=SIZES,
     planned=_planned,
 )

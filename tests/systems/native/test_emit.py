@@ -282,3 +282,36 @@ def test_a_change_of_the_entry_changes_the_workers_label() -> None:
     ]
     assert workers[0]["spec"] == workers[1]["spec"]
     assert workers[0] != workers[1]
+
+
+LWS = "serve --nnodes $(LWS_GROUP_SIZE) --node-rank $(LWS_WORKER_INDEX) --at $(LWS_LEADER_ADDRESS)"
+
+
+def env_of(args: Args, key: str) -> list[dict[str, Any]]:
+    """Give the variables of the first container of a StatefulSet."""
+    (container, *_) = manifests(args)[key].body["spec"]["template"]["spec"]["containers"]
+    return list(container["env"])
+
+
+def test_a_template_for_leader_worker_set_runs_unchanged() -> None:
+    own = [{"name": "AT", "value": "$(LWS_LEADER_ADDRESS):20000"}]
+    changes = {
+        f"roles[0].{field}.spec.containers[0].{key}": value
+        for field in ("entry_template", "worker_template")
+        for key, value in (("command", ["sh", "-c", LWS]), ("env", own))
+    }
+    args = changed(TEMPLATES_PLAIN, changes)
+    entry = env_of(args, "StatefulSet/sample-0-prefill-0")
+    assert entry[:4] == [
+        {"name": "LWS_GROUP_SIZE", "value": "4"},
+        {"name": "LWS_LEADER_ADDRESS", "value": "sample-0-prefill-0-0.default"},
+        {"name": "LWS_WORKER_INDEX", "value": "0"},
+        *own,
+    ]
+    worker = {v["name"]: v for v in env_of(args, "StatefulSet/sample-0-prefill-0-w")}
+    assert worker["LWS_WORKER_INDEX"]["valueFrom"] == worker["WORKER_INDEX"]["valueFrom"]
+
+
+def test_other_templates_do_not_get_its_variables() -> None:
+    names = {v["name"] for v in env_of(TEMPLATES_PLAIN, "StatefulSet/sample-0-decode-0")}
+    assert names == set(naming.INJECTED_ENV)
