@@ -4,6 +4,8 @@ Source: kubernetes-sigs/lws v0.9.0 pkg/webhooks, pkg/schedulerprovider/volcano_p
 config/crd/bases.
 """
 
+import json
+import re
 from collections.abc import Iterator
 
 from kthena_components.core import naming
@@ -31,6 +33,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_recovery(plan)
     yield from _refuse_gang(plan)
     yield from _refuse_budgets(plan)
+    yield from _refuse_hosts(plan)
     if len(plan.roles) > 1:
         yield from _refuse_roles(plan)
 
@@ -87,6 +90,21 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
                 f"is {role.max_unavailable} of each group, but LWS has one budget for the engines "
                 f"of all {plan.groups} groups",
                 f"remove it, and write {_UPDATE}.max_unavailable with ServingGroupRollingUpdate",
+            )
+
+
+def _refuse_hosts(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject templates with the host name of an entry: only Kthena and native have such a name."""
+    roles = "|".join(re.escape(role.name) for role in plan.roles)
+    host = re.compile(rf"(?<![-.a-z0-9]){re.escape(plan.name)}-\d+-(?:{roles})-\d+-0(?![-a-z0-9])")
+    for role in plan.roles:
+        found = host.search(json.dumps([role.entry, role.worker], default=str))
+        if found is not None:
+            yield _refusal(
+                role.path,
+                f"contains the host name '{found[0]}', but LWS gives entry pods other names",
+                "use a Service that selects the entries by their labels, or write backend: native "
+                "or kthena",
             )
 
 

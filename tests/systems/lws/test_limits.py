@@ -98,6 +98,14 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
             "DisaggregatedSet serves with every role or with none."
         ),
     ),
+    "host-of-an-entry": (
+        SEVERAL,
+        {"roles[1].entry_template.spec.containers[0].args": ["http://sample-0-prefill-0-0:8080"]},
+        (
+            "roles[1]: contains the host name 'sample-0-prefill-0-0', but LWS gives entry pods "
+            "other names."
+        ),
+    ),
     "long-name": (
         SEVERAL,
         {"name": "c" * 40},
@@ -144,6 +152,8 @@ def test_a_disaggregated_set_has_ten_roles() -> None:
         (ONE, {UPDATE: {"max_unavailable": 0, "max_surge": "1%"}}),
         (SEVERAL, {UPDATE: {"partition": "0%"}}),
         (SEVERAL, {"replicas": 0}),
+        (SEVERAL, {"roles[1].entry_template.spec.containers[0].args": ["sample-0-other-0-0"]}),
+        (SEVERAL, {"roles[1].entry_template.spec.containers[0].args": ["my-sample-0-decode-0-0"]}),
         (SEVERAL, {"roles[0].replicas": 0, "roles[1].replicas": 0}),
     ],
 )
