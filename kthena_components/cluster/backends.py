@@ -39,4 +39,4 @@ def judge_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
             yield Diagnostic(Status.FAIL, backend, f"{text}backend: native")
         elif kinds and not missing:
             served = " and ".join(f"{name} {version}" for version, name in kinds)
-            yield Diagnostic(Status.OK, backend, f"{served}")
+            yield Diagnostic(Status.OK, backend, served)
