@@ -12,8 +12,8 @@ from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.judge.crd_schema import NAMES
-from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
+from tests.support.admission import own_findings
 
 Body = dict[str, Any]
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -115,9 +115,8 @@ KINDS: tuple[Kind, ...] = (
 
 def ours(kind: Kind, body: Body) -> list[Finding]:
     """Return our mandatory findings."""
-    rules = kind.rules
-    found = judge_manifest(body, versions=VERSIONS)
-    return [f for f in found if f.rule in rules and f.level is Level.MANDATORY]
+    found = own_findings(body, volcano=VERSIONS["volcano"])
+    return [f for f in found if f.rule in kind.rules and f.level is Level.MANDATORY]
 
 
 def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:

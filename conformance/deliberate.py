@@ -60,6 +60,11 @@ ELSEWHERE: tuple[str, ...] = (
 """Rejections because of another object of the cluster, which one manifest does not show."""
 
 
+STRICT: tuple[str, ...] = (".volumeClaimTemplate.metadata.",)
+"""Parts of paths of maps without declared fields. Server-side apply accepts any field there, and
+drops it; only the strict decoding of kubectl rejects it."""
+
+
 def admission(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings for which the cluster must reject the object, too."""
     return [f for f in findings if not any(entry.covers(f) for entry in DELIBERATE)]

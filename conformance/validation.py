@@ -15,7 +15,7 @@ import yaml
 from conformance import families
 from conformance.__main__ import Context
 from conformance.cases import KINDS, Kind, ours, theirs
-from conformance.deliberate import DELIBERATE, ELSEWHERE, SILENT, admission, may_differ
+from conformance.deliberate import DELIBERATE, ELSEWHERE, SILENT, STRICT, admission, may_differ
 from conformance.report import Part
 from conformance.shrink import shrink
 from conformance.volcano import PARENT
@@ -124,6 +124,8 @@ def _verdict(findings: list[Finding], refusal: str | None) -> str:
     shared = admission(findings)
     if refusal and not shared and any(words in refusal for words in ELSEWHERE):
         return "rejected because of another object of the cluster"
+    if refusal and not shared and any(place in refusal for place in STRICT):
+        return "rejected only by strict decoding"
     if may_differ(findings) and (not shared or refusal):
         return "rejected by us, deliberately, for any verdict of the cluster"
     if bool(shared) != bool(refusal):

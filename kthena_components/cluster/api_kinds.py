@@ -21,7 +21,7 @@ from kthena_components.cluster.systems import INSTALL_VOLCANO
 from kthena_components.compiler.compile import Compiled
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.stack import StackSpec, is_kubeconfig_text
-from kthena_components.judge.secrecy import SECRET
+from kthena_components.core.values.display import SECRET
 from kthena_components.systems import INDEX, find_emitter
 
 _KUBERNETES = "kubernetes"

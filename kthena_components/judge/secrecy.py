@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from kthena_components.core.findings import RULE_FAULT, Finding, Level, Waiver
+from kthena_components.core.values.display import SECRET
 from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
 
-SECRET = "[secret]"  # noqa: S105 - a placeholder, as in Pulumi's own messages
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a mark, not a secret
 """How Pulumi marks a secret. Source: pulumi sdk/go/common/resource/sig/sig.go."""

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import pulumi
 
 from kthena_components.core.findings import Finding, SpecError, path_of
-from kthena_components.core.values.display import show_value
+from kthena_components.core.values.display import SECRET, show_value
 from kthena_components.core.values.unknown import OUTPUT_CLOSE, OUTPUT_OPEN, OUTPUT_TOKEN
-from kthena_components.judge.secrecy import SECRET
 from kthena_components.resources._sealed import config_secrets, holds_secret
 
 Path: TypeAlias = tuple[str | int, ...]

@@ -11,7 +11,8 @@ from typing import Any
 import pulumi
 
 from kthena_components.core.findings import Finding
-from kthena_components.judge.secrecy import SECRET, conceal, hide
+from kthena_components.core.values.display import SECRET
+from kthena_components.judge.secrecy import conceal, hide
 
 _SHORT = 4
 """Secret texts shorter than this are only hidden as whole values, not inside longer texts."""

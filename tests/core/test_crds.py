@@ -188,7 +188,11 @@ LIMITED = [
     (Amount(fractions=True), [0.5, "1Gi", 2], ["x", True]),
     (Items(of=Text(), fewest=1, most=2), [["a"], ["a", "b"]], [[], ["a", "b", "c"]]),
     (Items(of=Text(), is_set=True), [["a", "b"]], [["a", "a"]]),
-    (Fields(fields={"a": Text()}), [{}, {"a": "x"}, {"b": None}], [{"b": 1}, {"a": 1}]),
+    (
+        Fields(fields={"a": Text()}),
+        [{}, {"a": "x"}, {"a": None}],
+        [{"b": 1}, {"b": None}, {"a": 1}],
+    ),
 ]
 
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kthena_components.core.findings import Finding, Level, Waiver
+from kthena_components.core.values.display import SECRET
 from kthena_components.core.values.unknown import OUTPUT_OPEN
 from kthena_components.judge.catalogue import rule_names
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.judge.secrecy import (
-    SECRET,
     Sealed,
     conceal,
     hidden,
@@ -30,6 +30,7 @@ from tests.rules.cases import TODAY, documents, read_cases
 from tests.support.specs import Args, changed
 
 Place = tuple[Any, ...]
+ENGINE = "spec.template.spec.containers[0]"
 
 
 def test_a_tree_without_seals_is_given_back_as_it_is() -> None:
@@ -48,6 +49,14 @@ def test_what_is_not_known_hides_nothing() -> None:
     assert hide(UNKNOWN) == UNKNOWN
     assert hide([UNKNOWN]) == [UNKNOWN]
     assert hide(f"a word and {OUTPUT_OPEN}7\ue001") == SECRET
+
+
+def test_a_secret_in_a_script_hides_no_other_word() -> None:
+    script = ["sh", "-c", "vllm serve m --max-model-len raven --swap-space pearl"]
+    body = changed(documents("deployment")[0], {f"{ENGINE}.command": Sealed(script)})
+    told = [str(finding) for finding in judge_sealed(judge_manifest, body)]
+    assert any("--max-model-len takes an integer, not '[secret]'" in text for text in told)
+    assert not any("raven" in text or "pearl" in text for text in told)
 
 
 def test_a_list_keeps_its_shape_and_words_that_are_nobodys_secret() -> None:

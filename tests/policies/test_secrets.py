@@ -8,7 +8,7 @@ from pulumi_policy import ResourceValidationArgs
 from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.proxy import unknown_checking_proxy
 
-from kthena_components.judge.secrecy import SECRET
+from kthena_components.core.values.display import SECRET
 from tests.policies.broken import native
 from tests.policies.objects import (
     COMPONENT,

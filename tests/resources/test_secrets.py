@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from kthena_components import RefusedError
-from kthena_components.judge.secrecy import SECRET
+from kthena_components.core.values.display import SECRET
 from kthena_components.resources._outputs import to_tokens
 from tests.resources.build import group, queue, role, serving, topology
 from tests.support.recorder import attempt, record, secrets_in

@@ -14,9 +14,9 @@ LATE = "WORKER_INDEX"
 """A variable that each pod has its own value for."""
 TEXTS = (
     *("1", "2", "4", "8", "16", "M", "--seed", "x y", "a  b", "", "it's", "a*b", "a/b/c.d", "k=v"),
-    *("-x", "$A", "a,b,c", "{p,q}", "~", "#no", "a\\b"),
+    *("-x", "$A", "a,b,c", "{p,q}", "~", "#no", "a\\b", "é", "x\u3000y", "{\U00031860,z}"),
 )
-PLAIN = ("1", "2", "4", "8", "16", "M", "--seed", "-x", "a/b.c", "k=v", "a,b")
+PLAIN = ("1", "2", "4", "8", "16", "M", "--seed", "-x", "a/b.c", "k=v", "a,b", "é=\U00031860")
 DIGIT = tuple("0123456789")
 
 FORMS: Mapping[str, tuple[str, ...]] = {

@@ -141,12 +141,11 @@ def _fields(value: Mapping[Any, Any], schema: Fields, path: str) -> Iterator[Fin
             yield _mistake(join_path(path, key), "is missing, and it has no default", f"add {key}")
     for key, item in value.items():
         known, at = schema.fields.get(key), join_path(path, key_text(key))
-        if item is None or (known is None and schema.partial):
-            continue
-        if known is not None:
-            yield from judge_shape(item, known, at)
-        else:
+        if known is None and not schema.partial:
+            # The API server rejects an unknown field even if it is null.
             yield _mistake(at, UNDECLARED, suggest(key_text(key), schema.fields))
+        elif known is not None and item is not None:
+            yield from judge_shape(item, known, at)
 
 
 def _counted(number: int, schema: Items, path: str) -> Iterator[Finding]:

@@ -162,8 +162,8 @@ def _fields_test(schema: Fields) -> Test:
             if value.get(key) is None:
                 return False
         for key, item in value.items():
-            test = tests.get(key, unknown)
-            if item is not None and not test(item):
+            test = tests.get(key)
+            if not unknown(key) if test is None else item is not None and not test(item):
                 return False
         return True
 

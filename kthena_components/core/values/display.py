@@ -11,6 +11,9 @@ from kthena_components.core.values.unknown import (
     show_tokens,
 )
 
+SECRET = "[secret]"  # noqa: S105 - a placeholder, as in Pulumi's own messages
+"""Stands for a secret value in messages, and in objects that are checked again for them."""
+
 
 def show_value(value: object) -> str:
     """Format a value for a message: short, with its type if that is the mistake."""

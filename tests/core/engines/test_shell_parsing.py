@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core.engines import read_command
+from kthena_components.core.engines.bash import tree
 from kthena_components.core.engines.bash.quick import LONGEST, parse, parse_plain
 from kthena_components.core.engines.bash.tree import parse_all
 from kthena_components.core.values.unknown import Unknown
@@ -63,6 +64,32 @@ def test_a_command_without_syntax_loads_no_grammar(command: list[str]) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+class Watched:
+    """The grammar's parser, which notes what it is given."""
+
+    def __init__(self) -> None:
+        self.parser = tree._parser()
+        self.given = b""
+
+    def parse(self, source: bytes) -> object:
+        self.given += source
+        return self.parser.parse(source)
+
+
+@pytest.mark.parametrize("script", ["{\U00031860", "A=é; vllm serve $A", "x\ue0020\ue003 \u3000"])
+def test_the_grammar_is_given_nothing_but_ascii(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its scanner may end the process on other characters: tree-sitter-bash issue 337."""
+    watched = Watched()
+    monkeypatch.setattr(tree, "_parser", lambda: watched)
+
+    tree._parse.__wrapped__(script)
+
+    assert watched.given.isascii()
+    assert len(watched.given) == len(script.encode())
+
+
 @pytest.mark.property
 @given(st.text(max_size=60))
 def test_no_text_makes_the_parser_raise(text: str) -> None:
@@ -101,6 +128,15 @@ def test_what_the_grammar_gets_wrong_is_not_read(script: str) -> None:
     assert isinstance(facts.tensor, Unknown)
 
 
+def test_a_loop_that_may_end_the_script_leaves_nothing_sure_behind_it() -> None:
+    script = "for X in $L 1; do if [ $A ]; then exit; fi; break; done\nvllm serve M -tp 8"
+
+    facts = read_command(["bash", "-c", script], {})
+
+    assert facts is not None
+    assert isinstance(facts.tensor, Unknown)
+
+
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -116,7 +152,11 @@ def test_what_the_grammar_gets_wrong_is_not_read(script: str) -> None:
         ("vllm serve \\\n  -tp 8 \\\n  # -pp 2\n", "-tp 8"),
         ("! vllm serve -tp 8 | cat", "-tp 8"),
         ("vllm serve -tp 8\\\n9 -pp\\\n  2", "-tp 89 -pp 2"),
+        ('A=("" $(cat /f)); vllm serve -tp "${A[@]:-8}"', "-tp <late>"),
+        ('A=(4 $(cat /f)); vllm serve -tp "${A[@]:-8}"', "-tp 4 <late>"),
+        ("declare -r TP={1..3}\nvllm serve -tp $?", "-tp <late>"),
         ("vllm serve $(TP) -pp 2 && true", "<late> -pp 2"),
+        ("vllm serve \u3000 é=\U00031860 {a,\U00031860}", "\u3000 é=\U00031860 a \U00031860"),
     ],
 )
 def test_what_the_grammar_cuts_otherwise_is_put_right(script: str, words: str) -> None:

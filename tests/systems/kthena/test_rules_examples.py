@@ -202,9 +202,7 @@ def test_numbers_may_come_as_floats() -> None:
 
 
 def test_a_null_is_an_absent_field() -> None:
-    changes = dict.fromkeys(
-        ("spec.replicas", "spec.plugins", "spec.rolls", "spec.template.gangPolicy")
-    )
+    changes = dict.fromkeys(("spec.replicas", "spec.plugins", "spec.template.gangPolicy"))
     assert told(chat(changes)) == []
 
 

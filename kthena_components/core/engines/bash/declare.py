@@ -9,7 +9,7 @@ from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.names import value_of
 from kthena_components.core.engines.bash.patterns import has_glob
 from kthena_components.core.engines.bash.session import BeyondError
-from kthena_components.core.engines.bash.shell import Flow, Shell
+from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Status
 from kthena_components.core.engines.bash.state import READONLY, UNSET, Array, Table, Value
 from kthena_components.core.engines.bash.syntax import Assignment
 from kthena_components.core.engines.placeholders import has_gap
@@ -35,6 +35,8 @@ class _Declaration:
         self.given = call.given
         self.flags: set[str] = set()
         self.off: set[str] = set()
+        only_bash = self.name in {"declare", "typeset"} and not self.shell.bash
+        self.status: Status = Doubt.LIKELY if only_bash else 0
 
     def run(self) -> Flow:
         """Read its options, then its names."""
@@ -44,6 +46,7 @@ class _Declaration:
                 value = computed(self.shell, word)
                 if has_braces(word.value):
                     value = Unknown(f"{word.name} is declared with braces")
+                    self.status = Doubt.OPEN
                 self.declared(word.name, value, word)
                 continue
             for field in Expander(self.shell).fields([word]):
@@ -52,11 +55,13 @@ class _Declaration:
                     continue
                 options = False
                 self.written(field)
-        return self.shell.done()
+        return self.shell.done(self.status)
 
     def written(self, field: str) -> None:
         """Declare a name that is written as a word: `NAME` or `NAME=value`."""
         match = _NAME.fullmatch(field)
+        if match is None or self.flags & {"f", "F", "p"}:
+            self.status = Doubt.OPEN
         if self.flags & {"f", "F", "p"}:
             return
         if match is not None:
@@ -103,6 +108,7 @@ class _Declaration:
         if self.name in {"declare", "local", "typeset"} and self.shell.make_local(name):
             return self._fresh(name) if value is None else value
         if self.name == "local":
+            self.status = Doubt.OPEN
             return Unknown(f"the script declares {name} local outside a function")
         return value
 

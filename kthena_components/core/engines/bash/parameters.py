@@ -188,8 +188,9 @@ def _several(words: "Expander", piece: Parameter, name: str, *, joined: bool) ->
         yield words.late(piece) if many else Chunk(str(len(found)), piece.quoted, splits=True)
         return
     if piece.operator in {"-", ":-", "+", ":+"} and piece.prefix == "":
-        empty = not found or (piece.operator.startswith(":") and found in (("",), ()))
-        if any(isinstance(word, Many) for word in found) and len(found) == 1:
+        surely = tuple(word for word in found if not isinstance(word, Many))
+        empty = not surely or (piece.operator.startswith(":") and surely == ("",))
+        if empty and len(surely) < len(found):
             yield words.late(piece, many=True)
             return
         if empty != (piece.operator[-1] == "+"):

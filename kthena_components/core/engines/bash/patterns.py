@@ -7,6 +7,8 @@ import fnmatch
 import re
 from functools import lru_cache
 
+from kthena_components.core.values.display import SECRET
+
 _LONGEST = 200
 _SPECIAL = re.compile(r"([\\*?\[\]])")
 _PART = re.compile(r"\\(.)|\[([!^]?)([^\\\[\]/!^-][^\\\[\]/]*)\]|([*?])|([^\\*?\[])", re.DOTALL)
@@ -18,8 +20,9 @@ def escape(text: str) -> str:
 
 
 def has_glob(text: str) -> bool:
-    """Return whether a text may stand for names of files."""
-    return "*" in text or "?" in text or ("[" in text and "]" in text)
+    """Return whether a text may stand for names of files. `[secret]` stands for a hidden value."""
+    rest = text.replace(SECRET, "")
+    return "*" in rest or "?" in rest or ("[" in rest and "]" in rest)
 
 
 @lru_cache(maxsize=256)

@@ -122,7 +122,9 @@ class Shell:
             end = state.layers.pop()
             if flow is Flow.GOES:
                 ends.append(end)
-                sure, stays = sure and session.sure, stays and session.stays
+                sure = sure and session.sure
+            if flow is not Flow.ENDED:
+                stays = stays and session.stays
             jumped = jumped or flow is Flow.JUMPED
             started = any(found.sure and found.starts for found in session.log[before:])
             failed = flow is Flow.ENDED and self._failed(left)

@@ -23,6 +23,7 @@ _MOST_TRIES = 50
 _DEEPEST = 100
 _REMEMBERED = 4096
 _BLANK = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _INSIDE = frozenset(
     {
         *("string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "regex"),
@@ -62,7 +63,11 @@ def _parse(text: str) -> Block | Unknown:
 
 
 def _read(source: bytes) -> Block:
-    root = _parser().parse(source).root_node
+    # The scanner of the grammar passes code points above 255 to `isalpha`, which reads outside of
+    # the C library's table and ends the process (tree-sitter-bash issue 337, open in 0.25.1). To a
+    # shell such a character is part of a word and nothing else, like this control character; each
+    # byte has its own, so that positions stay those of `source`.
+    root = _parser().parse(_NOT_ASCII.sub(b"\x01", source)).root_node
     if root.has_error:
         raise UnreadError("it does not follow the grammar")
     _check_blanks((root,), source, 0, len(source))
