@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from kthena_components import systems
-from kthena_components.core.findings import Finding, Level, SpecError, nearest
+from kthena_components.core.findings import Finding, Level, SpecError, join_path, nearest
 from kthena_components.core.plan.build import (
     build_group_plan,
     build_plan,
@@ -26,6 +26,7 @@ from kthena_components.core.rules.serving import run_checks
 from kthena_components.core.spec.model import (
     GroupSpec,
     ModelServingSpec,
+    Spec,
     StandaloneGroupSpec,
     StandaloneRoleSpec,
 )
@@ -96,8 +97,12 @@ def _compile(
     if backend is None:
         findings.append(_no_backend(name))
     plan = None if BLOCKING.intersection(f.rule for f in findings) else build()
-    if plan is not None:
-        findings += backend.refuse(plan) if backend else ()
+    if backend is not None:
+        options, wrong = read_options(backend, name, getattr(spec, "backend_options", {}))
+        findings += wrong
+        if plan is not None and not wrong:
+            plan = replace(plan, options=options)
+            findings += backend.refuse(plan)
     judged = [] if plan is None else judge(plan, backend)
     manifests: tuple[Manifest, ...] = ()
     if spec.waivers and today is not None:
@@ -115,6 +120,22 @@ def _compile(
         findings=tuple(told),
         waivers=spec.waivers,
     )
+
+
+def read_options(
+    backend: "Emitter", name: str, given: Mapping[str, Any]
+) -> tuple[Spec | None, list[Finding]]:
+    """Read `backend_options` with the model of the backend, or return findings."""
+    path = "backend_options"
+    if backend.options is not None:
+        try:
+            return parse_spec(backend.options, given), []
+        except SpecError as error:
+            return None, [replace(f, path=join_path(path, f.path)) for f in error.findings]
+    if not given:
+        return None, []
+    seen = f"is given, but backend '{name}' has no options"
+    return None, [Finding(path=path, seen=seen, remedy="remove it", rule="backend-loss")]
 
 
 def _about_a_private_model(finding: Finding) -> bool:

@@ -106,6 +106,14 @@ kthena; partition 50% with Kthena 0.3; a network_topology with backend lws.
 Level: mandatory.
 Source: Kubernetes documentation, StatefulSets; the CRDs of Kthena v0.1.0 to v1.0.0;
 kubernetes-sigs/lws v0.9.0 pkg/schedulerprovider and pkg/webhooks.""",
+    "backend-options": """The options of a backend fit the serving, and engines can start with them.
+
+Pass: backend lws, subgroups of 2 pods in engines of 4.
+Fail: subgroups of 3 pods in engines of 5; exclusive_topology in a gang, because
+LWS creates the workers only after Volcano has scheduled their leader alone.
+Level: mandatory.
+Source: kubernetes-sigs/lws v0.9.0 pkg/webhooks/leaderworkerset_webhook.go and
+pkg/controllers/pod_controller.go.""",
     "name-unique": """No role has the name that the native backend generates for another's replica.
 
 Pass: roles serve, with 2 replicas, and prefill.

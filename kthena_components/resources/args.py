@@ -185,6 +185,8 @@ class ModelServingArgs(TypedDict):
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
     roles. A field that a backend does not support is an error, never ignored.
     """
+    backend_options: NotRequired[Mapping[str, Any]]
+    """Fields that only this backend has: docs/backends.md lists them. Default: none."""
     kthena_version: NotRequired[VersionWord]
     """Version of the Kthena controller for which the kthena backend writes. Default 1.0."""
     scheduler_name: NotRequired[str]

@@ -21,6 +21,7 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.rules.change import Change
+from kthena_components.core.spec.model import Spec
 from kthena_components.core.values.unknown import MaybeInt
 
 V = TypeVar("V")
@@ -144,6 +145,8 @@ class Emitter:
     """What to install if the cluster does not serve its kinds, as an imperative."""
     sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
     """Variables in every container with the number of pods of its engine."""
+    options: type[Spec] | None = None
+    """Fields of `backend_options`, all with defaults. None: the backend has no options."""
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
     """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
 

@@ -75,6 +75,7 @@ def _sets(draw: st.DrawFn) -> Args:
     }
     args |= draw(st.fixed_dictionaries({}, optional=optional))
     _add_surge(draw, args, several=several)
+    _add_set_options(draw, args)
     if draw(st.booleans()):
         args["name"] = _longest_set_name(args)
     return args
@@ -89,6 +90,26 @@ def _add_surge(draw: st.DrawFn, args: Args, *, several: bool) -> None:
     if draw(st.booleans()):
         drawn = draw(st.fixed_dictionaries({"max_unavailable": budgets}, optional=update))
         args["rollout_strategy"] = {"rolling_update_configuration": drawn}
+
+
+def _add_set_options(draw: st.DrawFn, args: Args) -> None:
+    sized = {
+        role["name"]: st.fixed_dictionaries(
+            {"size": st.sampled_from([1, role["worker_replicas"] + 1])},
+            optional={"exclusive_topology": st.just("rack")},
+        )
+        for role in args["roles"]
+    }
+    optional: dict[str, st.SearchStrategy[Any]] = {
+        "subgroups": st.fixed_dictionaries({}, optional=sized),
+        "subdomain_policy": st.sampled_from(["Shared", "UniquePerReplica"]),
+    }
+    if args.get("recovery_policy") != "None":
+        optional["recreate_after_start"] = st.booleans()
+    if all(role["worker_replicas"] == 0 for role in args["roles"]):
+        optional["exclusive_topology"] = st.just("topology.kubernetes.io/zone")
+    if draw(st.booleans()):
+        args["backend_options"] = draw(st.fixed_dictionaries({}, optional=optional))
 
 
 def _longest_set_name(args: Args) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.spec.model import EngineSpec, RollingUpdateSpec, TopologySpec
+from kthena_components.core.spec.model import EngineSpec, RollingUpdateSpec, Spec, TopologySpec
 from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources
@@ -108,6 +108,8 @@ class ServingPlan:
     ready_timeout_seconds: int
     notes: tuple[Finding, ...]
     """Messages about values that were filled in."""
+    options: Spec | None = None
+    """`backend_options`, in the model of the backend; None if it has none."""
 
     @property
     def gang(self) -> bool:

@@ -50,6 +50,7 @@ _SUBDOMAIN = rf"^{_PART}([.]{_PART})*$"
 _QUEUE = rf"{_SUBDOMAIN}|^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"  # or it is not known yet
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
+_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _PARTS = (
     "lower-case letters, digits, dashes and dots, with a letter or digit at both ends of each part"
 )
@@ -59,6 +60,7 @@ PATTERNS = {
     _SUBDOMAIN: _PARTS,
     _QUEUE: _PARTS,
     _QUANTITY: QUANTITY_WORDS,
+    _LABEL_KEY: "the key of a label, such as topology.kubernetes.io/zone",
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }
 """What each pattern means, for messages."""
@@ -67,6 +69,7 @@ NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE})
 Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
 QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
+LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
 Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
 
 
@@ -194,6 +197,8 @@ class ModelServingSpec(GroupSpec):
 
     replicas: Count = 1
     backend: Word = "native"
+    backend_options: dict[str, Any] = {}
+    """Read by the model in the backend's Emitter."""
     kthena_version: Annotated[KthenaVersion, _WORD] = KthenaVersion.V1_0
     rollout_strategy: RolloutStrategySpec = Field(default_factory=RolloutStrategySpec)
     recovery_policy: Annotated[RecoveryPolicy, _WORD] | None = None

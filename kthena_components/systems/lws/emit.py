@@ -27,6 +27,7 @@ from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.limits import names, refuse, set_name
+from kthena_components.systems.lws.options import LwsOptions, SubdomainPolicy, options_of
 from kthena_components.systems.lws.view import (
     DISAGGREGATED_SET,
     LEADER,
@@ -37,6 +38,8 @@ from kthena_components.systems.lws.view import (
 
 _ALIASES = [{"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items()]
 """Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
+EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+SUBGROUP_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 
 
@@ -79,10 +82,17 @@ def _object(
 
 
 def _metadata(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
-    """Return labels of a LeaderWorkerSet, and the queue that its PodGroups get."""
-    queue = {naming.QUEUE_NAME: plan.queue} if plan.queue is not None else {}
+    """Return labels of a LeaderWorkerSet, the queue that its PodGroups get, and its topology."""
+    options = options_of(plan)
+    subgroup = options.subgroups.get(role.name)
+    stated = {
+        naming.QUEUE_NAME: plan.queue,
+        EXCLUSIVE: options.exclusive_topology,
+        SUBGROUP_EXCLUSIVE: subgroup.exclusive_topology if subgroup else None,
+    }
+    annotations = {key: value for key, value in stated.items() if value is not None}
     labels = {naming.NAME: plan.name, naming.ROLE: role.name}
-    return {"labels": labels, **({"annotations": queue} if queue else {})}
+    return {"labels": labels, **({"annotations": annotations} if annotations else {})}
 
 
 def _until_updated(plan: ServingPlan, role: RolePlan) -> str:
@@ -98,16 +108,19 @@ def _until_updated(plan: ServingPlan, role: RolePlan) -> str:
 
 
 def _spec(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    options = options_of(plan)
+    subgroup = options.subgroups.get(role.name)
+    template = {"size": role.pods, "restartPolicy": _restart(plan), **_templates(plan, role)}
+    if subgroup:
+        sizes = {"subGroupPolicyType": subgroup.type.value, "subGroupSize": subgroup.size}
+        template["subGroupPolicy"] = sizes
     spec: dict[str, Any] = {
         "replicas": plan.groups * role.replicas,
-        # A gang is the whole group, so workers must not wait for a ready leader.
-        "startupPolicy": "LeaderCreated",
-        "leaderWorkerTemplate": {
-            "size": role.pods,
-            "restartPolicy": _restart(plan),
-            **_templates(plan, role),
-        },
+        "startupPolicy": options.startup_policy.value,
+        "leaderWorkerTemplate": template,
     }
+    if options.subdomain_policy is not SubdomainPolicy.SHARED:
+        spec["networkConfig"] = {"subdomainPolicy": options.subdomain_policy.value}
     rolling = _rolling(plan, role)
     if rolling:
         spec["rolloutStrategy"] = {"type": "RollingUpdate", "rollingUpdateConfiguration": rolling}
@@ -116,7 +129,10 @@ def _spec(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
 
 def _restart(plan: ServingPlan) -> str:
     """Recreate an engine with each of its pods: ranks cannot join a running engine again."""
-    return "None" if plan.recovery is RecoveryPolicy.NONE else "RecreateGroupOnPodRestart"
+    if plan.recovery is RecoveryPolicy.NONE:
+        return "None"
+    late = options_of(plan).recreate_after_start
+    return "RecreateGroupAfterStart" if late else "RecreateGroupOnPodRestart"
 
 
 def _rolling(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
@@ -197,5 +213,6 @@ EMITTER = Emitter(
     read_back=_read_back,
     install="Install LeaderWorkerSet 0.9 or later with its CRDs",
     sizes=_SIZES,
+    options=LwsOptions,
     planned=_planned,
 )

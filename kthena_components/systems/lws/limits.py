@@ -14,6 +14,7 @@ from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
+from kthena_components.systems.lws.options import refuse_options
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _MOST_ROLES = 10
@@ -34,6 +35,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_gang(plan)
     yield from _refuse_budgets(plan)
     yield from _refuse_hosts(plan)
+    yield from refuse_options(plan)
     if len(plan.roles) > 1:
         yield from _refuse_roles(plan)
 

@@ -52,6 +52,38 @@ def test_every_engine_of_every_group_is_a_group_of_the_set() -> None:
     assert (spec["replicas"], spec["leaderWorkerTemplate"]["size"]) == (6, 2)
 
 
+def test_the_options_reach_the_set() -> None:
+    role = ENGINE["roles"][0]["name"]
+    subgroup = {"size": 1, "type": "LeaderExcluded", "exclusive_topology": "rack"}
+    options = {
+        "subgroups": {role: subgroup},
+        "exclusive_topology": "topology.kubernetes.io/zone",
+        "recreate_after_start": True,
+        "subdomain_policy": "UniquePerReplica",
+    }
+    changes = {"backend_options": options, "scheduler_name": "default-scheduler"}
+
+    body = emitted(ENGINE, changes).body
+
+    assert (
+        body["metadata"]["annotations"].items()
+        >= {
+            "leaderworkerset.sigs.k8s.io/exclusive-topology": "topology.kubernetes.io/zone",
+            "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "rack",
+        }.items()
+    )
+    template = body["spec"]["leaderWorkerTemplate"]
+    policy = {"subGroupPolicyType": "LeaderExcluded", "subGroupSize": 1}
+    assert template["subGroupPolicy"] == policy
+    assert template["restartPolicy"] == "RecreateGroupAfterStart"
+    assert body["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
+
+
+def test_workers_may_wait_for_a_leader_that_does_not_wait_for_them() -> None:
+    spec = spec_of(GUIDE, {"backend_options": {"startup_policy": "LeaderReady"}})
+    assert spec["startupPolicy"] == "LeaderReady"
+
+
 def test_a_pod_without_workers_has_one_template() -> None:
     template = spec_of(example_for("lws", "native-8b"))["leaderWorkerTemplate"]
     assert "leaderTemplate" not in template

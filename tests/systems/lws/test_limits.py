@@ -24,7 +24,68 @@ def said(args: Args, changes: dict[str, Any]) -> str:
     return ""
 
 
+OPTION = "backend_options"
 REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
+    "unknown-option": (
+        ONE,
+        {OPTION: {"exclusive_topolgy": "rack"}},
+        (
+            "backend_options.exclusive_topolgy: there is no field 'exclusive_topolgy' here. Write "
+            "'exclusive_topology'. [unknown-field]"
+        ),
+    ),
+    "subgroup-of-no-role": (
+        ONE,
+        {OPTION: {"subgroups": {"decoder": {"size": 1}}}},
+        "backend_options.subgroups.decoder: is not a role; the roles are decode. Write 'decode'.",
+    ),
+    "subgroup-size": (
+        ONE,
+        {"roles[0].worker_replicas": 3, OPTION: {"subgroups": {"decode": {"size": 5}}}},
+        (
+            "backend_options.subgroups.decode.size: is 5, but must divide the 4 pods, or the 3 "
+            "workers, of an engine of role 'decode'. Write 1 or 2 or 3 or 4. [backend-options]"
+        ),
+    ),
+    "subgroup-without-leader": (
+        ONE,
+        {
+            "roles[0].worker_replicas": 3,
+            OPTION: {"subgroups": {"decode": {"size": 2, "type": "LeaderExcluded"}}},
+        },
+        "is 2, but must divide the 3 workers, of an engine of role 'decode'. Write 1 or 3.",
+    ),
+    "ready-leader": (
+        ONE,
+        {OPTION: {"startup_policy": "LeaderReady"}},
+        (
+            "startup_policy: is LeaderReady, but the engine of role 'decode' is ready "
+            "only when all its 2 pods have joined, and LWS creates the workers after that."
+        ),
+    ),
+    "exclusive-gang": (
+        ONE,
+        {OPTION: {"exclusive_topology": "rack"}},
+        (
+            "exclusive_topology: is given, so LWS creates the workers of an engine "
+            "after its leader is scheduled; Volcano schedules the 2 pods of role 'decode' together, "
+            "so "
+            "none is ever scheduled. Write scheduler_name: default-scheduler, or remove it."
+        ),
+    ),
+    "recreated-never": (
+        ONE,
+        {"recovery_policy": "None", OPTION: {"recreate_after_start": True}},
+        (
+            "recreate_after_start: is true, but with recovery_policy: None nothing is "
+            "recreated. Remove one of them."
+        ),
+    ),
+    "topology-key": (
+        ONE,
+        {OPTION: {"exclusive_topology": "-rack"}},
+        "backend_options.exclusive_topology: is '-rack', but must be the key of a node label",
+    ),
     "group-recovery": (
         ONE,
         {"recovery_policy": "ServingGroupRecreate"},

@@ -1,0 +1,151 @@
+"""`backend_options` of the lws backend: what only LeaderWorkerSets have.
+
+Source: kubernetes-sigs/lws v0.9.0 api/leaderworkerset/v1, pkg/webhooks and pkg/controllers.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from kthena_components.core.findings import Finding, join_path, nearest
+from kthena_components.core.plan.model import VOLCANO, RolePlan, ServingPlan
+from kthena_components.core.spec.model import LabelKey, Positive, Spec
+from kthena_components.core.spec.words import RecoveryPolicy
+
+_AT = "backend_options"
+_WORD = Field(strict=False)
+
+
+class StartupPolicy(StrEnum):
+    """When the workers of an engine are created."""
+
+    LEADER_CREATED = "LeaderCreated"
+    LEADER_READY = "LeaderReady"
+
+
+class SubgroupType(StrEnum):
+    """Whether the leader belongs to the first subgroup."""
+
+    LEADER_WORKER = "LeaderWorker"
+    LEADER_EXCLUDED = "LeaderExcluded"
+
+
+class SubdomainPolicy(StrEnum):
+    """One headless Service for all engines, or one each."""
+
+    SHARED = "Shared"
+    UNIQUE = "UniquePerReplica"
+
+
+class SubgroupSpec(Spec):
+    """Parts of an engine: `size` pods each."""
+
+    size: Positive
+    type: Annotated[SubgroupType, _WORD] = SubgroupType.LEADER_WORKER
+    exclusive_topology: LabelKey | None = None
+    """Node label: each subgroup gets a value of it for itself. Default: none."""
+
+
+class LwsOptions(Spec):
+    """Fields of LeaderWorkerSets that no other backend has."""
+
+    exclusive_topology: LabelKey | None = None
+    """Node label: each engine gets a value of it for itself. Default: none."""
+    subgroups: dict[str, SubgroupSpec] = Field(default_factory=dict)
+    """By role. Default: none. They cannot be added, resized or removed later."""
+    startup_policy: Annotated[StartupPolicy, _WORD] = StartupPolicy.LEADER_CREATED
+    recreate_after_start: bool = False
+    """Whether an engine is recreated only after all its pods have started once."""
+    subdomain_policy: Annotated[SubdomainPolicy, _WORD] = SubdomainPolicy.SHARED
+
+
+def options_of(plan: ServingPlan) -> LwsOptions:
+    """Return the options of a plan."""
+    return plan.options if isinstance(plan.options, LwsOptions) else LwsOptions()
+
+
+def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
+    """Report options that LWS rejects, and those with which no engine starts."""
+    options = options_of(plan)
+    yield from _refuse_unknown_roles(plan, options)
+    for role in plan.roles:
+        if role.name in options.subgroups:
+            yield from _refuse_subgroup(role, options.subgroups[role.name])
+        if options.startup_policy is StartupPolicy.LEADER_READY:
+            yield from _refuse_ready_leader(role)
+    yield from _refuse_exclusive(plan, options)
+    if options.recreate_after_start and plan.recovery is RecoveryPolicy.NONE:
+        yield _wrong(
+            "recreate_after_start",
+            "is true, but with recovery_policy: None nothing is recreated",
+            "remove one of them",
+        )
+
+
+def _refuse_unknown_roles(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding]:
+    known = [role.name for role in plan.roles]
+    for name in options.subgroups:
+        if name not in known:
+            close = nearest(name, known)
+            yield _wrong(
+                f"subgroups.{name}",
+                f"is not a role; the roles are {', '.join(known)}",
+                f"write '{close}'" if close else "write the name of a role",
+            )
+
+
+def _refuse_subgroup(role: RolePlan, subgroup: SubgroupSpec) -> Iterator[Finding]:
+    """Check a size as the webhook does: validateUpdateSubGroupPolicy."""
+    at, size, pods = f"subgroups.{role.name}.size", subgroup.size, role.pods
+    fitting = _sizes(pods, subgroup.type)
+    if size in fitting:
+        return
+    without = subgroup.type is SubgroupType.LEADER_EXCLUDED
+    counted = (
+        f"the {pods - 1} workers" if without else f"the {pods} pods, or the {pods - 1} workers"
+    )
+    yield _wrong(
+        at,
+        f"is {size}, but must divide {counted}, of an engine of role '{role.name}'",
+        f"write {' or '.join(map(str, fitting))}" if fitting else "remove the subgroup",
+    )
+
+
+def _sizes(pods: int, kind: SubgroupType) -> list[int]:
+    """Return the sizes of subgroups that LWS accepts for an engine."""
+    counts = [pods - 1] if kind is SubgroupType.LEADER_EXCLUDED else [pods, pods - 1]
+    return [size for size in range(1, pods + 1) if any(count % size == 0 for count in counts)]
+
+
+def _refuse_ready_leader(role: RolePlan) -> Iterator[Finding]:
+    """Reject a leader that is ready only after its workers: LWS would never create them."""
+    if role.engine is not None and role.worker_replicas:
+        yield _wrong(
+            "startup_policy",
+            f"is LeaderReady, but the engine of role '{role.name}' is ready only when all its "
+            f"{role.pods} pods have joined, and LWS creates the workers after that",
+            "write LeaderCreated",
+        )
+
+
+def _refuse_exclusive(plan: ServingPlan, options: LwsOptions) -> Iterator[Finding]:
+    """Reject a gang whose workers are created after its leader is scheduled: it never is.
+
+    Source: pkg/controllers/pod_controller.go Reconcile; a gang's minMember is the whole engine.
+    """
+    ready = options.startup_policy is StartupPolicy.LEADER_READY
+    together = [role for role in plan.roles if role.worker_replicas]
+    if options.exclusive_topology and plan.scheduler == VOLCANO and together and not ready:
+        yield _wrong(
+            "exclusive_topology",
+            "is given, so LWS creates the workers of an engine after its leader is scheduled; "
+            f"Volcano schedules the {together[0].pods} pods of role '{together[0].name}' together, "
+            "so none is ever scheduled",
+            "write scheduler_name: default-scheduler, or remove it",
+        )
+
+
+def _wrong(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=join_path(_AT, path), seen=seen, remedy=remedy, rule="backend-options")
