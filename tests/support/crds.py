@@ -1,13 +1,17 @@
-"""What the API server takes of the kinds that are emitted: schemas in our own words.
+"""What the API server takes of the kinds that are emitted: their CRDs, or our own words.
 
-Closed where only our fields can stand, open where a user's template passes through. They say less
-than the systems' own CRDs do, and nothing that those do not say.
+Other systems' kinds are held against the fields of their CRDs. Our own schemas are closed where
+only our fields can stand, and open where a user's template passes through. They say less than
+Kubernetes' and Kthena's own do, and nothing that those do not say.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
+
+from kthena_components.core.objects.object import read_object
+from kthena_components.judge.crd_schema import crd_schema
 
 Schema = Mapping[str, Any]
 
@@ -177,56 +181,6 @@ _SERVICE = _object(
 """Source: kubernetes pkg/apis/core/validation/validation.go ValidateService."""
 
 
-_LEADER_WORKER_SET_SPEC = _map(
-    {
-        "replicas": _INT32,
-        "startupPolicy": {"enum": ["LeaderCreated", "LeaderReady"]},
-        "leaderWorkerTemplate": _map(
-            {
-                "size": _SIZE,
-                "restartPolicy": {
-                    "enum": ["RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None"]
-                },
-                "workerTemplate": _TEMPLATE,
-            },
-            {"leaderTemplate": _TEMPLATE},
-        ),
-    },
-    {
-        "rolloutStrategy": _map(
-            {
-                "type": {"const": "RollingUpdate"},
-                "rollingUpdateConfiguration": _map(
-                    {},
-                    {
-                        "maxUnavailable": _COUNT_OR_PERCENT,
-                        "maxSurge": _COUNT_OR_PERCENT,
-                        "partition": _INT32,
-                    },
-                ),
-            }
-        )
-    },
-)
-_LEADER_WORKER_SET = _object(
-    "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", _SERVICE_NAME, _LEADER_WORKER_SET_SPEC
-)
-_SET_ROLE = _map(
-    {
-        "name": _NAME,
-        "metadata": _map({}, {"labels": _LABELS, "annotations": _TEXTS}),
-        "spec": _LEADER_WORKER_SET_SPEC,
-    }
-)
-_DISAGGREGATED_SET = _object(
-    "disaggregatedset.x-k8s.io/v1",
-    "DisaggregatedSet",
-    _SERVICE_NAME,
-    _map({"roles": _list(_SET_ROLE, minItems=2, maxItems=10)}),
-)
-"""Source: kubernetes-sigs/lws v0.9.0 config/crd/bases; DNS-1035 names are the webhooks'."""
-
-
 def _model_serving(version: str) -> Schema:
     """Give the schema of a ModelServing in the CRD of one Kthena version.
 
@@ -277,8 +231,6 @@ _SCHEMAS: Mapping[str, Schema] = {
     "Queue": _QUEUE,
     "StatefulSet": _STATEFUL_SET,
     "Service": _SERVICE,
-    "LeaderWorkerSet": _LEADER_WORKER_SET,
-    "DisaggregatedSet": _DISAGGREGATED_SET,
     **{f"ModelServing {v}": _model_serving(v) for v in ("0.1", "0.2", "0.3", "0.4", "1.0")},
 }
 _VALIDATORS = {name: Draft202012Validator(schema) for name, schema in _SCHEMAS.items()}
@@ -288,5 +240,7 @@ def schema_errors(body: Mapping[str, Any], kthena_version: str = "1.0") -> list[
     """Say what of an object its kind's schema refuses, one line a place."""
     kind = str(body["kind"])
     name = f"{kind} {kthena_version}" if kind == "ModelServing" else kind
+    if name not in _VALIDATORS:
+        return [str(finding) for finding in crd_schema(read_object(body))]
     errors = _VALIDATORS[name].iter_errors(dict(body))
     return [f"{kind} {error.json_path}: {error.message}" for error in errors]

@@ -68,8 +68,8 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
         {OPTION: {"exclusive_topology": "rack"}},
         (
             "exclusive_topology: is given, so LWS creates the workers of an engine "
-            "after its leader is scheduled; Volcano schedules the 2 pods of role 'decode' together, "
-            "so "
+            "after its leader is scheduled; Volcano schedules the 2 pods of role 'decode' "
+            "together, so "
             "none is ever scheduled. Write scheduler_name: default-scheduler, or remove it."
         ),
     ),
@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
     "topology-key": (
         ONE,
         {OPTION: {"exclusive_topology": "-rack"}},
-        "backend_options.exclusive_topology: is '-rack', but must be the key of a node label",
+        "backend_options.exclusive_topology: is '-rack', but must be the key of a label, such as",
     ),
     "group-recovery": (
         ONE,
