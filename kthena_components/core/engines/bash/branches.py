@@ -7,7 +7,7 @@ from kthena_components.core.engines.bash.expand import Expander
 from kthena_components.core.engines.bash.patterns import matches
 from kthena_components.core.engines.bash.shell import Doubt, Flow, Shell, Way
 from kthena_components.core.engines.bash.state import STATUS, is_known
-from kthena_components.core.engines.bash.syntax import Case, If, Word
+from kthena_components.core.engines.bash.syntax import Case, If, Substitution, Word
 
 
 def condition(shell: Shell, node: If) -> Flow:
@@ -17,8 +17,8 @@ def condition(shell: Shell, node: If) -> Flow:
 
 def _branches(shell: Shell, node: If, index: int) -> Flow:
     if index == len(node.branches):
-        shell.state.set(STATUS, 0)
-        return shell.run(shell, node.otherwise)
+        # What follows `else` sees the status of the last condition.
+        return shell.run(shell, node.otherwise) if node.otherwise.items else shell.done()
     test, body = node.branches[index]
     shell.tested += 1
     flow = shell.run(shell, test)
@@ -35,7 +35,10 @@ def _branches(shell: Shell, node: If, index: int) -> Flow:
 
 def case(shell: Shell, node: Case) -> Flow:
     """Run `case`."""
-    return _items(shell, node, Expander(shell).text(node.subject), 0)
+    subject = Expander(shell).text(node.subject)
+    if any(isinstance(piece, Substitution) for piece in node.subject):
+        shell.state.set(STATUS, Doubt.OPEN)  # bash has the status of the command, dash the last one
+    return _items(shell, node, subject, 0)
 
 
 def _items(shell: Shell, node: Case, subject: str, start: int) -> Flow:
@@ -71,8 +74,7 @@ def _fits(shell: Shell, patterns: tuple[Word, ...], subject: str) -> bool | Doub
 
 def _item(shell: Shell, node: Case, subject: str, index: int) -> Flow:
     _, body, end = node.items[index]
-    shell.state.set(STATUS, 0)
-    flow = shell.run(shell, body)
+    flow = shell.run(shell, body) if body.items else shell.done()
     if flow is not Flow.GOES or end == ";;" or index + 1 == len(node.items):
         return flow
     if end == ";&":

@@ -109,6 +109,9 @@ def _with_default(
 ) -> Iterator[Chunks]:
     """Expand `${NAME:-default}` and its like."""
     if isinstance(value, Unknown):
+        state = words.shell.state
+        if piece.operator[-1] == "=" and state.get("-a") and not state.exported(name):
+            state.set(f"export {name}", None)  # whether it is set here is unknown
         yield words.late(piece, value if piece.operator not in {"+", ":+"} else "")
         return
     unset = value in (None, UNSET)
