@@ -1,18 +1,19 @@
 """One case of the differential validation: an object, and both verdicts."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from conformance import breaks, damage, servings, volcano
+from conformance import breaks, damage, leader_workers, servings, volcano
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import GroupKind
-from kthena_components.judge.crd_schema import NAMES
+from kthena_components.judge.crd_schema import NAMES, RULE
 from kthena_components.systems import INDEX, find_kind
+from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from tests.support.admission import own_findings
 
 Body = dict[str, Any]
@@ -40,12 +41,14 @@ class Kind:
     """Random changes that target no rule."""
     of: GroupKind
     """API group and kind, to find its rules."""
+    parts: tuple[str, Callable[[Body], Iterator[Body]]] | None = None
+    """Objects that a controller creates for it without checks at admission, and their path."""
 
     @property
     def rules(self) -> frozenset[str]:
         """List its admission rules. For a ModelServing, Volcano checks the topologies."""
         known = find_kind(self.of)
-        schema = NAMES[INDEX[self.of]]
+        schema = NAMES.get(INDEX[self.of], RULE)
         named = frozenset({schema, *map(rule_name, known.rules if known else ())})
         return named if self.of != MODEL_SERVING else frozenset(filter(_is_kthenas, named))
 
@@ -72,6 +75,7 @@ def _is_kthenas(rule: str) -> bool:
     return rule.startswith("kthena-")
 
 
+_SETS = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/serving/leaderworkersets"
 _SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -110,6 +114,25 @@ KINDS: tuple[Kind, ...] = (
         anywhere=(damage.damage,),
         of=HYPER_NODE,
     ),
+    Kind(
+        name="LeaderWorkerSet",
+        path=_SETS,
+        number=5_000,
+        draw=leader_workers.leader_worker_set,
+        changes=leader_workers.SET_CHANGES,
+        anywhere=(damage.damage, leader_workers.damage_template),
+        of=LEADER_WORKER_SET,
+    ),
+    Kind(
+        name="DisaggregatedSet",
+        path="/apis/disaggregatedset.x-k8s.io/v1/namespaces/serving/disaggregatedsets",
+        number=3_000,
+        draw=leader_workers.disaggregated_set,
+        changes=leader_workers.DISAGGREGATED_CHANGES,
+        anywhere=(damage.damage, leader_workers.damage_template),
+        of=DISAGGREGATED_SET,
+        parts=(_SETS, leader_workers.made_sets),
+    ),
 )
 
 
@@ -125,10 +148,13 @@ def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
     Raises:
         ClusterError: The answer is not a verdict, for example because a webhook did not answer.
     """
+    # As kubectl asks: a field that no schema declares is rejected, not dropped.
+    query = {"dryRun": "All", "fieldValidation": "Strict"}
     try:
-        # As kubectl asks: a field that no schema declares is rejected, not dropped.
-        query = {"dryRun": "All", "fieldValidation": "Strict"}
         api.ask("POST", kind.path, as_sent(body), query)
+        path, made = kind.parts or ("", lambda _: iter(()))
+        for part in made(body):
+            api.ask("POST", path, as_sent(part), query)
     except ClusterError as error:
         if error.status in _REFUSALS or _NOT_DECODED in str(error):
             return str(error)

@@ -48,6 +48,7 @@ SILENT: dict[str, str] = {
     "subgroup-minimum": "advisory",
     "gang-minimum-stated": "advisory",
     "hypernode-discovery-label": "advisory",
+    "lws-gang-startup": "advisory",
     "kthena-version": "no field of an older version is drawn, and the rule for crashes is advisory",
 }
 """Admission rules that reject nothing in the versions of this cluster."""
