@@ -20,6 +20,8 @@ Body = dict[str, Any]
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
 _NOT_DECODED = "the server rejected our request for an unknown reason"
 """A webhook cannot read the object, so the API server rejects it."""
+_CRASHED = "denied the request: panic"
+"""A webhook of LWS divides by a subGroupSize of 0, so the API server rejects the object."""
 _POINTLESS = 1e21
 VERSIONS = {"volcano": "1.14.1"}
 """What runs here, where it is not the newest that the rules know."""
@@ -156,8 +158,9 @@ def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
         for part in made(body):
             api.ask("POST", path, as_sent(part), query)
     except ClusterError as error:
-        if error.status in _REFUSALS or _NOT_DECODED in str(error):
-            return str(error)
+        said = str(error)
+        if error.status in _REFUSALS or _NOT_DECODED in said or _CRASHED in said:
+            return said
         raise
     return None
 
