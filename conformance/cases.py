@@ -12,6 +12,7 @@ from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.judge.crd_schema import NAMES, RULE
+from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
 from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from tests.support.admission import own_findings
@@ -23,7 +24,7 @@ _NOT_DECODED = "the server rejected our request for an unknown reason"
 _CRASHED = "denied the request: panic"
 """A webhook of LWS divides by a subGroupSize of 0, so the API server rejects the object."""
 _POINTLESS = 1e21
-VERSIONS = {"volcano": "1.14.1"}
+VERSIONS = {"volcano": "1.14.1", "lws": "0.9"}
 """What runs here, where it is not the newest that the rules know."""
 _RIGHT = 0.24
 """Share of objects that stay valid."""
@@ -140,8 +141,19 @@ KINDS: tuple[Kind, ...] = (
 
 def ours(kind: Kind, body: Body) -> list[Finding]:
     """Return our mandatory findings."""
-    found = own_findings(body, volcano=VERSIONS["volcano"])
+    found = own_findings(body, volcano=VERSIONS["volcano"], lws=VERSIONS["lws"])
     return [f for f in found if f.rule in kind.rules and f.level is Level.MANDATORY]
+
+
+def wrong_pods(kind: Kind, body: Body) -> bool:
+    """Return whether the rules of pods reject an object that contains pod templates.
+
+    A webhook of LWS fills in fields that are missing, but only if it changes something else.
+    """
+    known = find_kind(kind.of)
+    if known is None or not known.templates or kind.of == MODEL_SERVING:
+        return False
+    return any(f.rule == "pod-schema" and f.level is Level.MANDATORY for f in judge_manifest(body))
 
 
 def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:

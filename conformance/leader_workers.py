@@ -73,9 +73,10 @@ def _set(draw: random.Random) -> tuple[Body, Body]:
         spec["replicas"] = draw.choice((0, 1, 2, 3, 100))
     if _coin(draw):
         spec["startupPolicy"] = draw.choice(("LeaderCreated", "LeaderReady"))
+    # Where both are given the webhook fills in nothing, and then does not rewrite other fields.
     if _coin(draw):
         spec["networkConfig"] = {"subdomainPolicy": draw.choice(("Shared", "UniquePerReplica"))}
-    if _coin(draw):
+    elif _coin(draw):
         spec["rolloutStrategy"] = _rollout(draw, spec.get("replicas", 1))
     return spec, annotations
 
@@ -159,6 +160,7 @@ def _odd_subgroups(draw: random.Random, body: Body) -> None:
 
 def _budgets(draw: random.Random, body: Body) -> None:
     spec, _ = _one_set(draw, body)
+    spec.pop("networkConfig", None)
     keys = ("maxUnavailable", "maxSurge", "partition")
     update = {key: draw.choice(_BUDGETS) for key in keys if _coin(draw)}
     kind = draw.choice(("RollingUpdate", "RollingUpdate", "RollingUpdate", "Recreate", "", None))
@@ -172,6 +174,7 @@ def _words(draw: random.Random, body: Body) -> None:
     word = draw.choice(("leaderReady", "", None, 5, "None", "Shared"))
     place = draw.choice(("startupPolicy", "restartPolicy", "networkConfig"))
     if place == "networkConfig":
+        spec.pop("rolloutStrategy", None)
         spec[place] = draw.choice(({"subdomainPolicy": word}, {}, None, word))
     else:
         (spec if place == "startupPolicy" else spec["leaderWorkerTemplate"])[place] = word
