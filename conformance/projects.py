@@ -39,6 +39,8 @@ class Project:
     """Groups that may be unavailable during an update."""
     by_role: bool = False
     """Whether it is updated role by role. Kthena then ignores the budget of groups."""
+    stated: tuple[str, ...] = ()
+    """The program's text for what each run sets itself."""
     racks: dict[str, str] = field(default_factory=dict)
     """Rack by node, if each group must stay in one rack. The cluster has only these nodes."""
 
@@ -60,6 +62,8 @@ PROJECTS = (
     Project(name="ten-lines", groups=3, budget=2),
     Project(name="kthena-templates", engines=2, role='role["replicas"]'),
     Project(name="prefill-decode", others=5, role='"name": "decode",', by_role=True),
+    Project(name="leader-worker-set", backends=("lws",),
+            stated=('"backend": "lws",', '"replicas": 2,', '"rollout_strategy": rollout,')),
     Project(name="secret-token", pods=1),
     Project(name="single-role", backends=("native",), groups=1, scaled=False, others=1),
     Project(name="prod", racks={f"gpu-{r}-{n}": f"rack-{r}" for r in (1, 2) for n in range(1, 5)}),
@@ -144,6 +148,8 @@ class Copy:
         sizes = f'"backend": "{self.backend}", "replicas": {groups}, '
         sizes += f'"rollout_strategy": {self._rollout!r}'
         text = self.text.replace('"backend": "kthena", ', "")
+        for stated in self.project.stated:
+            text = text.replace(stated, "")
         text = _SERVING.sub(rf"\1{place}{sizes}, ", text)
         text = _PARTS.sub(rf"\1{place}", text)
         role = self.project.role
