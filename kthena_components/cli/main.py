@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -28,6 +29,8 @@ from kthena_components.judge.levels import SettingError, parse_releases
 from kthena_components.reading.files import Unreadable
 
 CLEAN, FOUND, WRONG = 0, 1, 2
+INTERRUPTED = 128 + signal.SIGINT
+"""What shells return for a command that Ctrl-C ended."""
 _DIGITS = 9
 _OBJECTS = 50_000
 FORMATS: dict[str, Callable[[Write], Report]] = {
@@ -58,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe. Without this, Python reports that again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
 
 
 def _parsers(*, alone: bool) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:

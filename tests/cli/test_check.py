@@ -240,3 +240,21 @@ def test_the_module_runs_without_the_engine_of_pulumi(write: Write) -> None:
         )
         assert (done.returncode, done.stderr) == (1, "")
         assert SENTENCE in done.stdout
+
+
+def test_ctrl_c_ends_it_without_a_traceback() -> None:
+    """It waits for its standard input when the signal comes."""
+    program = (
+        "import os, signal, sys, threading; from kthena_components.cli.main import main\n"
+        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "sys.exit(main(['check', '-']))"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as waiting:
+        assert waiting.stderr is not None
+        said = waiting.stderr.read()
+        status = waiting.wait()
+
+    assert (status, said) == (130, "interrupted\n")
