@@ -9,9 +9,9 @@ from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core import naming
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.systems.kthena.emit import API_VERSION
+from kthena_components.systems.lws.view import GROUP_INDEX
 from kthena_components.systems.volcano.emit import SCHEDULING
 
-_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 INTERVAL = 0.1
 """Seconds between two samples of the pods."""
 OF_THE_CLUSTER = {
@@ -45,7 +45,7 @@ def is_ready(pod: Pod) -> bool:
 def group_of(pod: Pod) -> str:
     """Return the ServingGroup of a pod, or the group of its LeaderWorkerSet."""
     labels = pod["metadata"]["labels"]
-    return str(labels.get(naming.GROUP_NAME) or labels.get(_GROUP))
+    return str(labels.get(naming.GROUP_NAME) or labels.get(GROUP_INDEX))
 
 
 def identities(found: list[Pod]) -> set[str]:

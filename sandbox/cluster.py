@@ -19,7 +19,7 @@ from sandbox.layout import HOST, PORTS_FILE, Layout
 from sandbox.nodes import hyper_nodes, nodes
 from sandbox.pki import write_pki
 from sandbox.processes import Processes, SandboxError
-from sandbox.webhooks import configurations, with_address
+from sandbox.webhooks import configurations, policies, with_address
 from toolchain.locate import ensure_sandbox
 from toolchain.programs import Program, cache_root
 
@@ -88,6 +88,7 @@ class Sandbox:
             self.processes.wait(body["metadata"]["name"], partial(_established, api, body))
         create(api, configurations(self.layout))
         own = (body for body in found if body["kind"].endswith("WebhookConfiguration"))
+        create(api, policies())
         create(api, (with_address(body, self.layout, "lws") for body in own))
         create(api, [_namespace(name) for name in NAMESPACES])
 

@@ -38,6 +38,42 @@ def configurations(layout: Layout) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def policies() -> list[dict[str, Any]]:
+    """Return a policy that leaves LeaderWorkerSets to their own controller.
+
+    Kthena's would create a ModelServing for each one, whose pods the webhook of LeaderWorkerSet
+    rejects.
+    """
+    name = "leader-worker-sets-have-one-controller"
+    group, version = "workload.serving.volcano.sh", "v1alpha1"
+    rule = {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"],
+            "resources": ["modelservings"]}  # fmt: skip
+    owners = "object.metadata.?ownerReferences.orValue([])"
+    validation = {
+        "expression": f"{owners}.all(owner, owner.kind != 'LeaderWorkerSet')",
+        "message": "LeaderWorkerSets belong to their own controller",
+    }
+    api = "admissionregistration.k8s.io/v1"
+    return [
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [rule]},
+                "validations": [validation],
+            },
+        },
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
+
+
 def with_address(body: dict[str, Any], layout: Layout, port: str) -> dict[str, Any]:
     """Return a program's own webhook configuration, called at its address.
 

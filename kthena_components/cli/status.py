@@ -19,9 +19,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "status",
         help="show where the pods of servings run, and why others wait",
-        description="Show the pods of all servings of the backends native and kthena: the node and "
-        "rack of each pod, the lowest HyperNode tier that contains its whole group, and the "
-        "scheduler's reason for pods that wait. This changes nothing in the cluster.",
+        description="Show the pods of all servings of the backends native, kthena and lws: the "
+        "node and rack of each pod, the lowest HyperNode tier that contains its whole group, and "
+        "the scheduler's reason for pods that wait. This changes nothing in the cluster.",
         epilog=_EXITS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -40,3 +40,12 @@ def judge_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
         elif kinds and not missing:
             served = " and ".join(f"{name} {version}" for version, name in kinds)
             yield Diagnostic(Status.OK, backend, served)
+            yield from _rivals(seen, backend)
+
+
+def _rivals(seen: Snapshot, backend: str) -> Iterator[Diagnostic]:
+    """Warn about controllers of other systems that take over what the backend writes."""
+    emitter = find_emitter(backend)
+    for (group, kind), how in (emitter.rivals if emitter else {}).items():
+        if any(kind in kinds for at, kinds in seen.served.items() if at.startswith(f"{group}/")):
+            yield Diagnostic(Status.WARN, backend, how)

@@ -33,6 +33,7 @@ from kthena_components.core.findings import count_of
 from kthena_components.core.topology.domains import Domain, lowest, read_domains
 from kthena_components.core.values.read import mapping, sequence
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.lws.view import GROUP_INDEX, SET_NAME
 
 HEADERS = ["serving", "group", "role", "pod", "state", "node", "rack", "tier", "PodGroup"]
 RUNNING = "Running"
@@ -69,8 +70,7 @@ class Servings:
         """Pods of each ServingGroup, by namespace, serving and group, sorted."""
         found: dict[tuple[str, str, str], list[Body]] = {}
         for pod in sorted(self.pods, key=lambda pod: in_order(title_of(pod))):
-            labels = labels_of(pod)
-            serving, group = labels.get(naming.NAME, ""), labels.get(naming.GROUP_NAME, "")
+            serving, group = labels_of(pod).get(naming.NAME, ""), group_of(pod)
             found.setdefault((namespace_of(pod), serving, group), []).append(pod)
         return dict(sorted(found.items(), key=lambda item: [in_order(part) for part in item[0]]))
 
@@ -99,6 +99,13 @@ class Servings:
         return next((g for g in groups if (namespace_of(g), name_of(g)) == wanted), None)
 
 
+def group_of(pod: Body) -> str:
+    """Name of a pod's ServingGroup, or of its group in a LeaderWorkerSet; empty without one."""
+    labels = labels_of(pod)
+    index, of = labels.get(GROUP_INDEX), labels.get(SET_NAME)
+    return labels.get(naming.GROUP_NAME) or (f"{of}-{index}" if index and of else "")
+
+
 def _keep(listed: Listed, serving: str, *, none: bool = False) -> Listed:
     if isinstance(listed, Unknown):
         return listed
@@ -118,7 +125,8 @@ def render_status(seen: Servings) -> str:
         parts.append(tabulate(rows, HEADERS, "simple", disable_numparse=True))
     waiting = list(waits(seen))
     if waiting:
-        parts.append("\n".join(f"{title}: {why}." for title, why in waiting))
+        ended = ((title, why if why.endswith("?") else f"{why}.") for title, why in waiting)
+        parts.append("\n".join(f"{title}: {why}" for title, why in ended))
     hidden = _hidden(seen)
     if hidden:
         parts.append("\n".join(hidden))
@@ -131,9 +139,14 @@ def _rows(seen: Servings) -> Iterator[list[str]]:
         for pod in pods:
             yield [
                 f"{namespace}/{serving}", group.removeprefix(f"{serving}-"),
-                labels_of(pod).get(naming.ROLE_ID, _NONE), name_of(pod), state_of(pod),
+                _role(pod), name_of(pod), state_of(pod),
                 node_of(pod) or _NONE, _rack(seen, pod), reached, _phase(seen, pod),
             ]  # fmt: skip
+
+
+def _role(pod: Body) -> str:
+    labels = labels_of(pod)
+    return labels.get(naming.ROLE_ID) or labels.get(naming.ROLE) or _NONE
 
 
 def state_of(pod: Body) -> str:

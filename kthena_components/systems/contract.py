@@ -143,6 +143,10 @@ class Emitter:
     """The inverse of `emit`, limited to facts."""
     install: str = ""
     """What to install if the cluster does not serve its kinds, as an imperative."""
+    rivals: Mapping[GroupKind, str] = field(default_factory=dict)
+    """Kinds of other systems whose controllers take over what is written, each with how, as a
+    sentence.
+    """
     sizes: tuple[str, ...] = (naming.GROUP_SIZE,)
     """Variables in every container with the number of pods of its engine."""
     options: type[Spec] | None = None

@@ -180,9 +180,18 @@ def test_a_stack_for_lws_needs_its_own_kind_alone() -> None:
         f"the cluster has no LeaderWorkerSet {LWS}. Install LeaderWorkerSet 0.9 or later with its "
         "CRDs, or use backend: native"
     )
-    served = {**healthy().served, LWS: ["LeaderWorkerSet"]}
+    others = {at: kinds for at, kinds in healthy().served.items() if "ModelServing" not in kinds}
+    served = {**others, LWS: ["LeaderWorkerSet"]}
     assert said("lws", healthy(served=served), need) == [(Status.OK, f"LeaderWorkerSet {LWS}")]
     assert said("lws", healthy(served=served), stack()) == []
+
+
+def test_lws_beside_kthena_is_warned_about() -> None:
+    need = stack(backend="lws", network_topology=None)
+    served = {**healthy().served, LWS: ["LeaderWorkerSet"]}
+    (_, (mark, text)) = said("lws", healthy(served=served), need)
+    assert mark is Status.WARN
+    assert text.startswith("Kthena 0.3 and later creates a ModelServing for each LeaderWorkerSet.")
 
 
 def test_without_a_stack_lws_is_optional() -> None:

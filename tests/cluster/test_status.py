@@ -52,6 +52,20 @@ def test_a_node_in_no_hyper_node_has_no_rack() -> None:
     assert rows(lost)[0][6:8] == ["-", "none"]
 
 
+def test_groups_of_a_leader_worker_set_are_told_apart() -> None:
+    pods = []
+    for index, node in (("0", "n-0-0"), ("1", "n-1-0")):
+        made = pod(f"chat-serve-{index}", node=node)
+        own = {"modelserving.volcano.sh/name": "chat", "modelserving.volcano.sh/role": "serve"}
+        theirs = {"name": "chat-serve", "group-index": index}
+        labels = {**own, **{f"leaderworkerset.sigs.k8s.io/{key}": theirs[key] for key in theirs}}
+        pods.append({**made, "metadata": {**made["metadata"], "labels": labels}})
+    assert [(row[1], row[2], row[7]) for row in rows(seen(pods=pods))] == [
+        ("serve-0", "serve", "1"),
+        ("serve-1", "serve", "1"),
+    ]
+
+
 def test_group_10_comes_after_group_9() -> None:
     many = seen(pods=[pod(f"chat-{n}-a", f"chat-{n}", node="n-0-0") for n in (10, 9, 1)])
     assert [row[1] for row in rows(many)] == ["1", "9", "10"]
@@ -171,6 +185,7 @@ def test_what_makes_no_pods_is_told() -> None:
     new = {"metadata": {"name": "new", "namespace": "serving"}, "spec": {"replicas": 2}}
     (said,) = reasons(seen(model_servings=[new]))
     assert said.endswith("it has no status either: is Kthena's controller running?")
+    assert render_status(seen(model_servings=[new])).endswith("controller running?")
     told = {"conditions": [{"type": "Available", "message": "quota exceeded"}]}
     (said,) = reasons(seen(model_servings=[{**new, "status": told}]))
     assert said.endswith("its controller says: quota exceeded")

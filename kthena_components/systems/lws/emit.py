@@ -12,6 +12,7 @@ from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
@@ -212,6 +213,10 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     install="Install LeaderWorkerSet 0.9 or later with its CRDs",
+    rivals={
+        MODEL_SERVING: "Kthena 0.3 and later creates a ModelServing for each LeaderWorkerSet. "
+        "Remove Kthena or the controller of LeaderWorkerSet, or use backend: kthena"
+    },
     sizes=_SIZES,
     options=LwsOptions,
     planned=_planned,

@@ -13,6 +13,9 @@ from kthena_components.core.values.unknown import MaybeInt, is_unresolved
 
 LEADER_WORKER_SET: GroupKind = ("leaderworkerset.x-k8s.io", "LeaderWorkerSet")
 DISAGGREGATED_SET: GroupKind = ("disaggregatedset.x-k8s.io", "DisaggregatedSet")
+SET_NAME = "leaderworkerset.sigs.k8s.io/name"
+GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+"""Labels that the controller gives to pods."""
 LEADER, WORKER = "leaderTemplate", "workerTemplate"
 ROLLING = "rolloutStrategy.rollingUpdateConfiguration"
 """Path of the update strategy in a group's spec."""
