@@ -301,6 +301,8 @@ def example_for(backend: str, example: str) -> Args:
         args.pop("network_topology", None)
         if len(args["roles"]) > 1:
             args.pop("gang_policy", None)
+    if backend == "matrixinfer":
+        args.get("network_topology", {}).pop("role_policy", None)
     return args
 
 

@@ -31,6 +31,15 @@ class Added(NamedTuple):
     seen: str
 
 
+CONFIG = {
+    "num_hidden_layers": 126,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 8,
+    "hidden_size": 16384,
+    "intermediate_size": 53248,
+    "vocab_size": 128256,
+}
+"""Shape of Llama-3.1-405B."""
 CRASHES = "a template with annotations (earlier controllers crash)"
 ADDED = {
     "queue": Added("1.0", "0.4", NATIVE_8B, {"queue": "research"}, "queue: a queue"),
@@ -68,6 +77,13 @@ ADDED = {
         ENGINE_RAY,
         {"roles[0].overlay.metadata.annotations": {"a": "b"}},
         f"roles[0].overlay.metadata.annotations: {CRASHES}",
+    ),
+    "shape-of-a-model": Added(
+        "0.4",
+        "0.3",
+        ENGINE_RAY,
+        {"roles[0].engine.hf_config": CONFIG},
+        f"roles[0].engine.hf_config: {CRASHES}",
     ),
     "scheduler": Added(
         "0.2",
@@ -141,7 +157,7 @@ NO_LETTER = "and Kthena requires a role name that starts with a letter. Write fo
         (
             "speculative-decode",
             "1.0",
-            "is 'speculative-decode', 18 characters, and Kthena allows 12. Shorten it by 6",
+            "is 'speculative-decode', 18 characters, and a ModelServing allows 12. Shorten it by 6",
         ),
         ("twelve-chars", "1.0", ""),
     ],
