@@ -28,8 +28,7 @@ FOLDER: Final = Path(__file__).parent.parent / "goldens"
 _KTHENA = {"backend": "kthena", "restart_grace_period_seconds": 60}
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SURGE = {"max_unavailable": 0, "max_surge": 1, "partition": 1}
-_VOLCANO = {
-    "backend_options.api_group": "workload.volcano.sh",
+_PROTECTED = {
     "recovery_policy": "ServingGroupRecreate",
     f"{_UPDATE}.partition": 1,
 }
@@ -56,7 +55,7 @@ CASES: Final[Mapping[str, Args]] = {
     "matrixinfer/guide": changed(
         example_for("matrixinfer", "guide"), {"restart_grace_period_seconds": 60, **_TOPOLOGY}
     ),
-    "matrixinfer/engine-native": changed(example_for("matrixinfer", "engine-native"), _VOLCANO),
+    "matrixinfer/engine-native": changed(example_for("matrixinfer", "engine-native"), _PROTECTED),
     "matrixinfer/prefill-decode": example_for("matrixinfer", "prefill-decode"),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""

@@ -9,6 +9,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.plan.lws_names import unset_lws_names
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 
@@ -36,7 +37,30 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from refuse_roles(plan, "ModelServing")
     for role in plan.roles:
         yield from _refuse_first_letter(plan, role)
+    yield from refuse_lws_names(plan, "Kthena")
     yield from _refuse_by_version(plan)
+
+
+def refuse_lws_names(plan: ServingPlan, title: str) -> Iterator[Finding]:
+    """Report templates that need LeaderWorkerSet's variables: the controller appends its own.
+
+    A variable of the template comes before them, so it cannot refer to them.
+    """
+    found = dict.fromkeys(
+        (f"{role.path}.{'overlay' if role.engine else f'{field}.{path}'}", name, ".env[" in path)
+        for role in plan.roles
+        for field, template in (("entry_template", role.entry), ("worker_template", role.worker))
+        for path, name in unset_lws_names(template or {})
+    )
+    for path, name, in_env in found:
+        same = naming.LWS_ENV[name]
+        late = ", but after the variables of the template" if in_env else ""
+        instead = f"use {same} in the command, or write" if in_env else f"write {same}, or"
+        yield _refusal(
+            path,
+            f"refers to {name}, which only LeaderWorkerSet sets; {title} sets {same}{late}",
+            f"{instead} backend: native or lws",
+        )
 
 
 def refuse_roles(plan: ServingPlan, kind: str) -> Iterator[Finding]:

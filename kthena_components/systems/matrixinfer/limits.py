@@ -10,7 +10,7 @@ from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import VOLCANO, ServingPlan
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RolloutType
-from kthena_components.systems.kthena.limits import annotated, refuse_roles
+from kthena_components.systems.kthena.limits import annotated, refuse_lws_names, refuse_roles
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _ELSEWHERE = "remove it, or write backend: native or kthena"
@@ -19,6 +19,7 @@ _ELSEWHERE = "remove it, or write backend: native or kthena"
 def refuse(plan: ServingPlan) -> Iterator[Finding]:
     """Report what a ModelInfer does not support."""
     yield from refuse_roles(plan, "ModelInfer")
+    yield from refuse_lws_names(plan, "MatrixInfer")
     yield from _refuse_placement(plan)
     yield from _refuse_rollout(plan)
     for path in annotated(plan):
