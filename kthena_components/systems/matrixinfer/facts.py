@@ -8,43 +8,32 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kthena_components.core.facts.serving import ServingFacts
-from kthena_components.core.facts.workload import NO_SCHEDULER
 from kthena_components.core.plan.model import VOLCANO
 from kthena_components.core.values.read import mapping, unknown_in
-from kthena_components.core.values.unknown import MaybeBool, is_unresolved
 from kthena_components.systems.kthena import facts as kthena
 from kthena_components.systems.kthena.view import Serving
 
-_GANG = "spec.template.gangSchedule"
-
 
 def facts(view: Serving) -> ServingFacts:
-    """Return the facts of all roles."""
-    found, together = kthena.facts(view), _together(view)
-    if found.gang is None or together is not True:
-        return replace(found, gang=None, gang_expected=together)
-    return replace(found, gang=replace(found.gang, path=view.object.at(_GANG)))
+    """Return the facts of all roles.
 
-
-def _together(view: Serving) -> MaybeBool:
-    """Return whether Volcano schedules the pods as gangs.
-
-    The controller creates PodGroups only with `gangSchedule`. It passes `spec.schedulerName` to no
-    pod, so the templates decide.
+    The controller creates PodGroups only with `gangSchedule`. Pods join them if their templates
+    name Volcano; the rule model-infer-scheduler reports the others.
     """
-    stated = view.template.get("gangPolicy")
-    if gap := unknown_in(stated):
-        return gap
-    schedulers = list(_schedulers(view))
-    if stated is None or any(not is_unresolved(s) and s != VOLCANO for s in schedulers):
-        return False
-    return NO_SCHEDULER if any(map(is_unresolved, schedulers)) else True
+    found, stated = kthena.facts(view), view.template.get("gangPolicy")
+    gang = found.gang if all(name == VOLCANO for _, name in schedulers(view)) else None
+    if gang is not None:
+        gang = replace(gang, path=view.object.at("spec.template.gangSchedule"))
+    expected = unknown_in(stated) or stated is not None
+    return replace(found, gang=gang if expected is True else None, gang_expected=expected)
 
 
-def _schedulers(view: Serving) -> Iterator[object]:
-    """Return the schedulers of the templates from which pods are created."""
+def schedulers(view: Serving) -> Iterator[tuple[str, object]]:
+    """Return the scheduler in each template from which pods are created, with its path."""
     for role in view.roles:
         fields = ("entryTemplate",) if role.workers == 0 else ("entryTemplate", "workerTemplate")
-        for template in (role.fields.get(field) for field in fields):
+        for field in fields:
+            template = role.fields.get(field)
             if template is not None:
-                yield mapping(mapping(template).get("spec")).get("schedulerName")
+                spec = mapping(mapping(template).get("spec"))
+                yield f"{role.path}.{field}.spec.schedulerName", spec.get("schedulerName")

@@ -6,6 +6,7 @@ from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.system import ROLE_PATHS
 from kthena_components.systems.matrixinfer.emit import EMITTER
 from kthena_components.systems.matrixinfer.facts import facts
+from kthena_components.systems.matrixinfer.rules import RULES
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS, read_model_infer
 
 SYSTEM = System(
@@ -18,6 +19,7 @@ SYSTEM = System(
             view=read_model_infer,
             facts=facts,
             pods=pods,
+            rules=RULES,
             templates=(
                 "spec.template.roles[].entryTemplate",
                 "spec.template.roles[].workerTemplate",

@@ -47,24 +47,32 @@ NO_GANG = (
     ("changes", "said"),
     [
         (SCHEDULERS, []),
-        ({}, [NO_GANG]),
-        (dict(list(SCHEDULERS.items())[:1]), [NO_GANG]),
         ({**SCHEDULERS, GANG: None}, [NO_GANG]),
+        ({GANG: None}, [NO_GANG]),
         ({**SCHEDULERS, GANG: {}}, []),
-        ({**SCHEDULERS, "spec/schedulerName": "default-scheduler"}, []),
     ],
-    ids=["both", "none", "entry-alone", "no-gang", "empty-gang", "another-at-the-top"],
+    ids=["gang", "no-gang", "neither", "empty-gang"],
 )
-def test_pods_are_a_gang_if_their_templates_name_volcano(
-    changes: dict[str, object], said: list[str]
-) -> None:
+def test_without_its_field_there_is_no_gang(changes: dict[str, object], said: list[str]) -> None:
     assert said_by("gang-covers-engine", MODEL_INFER, changes) == said
 
 
-@pytest.mark.parametrize("field", [GANG, *SCHEDULERS])
-def test_a_gang_that_is_not_known_yet_is_not_judged(field: str) -> None:
-    (told,) = said_by("gang-covers-engine", MODEL_INFER, {**SCHEDULERS, field: Blank("${LATER}")})
+@pytest.mark.parametrize("missing", SCHEDULERS)
+def test_one_finding_says_that_pods_are_outside_their_gang(missing: str) -> None:
+    changes = {path: name for path, name in SCHEDULERS.items() if path != missing}
+    facts = read_manifest(changed(MODEL_INFER, changes))
+    assert facts is not None
+    assert (facts.gang, facts.gang_expected) == (None, True)
+    assert said_by("gang-covers-engine", MODEL_INFER, changes) == []
+    (told,) = said_by("model-infer-scheduler", MODEL_INFER, changes)
+    assert told.endswith("Write volcano. [model-infer-scheduler]")
+
+
+def test_a_gang_that_is_not_known_yet_is_not_judged() -> None:
+    changes = {**SCHEDULERS, GANG: Blank("${LATER}")}
+    (told,) = said_by("gang-covers-engine", MODEL_INFER, changes)
     assert "was not checked" in told
+    assert said_by("model-infer-scheduler", MODEL_INFER, changes) == []
 
 
 @pytest.mark.parametrize(
