@@ -27,6 +27,7 @@ PARTS = (
     "lifecycle",
     "scheduling",
     "emission",
+    "lws",
     "validation",
     "sandbox",
     "fuzz",

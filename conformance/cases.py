@@ -1,26 +1,30 @@
 """One case of the differential validation: an object, and both verdicts."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from conformance import breaks, damage, servings, volcano
+from conformance import breaks, damage, leader_workers, servings, volcano
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
 from kthena_components.core.objects.object import GroupKind
-from kthena_components.judge.crd_schema import NAMES
+from kthena_components.judge.crd_schema import NAMES, RULE
+from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
+from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from tests.support.admission import own_findings
 
 Body = dict[str, Any]
 _REFUSALS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
 _NOT_DECODED = "the server rejected our request for an unknown reason"
 """A webhook cannot read the object, so the API server rejects it."""
+_CRASHED = "denied the request: panic"
+"""A webhook of LWS divides by a subGroupSize of 0, so the API server rejects the object."""
 _POINTLESS = 1e21
-VERSIONS = {"volcano": "1.14.1"}
+VERSIONS = {"volcano": "1.14.1", "lws": "0.9"}
 """What runs here, where it is not the newest that the rules know."""
 _RIGHT = 0.24
 """Share of objects that stay valid."""
@@ -40,12 +44,14 @@ class Kind:
     """Random changes that target no rule."""
     of: GroupKind
     """API group and kind, to find its rules."""
+    parts: tuple[str, Callable[[Body], Iterator[Body]]] | None = None
+    """Objects that a controller creates for it without checks at admission, and their path."""
 
     @property
     def rules(self) -> frozenset[str]:
         """List its admission rules. For a ModelServing, Volcano checks the topologies."""
         known = find_kind(self.of)
-        schema = NAMES[INDEX[self.of]]
+        schema = NAMES.get(INDEX[self.of], RULE)
         named = frozenset({schema, *map(rule_name, known.rules if known else ())})
         return named if self.of != MODEL_SERVING else frozenset(filter(_is_kthenas, named))
 
@@ -72,6 +78,7 @@ def _is_kthenas(rule: str) -> bool:
     return rule.startswith("kthena-")
 
 
+_SETS = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/serving/leaderworkersets"
 _SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -110,13 +117,43 @@ KINDS: tuple[Kind, ...] = (
         anywhere=(damage.damage,),
         of=HYPER_NODE,
     ),
+    Kind(
+        name="LeaderWorkerSet",
+        path=_SETS,
+        number=5_000,
+        draw=leader_workers.leader_worker_set,
+        changes=leader_workers.SET_CHANGES,
+        anywhere=(damage.damage, leader_workers.damage_template),
+        of=LEADER_WORKER_SET,
+    ),
+    Kind(
+        name="DisaggregatedSet",
+        path="/apis/disaggregatedset.x-k8s.io/v1/namespaces/serving/disaggregatedsets",
+        number=3_000,
+        draw=leader_workers.disaggregated_set,
+        changes=leader_workers.DISAGGREGATED_CHANGES,
+        anywhere=(damage.damage, leader_workers.damage_template),
+        of=DISAGGREGATED_SET,
+        parts=(_SETS, leader_workers.made_sets),
+    ),
 )
 
 
 def ours(kind: Kind, body: Body) -> list[Finding]:
     """Return our mandatory findings."""
-    found = own_findings(body, volcano=VERSIONS["volcano"])
+    found = own_findings(body, volcano=VERSIONS["volcano"], lws=VERSIONS["lws"])
     return [f for f in found if f.rule in kind.rules and f.level is Level.MANDATORY]
+
+
+def wrong_pods(kind: Kind, body: Body) -> bool:
+    """Return whether the rules of pods reject an object that contains pod templates.
+
+    A webhook of LWS fills in fields that are missing, but only if it changes something else.
+    """
+    known = find_kind(kind.of)
+    if known is None or not known.templates or kind.of == MODEL_SERVING:
+        return False
+    return any(f.rule == "pod-schema" and f.level is Level.MANDATORY for f in judge_manifest(body))
 
 
 def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
@@ -125,13 +162,17 @@ def theirs(api: Cluster, kind: Kind, body: Body) -> str | None:
     Raises:
         ClusterError: The answer is not a verdict, for example because a webhook did not answer.
     """
+    # As kubectl asks: a field that no schema declares is rejected, not dropped.
+    query = {"dryRun": "All", "fieldValidation": "Strict"}
     try:
-        # As kubectl asks: a field that no schema declares is rejected, not dropped.
-        query = {"dryRun": "All", "fieldValidation": "Strict"}
         api.ask("POST", kind.path, as_sent(body), query)
+        path, made = kind.parts or ("", lambda _: iter(()))
+        for part in made(body):
+            api.ask("POST", path, as_sent(part), query)
     except ClusterError as error:
-        if error.status in _REFUSALS or _NOT_DECODED in str(error):
-            return str(error)
+        said = str(error)
+        if error.status in _REFUSALS or _NOT_DECODED in said or _CRASHED in said:
+            return said
         raise
     return None
 

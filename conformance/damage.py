@@ -63,6 +63,11 @@ def damage_pod(draw: random.Random, body: Body) -> None:
         spec["containers"][0]["name"]
     except (LookupError, TypeError):
         return  # another change has already removed it
+    damage_spec(draw, spec)
+
+
+def damage_spec(draw: random.Random, spec: Body) -> None:
+    """Let a pod grow, and set one field of it to an odd value, or remove it."""
     for _ in range(draw.randint(1, 3)):
         pods.grow(draw, spec)
     deep = [place for place in places(spec) if len(place) > draw.randint(0, 4)]

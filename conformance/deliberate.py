@@ -37,6 +37,10 @@ DELIBERATE: tuple[Stricter, ...] = (
     Stricter("hypernode-shape", "is found by exactMatch", "the scheduler ignores the member"),
     Stricter("hypernode-shape", "the labelMatch is empty", "the member selects no node"),
     Stricter("hypernode-node-regex", "does not reach", "the pattern finds nodes unasked"),
+    Stricter("crd-schema", "is null, but must be a map", "LWS's webhook writes {}", either=True),
+    Stricter("crd-schema", "is 9223372036854775808", "LWS's webhook writes text", either=True),
+    Stricter("lws-shape", "so the pods have no containers", "no pod can be created", either=True),
+    Stricter("crd-schema", "is ''", "the webhook of LWS replaces some empty words", either=True),
     Stricter(
         "queue-quantities",
         "more than Volcano can count",
@@ -48,6 +52,7 @@ SILENT: dict[str, str] = {
     "subgroup-minimum": "advisory",
     "gang-minimum-stated": "advisory",
     "hypernode-discovery-label": "advisory",
+    "lws-gang-startup": "advisory",
     "kthena-version": "no field of an older version is drawn, and the rule for crashes is advisory",
 }
 """Admission rules that reject nothing in the versions of this cluster."""
@@ -56,8 +61,10 @@ ELSEWHERE: tuple[str, ...] = (
     "failed to get parent queue",
     "exceeds parent queue",
     "parent queue everything validation failed",
+    '.projected.sources: Invalid value: "null"',
 )
-"""Rejections because of another object of the cluster, which one manifest does not show."""
+"""Rejections because of another object of the cluster, which one manifest does not show; and one
+because a webhook writes null for missing sources of a projected volume, which are optional."""
 
 
 STRICT: tuple[str, ...] = (".volumeClaimTemplate.metadata.",)

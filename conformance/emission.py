@@ -112,7 +112,7 @@ def _try(api: Cluster, number: int, args: drawn.Args) -> Tried:
     tried = Tried(args=args)
     spaces = {backend: f"{backend}-{number}" for backend in ("native", "kthena")}
     for backend, space in spaces.items():
-        _namespace(api, space)
+        namespace(api, space)
         made = compile_serving({**args, "backend": backend, "namespace": space})
         create(api, _in_order(made))
 
@@ -169,7 +169,7 @@ def _in_order(made: Compiled) -> list[Mapping[str, Any]]:
     return [manifest.body for manifest in sorted(made.manifests, key=place)]
 
 
-def _namespace(api: Cluster, name: str) -> None:
+def namespace(api: Cluster, name: str) -> None:
     """Create a namespace, and wait for its service account, which pods require."""
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     account = {"apiVersion": "v1", "kind": "ServiceAccount",

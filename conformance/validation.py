@@ -14,7 +14,7 @@ import yaml
 
 from conformance import families
 from conformance.__main__ import Context
-from conformance.cases import KINDS, Kind, ours, theirs
+from conformance.cases import KINDS, Kind, ours, theirs, wrong_pods
 from conformance.deliberate import DELIBERATE, ELSEWHERE, SILENT, STRICT, admission, may_differ
 from conformance.report import Part
 from conformance.shrink import shrink
@@ -107,7 +107,7 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
     for number in numbers:
         body = kind.body(seed, number)
         findings, refusal = ours(kind, body), theirs(api, kind, body)
-        verdict = _verdict(findings, refusal)
+        verdict = _agreed(kind, body, findings, refusal)
         tally.verdicts[verdict or "different verdicts"] += 1
         if not verdict:
             tally.differ.append(number)
@@ -119,8 +119,16 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
     return tally
 
 
+def _agreed(kind: Kind, body: Body, findings: list[Finding], refusal: str | None) -> str:
+    """Describe how both agree, or return an empty text. The rules of pods count, too."""
+    verdict = _verdict(findings, refusal)
+    if not verdict and refusal and not admission(findings) and wrong_pods(kind, body):
+        return "rejected by both, by us because of its pods"
+    return verdict
+
+
 def _verdict(findings: list[Finding], refusal: str | None) -> str:
-    """Describe how both agree, or return an empty text."""
+    """Describe how the verdicts of a kind's own rules agree, or return an empty text."""
     shared = admission(findings)
     if refusal and not shared and any(words in refusal for words in ELSEWHERE):
         return "rejected because of another object of the cluster"
@@ -152,7 +160,7 @@ def _told(api: Cluster, kind: Kind, seed: int, tally: Tally) -> Iterator[str]:
 
 def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
     findings, refusal = ours(kind, body), theirs(api, kind, body)
-    agree = bool(_verdict(findings, refusal))
+    agree = bool(_agreed(kind, body, findings, refusal))
     return agree, bool(refusal)
 
 

@@ -19,7 +19,7 @@ from sandbox.layout import HOST, PORTS_FILE, Layout
 from sandbox.nodes import hyper_nodes, nodes
 from sandbox.pki import write_pki
 from sandbox.processes import Processes, SandboxError
-from sandbox.webhooks import configurations
+from sandbox.webhooks import configurations, with_address
 from toolchain.locate import ensure_sandbox
 from toolchain.programs import Program, cache_root
 
@@ -77,22 +77,26 @@ class Sandbox:
         api = self.api
         found = [
             body
-            for name in ("vc-controller-manager", "kthena-controller-manager")
+            for name in ("vc-controller-manager", "kthena-controller-manager", "lws")
             for file in sorted(self._programs[name].data(self._cache).glob("*.yaml"))
             for body in yaml.load_all(file.read_text(), yaml.CSafeLoader)
             if body
         ]
-        create(api, found)
-        for body in found:
+        definitions = [body for body in found if body["kind"] == "CustomResourceDefinition"]
+        create(api, definitions)
+        for body in definitions:
             self.processes.wait(body["metadata"]["name"], partial(_established, api, body))
         create(api, configurations(self.layout))
+        own = (body for body in found if body["kind"].endswith("WebhookConfiguration"))
+        create(api, (with_address(body, self.layout, "lws") for body in own))
         create(api, [_namespace(name) for name in NAMESPACES])
 
     def admission(self) -> None:
         """Start the webhooks, and wait until they listen."""
         self.start("vc-webhook-manager", commands.volcano_admission(self.layout))
         self.start("kthena-webhook", commands.kthena_admission(self.layout))
-        for port in ("volcano", "kthena"):
+        self.start("lws", commands.lws(self.layout))
+        for port in ("volcano", "kthena", "lws"):
             self.processes.wait(f"{port}'s admission", partial(self.listens, port))
 
     def controllers(self) -> None:

@@ -141,6 +141,29 @@ def kthena(layout: Layout) -> list[str]:
     ]
 
 
+def lws(layout: Layout) -> list[str]:
+    """Validate LeaderWorkerSets and create their pods, with a PodGroup of Volcano for each gang."""
+    serving = layout.folder / "lws"
+    serving.mkdir(exist_ok=True)
+    for name, of in (("tls.crt", "server.crt"), ("tls.key", "server.key")):
+        if not (serving / name).exists():
+            (serving / name).symlink_to(layout.pki(of))
+    host, port = layout.address("lws").split(":")
+    config = {
+        "apiVersion": "config.lws.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "webhook": {"host": host, "port": int(port), "certDir": str(serving)},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": "0"},
+        "gangSchedulingManagement": {"schedulerProvider": "volcano"},
+    }
+    file = serving / "config.json"
+    file.write_text(json.dumps(config))
+    return [f"--kubeconfig={layout.kubeconfig}", f"--config={file}", "--zap-log-level=info"]
+
+
 def kwok(layout: Layout) -> list[str]:
     """Simulate the nodes and the pods on them."""
     return [

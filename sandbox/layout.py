@@ -10,7 +10,7 @@ from typing import Self
 
 HOST = "127.0.0.1"
 PORTS_FILE = "ports.json"
-PORTS = ("etcd", "peer", "api", "controllers", "volcano", "kthena", "kwok")
+PORTS = ("etcd", "peer", "api", "controllers", "volcano", "kthena", "lws", "kwok")
 """The programs that listen. The scheduler and the other controllers do not."""
 _FIRST, _COUNT = 10_000, 20_000
 """The range of ports: Linux uses ports from 32768 for outgoing connections."""

@@ -5,6 +5,9 @@ from typing import Any
 
 from sandbox.layout import Layout
 
+_OF_A_SET = {
+    "matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]
+}
 _MODEL_SERVING = "/validate-workload-ai-v1alpha1-modelserving"
 
 
@@ -33,6 +36,22 @@ def configurations(layout: Layout) -> list[dict[str, Any]]:
             f"https://{layout.address('kthena')}{_MODEL_SERVING}", kthena,
         ),
     ]  # fmt: skip
+
+
+def with_address(body: dict[str, Any], layout: Layout, port: str) -> dict[str, Any]:
+    """Return a program's own webhook configuration, called at its address.
+
+    Pods without the label of a LeaderWorkerSet are left to themselves, as the webhook does.
+    """
+    authority = base64.b64encode(layout.authority.read_bytes()).decode()
+    webhooks = []
+    for webhook in body["webhooks"]:
+        path = webhook["clientConfig"]["service"]["path"]
+        client = {"url": f"https://{layout.address(port)}{path}", "caBundle": authority}
+        chosen = {"objectSelector": _OF_A_SET} if path.endswith("v1-pod") else {}
+        webhooks.append({**webhook, "clientConfig": client, "timeoutSeconds": 30, **chosen})
+    name = f"{port}-{body['metadata']['name']}"
+    return {**body, "metadata": {"name": name}, "webhooks": webhooks}
 
 
 def _configuration(

@@ -18,6 +18,7 @@ def own_findings(
     of: GroupKind | None = None,
     version: str = KTHENA_VERSIONS[-1],
     volcano: str = VERSIONS["volcano"][-1],
+    lws: str = VERSIONS["lws"][-1],
 ) -> list[Finding]:
     """Judge an object by the rules of its kind; a kind without rules gives nothing.
 
@@ -27,12 +28,14 @@ def own_findings(
         of: The kind by which it is judged, where that is not what it calls itself.
         version: The Kthena that is to read it.
         volcano: The Volcano that is to read it.
+        lws: The LeaderWorkerSet that is to read it.
     """
     kind = find_kind(of or group_kind(body))
     if kind is None:
         return []
     fields = body if isinstance(body, Mapping) else {}
-    view_of = read_object(fields, path, Context(versions={"kthena": version, "volcano": volcano}))
+    versions = {"kthena": version, "volcano": volcano, "lws": lws}
+    view_of = read_object(fields, path, Context(versions=versions))
     view = kind.view(view_of)
     found = (finding for rule in kind.rules for finding in judged(rule, view))
     own = once_a_place(judged(crd_schema, view_of), once_each(found))

@@ -30,16 +30,19 @@ METADATA = Fields(
     },
 )
 _WORD = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_STEM = 58
+"""Characters of a generateName that the API server keeps in front of five of its own."""
 _ANNOTATIONS = 256 * 1024
 _WHAT = "of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
 
 def judge_metadata(metadata: object, rule: str) -> Iterator[Finding]:
     """Check the values of the fields; METADATA checks their types."""
-    if metadata is None:
+    fields = mapping(metadata)
+    named = any(fields.get(key) not in (None, "") for key in ("name", "generateName"))
+    if not named and (metadata is None or isinstance(metadata, Mapping)):
         seen = "is missing, and no object is without a name"
         yield Finding(path="metadata.name", seen=seen, remedy="add metadata.name", rule=rule)
-    fields = mapping(metadata)
     name = fields.get("name")
     if isinstance(name, str) and name and not unknown_in(name) and not is_dns_name(name):
         seen = f"is {display(name)}, which is not a DNS-1123 subdomain of at most 253 characters"
@@ -62,7 +65,7 @@ def _stem(stem: object, rule: str) -> Iterator[Finding]:
         return
     # The API server allows a trailing dash, and does not check the character before it.
     whole = f"{stem[:-2]}a" if len(stem) > 1 and stem.endswith("-") else stem
-    if not is_dns_name(whole):
+    if not is_dns_name(whole) or not is_dns_name(f"{stem[:_STEM]}aaaaa"):
         seen = f"is {display(stem)}, which is not the beginning of a DNS-1123 subdomain"
         remedy = "write lower-case letters, digits and dashes, for example 'chat-'"
         yield Finding(path="metadata.generateName", seen=seen, remedy=remedy, rule=rule)

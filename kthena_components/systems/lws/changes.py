@@ -7,11 +7,12 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.findings import Finding, Level, count_of, not_checked
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.rules.change import Change
-from kthena_components.core.values.read import first_unknown
+from kthena_components.core.values.display import display
+from kthena_components.core.values.read import first_unknown, mapping, whole
 from kthena_components.core.values.unknown import MaybeInt, Unknown
 from kthena_components.systems.lws.view import WORKER, Group, read_sets
 
-_RULE = "lws-lower-then-raise"
+_RULE, _FIXED = "lws-lower-then-raise", "lws-subgroups-fixed"
 
 
 def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
@@ -37,6 +38,34 @@ def lws_lower_then_raise(change: Change) -> Iterator[Finding]:
         return
     numbers = [number for number in (was, now, held, holds) if isinstance(number, int)]
     yield _stuck(path, *numbers)
+
+
+def lws_subgroups_fixed(change: Change) -> Iterator[Finding]:
+    """A LeaderWorkerSet keeps its subgroups: none are added, resized or removed.
+
+    The webhook rejects the update. The type of the subgroups may change.
+
+    Pass: subGroupSize 2 before and after.
+    Fail: subGroupSize 2 before, 4 after; no subGroupPolicy before.
+    Level: mandatory.
+    Source: kubernetes-sigs/lws pkg/webhooks/leaderworkerset_webhook.go ValidateUpdate.
+    """
+    path = "spec.leaderWorkerTemplate.subGroupPolicy"
+    was, now = (
+        _only(body).template.get("subGroupPolicy") for body in (change.before, change.after)
+    )
+    sizes = [mapping(policy).get("subGroupSize") for policy in (was, now)]
+    if gap := first_unknown(was, now, *sizes):
+        yield not_checked(path, gap, _FIXED)
+    elif bool(was) != bool(now) or whole(sizes[0]) != whole(sizes[1]):
+        then = f"had subgroups of {display(sizes[0])} pods" if was else "had no subgroups"
+        seen = f"is removed: the set {then}" if not now else f"changes: the set {then}"
+        yield Finding(
+            path=path,
+            seen=f"{seen}, and LWS does not change them",
+            remedy="undo the change, or give the set another name",
+            rule=_FIXED,
+        )
 
 
 def _stuck(path: str, was: int, now: int, held: int, holds: int) -> Finding:

@@ -14,7 +14,7 @@ from kthena_components.core.values.read import first_unknown, mapping, text, unk
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.lws.rules_disaggregated import judge_roles
 from kthena_components.systems.lws.rules_rollout import judge_rollout
-from kthena_components.systems.lws.view import Group, Sets
+from kthena_components.systems.lws.view import LEADER, WORKER, Group, Sets
 from kthena_components.systems.lws.wording import SHAPE, at_least, refusal
 
 _STARTUP = "lws-gang-startup"
@@ -40,6 +40,7 @@ def lws_shape(view: Sets) -> Iterator[Finding]:
     yield from _name(view)
     for group in view.groups:
         yield from _counts(group)
+        yield from _templates(group)
         yield from judge_rollout(group)
         yield from _subgroups(group)
     if view.disaggregated:
@@ -72,6 +73,19 @@ def _counts(group: Group) -> Iterator[Finding]:
         yield refusal(f"{group.path}.replicas", seen, f"write at most {_INT32 // size}")
 
 
+def _templates(group: Group) -> Iterator[Finding]:
+    """Check that templates have containers.
+
+    The CRD does not require a spec, but the webhook writes one whose containers are null, which the
+    CRD rejects.
+    """
+    for field in (LEADER, WORKER):
+        template = group.template.get(field)
+        if isinstance(template, Mapping) and template.get("spec") is None:
+            at = f"{group.path}.leaderWorkerTemplate.{field}.spec"
+            yield refusal(at, "is missing, so the pods have no containers", "add spec.containers")
+
+
 def _subgroups(group: Group) -> Iterator[Finding]:
     policy = group.template.get("subGroupPolicy")
     at = f"{group.path}.leaderWorkerTemplate.subGroupPolicy"
@@ -85,6 +99,9 @@ def _subgroups(group: Group) -> Iterator[Finding]:
             yield refusal(where, seen, "add subGroupPolicy.subGroupSize, or remove it")
         return
     given, kind = policy.get("subGroupSize"), text(policy.get("subGroupPolicyType"))
+    if given is None:
+        seen = "is missing, and the webhook of LWS fails without it"
+        yield refusal(f"{at}.subGroupSize", seen, "write the number of pods of a subgroup")
     yield from at_least(f"{at}.subGroupSize", given, 1)
     number, size = whole(given), group.size
     if isinstance(number, int) and number > 0 and (gap := first_unknown(size, kind)):

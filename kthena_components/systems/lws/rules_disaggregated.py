@@ -30,6 +30,9 @@ def judge_roles(view: Sets) -> Iterator[Finding]:
     if not _FEWEST <= count <= _MOST and view.object.spec:
         seen = f"has {count} roles, but must have {_FEWEST} to {_MOST}"
         yield refusal("spec.roles", seen, "use a LeaderWorkerSet" if count == 1 else "change roles")
+    for group in view.groups:
+        if group.stated is None:
+            yield refusal(f"{group.role_path}.spec", "is missing", "add spec.leaderWorkerTemplate")
     yield from _unique(view)
     yield from _slices(view)
     yield from _replicas(view)

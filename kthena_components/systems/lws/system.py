@@ -5,7 +5,7 @@ from typing import Any
 from kthena_components.core.objects.object import GroupKind
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import Kind, Restart, System
-from kthena_components.systems.lws.changes import lws_lower_then_raise
+from kthena_components.systems.lws.changes import lws_lower_then_raise, lws_subgroups_fixed
 from kthena_components.systems.lws.emit import EMITTER
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.pods import pods_of_groups
@@ -46,7 +46,7 @@ SYSTEM = System(
     kinds=(
         _kind(
             LEADER_WORKER_SET,
-            change_rules=(lws_lower_then_raise,),
+            change_rules=(lws_lower_then_raise, lws_subgroups_fixed),
             templates=tuple(f"spec.{at}" for at in _TEMPLATES),
             restarts=Restart(paths=r"spec\.leaderWorkerTemplate\b", how=_RESTART),
         ),
