@@ -30,17 +30,16 @@ def judge_backends(seen: Snapshot, need: Requirements) -> Iterator[Diagnostic]:
         if backend not in need.backends or backend == _JUDGED_APART:
             continue
         kinds = [kind for kind in own_kinds(backend) if not need.stack or kind in needed]
-        missing = [
-            f"{name} {version}" for version, name in kinds if not serves(seen, (version, name))
-        ]
+        served = [f"{name} {version}" for version, name in kinds if serves(seen, (version, name))]
+        missing = [f"{name} {version}" for version, name in kinds]
+        missing = [kind for kind in missing if kind not in served]
         emitter = find_emitter(backend)
         if missing and need.stack and emitter:
             text = f"the cluster has no {' and no '.join(missing)}. {emitter.install}, or use "
             yield Diagnostic(Status.FAIL, backend, f"{text}backend: native")
-        elif kinds and not missing:
-            served = " and ".join(f"{name} {version}" for version, name in kinds)
-            yield Diagnostic(Status.OK, backend, served)
-            yield from _rivals(seen, backend)
+        elif served:
+            yield Diagnostic(Status.OK, backend, " and ".join(served))
+            yield from _rivals(seen, backend) if need.stack else ()
 
 
 def _rivals(seen: Snapshot, backend: str) -> Iterator[Diagnostic]:

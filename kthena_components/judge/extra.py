@@ -98,14 +98,17 @@ Source: kthena_components/compiler/compile.py.""",
     "backend-loss": """The backend supports all fields that are set; none is dropped silently.
 
 A StatefulSet only recreates the failed pod, and it cannot surge; older versions of Kthena lack
-fields of newer ones; a LeaderWorkerSet places and recreates single engines.
+fields of newer ones; a LeaderWorkerSet places and recreates single engines; MatrixInfer ignores
+maxSurge and maxUnavailable.
 
 Pass: recovery_policy RoleRecreate with backend kthena.
 Fail: recovery_policy RoleRecreate with backend native; max_surge with backend
-kthena; partition 50% with Kthena 0.3; a network_topology with backend lws.
+kthena; partition 50% with Kthena 0.3; a network_topology with backend lws; max_surge 1 with
+backend matrixinfer.
 Level: mandatory.
 Source: Kubernetes documentation, StatefulSets; the CRDs of Kthena v0.1.0 to v1.0.0;
-kubernetes-sigs/lws v0.9.0 pkg/schedulerprovider and pkg/webhooks.""",
+kubernetes-sigs/lws v0.9.0 pkg/schedulerprovider and pkg/webhooks; volcano-sh/kthena
+e4fb6663 pkg/infer-controller.""",
     "backend-options": """The options of a backend fit the serving, and engines can start with them.
 
 Pass: backend lws, subgroups of 2 pods in engines of 4.

@@ -183,7 +183,8 @@ class ModelServingArgs(TypedDict):
     backend: NotRequired[str]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
-    roles. A field that a backend does not support is an error, never ignored.
+    roles; matrixinfer: a ModelInfer. A field that a backend does not support is an error, never
+    ignored.
     """
     backend_options: NotRequired[Mapping[str, Any]]
     """Fields that only this backend has: docs/backends.md lists them. Default: none."""
@@ -204,13 +205,13 @@ class ModelServingArgs(TypedDict):
     rollout_strategy: NotRequired[RolloutStrategyArgs]
     """How a changed template reaches running groups. Default: one group at a time."""
     recovery_policy: NotRequired[RecoveryWord]
-    """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena and
-    LWS, only the pod natively. RoleRecreate needs one of them; ServingGroupRecreate needs Kthena,
-    or LWS with one engine per group.
+    """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena,
+    MatrixInfer and LWS, only the pod natively. RoleRecreate needs one of them; ServingGroupRecreate
+    needs Kthena or MatrixInfer, or LWS with one engine per group.
     """
     restart_grace_period_seconds: NotRequired[int]
     """Seconds that a failed pod may take to recover before anything is recreated. Default: Kthena's
-    own, 0. Needs Kthena.
+    own, 0. Needs Kthena or MatrixInfer.
     """
     expose: NotRequired[ExposeArgs]
     """Service in front of the entry pods. Default: none, and `endpoint` is null."""

@@ -196,3 +196,33 @@ def test_lws_beside_kthena_is_warned_about() -> None:
 
 def test_without_a_stack_lws_is_optional() -> None:
     assert said("lws", healthy()) == []
+    served = {**healthy().served, LWS: ["LeaderWorkerSet"]}
+    assert said("lws", healthy(served=served)) == [(Status.OK, f"LeaderWorkerSet {LWS}")]
+
+
+INFERS = [f"workload.{group}/v1alpha1" for group in ("matrixinfer.ai", "volcano.sh")]
+
+
+def test_a_model_infer_of_one_group_is_enough() -> None:
+    assert said("matrixinfer", healthy()) == []
+    for group in INFERS:
+        served = healthy(served={**healthy().served, group: ["ModelInfer"]})
+        assert said("matrixinfer", served) == [(Status.OK, f"ModelInfer {group}")]
+
+
+def test_a_stack_for_matrixinfer_needs_the_group_that_it_names() -> None:
+    need = stack(backend="matrixinfer", backend_options={"api_group": "workload.volcano.sh"})
+    old, new = ({**healthy().served, group: ["ModelInfer"]} for group in INFERS)
+    assert said("matrixinfer", healthy(served=new), need) == [
+        (Status.OK, f"ModelInfer {INFERS[1]}")
+    ]
+    assert said("matrixinfer", healthy(served=old), need) == [
+        (
+            Status.FAIL,
+            (
+                f"the cluster has no ModelInfer {INFERS[1]}. Install MatrixInfer with its CRDs, "
+                "or write the API group of the installed one in backend_options, or use backend: "
+                "native"
+            ),
+        )
+    ]

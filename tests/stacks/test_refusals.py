@@ -57,7 +57,7 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "no backend of that name": (
         {"servings[0].backend": "kthna"},
         [("servings[0].backend: there is no backend 'kthna'. Write 'kthena'; known: kthena, "
-         "lws, native. [known-backend]")],
+         "lws, matrixinfer, native. [known-backend]")],
     ),
     "more ranks than GPUs": (
         {"servings[0].roles[0].engine.parallelism.tensor": 2},

@@ -226,11 +226,46 @@ def _role(version: str) -> Schema:
     return _map(required, {"workerTemplate": _TEMPLATE, **budget})
 
 
+def _model_infer(group: str) -> Schema:
+    """Give the schema of a ModelInfer, and what its webhook says of single fields.
+
+    Source: volcano-sh/kthena 98380a67 charts/matrixinfer and e4fb6663 charts/kthena,
+    charts/workload/crds/*_modelinfers.yaml; pkg/infer-controller/webhook/validator.go.
+    """
+    tiers = _map({"mode": {"enum": ["hard", "soft"]}}, {"highestTierAllowed": _INT32})
+    minima = {"type": "object", "additionalProperties": _INT32}
+    update = {"maxUnavailable": _COUNT_OR_PERCENT, "maxSurge": _COUNT_OR_PERCENT}
+    rolling = _map({}, {**update, "partition": _INT32})
+    kind = {"enum": ["InferGroupRollingUpdate"]}
+    fields = {
+        "restartGracePeriodSeconds": {"type": "integer", "minimum": 0},
+        "gangSchedule": _map({}, {"minRoleReplicas": minima, "networkTopology": tiers}),
+    }
+    roles = _list(_role("0.1"), minItems=1, maxItems=4)
+    spec = _map(
+        {
+            "replicas": _INT32,
+            "schedulerName": {"const": "volcano"},
+            "template": _map({"roles": roles}, fields),
+        },
+        {
+            "recoveryPolicy": {"enum": ["InferGroupRecreate", "RoleRecreate", "None"]},
+            "rolloutStrategy": _map({"type": kind}, {"rollingUpdateConfiguration": rolling}),
+        },
+    )
+    return _object(f"{group}/v1alpha1", "ModelInfer", _SERVICE_NAME, spec)
+
+
+_MODEL_INFER: Schema = {
+    "oneOf": [_model_infer(group) for group in ("workload.matrixinfer.ai", "workload.volcano.sh")]
+}
+
 _SCHEMAS: Mapping[str, Schema] = {
     "PodGroup": _POD_GROUP,
     "Queue": _QUEUE,
     "StatefulSet": _STATEFUL_SET,
     "Service": _SERVICE,
+    "ModelInfer": _MODEL_INFER,
     **{f"ModelServing {v}": _model_serving(v) for v in ("0.1", "0.2", "0.3", "0.4", "1.0")},
 }
 _VALIDATORS = {name: Draft202012Validator(schema) for name, schema in _SCHEMAS.items()}

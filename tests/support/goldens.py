@@ -28,6 +28,10 @@ FOLDER: Final = Path(__file__).parent.parent / "goldens"
 _KTHENA = {"backend": "kthena", "restart_grace_period_seconds": 60}
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SURGE = {"max_unavailable": 0, "max_surge": 1, "partition": 1}
+_PROTECTED = {
+    "recovery_policy": "ServingGroupRecreate",
+    f"{_UPDATE}.partition": 1,
+}
 _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 
 CASES: Final[Mapping[str, Args]] = {
@@ -48,6 +52,11 @@ CASES: Final[Mapping[str, Args]] = {
     "lws/native-8b": example_for("lws", "native-8b"),
     "lws/engine-surge": changed(example_for("lws", "engine-native"), {_UPDATE: _SURGE}),
     "lws/prefill-decode": changed(example_for("lws", "prefill-decode"), {"queue": "research"}),
+    "matrixinfer/guide": changed(
+        example_for("matrixinfer", "guide"), {"restart_grace_period_seconds": 60, **_TOPOLOGY}
+    ),
+    "matrixinfer/engine-native": changed(example_for("matrixinfer", "engine-native"), _PROTECTED),
+    "matrixinfer/prefill-decode": example_for("matrixinfer", "prefill-decode"),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""
 

@@ -295,12 +295,16 @@ ALL: Final[Mapping[str, Args]] = {
 
 
 def example_for(backend: str, example: str) -> Args:
-    """Give an example without the fields that the backend refuses."""
+    """Give an example without the fields that the backend refuses, and with each kind it has."""
     args = changed(ALL[example], {"backend": backend})
     if backend == "lws":
         args.pop("network_topology", None)
         if len(args["roles"]) > 1:
             args.pop("gang_policy", None)
+    if backend == "matrixinfer":
+        args.get("network_topology", {}).pop("role_policy", None)
+        if len(args["roles"]) > 1:
+            args["backend_options"] = {"api_group": "workload.volcano.sh"}
     return args
 
 

@@ -1,18 +1,20 @@
 """Servings that are right, drawn at random: small numbers, so that a failure stays readable."""
 
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kthena_components.core.naming import STATEFUL_SET_NAME
+from kthena_components.core.naming import LWS_ENV, STATEFUL_SET_NAME
 from kthena_components.core.plan.build import build_plan
 from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
 from kthena_components.systems import find_emitter
+from tests.support.draw_matrixinfer import model_infers
 from tests.support.specs import Args, gpu_template, template
 
 law = settings(max_examples=15, deadline=None)
@@ -28,9 +30,13 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
     """Draw the arguments of a ModelServing that this backend takes."""
     if backend == "lws":
         return draw(_sets())
+    if backend == "matrixinfer":
+        infers = draw(model_infers(NAMES, _with_kthenas_names))
+        return infers | ({"name": _longest_generated_name(infers)} if draw(st.booleans()) else {})
     version = draw(st.sampled_from(VERSIONS[::-1])) if backend == "kthena" else "1.0"
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
-    roles = [draw(_roles(name, version)) for name in names]
+    drawn = _with_kthenas_names if backend == "kthena" else _roles
+    roles = [draw(drawn(name, version)) for name in names]
     args: Args = {"name": "chat", "backend": backend, "roles": roles}
     if backend == "kthena":
         args["kthena_version"] = version
@@ -77,7 +83,7 @@ def _sets(draw: st.DrawFn) -> Args:
     _add_surge(draw, args, several=several)
     _add_set_options(draw, args)
     if draw(st.booleans()):
-        args["name"] = _longest_set_name(args)
+        args["name"] = _longest_generated_name(args)
     return args
 
 
@@ -112,9 +118,9 @@ def _add_set_options(draw: st.DrawFn, args: Args) -> None:
         args["backend_options"] = draw(st.fixed_dictionaries({}, optional=optional))
 
 
-def _longest_set_name(args: Args) -> str:
+def _longest_generated_name(args: Args) -> str:
     """Give the longest serving name that every generated name has room for."""
-    emitter = find_emitter("lws")
+    emitter = find_emitter(args["backend"])
     assert emitter is not None
     made = emitter.names(build_plan(parse_spec(ModelServingSpec, args, "")))
     return "c" * min(name.limit - len(name.name) + len(args["name"]) for name in made)
@@ -133,6 +139,19 @@ def _roles(draw: st.DrawFn, name: str, version: str) -> Args:
     if "engine" in role and draw(st.booleans()):
         role["overlay"] = draw(_overlays(annotations=version in {"0.4", "1.0"}))
     return role
+
+
+def _with_kthenas_names(name: str, version: str) -> st.SearchStrategy[Args]:
+    """Draw a role without the variables that only LeaderWorkerSet sets."""
+    return _roles(name, version).map(_in_kthenas_names)
+
+
+def _in_kthenas_names(role: Args) -> Args:
+    text = json.dumps(role)
+    for name, same in LWS_ENV.items():
+        text = text.replace(name, same)
+    renamed: Args = json.loads(text)
+    return renamed
 
 
 def _plain(draw: st.DrawFn, pods: int) -> Args:

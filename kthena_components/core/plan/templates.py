@@ -179,3 +179,16 @@ def _container_with_env(
 ) -> dict[str, Any]:
     kept = [entry for entry in container.get("env") or [] if entry["name"] not in names]
     return {**container, "env": [*env, *kept] if first else [*kept, *env]}
+
+
+def labelled(template: Template, labels: Mapping[str, str], scheduler: str) -> Template:
+    """Add labels and the scheduler's name, for controllers that add neither.
+
+    User labels of the same keys are replaced. Annotations stay; other metadata is left out.
+    """
+    metadata = template.get("metadata") or {}
+    stated = {"annotations": metadata["annotations"]} if metadata.get("annotations") else {}
+    return {
+        "metadata": {"labels": {**(metadata.get("labels") or {}), **labels}, **stated},
+        "spec": {**(template.get("spec") or {}), "schedulerName": scheduler},
+    }

@@ -37,7 +37,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
         annotations[naming.QUEUE_NAME] = plan.queue
     if plan.groups:
         # A ModelServing created without replicas never gets a status (Kthena 1.0.0, issue 1755).
-        annotations[WAIT_FOR] = _until_updated(plan)
+        annotations[WAIT_FOR] = until_updated(plan)
     if annotations:
         metadata["annotations"] = annotations
     body = {"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": _spec(plan)}
@@ -52,7 +52,7 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     return (serving, front) if front else (serving,)
 
 
-def _until_updated(plan: ServingPlan) -> str:
+def until_updated(plan: ServingPlan) -> str:
     """Wait until every group is updated and serves.
 
     Between two groups of an update, all existing groups are ready, and Kthena reports Available.
@@ -65,7 +65,7 @@ def _until_updated(plan: ServingPlan) -> str:
 
 
 def _spec(plan: ServingPlan) -> dict[str, Any]:
-    template: dict[str, Any] = {"roles": [_role(plan, role) for role in plan.roles]}
+    template: dict[str, Any] = {"roles": [write_role(plan, role) for role in plan.roles]}
     if plan.restart_grace_seconds is not None:
         template["restartGracePeriodSeconds"] = plan.restart_grace_seconds
     if plan.min_role_replicas is not None:
@@ -108,7 +108,8 @@ def _rollout(plan: ServingPlan) -> dict[str, Any]:
     return rollout
 
 
-def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+def write_role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    """Write a role with its pod templates."""
     written: dict[str, Any] = {
         "name": role.name,
         "replicas": role.replicas,

@@ -6,13 +6,17 @@ Source: Kthena tags v0.1.0 to v1.0.0, pkg/apis/workload/v1alpha1 and webhook/val
 from collections.abc import Callable, Iterator
 
 from kthena_components.core import naming
+from kthena_components.core.facts.context import MODEL_CONFIG
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of
+from kthena_components.core.plan.lws_names import unset_lws_names
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SINCE = tuple(KthenaVersion)
+_MOST_ROLES, _LONGEST_ROLE_NAME = 4, 12
+"""The CRD's maxItems and maxLength."""
 
 
 def since(plan: ServingPlan, version: KthenaVersion) -> bool:
@@ -30,26 +34,59 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
             "ignore it",
             "remove it; max_unavailable is the only budget",
         )
-    if len(plan.roles) > 4:  # noqa: PLR2004 - the CRD's maxItems
-        yield _refusal(
-            "roles",
-            f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
-            "and a ModelServing has at most 4",
-            "split the serving, or write backend: native",
-        )
+    yield from refuse_roles(plan, "ModelServing")
     for role in plan.roles:
-        yield from _refuse_role_name(plan, role)
+        yield from _refuse_first_letter(plan, role)
+    yield from refuse_lws_names(plan, "Kthena")
     yield from _refuse_by_version(plan)
 
 
-def _refuse_role_name(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
-    over = len(role.name) - 12
-    if over > 0:
+def refuse_lws_names(plan: ServingPlan, title: str) -> Iterator[Finding]:
+    """Report templates that need LeaderWorkerSet's variables: the controller appends its own.
+
+    A variable of the template comes before them, so it cannot refer to them.
+    """
+    found = dict.fromkeys(
+        (f"{role.path}.{'overlay' if role.engine else f'{field}.{path}'}", name, ".env[" in path)
+        for role in plan.roles
+        for field, template in (("entry_template", role.entry), ("worker_template", role.worker))
+        for path, name in unset_lws_names(template or {})
+    )
+    for path, name, in_env in found:
+        same = naming.LWS_ENV[name]
+        late = ", but after the variables of the template" if in_env else ""
+        instead = f"use {same} in the command, or write" if in_env else f"write {same}, or"
         yield _refusal(
-            f"{role.path}.name",
-            f"is '{role.name}', {len(role.name)} characters, and Kthena allows 12",
-            f"shorten it by {over}",
+            path,
+            f"refers to {name}, which only LeaderWorkerSet sets; {title} sets {same}{late}",
+            f"{instead} backend: native or lws",
         )
+
+
+def refuse_roles(plan: ServingPlan, kind: str) -> Iterator[Finding]:
+    """Report more roles, and longer names of roles, than the CRD of a kind allows.
+
+    ModelInfer, from which ModelServing was made, has the same limits.
+    """
+    if len(plan.roles) > _MOST_ROLES:
+        yield _refusal(
+            "roles",
+            f"has {len(plan.roles)} roles ({', '.join(r.name for r in plan.roles)}), "
+            f"and a {kind} has at most {_MOST_ROLES}",
+            "split the serving, or write backend: native",
+        )
+    for role in plan.roles:
+        over = len(role.name) - _LONGEST_ROLE_NAME
+        if over > 0:
+            yield _refusal(
+                f"{role.path}.name",
+                f"is '{role.name}', {len(role.name)} characters, and a {kind} allows "
+                f"{_LONGEST_ROLE_NAME}",
+                f"shorten it by {over}",
+            )
+
+
+def _refuse_first_letter(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     if since(plan, KthenaVersion.V0_3) and not naming.DNS_1035.fullmatch(role.name):
         yield _refusal(
             f"{role.path}.name",
@@ -100,10 +137,15 @@ def _percent_partition(plan: ServingPlan) -> Iterator[str]:
         yield f"{_UPDATE}.partition"
 
 
-def _annotated(plan: ServingPlan) -> Iterator[str]:
+def annotated(plan: ServingPlan) -> Iterator[str]:
+    """Return the fields that put annotations into pod templates: controllers before 0.4 crash."""
     for role in plan.roles:
+        shaped = role.engine is not None and role.engine.hf_config is not None
+        if shaped:
+            yield f"{role.path}.engine.hf_config"
         for field, template in (("entry_template", role.entry), ("worker_template", role.worker)):
-            if ((template or {}).get("metadata") or {}).get("annotations"):
+            stated = ((template or {}).get("metadata") or {}).get("annotations") or {}
+            if stated.keys() - ({MODEL_CONFIG} if shaped else set()):
                 yield f"{role.path}.{'overlay' if role.engine else field}.metadata.annotations"
                 break
 
@@ -126,7 +168,7 @@ _ADDED: tuple[tuple[KthenaVersion, str, Callable[[ServingPlan], Iterator[str]]],
         _if("rollout_strategy.type", lambda p: p.rollout.type is RolloutType.ROLE),
     ),
     (KthenaVersion.V0_4, "a partition in percent", _percent_partition),
-    (KthenaVersion.V0_4, "a template with annotations (earlier controllers crash)", _annotated),
+    (KthenaVersion.V0_4, "a template with annotations (earlier controllers crash)", annotated),
     (
         KthenaVersion.V0_2,
         "another scheduler than Volcano",

@@ -18,7 +18,7 @@ from kthena_components.core.plan.facts import facts_from_plan
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
-from kthena_components.core.plan.templates import with_env
+from kthena_components.core.plan.templates import labelled, with_env
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.template import Template
@@ -163,15 +163,8 @@ def _template(
     plan: ServingPlan, role: RolePlan, template: Template, own: dict[str, str]
 ) -> Template:
     """Add labels, the scheduler, and Kthena's variables: its templates run unchanged."""
-    metadata = template.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
-    ours = {naming.NAME: plan.name, naming.ROLE: role.name}
-    labels = {**(metadata.get("labels") or {}), **ours, **own}
-    spec = with_env(template, _ALIASES)["spec"]
-    return {
-        "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
-        "spec": {**spec, "schedulerName": plan.scheduler},
-    }
+    ours = {naming.NAME: plan.name, naming.ROLE: role.name, **own}
+    return labelled(with_env(template, _ALIASES), ours, plan.scheduler)
 
 
 def _planned(plan: ServingPlan) -> list[ServingFacts]:

@@ -1,7 +1,7 @@
 """Reads MatrixInfer's ModelInfer, the predecessor of Kthena's ModelServing, with the same roles.
 
-The renamed field is translated; Kthena's view reads the rest. Source: matrixinfer-ai/matrixinfer
-pkg/apis/workload/v1alpha1.
+The renamed field is translated; Kthena's view reads the rest. Source: volcano-sh/kthena
+98380a67 and e4fb6663, pkg/apis/workload/v1alpha1.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,13 @@ from kthena_components.core.objects.object import GroupKind, Object
 from kthena_components.core.values.read import mapping
 from kthena_components.systems.kthena.view import Serving, read_serving
 
+KIND = "ModelInfer"
 MODEL_INFERS: tuple[GroupKind, ...] = (
-    ("workload.matrixinfer.ai", "ModelInfer"),
-    ("workload.volcano.sh", "ModelInfer"),
-    ("workload.serving.volcano.sh", "ModelInfer"),
+    ("workload.matrixinfer.ai", KIND),
+    ("workload.volcano.sh", KIND),
+    ("workload.serving.volcano.sh", KIND),
 )
-"""API groups: the original one, and those in later examples."""
+"""API groups: the original one, its successor, and one that only examples have."""
 
 
 def read_model_infer(found: Object) -> Serving:

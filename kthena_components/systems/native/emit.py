@@ -4,7 +4,6 @@ Names, labels, annotations and env are Kthena's (core/naming.py), so a template 
 unchanged. docs/backends.md lists what a controller would do better.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
 from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.lws_names import with_lws_names
 from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.templates import with_env
@@ -199,24 +199,11 @@ def _template(
         {"name": naming.ENTRY_ADDRESS, "value": address},
         index,
     ]
-    spec = with_env(_with_lws_env(template, env), env)["spec"]
+    spec = with_env(with_lws_names(template, env), env)["spec"]
     return {
         "metadata": {"labels": labels, **({"annotations": annotations} if annotations else {})},
         "spec": {**spec, "schedulerName": plan.scheduler},
     }
-
-
-def _with_lws_env(template: Template, env: list[dict[str, Any]]) -> Template:
-    """Add LeaderWorkerSet's variables to a template that mentions one of them.
-
-    Other templates stay as they are: a changed template would replace running pods.
-    """
-    written = json.dumps(template, default=str)
-    if not any(name in written for name in naming.LWS_ENV):
-        return template
-    own = {entry["name"]: entry for entry in env}
-    aliases = [{**own[same], "name": name} for name, same in naming.LWS_ENV.items()]
-    return with_env(template, aliases, first=True)
 
 
 def _gang(engine: _Engine) -> dict[str, str]:

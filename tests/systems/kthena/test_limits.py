@@ -31,6 +31,15 @@ class Added(NamedTuple):
     seen: str
 
 
+CONFIG = {
+    "num_hidden_layers": 126,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 8,
+    "hidden_size": 16384,
+    "intermediate_size": 53248,
+    "vocab_size": 128256,
+}
+"""Shape of Llama-3.1-405B."""
 CRASHES = "a template with annotations (earlier controllers crash)"
 ADDED = {
     "queue": Added("1.0", "0.4", NATIVE_8B, {"queue": "research"}, "queue: a queue"),
@@ -68,6 +77,13 @@ ADDED = {
         ENGINE_RAY,
         {"roles[0].overlay.metadata.annotations": {"a": "b"}},
         f"roles[0].overlay.metadata.annotations: {CRASHES}",
+    ),
+    "shape-of-a-model": Added(
+        "0.4",
+        "0.3",
+        ENGINE_RAY,
+        {"roles[0].engine.hf_config": CONFIG},
+        f"roles[0].engine.hf_config: {CRASHES}",
     ),
     "scheduler": Added(
         "0.2",
@@ -141,7 +157,7 @@ NO_LETTER = "and Kthena requires a role name that starts with a letter. Write fo
         (
             "speculative-decode",
             "1.0",
-            "is 'speculative-decode', 18 characters, and Kthena allows 12. Shorten it by 6",
+            "is 'speculative-decode', 18 characters, and a ModelServing allows 12. Shorten it by 6",
         ),
         ("twelve-chars", "1.0", ""),
     ],
@@ -160,3 +176,35 @@ def test_the_webhook_measures_a_name_with_the_counts() -> None:
     longest = 63 - len("-1-server-1-0")
     assert said(NATIVE_8B, "1.0", {"name": "c" * longest}) == ""
     assert "characters; at most 63" in said(NATIVE_8B, "1.0", {"name": "c" * (longest + 1)})
+
+
+LEADER, IN_ENV = "$(LWS_LEADER_ADDRESS)", "which only LeaderWorkerSet sets"
+
+
+@pytest.mark.parametrize(
+    ("backend", "title"), [("kthena", "Kthena"), ("matrixinfer", "MatrixInfer")]
+)
+def test_a_template_for_leader_worker_set_is_refused(backend: str, title: str) -> None:
+    container = "roles[0].worker_template.spec.containers[0]"
+    changes = {
+        "backend": backend,
+        f"{container}.command": ["sh", "-c", f"ray start --block --address={LEADER}"],
+        f"{container}.env": [{"name": "AT", "value": f"{LEADER}:20000"}],
+    }
+    assert said(GUIDE, "1.0", changes) == (
+        f"{container}.command: refers to LWS_LEADER_ADDRESS, {IN_ENV}; {title} sets ENTRY_ADDRESS. "
+        "Write ENTRY_ADDRESS, or backend: native or lws. [backend-loss]\n"
+        f"{container}.env[0].value: refers to LWS_LEADER_ADDRESS, {IN_ENV}; {title} sets "
+        "ENTRY_ADDRESS, but after the variables of the template. Use ENTRY_ADDRESS in the command, "
+        "or write backend: native or lws. [backend-loss]"
+    )
+    for other in ("native", "lws"):
+        compile_serving(changed(GUIDE, {**changes, "backend": other}))
+
+
+def test_a_sidecar_for_leader_worker_set_is_refused() -> None:
+    sidecar = {"name": "probe", "image": "busybox:1.37", "args": ["$(LWS_WORKER_INDEX)"]}
+    assert said(ENGINE_RAY, "1.0", {"roles[0].overlay.spec.containers": [sidecar]}) == (
+        f"roles[0].overlay: refers to LWS_WORKER_INDEX, {IN_ENV}; Kthena sets WORKER_INDEX. Write "
+        "WORKER_INDEX, or backend: native or lws. [backend-loss]"
+    )

@@ -4,14 +4,21 @@ import pytest
 
 from kthena_components.core.facts.serving import GangFacts
 from kthena_components.core.values.read import group_kind
+from kthena_components.core.values.unknown import Blank
 from kthena_components.judge.manifest import read_manifest
 from kthena_components.systems import INDEX
 from kthena_components.systems.kthena.emit import API_VERSION
 from kthena_components.systems.matrixinfer.view import MODEL_INFERS
-from tests.support.peers import GPU, MODEL_INFER, refused, said_by
+from tests.support.peers import GPU, MODEL_INFER, changed, refused, said_by
 
 ROLE = "spec/template/roles/0"
 AT = "spec.template.roles[0]"
+
+
+SCHEDULERS = {
+    f"{ROLE}/{field}Template/spec/schedulerName": "volcano" for field in ("entry", "worker")
+}
+"""What it takes for Volcano to place the pods: the controller passes them no scheduler."""
 
 
 def test_the_guide_has_no_mandatory_finding() -> None:
@@ -19,7 +26,7 @@ def test_the_guide_has_no_mandatory_finding() -> None:
 
 
 def test_roles_are_engines_of_an_entry_and_workers() -> None:
-    facts = read_manifest(MODEL_INFER)
+    facts = read_manifest(changed(MODEL_INFER, SCHEDULERS))
     assert facts is not None
     (engine,) = facts.engines
     assert (engine.name, engine.pods, engine.replicas) == ("405b", 2, 2)
@@ -27,6 +34,45 @@ def test_roles_are_engines_of_an_entry_and_workers() -> None:
         path="spec.template.gangSchedule", min_member=2, minima={"405b": 1}
     )
     assert facts.gang.path == "spec.template.gangSchedule"
+
+
+GANG = "spec/template/gangSchedule"
+NO_GANG = (
+    f"{AT}: engine '405b' has 2 pods that must start together, and nothing schedules them as a "
+    "gang. Let Volcano schedule the pods (scheduler volcano). [gang-covers-engine]"
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (SCHEDULERS, []),
+        ({**SCHEDULERS, GANG: None}, [NO_GANG]),
+        ({GANG: None}, [NO_GANG]),
+        ({**SCHEDULERS, GANG: {}}, []),
+    ],
+    ids=["gang", "no-gang", "neither", "empty-gang"],
+)
+def test_without_its_field_there_is_no_gang(changes: dict[str, object], said: list[str]) -> None:
+    assert said_by("gang-covers-engine", MODEL_INFER, changes) == said
+
+
+@pytest.mark.parametrize("missing", SCHEDULERS)
+def test_one_finding_says_that_pods_are_outside_their_gang(missing: str) -> None:
+    changes = {path: name for path, name in SCHEDULERS.items() if path != missing}
+    facts = read_manifest(changed(MODEL_INFER, changes))
+    assert facts is not None
+    assert (facts.gang, facts.gang_expected) == (None, True)
+    assert said_by("gang-covers-engine", MODEL_INFER, changes) == []
+    (told,) = said_by("model-infer-scheduler", MODEL_INFER, changes)
+    assert told.endswith("Write volcano. [model-infer-scheduler]")
+
+
+def test_a_gang_that_is_not_known_yet_is_not_judged() -> None:
+    changes = {**SCHEDULERS, GANG: Blank("${LATER}")}
+    (told,) = said_by("gang-covers-engine", MODEL_INFER, changes)
+    assert "was not checked" in told
+    assert said_by("model-infer-scheduler", MODEL_INFER, changes) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""LeaderWorkerSet's variables in pod templates that other controllers run.
+
+Where the package writes the pods, they get these variables, too. A controller that appends its own
+variables to a template's env cannot provide them: Kubernetes resolves `$(NAME)` in env only for
+variables before it. Source: Kubernetes documentation, Define Dependent Environment Variables;
+volcano-sh/kthena v0.1.0 to v1.0.0 pkg/model-serving-controller/utils/utils.go addEnvVars.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.plan.templates import with_env
+from kthena_components.core.templates.template import Template
+from kthena_components.core.values.read import mapping, sequence
+
+_COMMANDS = ("command", "args")
+_EXPANDED = {name: re.compile(rf"(?<!\$)\$\({name}\)") for name in naming.LWS_ENV}
+_IN_SHELL = {name: re.compile(rf"\$(?:{name}\b|\{{{name}\}})") for name in naming.LWS_ENV}
+_OWN = {name: re.compile(rf"\b{name}=|\b{same}\b") for name, same in naming.LWS_ENV.items()}
+"""What shows that a script sets the variable itself, or also knows the other one."""
+
+
+def with_lws_names(template: Template, env: list[dict[str, Any]]) -> Template:
+    """Add LeaderWorkerSet's variables to a template that mentions one of them.
+
+    Other templates stay as they are: a changed template would replace running pods.
+
+    Args:
+        template: The pod template.
+        env: Kthena's variables, with the values that LeaderWorkerSet's get.
+    """
+    written = json.dumps(template, default=str)
+    if not any(name in written for name in naming.LWS_ENV):
+        return template
+    own = {entry["name"]: entry for entry in env}
+    aliases = [{**own[same], "name": name} for name, same in naming.LWS_ENV.items()]
+    return with_env(template, aliases, first=True)
+
+
+def unset_lws_names(template: Template) -> Iterator[tuple[str, str]]:
+    """Find references to LeaderWorkerSet's variables that nothing in the template sets.
+
+    A container with envFrom is skipped, and a script that assigns the variable or also mentions
+    Kthena's.
+
+    Returns:
+        The path of each text in the template, and the variable: the first one in each text.
+    """
+    spec = mapping(template.get("spec"))
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(map(mapping, sequence(spec.get(kind)))):
+            if not container.get("envFrom"):
+                for path, name in _in_container(container):
+                    yield f"spec.{kind}[{index}].{path}", name
+
+
+def _in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    entries = [mapping(entry) for entry in sequence(container.get("env"))]
+    unset = naming.LWS_ENV.keys() - {entry.get("name") for entry in entries}
+    texts = {field: " ".join(map(str, sequence(container.get(field)))) for field in _COMMANDS}
+    script = " ".join(texts.values())
+    for field, text in texts.items():
+        for name in sorted(unset):
+            in_shell = _IN_SHELL[name].search(text) and not _OWN[name].search(script)
+            if _EXPANDED[name].search(text) or in_shell:
+                yield field, name
+                break
+    for index, entry in enumerate(entries):
+        for name in sorted(unset):
+            if _EXPANDED[name].search(str(entry.get("value") or "")):
+                yield f"env[{index}].value", name
+                break

@@ -1,0 +1,126 @@
+"""Writes one ModelInfer object for the whole serving.
+
+ModelInfer became Kthena's ModelServing, so its roles are written alike. Its controller passes
+`schedulerName` to no pod, creates PodGroups only with `gangSchedule`, and labels pods with keys of
+its own. Source: volcano-sh/kthena 98380a67 and e4fb6663, pkg/apis/workload/v1alpha1 and
+pkg/infer-controller; docs/backends.md lists every field.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.rights import Resource
+from kthena_components.core.plan.templates import labelled
+from kthena_components.core.spec.words import RecoveryPolicy
+from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kthena.emit import until_updated, write_role
+from kthena_components.systems.kthena.limits import names
+from kthena_components.systems.kubernetes import services
+from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.matrixinfer.facts import facts
+from kthena_components.systems.matrixinfer.limits import refuse
+from kthena_components.systems.matrixinfer.options import ApiGroup, MatrixInferOptions, api_group
+from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, read_model_infer
+from kthena_components.systems.volcano import emit as volcano
+
+_VERSION = "v1alpha1"
+_RECOVERY = {
+    RecoveryPolicy.SERVING_GROUP_RECREATE: "InferGroupRecreate",
+    RecoveryPolicy.ROLE_RECREATE: "RoleRecreate",
+    RecoveryPolicy.NONE: "None",
+}
+
+
+def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write the ModelInfer and, if the serving is exposed, its front Service."""
+    metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
+    if plan.groups:
+        # Without replicas it never gets a status: the controller finds no InferGroup to count.
+        metadata["annotations"] = {WAIT_FOR: until_updated(plan)}
+    body = {
+        "apiVersion": f"{api_group(plan)}/{_VERSION}",
+        "kind": KIND,
+        "metadata": metadata,
+        "spec": _spec(plan),
+    }
+    made = Manifest(body=body, delete_first=True, timeout_seconds=plan.ready_timeout_seconds)
+    front = services.emit_front(plan)
+    return (made, front) if front else (made,)
+
+
+def _spec(plan: ServingPlan) -> dict[str, Any]:
+    template: dict[str, Any] = {
+        "roles": [_role(plan, role) for role in plan.roles],
+        "gangSchedule": _gang(plan),
+    }
+    if plan.restart_grace_seconds is not None:
+        template["restartGracePeriodSeconds"] = plan.restart_grace_seconds
+    spec: dict[str, Any] = {
+        "replicas": plan.groups,
+        "schedulerName": plan.scheduler,
+        "template": template,
+    }
+    if plan.recovery is not None:
+        spec["recoveryPolicy"] = _RECOVERY[plan.recovery]
+    if plan.rollout.stated is not None:
+        spec["rolloutStrategy"] = _rollout(plan)
+    return spec
+
+
+def _gang(plan: ServingPlan) -> dict[str, Any]:
+    """Write the gang and its topology. An empty one requires all replicas of all roles."""
+    gang: dict[str, Any] = {}
+    if plan.min_role_replicas is not None:
+        gang["minRoleReplicas"] = dict(plan.min_role_replicas)
+    if plan.group_topology is not None:
+        gang["networkTopology"] = volcano.render_topology(plan.group_topology)
+    return gang
+
+
+def _rollout(plan: ServingPlan) -> dict[str, Any]:
+    """Write the rollout. The CRD knows no partition in percent, so it is a count."""
+    stated = plan.rollout.stated
+    rolling: dict[str, Any] = {"maxUnavailable": plan.rollout.max_unavailable}
+    if stated is not None and stated.max_surge is not None:
+        rolling["maxSurge"] = stated.max_surge
+    if stated is not None and stated.partition is not None:
+        rolling["partition"] = plan.rollout.partition
+    return {"type": "InferGroupRollingUpdate", "rollingUpdateConfiguration": rolling}
+
+
+def _role(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
+    """Write a role. The front Service and `status` find the pods by the labels."""
+    written = write_role(plan, role)
+    ours = {naming.NAME: plan.name, naming.ROLE: role.name}
+    for field, own in (("entryTemplate", {naming.ENTRY: "true"}), ("workerTemplate", {})):
+        if field in written:
+            written[field] = labelled(written[field], {**ours, **own}, plan.scheduler)
+    return written
+
+
+def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
+    found = map(read_object, bodies)
+    return [facts(read_model_infer(one)) for one in found if one.group_kind in MODEL_INFERS]
+
+
+EMITTER = Emitter(
+    emit=emit,
+    refuse=refuse,
+    names=names,
+    resources=(
+        *(
+            Resource(api_version=f"{group.value}/{_VERSION}", kind=KIND, plural="modelinfers")
+            for group in ApiGroup
+        ),
+        SERVICES,
+    ),
+    read_back=_read_back,
+    install="Install MatrixInfer with its CRDs, or write the API group of the installed one in "
+    "backend_options",
+    options=MatrixInferOptions,
+)
