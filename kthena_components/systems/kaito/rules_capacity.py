@@ -8,8 +8,9 @@ from kthena_components.core.memory.engine import Placed, cache_of, placed_engine
 from kthena_components.core.values.read import first_unknown, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import CONTEXT, Deployment, TooSmall
+from kthena_components.systems.kaito.sized import Sized, size_of, where
 from kthena_components.systems.kaito.start import Start, shown, start_of
-from kthena_components.systems.kaito.view import TRANSFORMERS, Model, Sized, View, size_of, where
+from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
 
 CAPACITY = "kaito-capacity"
 _EXPANSION = 1.02
@@ -62,7 +63,7 @@ def _one_node(sized: Sized) -> Iterator[Finding]:
     total = sized.instance.total_gib
     if sized.files > total:
         yield Finding(
-            path=sized.model.instance_path,
+            path=sized.model.node_path,
             seen=f"is {_node(sized)}, which have {total:g} GiB, but the files of "
             f"{sized.model.preset} are {sized.files:g} GiB, and the transformers runtime does not "
             "spread a model over nodes",
@@ -75,7 +76,7 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     gpus, model = sized.gpus, sized.model
     if isinstance(gpus, TooSmall):
         yield Finding(
-            path=model.instance_path,
+            path=model.node_path,
             seen=f"is {_node(sized)}, of each of which vLLM may use {gpus.available:.1f} GiB, but "
             f"{gpus.needed:.1f} GiB are used before any weights of {model.preset}",
             remedy=f"choose an instance type with more memory for each GPU{_shorter(sized)}",
@@ -178,7 +179,7 @@ def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
         holds += f"of {own}"
     nodes = count_of(start.deployment.nodes, "node")
     yield Finding(
-        path=sized.model.instance_path,
+        path=sized.model.node_path,
         seen=f"makes KAITO start {shown(start.deployment)} on {nodes} of "
         f"{_node(sized)}: of the fullest GPU about {weights:.1f} GiB are weights, and {holds}",
         remedy="choose an instance type with more memory for each GPU"
