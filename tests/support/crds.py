@@ -226,7 +226,17 @@ def _role(version: str) -> Schema:
     return _map(required, {"workerTemplate": _TEMPLATE, **budget})
 
 
+_CONFIG_MAP: Schema = _map(
+    {
+        "apiVersion": {"const": "v1"},
+        "kind": {"const": "ConfigMap"},
+        "metadata": _map({"name": _SUBDOMAIN}, {"namespace": _NAME, "labels": _LABELS}),
+        "data": _TEXTS,
+    }
+)
+
 _SCHEMAS: Mapping[str, Schema] = {
+    "ConfigMap": _CONFIG_MAP,
     "PodGroup": _POD_GROUP,
     "Queue": _QUEUE,
     "StatefulSet": _STATEFUL_SET,

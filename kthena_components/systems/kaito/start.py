@@ -81,19 +81,20 @@ def command_of(
         shape: The model.
         instance: A node.
         deployment: The nodes and the parallelism.
-        words: More words at the end.
+        words: Further flags, which take precedence.
         files: Files that they name.
     """
     share = _SHARE_OF.get(instance.gpu, _SHARE)
-    argv = [
-        *("python3", _PROGRAM),
+    own = [
         f"--model={shape.name}",
         f"--tensor-parallel-size={deployment.tensor}",
         f"--pipeline-parallel-size={deployment.pipeline}",
         f"--data-parallel-size={deployment.data}",
         f"--gpu-memory-utilization={share}",
-        *words,
     ]
+    stated = {word.partition("=")[0] for word in words}
+    kept = (flag for flag in own if flag.partition("=")[0] not in stated)
+    argv = ["python3", _PROGRAM, *kept, *words]
     return read_command(argv, {}, files=files) or CommandFacts()
 
 
