@@ -30,6 +30,12 @@ _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SURGE = {"max_unavailable": 0, "max_surge": 1, "partition": 1}
 _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 
+_FLAGS = {"roles[0].engine.extra_args": ["--max-model-len", "8192", "--seed=1"]}
+_PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+_EXISTING = {
+    "backend_options": {"preset": "meta-llama/Llama-3.1-405B-Instruct", "label_selector": _PRODUCT}
+}
+
 CASES: Final[Mapping[str, Args]] = {
     "native/guide": GUIDE,
     "native/engine-ray": ENGINE_RAY,
@@ -48,6 +54,9 @@ CASES: Final[Mapping[str, Args]] = {
     "lws/native-8b": example_for("lws", "native-8b"),
     "lws/engine-surge": changed(example_for("lws", "engine-native"), {_UPDATE: _SURGE}),
     "lws/prefill-decode": changed(example_for("lws", "prefill-decode"), {"queue": "research"}),
+    "kaito/template": example_for("kaito", "native-8b"),
+    "kaito/preset": changed(example_for("kaito", "engine-native"), {"replicas": 1, **_FLAGS}),
+    "kaito/preset-set": changed(example_for("kaito", "engine-native"), _EXISTING),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""
 

@@ -311,7 +311,7 @@ def _for_kaito(args: Args) -> Args:
     """Give the first role as a pod template, or as the preset of Llama-3.1-405B on two nodes."""
     role = args["roles"][0]
     options: Args = {"instance_type": "Standard_ND96isr_H100_v5"}
-    kept = {key: args[key] for key in ("namespace", "replicas", "expose") if key in args}
+    kept: Args = {key: args[key] for key in ("namespace", "replicas", "expose") if key in args}
     if example_of_one_pod(role):
         role = {**role, "worker_replicas": 0}
         role.pop("worker_template", None)

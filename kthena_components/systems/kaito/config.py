@@ -8,8 +8,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import yaml
-
 from kthena_components.core.engines import read_command
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.display import display
@@ -85,6 +83,8 @@ def config_text(plan: ServingPlan, role: RolePlan) -> str:
     Numbers are written without quotes, because KAITO reads max-model-len by lines. An empty map
     below vllm is needed: inference_api.py fails for a file without content.
     """
+    import yaml  # noqa: PLC0415 - slow to load, and only presets need it
+
     known = flags_of(role.engine.extra_args).known if role.engine else {}
     content: dict[str, object] = {}
     share = options_of(plan).kv_cache_cpu_memory_utilization

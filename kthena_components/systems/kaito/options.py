@@ -10,21 +10,23 @@ from pydantic import Field
 
 from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.hardware import Instance, find_instance, known_instances
-from kthena_components.core.naming import DNS_LABEL
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.model import LabelKey, ResourcesSpec, Spec, Text, Word
-from kthena_components.core.topology.spec import LabelValue
+from kthena_components.core.spec.model import (
+    Label,
+    LabelKey,
+    LabelValue,
+    ResourcesSpec,
+    Spec,
+    Text,
+    Word,
+)
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown
-from kthena_components.systems.kaito.rules_extras import MOST_ADAPTERS
 from kthena_components.systems.kaito.sized import node_of
-from kthena_components.systems.kaito.view import GPU_COUNT, GPU_PRODUCT, OWN_LABELS
+from kthena_components.systems.kaito.view import GPU_COUNT, GPU_PRODUCT, MOST_ADAPTERS, OWN_LABELS
 
 _AT = "backend_options"
 _NVIDIA = "NVIDIA"
-AdapterName = Annotated[
-    str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=DNS_LABEL)
-]
 Share = Annotated[float, Field(ge=0, le=1, strict=False)]
 
 
@@ -48,7 +50,7 @@ class KaitoOptions(Spec):
     """Instance type of the nodes that KAITO creates. Default: none, and the nodes exist."""
     label_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of the nodes. Default: the label of the serving's name, with an instance type."""
-    adapters: dict[AdapterName, AdapterSpec] = Field(default_factory=dict)
+    adapters: dict[Label, AdapterSpec] = Field(default_factory=dict)
     """LoRA adapters of a preset, by name. Default: none."""
     kv_cache_cpu_memory_utilization: Share | None = None
     """Share of a node's free memory to which the KV cache is extended, 0 to 1. Default: KAITO's

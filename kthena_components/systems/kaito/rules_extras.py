@@ -11,6 +11,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import find_preset, has_transformers
 from kthena_components.systems.kaito.view import (
     LOCAL,
+    MOST_ADAPTERS,
     RUNTIME,
     SEVERAL_ROLES,
     TRANSFORMERS,
@@ -20,7 +21,6 @@ from kthena_components.systems.kaito.view import (
 )
 
 _SECRET, _ADAPTERS, _RUNTIME = "kaito-access-secret", "kaito-adapters", "kaito-runtime"
-MOST_ADAPTERS = 10
 
 
 def kaito_access_secret(view: View) -> Iterator[Finding]:

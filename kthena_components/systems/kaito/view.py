@@ -26,6 +26,7 @@ CONFIG_KEY = "inference_config.yaml"
 """The key that KAITO reads of a ConfigMap for inference."""
 GPU_PRODUCT, GPU_COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
 """Labels of GPU feature discovery, from which KAITO reads the GPUs of existing nodes."""
+MOST_ADAPTERS = 10
 OWN_LABELS = frozenset(
     {
         "kaito.sh/ragengine",
