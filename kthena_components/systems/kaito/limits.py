@@ -9,6 +9,7 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
+from kthena_components.core.plan.hosts import entry_host_in
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.values.unknown import Unknown
@@ -89,12 +90,19 @@ def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
 def _refuse_template(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     """Reject pods that `inference.template` cannot start."""
     if role.worker_replicas:
-        known = f"'{role.engine.model}'" if role.engine else "of a model"
+        preset = f": {role.engine.model}" if role.engine else " and an engine"
         yield refusal(
             join_path(role.path, "worker_replicas"),
             f"is {role.worker_replicas}, but all pods of a Workspace have one template, and no "
             "address of the first",
-            f"write backend_options.preset {known}, for pods that KAITO writes, or backend: lws",
+            f"write backend_options.preset{preset}, for pods that KAITO writes, or backend: lws",
+        )
+    host = entry_host_in(plan, role)
+    if host is not None:
+        yield refusal(
+            role.path,
+            f"contains the host name '{host}', but KAITO gives entry pods other names",
+            "write localhost, or backend: native or kthena",
         )
     at = join_path(role.path, "overlay" if role.engine else "entry_template")
     if (role.entry.get("spec") or {}).get("affinity") is not None:

@@ -110,7 +110,7 @@ def refuse_options(plan: ServingPlan) -> Iterator[Finding]:
 
 def _refuse_nodes(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding]:
     if options.instance_type is not None:
-        yield from _refuse_instance(options.instance_type)
+        yield from _refuse_instance(options, options.instance_type)
     elif not options.label_selector:
         yield wrong(
             "",
@@ -122,7 +122,7 @@ def _refuse_nodes(plan: ServingPlan, options: KaitoOptions) -> Iterator[Finding]
         yield from _refuse_labels(plan, options)
 
 
-def _refuse_instance(name: str) -> Iterator[Finding]:
+def _refuse_instance(options: KaitoOptions, name: str) -> Iterator[Finding]:
     instance = find_instance(name)
     if isinstance(instance, Unknown):
         near = nearest(name, [known.name for known in known_instances()])
@@ -131,11 +131,11 @@ def _refuse_instance(name: str) -> Iterator[Finding]:
             f"is {display(name)}, which KAITO does not know",
             f"write '{near}'" if near else "write one of the instance types in pkg/sku of KAITO",
         )
-    elif not instance.gpu.startswith(_NVIDIA):
+    elif options.preset is not None and not instance.gpu.startswith(_NVIDIA):
         yield wrong(
             "instance_type",
-            f"is {display(name)} with {count_of(instance.gpus, instance.gpu)}, but KAITO's pods "
-            "request nvidia.com/gpu",
+            f"is {display(name)} with {count_of(instance.gpus, instance.gpu)}, but the "
+            "pods of a preset request nvidia.com/gpu",
             "choose an instance type with NVIDIA GPUs",
         )
 
