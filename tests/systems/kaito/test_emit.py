@@ -185,7 +185,7 @@ def test_the_front_service_selects_the_first_pod_of_each_engine(args: Args) -> N
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: f"{split.preset}-{split.nodes}")
 @pytest.mark.parametrize("existing", [False, True])
 def test_the_rules_of_kaito_see_the_same_nodes(split: Split, existing: bool) -> None:
-    nodes = {"label_selector": {"nvidia.com/gpu.product": split.product}}
+    nodes: Args = {"label_selector": {"nvidia.com/gpu.product": split.product}}
     nodes = nodes if existing else {"instance_type": split.nodes}
     role = {**preset_role("serve", split), "hugging_face_token": {"name": "hf-token"}}
     options = {OPTION: {"preset": split.preset, **nodes}, "roles": [role]}

@@ -223,8 +223,10 @@ PODS: dict[str, tuple[Args, dict[str, Any], str]] = {
     "switch": (
         PRESET,
         {f"{ENGINE}.extra_args": ["--enable-prefix-caching"]},
-        f"{ENGINE}.extra_args: has the switch '--enable-prefix-caching', which has no value, "
-        f"{ONCE}",
+        (
+            f"{ENGINE}.extra_args: has the switch '--enable-prefix-caching', which has no value, "
+            f"{ONCE}"
+        ),
     ),
     "flag-twice": (
         PRESET,
