@@ -17,6 +17,7 @@ from kthena_components.systems.kaito.view import CONFIG_KEY
 
 MAX_LEN = "max-model-len"
 _BASE = ("vllm", "serve", "m")
+_ONCE = "but KAITO writes each flag once, with one value"
 _HASH = 10
 
 
@@ -27,7 +28,7 @@ class Flags:
     known: dict[str, str] = field(default_factory=dict)
     """Values by flag, without dashes."""
     wrong: list[str] = field(default_factory=list)
-    """What cannot be written, as clauses."""
+    """What cannot be written, and why."""
 
 
 def flags_of(words: Sequence[str]) -> Flags:
@@ -36,15 +37,15 @@ def flags_of(words: Sequence[str]) -> Flags:
     for flag, values in _grouped(words):
         key = _key(flag, values)
         if is_unresolved(flag) or any(map(is_unresolved, values)):
-            found.wrong.append("contains a value that is not known while the plan is built")
-        elif not flag.startswith("--"):
-            found.wrong.append(f"has {display(flag)}, which is no flag of the form --name")
+            found.wrong.append("is not known while the plan is built, but may decide the nodes")
+        elif not flag.startswith("--") or flag == "--":
+            found.wrong.append(f"has {display(flag)}, which is no flag of the form --name, {_ONCE}")
         elif not values:
-            found.wrong.append(f"has the switch {display(flag)}, which has no value")
+            found.wrong.append(f"has the switch {display(flag)}, which has no value, {_ONCE}")
         elif len(values) > 1:
-            found.wrong.append(f"has {display(flag)} with {len(values)} values")
+            found.wrong.append(f"has {display(flag)} with {len(values)} values, {_ONCE}")
         elif key in found.known:
-            found.wrong.append(f"has {display(flag)} twice")
+            found.wrong.append(f"has {display(flag)} twice, {_ONCE}")
         else:
             found.known[key] = values[0]
     return found

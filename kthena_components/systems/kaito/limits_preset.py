@@ -101,8 +101,7 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Ite
         seen = "is true, but inference_config.yaml has no switches such as --enable-expert-parallel"
         yield refusal(f"{at}.parallelism.expert", seen, f"remove it, or {_INSTEAD}")
     flags = flags_of(engine.extra_args)
-    for clause in flags.wrong:
-        seen = f"{clause}, but KAITO writes each flag once, with one value"
+    for seen in flags.wrong:
         yield refusal(f"{at}.extra_args", seen, f"remove it, or {_INSTEAD}")
     yield from _refuse_length(plan, at, flags.known.get(MAX_LEN))
 

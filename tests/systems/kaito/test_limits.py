@@ -6,6 +6,7 @@ import pytest
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
+from kthena_components.core.values.unknown import UNKNOWN_WORD
 from tests.support.draw_kaito import SPLITS, Split, preset_role
 from tests.support.specs import VLLM, Args, changed, example_for, template
 
@@ -242,6 +243,21 @@ PODS: dict[str, tuple[Args, dict[str, Any], str]] = {
         PRESET,
         {f"{ENGINE}.extra_args": ["-O3"]},
         f"{ENGINE}.extra_args: has '-O3', which is no flag of the form --name, {ONCE}",
+    ),
+    "no-flag": (
+        PRESET,
+        {f"{ENGINE}.extra_args": ["--", "x"]},
+        f"{ENGINE}.extra_args: has '--', which is no flag of the form --name, {ONCE}",
+    ),
+    "unknown-flag": (
+        PRESET,
+        {f"{ENGINE}.extra_args": ["--seed", UNKNOWN_WORD]},
+        f"{ENGINE}.extra_args: is not known while the plan is built, but may decide the nodes.",
+    ),
+    "unknown-image": (
+        PRESET,
+        {f"{ENGINE}.image": UNKNOWN_WORD},
+        f"{ENGINE}.image: is not known yet, but KAITO 0.11 runs presets with its own image",
     ),
     "length-with-a-unit": (
         PRESET,
