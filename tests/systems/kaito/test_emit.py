@@ -184,14 +184,17 @@ def test_the_front_service_selects_the_first_pod_of_each_engine(args: Args) -> N
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: f"{split.preset}-{split.nodes}")
 @pytest.mark.parametrize("existing", [False, True])
-def test_the_rules_of_kaito_see_the_same_nodes(split: Split, existing: bool) -> None:
+@pytest.mark.parametrize("engines", [1, 2])
+def test_the_rules_of_kaito_see_the_same_nodes(split: Split, existing: bool, engines: int) -> None:
     nodes: Args = {"label_selector": {"nvidia.com/gpu.product": split.product}}
     nodes = nodes if existing else {"instance_type": split.nodes}
     role = {**preset_role("serve", split), "hugging_face_token": {"name": "hf-token"}}
-    options = {OPTION: {"preset": split.preset, **nodes}, "roles": [role]}
+    options = {OPTION: {"preset": split.preset, **nodes}, "roles": [role], "replicas": engines}
     bodies = [m.body for m in compile_serving(changed(PRESET, options)).manifests]
     context = Context(config_maps=gather(bodies))
-    found = [str(f) for body in bodies for f in judge_manifest(body, context=context)]
+    versions = {"kaito": "0.11"}
+    judged = (judge_manifest(body, context=context, versions=versions) for body in bodies)
+    found = [str(finding) for findings in judged for finding in findings]
     assert [told for told in found if "makes KAITO start" not in told] == []
 
 
