@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kthena_components.core.engines import read_command
+from kthena_components.core.engines import Problem, read_command
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import is_unresolved
@@ -17,6 +17,8 @@ from kthena_components.systems.kaito.view import CONFIG_KEY
 
 MAX_LEN = "max-model-len"
 _BASE = ("vllm", "serve", "m")
+_RELEASE = "vllm/vllm-openai:v0.22.1"
+"""The release of vLLM in KAITO's image. Source: presets/workspace/models/supported_models.yaml."""
 _ONCE = "but KAITO writes each flag once, with one value"
 _HASH = 10
 
@@ -71,11 +73,17 @@ def _is_number(word: str) -> bool:
 
 def _key(flag: str, values: Sequence[str]) -> str:
     """Return the key of a flag: abbreviations and underscores become vLLM's own spelling."""
-    found = read_command([*_BASE, flag, *values], {})
+    found = read_command([*_BASE, flag, *values], {}, image=_RELEASE)
     names = list(found.options) if found else []
     head, dot, rest = flag.removeprefix("--").partition(".")
     own = head.replace("_", "-") + dot + rest
     return names[0].removeprefix("--") if len(names) == 1 and not dot else own
+
+
+def mistakes_in(words: Sequence[str]) -> list[Problem]:
+    """Return what vLLM rejects of the flags."""
+    found = read_command([*_BASE, *words], {}, image=_RELEASE)
+    return [each for each in (found.problems if found else ()) if each.option and each.hard]
 
 
 def config_text(plan: ServingPlan, role: RolePlan) -> str:

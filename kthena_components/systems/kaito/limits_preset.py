@@ -14,7 +14,7 @@ from kthena_components.core.spec.model import EngineSpec, ParallelismSpec, Resou
 from kthena_components.core.spec.words import EngineKind, Launcher
 from kthena_components.core.values.display import display
 from kthena_components.core.values.unknown import Unknown, is_unresolved
-from kthena_components.systems.kaito.config import MAX_LEN, flags_of
+from kthena_components.systems.kaito.config import MAX_LEN, flags_of, mistakes_in
 from kthena_components.systems.kaito.estimator import Deployment, TooSmall
 from kthena_components.systems.kaito.objects import write_config, write_set
 from kthena_components.systems.kaito.options import node_of_plan, options_of, wrong
@@ -103,6 +103,9 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Ite
     flags = flags_of(engine.extra_args)
     for seen in flags.wrong:
         yield refusal(f"{at}.extra_args", seen, f"remove it, or {_INSTEAD}")
+    for problem in () if flags.wrong else mistakes_in(engine.extra_args):
+        seen = f"does not fit the vLLM of KAITO 0.11: {problem.text}"
+        yield refusal(f"{at}.extra_args", seen, problem.remedy or f"correct {problem.flag}")
     yield from _refuse_length(plan, at, flags.known.get(MAX_LEN))
 
 

@@ -75,14 +75,14 @@ def test_the_flags_are_in_the_config_map_that_the_preset_names() -> None:
         transfer,
         "--seed",
         "-1",
-        "--dtype=1e3",
+        "--revision=1e3",
     ]
     assert config_of({f"{ENGINE}.extra_args": words}) == {
         "vllm": {
             "max-model-len": 8192,
             "kv-transfer-config": transfer,
             "seed": "-1",
-            "dtype": "1e3",
+            "revision": "1e3",
         }
     }
     made = emitted(PRESET, {f"{ENGINE}.extra_args": words})

@@ -244,6 +244,14 @@ PODS: dict[str, tuple[Args, dict[str, Any], str]] = {
         {f"{ENGINE}.extra_args": ["-O3"]},
         f"{ENGINE}.extra_args: has '-O3', which is no flag of the form --name, {ONCE}",
     ),
+    "flag-of-another-release": (
+        PRESET,
+        {f"{ENGINE}.extra_args": ["--swap-space=4"]},
+        (
+            f"{ENGINE}.extra_args: does not fit the vLLM of KAITO 0.11: vLLM 0.22.1 has no option "
+            "'--swap-space'"
+        ),
+    ),
     "no-flag": (
         PRESET,
         {f"{ENGINE}.extra_args": ["--", "x"]},
