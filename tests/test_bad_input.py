@@ -12,6 +12,7 @@ from kthena_components.compiler.compile import (
     compile_serving,
 )
 from kthena_components.core.findings import SpecError
+from kthena_components.systems import EMITTERS
 from tests.support.specs import (
     ENGINE_RAY,
     GROUP,
@@ -27,6 +28,8 @@ from tests.support.specs import (
     template,
 )
 from tests.support.strategies import LATE
+
+BACKENDS = ", ".join(sorted(EMITTERS))
 
 
 class BadInput(NamedTuple):
@@ -226,8 +229,8 @@ CASES = {
     "no-such-backend": BadInput(
         ENGINE_RAY,
         {"backend": "kthenna"},
-        "backend: there is no backend 'kthenna'. Write 'kthena'; known: kthena, lws, matrixinfer, "
-        "native. [known-backend]",
+        f"backend: there is no backend 'kthenna'. Write 'kthena'; known: {BACKENDS}. "
+        "[known-backend]",
     ),
     "recovery-natively": BadInput(
         ENGINE_RAY,
@@ -284,8 +287,7 @@ CASES = {
         f"{UPDATE}.partition: is 5, but the serving has 2 groups; the partition counts the first "
         "groups that keep their template. Write at most 2, or a percentage such as 50%. "
         "[rollout-partition]\n"
-        "backend: there is no backend 'helm'. Known: kthena, lws, matrixinfer, native. "
-        "[known-backend]\n"
+        f"backend: there is no backend 'helm'. Known: {BACKENDS}. [known-backend]\n"
         f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
         "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]",
     ),

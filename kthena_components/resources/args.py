@@ -183,15 +183,17 @@ class ModelServingArgs(TypedDict):
     backend: NotRequired[str]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
-    roles; matrixinfer: a ModelInfer. A field that a backend does not support is an error, never
-    ignored.
+    roles; matrixinfer: a ModelInfer; kaito: a Workspace, or an InferenceSet for several engines. A
+    field that a backend does not support is an error, never ignored.
     """
     backend_options: NotRequired[Mapping[str, Any]]
     """Fields that only this backend has: docs/backends.md lists them. Default: none."""
     kthena_version: NotRequired[VersionWord]
     """Version of the Kthena controller for which the kthena backend writes. Default 1.0."""
     scheduler_name: NotRequired[str]
-    """Scheduler of the pods. Default volcano; others support no gang, topology or queue."""
+    """Scheduler of the pods. Default volcano; others support no gang, topology or queue. A preset
+    of KAITO needs default-scheduler.
+    """
     queue: NotRequired[pulumi.Input[str]]
     """Volcano Queue of the pods. Default: Volcano's default queue. For a Queue of the same program
     pass its `name`, so that it is created first, also in a preview.

@@ -153,6 +153,8 @@ class Emitter:
     """Fields of `backend_options`, all with defaults. None: the backend has no options."""
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
     """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
+    several_roles: bool = True
+    """Whether a serving may have several roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,8 @@ class Case:
     """StatefulSets that another image makes anew."""
     updated: int = 0
     """Custom resources that another image changes in place."""
+    replaced: int = 0
+    """Custom resources that another image makes anew."""
     prepare: Callable[[Stack], None] | None = None
 
 
@@ -119,6 +121,7 @@ CASES = {
     "kthena-templates": example("kthena-templates", resources=3, updated=1),
     "leader-worker-set": example("leader-worker-set", resources=4, updated=1),
     "model-infer": example("model-infer", resources=4, updated=1),
+    "kaito-preset": example("kaito-preset", resources=7, replaced=1),
     "prefill-decode": example("prefill-decode", resources=23, remade=7),
     "hypernodes-and-queue": example("hypernodes-and-queue", resources=15, remade=2),
     "single-role": example("single-role", resources=12, remade=3),

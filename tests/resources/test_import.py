@@ -59,8 +59,10 @@ def test_the_public_names_load_nothing_that_compiles_or_judges() -> None:
 SERVING = """
 from kthena_components.compiler.compile import compile_serving
 role = {"name": "a", "engine": {"kind": "vllm", "image": "vllm/vllm-openai:v0.11.0", "model": "m"}}
-compile_serving({"name": "a", "roles": [role], "backend": "BACKEND"})
+compile_serving({"name": "a", "roles": [role], "backend": "BACKEND", "backend_options": OPTIONS})
 """
+OPTIONS = {"kaito": {"instance_type": "p5.48xlarge"}}
+"""Those without which a backend takes no serving."""
 BESIDE = {"contract", "kubernetes", "volcano"}
 BASES = {"matrixinfer": {"kthena"}}
 """Systems that build on others, as the contract `systems` in pyproject.toml allows."""
@@ -68,7 +70,9 @@ BASES = {"matrixinfer": {"kthena"}}
 
 @pytest.mark.parametrize("backend", systems.EMITTERS)
 def test_a_serving_loads_its_own_backend_and_no_reader_of_yaml(backend: str) -> None:
-    loaded = modules_after(SERVING.replace("BACKEND", backend))
+    loaded = modules_after(
+        SERVING.replace("BACKEND", backend).replace("OPTIONS", str(OPTIONS.get(backend, {})))
+    )
     parts = [tuple(name.split(".")) for name in ours(loaded, "systems.")]
     assert {part[0] for part in parts} - BESIDE == {backend} | BASES.get(backend, set())
     assert not {part for part in parts if part[-1].startswith(("rules", "stack", "schema"))}

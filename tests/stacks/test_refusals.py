@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from kthena_components.systems import EMITTERS
 from tests.stacks.handed import config_of, handed, refusal
 from tests.support.specs import REMOVED, template
 
@@ -56,8 +57,8 @@ SLIPS: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "servings without a value": ({"servings": ""}, [EMPTY]),
     "no backend of that name": (
         {"servings[0].backend": "kthna"},
-        [("servings[0].backend: there is no backend 'kthna'. Write 'kthena'; known: kthena, "
-         "lws, matrixinfer, native. [known-backend]")],
+        [("servings[0].backend: there is no backend 'kthna'. Write 'kthena'; known: "
+         f"{', '.join(sorted(EMITTERS))}. [known-backend]")],
     ),
     "more ranks than GPUs": (
         {"servings[0].roles[0].engine.parallelism.tensor": 2},

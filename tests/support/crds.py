@@ -259,8 +259,17 @@ def _model_infer(group: str) -> Schema:
 _MODEL_INFER: Schema = {
     "oneOf": [_model_infer(group) for group in ("workload.matrixinfer.ai", "workload.volcano.sh")]
 }
+_CONFIG_MAP: Schema = _map(
+    {
+        "apiVersion": {"const": "v1"},
+        "kind": {"const": "ConfigMap"},
+        "metadata": _map({"name": _SUBDOMAIN}, {"namespace": _NAME, "labels": _LABELS}),
+        "data": _TEXTS,
+    }
+)
 
 _SCHEMAS: Mapping[str, Schema] = {
+    "ConfigMap": _CONFIG_MAP,
     "PodGroup": _POD_GROUP,
     "Queue": _QUEUE,
     "StatefulSet": _STATEFUL_SET,

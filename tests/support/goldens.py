@@ -34,6 +34,12 @@ _PROTECTED = {
 }
 _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 
+_FLAGS = {"roles[0].engine.extra_args": ["--max-model-len", "8192", "--seed=1"]}
+_PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+_EXISTING = {
+    "backend_options": {"preset": "meta-llama/Llama-3.1-405B-Instruct", "label_selector": _PRODUCT}
+}
+
 CASES: Final[Mapping[str, Args]] = {
     "native/guide": GUIDE,
     "native/engine-ray": ENGINE_RAY,
@@ -57,6 +63,9 @@ CASES: Final[Mapping[str, Args]] = {
     ),
     "matrixinfer/engine-native": changed(example_for("matrixinfer", "engine-native"), _PROTECTED),
     "matrixinfer/prefill-decode": example_for("matrixinfer", "prefill-decode"),
+    "kaito/template": example_for("kaito", "native-8b"),
+    "kaito/preset": changed(example_for("kaito", "engine-native"), {"replicas": 1, **_FLAGS}),
+    "kaito/preset-set": changed(example_for("kaito", "engine-native"), _EXISTING),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""
 

@@ -11,6 +11,7 @@ VLLM: Final = "vllm/vllm-openai:v0.33.0"
 VLLM_WITH_RAY: Final = "vllm/vllm-openai:v0.11.0"
 """The last vLLM that takes Ray by itself for several pods, as Kthena's guide has it; its own image
 contains Ray up to v0.17.1, and from v0.11.2 on Ray can mix up the stages of a pipeline."""
+IMAGE_OF_KAITO: Final = "mcr.microsoft.com/aks/kaito/kaito-base:0.4.2"
 SGLANG_IMAGE: Final = "lmsysorg/sglang:v0.5.2"
 REMOVED: Final = object()
 """As a value in `changed`: take the field away."""
@@ -297,6 +298,8 @@ ALL: Final[Mapping[str, Args]] = {
 def example_for(backend: str, example: str) -> Args:
     """Give an example without the fields that the backend refuses, and with each kind it has."""
     args = changed(ALL[example], {"backend": backend})
+    if backend == "kaito":
+        return _for_kaito(args)
     if backend == "lws":
         args.pop("network_topology", None)
         if len(args["roles"]) > 1:
@@ -306,6 +309,37 @@ def example_for(backend: str, example: str) -> Args:
         if len(args["roles"]) > 1:
             args["backend_options"] = {"api_group": "workload.volcano.sh"}
     return args
+
+
+def _for_kaito(args: Args) -> Args:
+    """Give the first role as a pod template, or as the preset of Llama-3.1-405B on two nodes."""
+    role = args["roles"][0]
+    options: Args = {"instance_type": "Standard_ND96isr_H100_v5"}
+    kept: Args = {key: args[key] for key in ("namespace", "replicas", "expose") if key in args}
+    if example_of_one_pod(role):
+        role = {**role, "worker_replicas": 0}
+        role.pop("worker_template", None)
+    else:
+        options["preset"] = _VLLM["model"]
+        sizes = {"parallelism": _VLLM["parallelism"], "image": IMAGE_OF_KAITO, "port": 5000}
+        role = {
+            "name": role["name"],
+            "worker_replicas": 1,
+            "engine": {"kind": "vllm", "model": _VLLM["model"], **sizes},
+            "resources": {"gpus_per_pod": 8},
+            "hugging_face_token": {"name": "hf-token"},
+        }
+        kept["scheduler_name"] = "default-scheduler"
+    if "expose" in kept:
+        kept["expose"] = {"port": 80}
+    named = {"name": args["name"], "backend": "kaito", "roles": [role]}
+    return {**named, **kept, "backend_options": options}
+
+
+def example_of_one_pod(role: Args) -> bool:
+    """Tell whether an engine is one pod, or pods that do not know each other."""
+    containers = role.get("entry_template", {}).get("spec", {}).get("containers", [{}])
+    return "worker_replicas" not in role or not ("engine" in role or "command" in containers[0])
 
 
 GROUP: Final[Args] = {

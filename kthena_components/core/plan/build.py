@@ -121,6 +121,7 @@ def _role(role: RoleSpec, path: str, minimum: int | None, notes: list[Finding]) 
         engine=role.engine,
         max_unavailable=role.max_unavailable,
         path=path,
+        stated=role,
     )
 
 

@@ -13,7 +13,13 @@ from typing import Any
 
 from kthena_components.core.findings import Finding
 from kthena_components.core.plan.templates import requests_of
-from kthena_components.core.spec.model import EngineSpec, RollingUpdateSpec, Spec, TopologySpec
+from kthena_components.core.spec.model import (
+    EngineSpec,
+    RoleSpec,
+    RollingUpdateSpec,
+    Spec,
+    TopologySpec,
+)
 from kthena_components.core.spec.words import KthenaVersion, RecoveryPolicy, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.core.values.quantity import add_resources
@@ -36,6 +42,8 @@ class RolePlan:
     max_unavailable: int | str | None
     path: str
     """Path of this role in the user's input: `roles[0]`."""
+    stated: RoleSpec
+    """As the user states it, for a backend that writes other objects than these pods."""
 
     @property
     def pods(self) -> int:

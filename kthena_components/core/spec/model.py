@@ -51,6 +51,7 @@ _QUEUE = rf"{_SUBDOMAIN}|^{OUTPUT_OPEN}[0-9]+{OUTPUT_CLOSE}$"  # or it is not kn
 _QUANTITY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i|[numkMGTPE]|[eE][0-9]{1,3})?$"
 _RESOURCE = r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"
 _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+_LABEL_VALUE = rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"
 _PARTS = (
     "lower-case letters, digits, dashes and dots, with a letter or digit at both ends of each part"
 )
@@ -61,6 +62,7 @@ PATTERNS = {
     _QUEUE: _PARTS,
     _QUANTITY: QUANTITY_WORDS,
     _LABEL_KEY: "the key of a label, such as topology.kubernetes.io/zone",
+    _LABEL_VALUE: "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
     _RESOURCE: "an extended resource such as nvidia.com/gpu",
 }
 """What each pattern means, for messages."""
@@ -69,6 +71,7 @@ NAME_PATTERNS = frozenset({_LABEL, _SERVICE_NAME, _SUBDOMAIN, _QUEUE})
 Label = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 ServiceName = Annotated[str, Field(pattern=_SERVICE_NAME, max_length=63)]
 QueueName = Annotated[str, Field(pattern=_QUEUE, max_length=253)]
+LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=63)]
 LabelKey = Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
 Quantity = Annotated[str, Field(pattern=_QUANTITY, max_length=32)]
 

@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import Field
 
 from kthena_components.core.findings import Finding, Level
-from kthena_components.core.naming import DNS_LABEL, NAME_LIMIT, dns_name, is_dns_name
-from kthena_components.core.spec.model import PATTERNS, Count, Spec, Text
+from kthena_components.core.naming import NAME_LIMIT, dns_name, is_dns_name
+from kthena_components.core.spec.model import Count, LabelValue, Spec, Text
 from kthena_components.core.values.go_regex import anchored, trouble_in_go
-from kthena_components.core.values.unknown import OUTPUT_OPEN, is_unresolved
+from kthena_components.core.values.unknown import is_unresolved
 
 DNS_1123 = (
     f"a DNS-1123 subdomain (at most {NAME_LIMIT} of a-z, 0-9, '-' and '.', "
@@ -20,14 +20,6 @@ DNS_1123 = (
 )
 
 Word = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT)]
-
-_LABEL_VALUE = (
-    rf"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$|{OUTPUT_OPEN}"  # or it is not known yet
-)
-
-PATTERNS[_LABEL_VALUE] = "letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-
-LabelValue = Annotated[str, Field(pattern=_LABEL_VALUE, max_length=DNS_LABEL)]
 
 # Go's regexp has neither, and Volcano's webhook rejects a pattern that does not compile.
 _NOT_IN_GO = re.compile(r"\(\?<?[=!]|\\[1-9]")

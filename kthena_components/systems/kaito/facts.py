@@ -5,14 +5,15 @@ ordinary pod template, on nodes of the instance type. Source: kaito-project/kait
 api/v1alpha1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.facts.workload import read_template
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object
-from kthena_components.core.values.read import inside, mapping, name_of
+from kthena_components.core.values.read import inside, name_of
 from kthena_components.systems.kaito.view import Model, View
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -25,15 +26,16 @@ def facts(view: View) -> ServingFacts:
     return ServingFacts(path=found.path, name=name_of(found.body), engines=engines)
 
 
+def node_labels(labels: Mapping[str, Any], kind: object) -> dict[str, Any]:
+    """Return the labels of the nodes, with the one that states their instance type."""
+    return {**labels, **({_INSTANCE_TYPE: kind} if kind else {})}
+
+
 def _engines(found: Object, model: Model) -> Iterator[EngineFacts]:
     if model.template is None:
         return
     resource = inside(model.holder, "resource")
-    labels = {
-        **mapping(inside(inside(resource, "labelSelector"), "matchLabels")),
-        **({_INSTANCE_TYPE: kind} if (kind := inside(resource, "instanceType")) else {}),
-    }
-    gpu = stated_gpu({"nodeSelector": labels})
+    gpu = stated_gpu({"nodeSelector": node_labels(model.labels, inside(resource, "instanceType"))})
     for engine in read_template(
         model.template,
         found.at(model.template_path),

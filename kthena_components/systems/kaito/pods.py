@@ -5,22 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from kthena_components.core.facts.totals import GpuDemand
-from kthena_components.core.hardware import find_instance
 from kthena_components.core.objects.object import PodSet, pod_set
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.core.values.arithmetic import product, total
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import mapping, unknown_in
 from kthena_components.core.values.unknown import MaybeInt, Unknown
-from kthena_components.systems.kaito.view import (
-    GROUP,
-    NO_INSTANCE,
-    TRANSFORMERS,
-    WORKSPACE,
-    Model,
-    View,
-    size_of,
-)
+from kthena_components.systems.kaito.sized import NO_INSTANCE, node_of, size_of
+from kthena_components.systems.kaito.view import GROUP, TRANSFORMERS, WORKSPACE, Model, View
 
 _GPU = "nvidia.com/gpu"
 """Requests of KAITO's own pods, whatever GPUs the nodes have (GenerateInferencePodSpec)."""
@@ -67,10 +59,7 @@ def demand(view: View) -> GpuDemand | None:
 
 def _gpus(model: Model) -> MaybeInt:
     """Count the GPUs of one Workspace."""
-    if isinstance(model.instance, Unknown):
-        return model.instance
-    instance = find_instance(model.instance) if model.instance else NO_INSTANCE
-    nodes = _nodes(model)
+    instance, nodes = node_of(model.instance, model.labels), _nodes(model)
     return instance if isinstance(instance, Unknown) else product(nodes, instance.gpus)
 
 

@@ -23,6 +23,7 @@ from kthena_components.systems.kaito.rules_extras import (
 from kthena_components.systems.kaito.rules_parallelism import kaito_parallelism
 from kthena_components.systems.kaito.rules_partition import kaito_partition
 from kthena_components.systems.kaito.view import (
+    OWN_LABELS,
     SEVERAL_ROLES,
     TRANSFORMERS,
     WORKSPACE,
@@ -33,19 +34,6 @@ from kthena_components.systems.kaito.view import (
 
 _PRESET, _INSTANCE, _ROLES = "kaito-preset", "kaito-instance-type", "kaito-roles"
 _SELECTOR, _NAME = "kaito-selector", "kaito-name"
-_OWN_LABELS = frozenset(
-    {
-        "kaito.sh/ragengine",
-        "kaito.sh/ragenginenamespace",
-        "kaito.sh/workspace",
-        "kaito.sh/workspacenamespace",
-        "karpenter.kaito.sh/inferenceset",
-        "karpenter.kaito.sh/inferenceset-namespace",
-        "karpenter.kaito.sh/workspace-name",
-        "karpenter.kaito.sh/workspace-namespace",
-    }
-)
-"""Labels that KAITO gives its own nodes (api/v1beta1/labels.go reservedSelectorLabelKeys)."""
 _AZURE = ("standard_n", "standard_d")
 """Prefix of instance types that KAITO accepts on Azure without knowing them."""
 
@@ -222,7 +210,7 @@ def kaito_selector(view: View) -> Iterator[Finding]:
         yield refused(
             at, "selects nothing", "write for example matchLabels: {apps: llama}", _SELECTOR
         )
-    elif view.kind == WORKSPACE and mapping(labels) and _OWN_LABELS.issuperset(mapping(labels)):
+    elif view.kind == WORKSPACE and mapping(labels) and OWN_LABELS.issuperset(mapping(labels)):
         seen = f"has only {display(min(map(str, mapping(labels))))}, which KAITO ignores"
         yield refused(f"{at}.matchLabels", seen, "add a label of your own", _SELECTOR)
 

@@ -8,8 +8,9 @@ from kthena_components.core.memory.engine import Placed, cache_of, placed_engine
 from kthena_components.core.values.read import first_unknown, whole
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import CONTEXT, Deployment, TooSmall
+from kthena_components.systems.kaito.sized import Sized, size_of, where
 from kthena_components.systems.kaito.start import Start, shown, start_of
-from kthena_components.systems.kaito.view import TRANSFORMERS, Model, Sized, View, size_of, where
+from kthena_components.systems.kaito.view import TRANSFORMERS, Model, View
 
 CAPACITY = "kaito-capacity"
 _EXPANSION = 1.02
@@ -21,7 +22,8 @@ def kaito_capacity(view: View) -> Iterator[Finding]:
     """KAITO creates as many nodes for a preset as stated, and the model fits on them.
 
     With vLLM, KAITO calculates the nodes itself, from the size of the weight files, and ignores
-    resource.count. A smaller count means more nodes than requested; a larger one has no effect. If
+    resource.count. A smaller count means more nodes than requested; a larger one has no effect.
+    The GPUs of existing nodes are those of the labels nvidia.com/gpu.product and .count. If
     its nodes leave too little memory for one request of the model's length, the rule reports the
     numbers: the estimate ignores that layers cannot be split, and that every GPU has the whole
     cache of latent attention. With the transformers runtime, the model must fit on one node. The
@@ -62,7 +64,7 @@ def _one_node(sized: Sized) -> Iterator[Finding]:
     total = sized.instance.total_gib
     if sized.files > total:
         yield Finding(
-            path=sized.model.instance_path,
+            path=sized.model.node_path,
             seen=f"is {_node(sized)}, which have {total:g} GiB, but the files of "
             f"{sized.model.preset} are {sized.files:g} GiB, and the transformers runtime does not "
             "spread a model over nodes",
@@ -75,10 +77,10 @@ def _nodes(sized: Sized, view: View) -> Iterator[Finding]:
     gpus, model = sized.gpus, sized.model
     if isinstance(gpus, TooSmall):
         yield Finding(
-            path=model.instance_path,
+            path=model.node_path,
             seen=f"is {_node(sized)}, of each of which vLLM may use {gpus.available:.1f} GiB, but "
             f"{gpus.needed:.1f} GiB are used before any weights of {model.preset}",
-            remedy=f"choose an instance type with more memory for each GPU{_shorter(sized)}",
+            remedy=f"{_choose(sized)} with more memory for each GPU{_shorter(sized)}",
             rule=CAPACITY,
         )
         return
@@ -101,13 +103,14 @@ def _count(sized: Sized, deployment: Deployment) -> Iterator[Finding]:
     if stated is None or stated == nodes:
         return
     least = "at least " if isinstance(sized.tokens, Unknown) else ""
+    made = "creates" if sized.model.instance else "needs"
     counts = (
         f"KAITO counts {least}{count_of(deployment.gpus, 'GPU')} for the {sized.files:g} GiB of "
-        f"{sized.model.preset}{_requests(sized)}, and creates {least}{count_of(nodes, 'node')} of "
+        f"{sized.model.preset}{_requests(sized)}, and {made} {least}{count_of(nodes, 'node')} of "
         f"{_node(sized)}"
     )
     if stated < nodes:
-        remedy = f"write {nodes}, or leave it out, or choose an instance type with more GPU memory"
+        remedy = f"write {nodes}, or leave it out, or {_choose(sized)} with more GPU memory"
         yield Finding(path=at, seen=f"is {stated}, but {counts}", remedy=remedy, rule=CAPACITY)
     elif not least:
         yield Finding(
@@ -178,10 +181,10 @@ def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
         holds += f"of {own}"
     nodes = count_of(start.deployment.nodes, "node")
     yield Finding(
-        path=sized.model.instance_path,
+        path=sized.model.node_path,
         seen=f"makes KAITO start {shown(start.deployment)} on {nodes} of "
         f"{_node(sized)}: of the fullest GPU about {weights:.1f} GiB are weights, and {holds}",
-        remedy="choose an instance type with more memory for each GPU"
+        remedy=f"{_choose(sized)} with more memory for each GPU"
         f"{'' if stated is None else _SHORTER}",
         rule=CAPACITY,
         level=Level.ADVISORY,
@@ -191,6 +194,10 @@ def _short(sized: Sized, start: Start, placed: Placed) -> Iterator[Finding]:
 def _requests(sized: Sized) -> str:
     own = isinstance(sized.tokens, Unknown) or sized.tokens == CONTEXT
     return "" if own else f" and requests of {sized.tokens} tokens"
+
+
+def _choose(sized: Sized) -> str:
+    return "choose an instance type" if sized.model.instance else "select nodes"
 
 
 def _shorter(sized: Sized) -> str:

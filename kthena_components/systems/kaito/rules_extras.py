@@ -11,6 +11,7 @@ from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import find_preset, has_transformers
 from kthena_components.systems.kaito.view import (
     LOCAL,
+    MOST_ADAPTERS,
     RUNTIME,
     SEVERAL_ROLES,
     TRANSFORMERS,
@@ -20,7 +21,6 @@ from kthena_components.systems.kaito.view import (
 )
 
 _SECRET, _ADAPTERS, _RUNTIME = "kaito-access-secret", "kaito-adapters", "kaito-runtime"
-_MOST_ADAPTERS = 10
 
 
 def kaito_access_secret(view: View) -> Iterator[Finding]:
@@ -69,11 +69,11 @@ def kaito_adapters(view: View) -> Iterator[Finding]:
         if gap := unknown_in(listed):
             yield not_checked(at, gap, _ADAPTERS)
         adapters = listed if isinstance(listed, list | tuple) else ()
-        if len(adapters) > _MOST_ADAPTERS:
-            seen = f"are {len(adapters)}, and KAITO accepts at most {_MOST_ADAPTERS}"
-            yield refused(at, seen, f"remove {len(adapters) - _MOST_ADAPTERS}", _ADAPTERS)
+        if len(adapters) > MOST_ADAPTERS:
+            seen = f"are {len(adapters)}, and KAITO accepts at most {MOST_ADAPTERS}"
+            yield refused(at, seen, f"remove {len(adapters) - MOST_ADAPTERS}", _ADAPTERS)
         names: set[str] = set()
-        for index, adapter in enumerate(adapters[: _MOST_ADAPTERS + 1]):
+        for index, adapter in enumerate(adapters[: MOST_ADAPTERS + 1]):
             yield from _adapter(mapping(adapter), f"{at}[{index}]", names)
             yield from _strength(mapping(adapter).get("strength"), f"{at}[{index}]", model)
 

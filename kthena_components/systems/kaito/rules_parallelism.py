@@ -11,8 +11,9 @@ from kthena_components.core.rules.models import (
     tp_divides_kv_heads,
 )
 from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.kaito.sized import Sized, size_of, where
 from kthena_components.systems.kaito.start import shown, start_of
-from kthena_components.systems.kaito.view import TRANSFORMERS, Sized, View, size_of, where
+from kthena_components.systems.kaito.view import TRANSFORMERS, View
 
 PARALLELISM = "kaito-parallelism"
 _MOST = 16
@@ -58,7 +59,7 @@ def _divides(sized: Sized) -> Iterator[Finding]:
         if found.level is Level.MANDATORY:
             yield replace(
                 found,
-                path=model.config_path if start.configured else model.instance_path,
+                path=model.config_path if start.configured else model.node_path,
                 seen=f"makes KAITO start {shown(start.deployment)}, where {found.seen}",
                 remedy=found.remedy if start.configured else remedy,
                 rule=PARALLELISM,

@@ -5,16 +5,19 @@ presets/workspace/inference/vllm/inference_api.py parse_args, which appends a Co
 KAITO's own, so they take precedence.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kthena_components.core.engines import CommandFacts, Mount, read_command
 from kthena_components.core.facts.pod import PodFacts
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
-from kthena_components.core.hardware import GpuFacts, gpu_of
+from kthena_components.core.hardware import GpuFacts, Instance, gpu_of
+from kthena_components.core.models import ModelShape
 from kthena_components.core.values.read import first_unknown
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.estimator import Deployment
-from kthena_components.systems.kaito.view import CONFIG_KEY, Sized
+from kthena_components.systems.kaito.sized import Sized
+from kthena_components.systems.kaito.view import CONFIG_KEY
 
 _PROGRAM, _FOLDER = "/workspace/vllm/inference_api.py", "/mnt/config"
 _SHARE, _SHARE_OF = 0.84, {"NVIDIA A10": 0.82}
@@ -55,49 +58,72 @@ def start_of(sized: Sized, deployment: Deployment) -> Start | Unknown:
 
 
 def _command(sized: Sized, deployment: Deployment) -> CommandFacts:
-    share = _SHARE_OF.get(sized.instance.gpu, _SHARE)
-    argv = [
-        *("python3", _PROGRAM),
-        f"--model={sized.shape.name}",
+    text = sized.model.config_text
+    # Unreadable flags are reported as unknown: KAITO's own command applies then.
+    if not isinstance(text, str) or not isinstance(sized.tokens, int):
+        return command_of(sized.shape, sized.instance, deployment)
+    files = (Mount(_FOLDER, ((CONFIG_KEY, text),)),)
+    words = (f"--kaito-config-file={_FOLDER}/{CONFIG_KEY}",)
+    return command_of(sized.shape, sized.instance, deployment, words=words, files=files)
+
+
+def command_of(
+    shape: ModelShape,
+    instance: Instance,
+    deployment: Deployment,
+    *,
+    words: Sequence[str] = (),
+    files: tuple[Mount, ...] = (),
+) -> CommandFacts:
+    """Read KAITO's command line.
+
+    Args:
+        shape: The model.
+        instance: A node.
+        deployment: The nodes and the parallelism.
+        words: Further flags, which take precedence.
+        files: Files that they name.
+    """
+    share = _SHARE_OF.get(instance.gpu, _SHARE)
+    own = [
+        f"--model={shape.name}",
         f"--tensor-parallel-size={deployment.tensor}",
         f"--pipeline-parallel-size={deployment.pipeline}",
         f"--data-parallel-size={deployment.data}",
         f"--gpu-memory-utilization={share}",
     ]
-    text = sized.model.config_text
-    files: tuple[Mount, ...] = ()
-    # Unreadable flags are reported as unknown: KAITO's own command applies then.
-    if isinstance(text, str) and isinstance(sized.tokens, int):
-        argv.append(f"--kaito-config-file={_FOLDER}/{CONFIG_KEY}")
-        files = (Mount(_FOLDER, ((CONFIG_KEY, text),)),)
+    stated = {word.partition("=")[0] for word in words}
+    kept = (flag for flag in own if flag.partition("=")[0] not in stated)
+    argv = ["python3", _PROGRAM, *kept, *words]
     return read_command(argv, {}, files=files) or CommandFacts()
 
 
 def _facts(sized: Sized, command: CommandFacts, nodes: int) -> ServingFacts:
-    """Return the engine on the GPUs of its nodes.
+    at = sized.model.node_path
+    engine = engine_of(at, sized.instance, sized.shape, command, nodes)
+    named = replace(engine, name=str(sized.model.preset))
+    return ServingFacts(path="", name="", engines=(named,))
+
+
+def engine_of(
+    at: str, instance: Instance, shape: ModelShape, command: CommandFacts, nodes: int
+) -> EngineFacts:
+    """Return an engine on the GPUs of its nodes.
 
     KAITO passes a share, and only its estimator uses the nominal size: vLLM's share is of the
     memory that the driver reports. Source: vllm/v1/worker/utils.py request_memory.
     """
-    at, gpu = sized.model.instance_path, gpu_of(sized.instance)
-    memory = sized.instance.memory_gib if gpu is None else gpu.memory_gib
+    gpu = gpu_of(instance)
+    memory = instance.memory_gib if gpu is None else gpu.memory_gib
     pod = PodFacts(
         devices=(),
         command=command,
-        gpu=GpuFacts(name=sized.instance.gpu, memory_gib=memory),
-        shape=sized.shape,
+        gpu=GpuFacts(name=instance.gpu, memory_gib=memory),
+        shape=shape,
         gpus_path=at,
         command_path=at,
     )
-    engine = EngineFacts(
-        path=at,
-        name=str(sized.model.preset),
-        pods=nodes,
-        replicas=1,
-        entry=pod,
-        worker=None,
-    )
-    return ServingFacts(path="", name="", engines=(engine,))
+    return EngineFacts(path=at, name="", pods=nodes, replicas=1, entry=pod, worker=None)
 
 
 def shown(deployment: Deployment) -> str:

@@ -1,44 +1,45 @@
 """Reads KAITO's objects for their rules."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kthena_components.core.engines.files import read_yaml
-from kthena_components.core.facts.context import NO_CONTEXT, Context
+from kthena_components.core.facts.context import Context
 from kthena_components.core.findings import Finding
-from kthena_components.core.hardware import Instance, find_instance
-from kthena_components.core.memory import cache_per_token
-from kthena_components.core.models import ModelShape
 from kthena_components.core.objects.object import Object, copies_in
-from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
-    first_unknown,
     inside,
     mapping,
     text,
     unknown_in,
 )
 from kthena_components.core.values.unknown import MaybeInt, MaybeText, Unknown
-from kthena_components.systems.kaito.estimator import (
-    CONTEXT,
-    Deployment,
-    TooSmall,
-    derive,
-    minimum_gpus,
-    stated_tokens,
-)
-from kthena_components.systems.kaito.presets import find_preset
 
 GROUP = "kaito.sh"
 WORKSPACE, INFERENCE_SET, SEVERAL_ROLES = "Workspace", "InferenceSet", "MultiRoleInference"
 RUNTIME, LOCAL = f"{GROUP}/runtime", f"{GROUP}/use-local-weights"
 """Annotations of KAITO (api/v1beta1/labels.go)."""
 VLLM, TRANSFORMERS = "vllm", "transformers"
+_SELECTOR = "spec.labelSelector"
 CONFIG_KEY = "inference_config.yaml"
 """The key that KAITO reads of a ConfigMap for inference."""
-NO_INSTANCE = Unknown("no instance type states the GPUs of the nodes")
+GPU_PRODUCT, GPU_COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
+"""Labels of GPU feature discovery, from which KAITO reads the GPUs of existing nodes."""
+MOST_ADAPTERS = 10
+OWN_LABELS = frozenset(
+    {
+        "kaito.sh/ragengine",
+        "kaito.sh/ragenginenamespace",
+        "kaito.sh/workspace",
+        "kaito.sh/workspacenamespace",
+        "karpenter.kaito.sh/inferenceset",
+        "karpenter.kaito.sh/inferenceset-namespace",
+        "karpenter.kaito.sh/workspace-name",
+        "karpenter.kaito.sh/workspace-namespace",
+    }
+)
+"""Labels that KAITO gives its own nodes (api/v1beta1/labels.go reservedSelectorLabelKeys)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +67,26 @@ class Model:
     config_text: MaybeText | None
     """Content of the ConfigMap that config names; None if it names none."""
     annotations: Mapping[str, Any]
+    selector: object
+    """The labelSelector of its nodes, as written."""
+    selector_path: str
     tuned: bool = False
 
     @property
     def instance_path(self) -> str:
         """Path of the instance type."""
         return f"{self.resource_path}.instanceType"
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """Labels of its nodes."""
+        return mapping(mapping(self.selector).get("matchLabels"))
+
+    @property
+    def node_path(self) -> str:
+        """Path of what states its nodes' GPUs: the instance type, or labels of existing nodes."""
+        stated = self.instance or GPU_PRODUCT not in self.labels
+        return self.instance_path if stated else f"{self.selector_path}.matchLabels"
 
     @property
     def template(self) -> Any:
@@ -106,33 +121,6 @@ class View:
         return self.object.kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sized:
-    """A model of known size, on a known instance type."""
-
-    model: Model
-    instance: Instance
-    shape: ModelShape
-    files: float
-    """GiB of its weight files."""
-    each: int
-    """Bytes of a token in the KV cache of the whole model."""
-    tokens: MaybeInt
-    """Longest request: as the ConfigMap states, or KAITO's default."""
-
-    @property
-    def gpus(self) -> int | TooSmall:
-        """The GPUs that KAITO calculates; the minimum if the longest request is unknown."""
-        tokens = self.tokens if isinstance(self.tokens, int) else 0
-        return minimum_gpus(self.instance, self.files, self.each, tokens)
-
-    @property
-    def deployment(self) -> Deployment | None:
-        """What KAITO deploys for it; None if nothing fits."""
-        gpus = self.gpus
-        return None if isinstance(gpus, TooSmall) else derive(self.instance, gpus, self.files)
-
-
 def read_view(found: Object) -> View:
     """Read what the rules need; never raises."""
     return View(object=found, models=tuple(_models(found)))
@@ -150,12 +138,14 @@ def _models(found: Object) -> Iterator[Model]:
         template, copies = inside(body.get("spec"), "template"), copies_in(spec.get("replicas"), 1)
         if (metadata := mapping(template).get("metadata")) is not None:
             annotations = mapping(mapping(metadata).get("annotations"))
-        yield _model(template, "spec.template.", annotations, context, copies=copies)
+        model = _model(template, "spec.template.", annotations, context, copies=copies)
+        yield replace(model, selector=spec.get("labelSelector"), selector_path=_SELECTOR)
     elif found.kind == SEVERAL_ROLES:
         roles = spec.get("roles")
         for index, role in enumerate(roles if isinstance(roles, list | tuple) else ()):
             path = f"spec.roles[{index}]"
-            yield _role(mapping(spec.get("model")), mapping(role), path, context)
+            model = _role(mapping(spec.get("model")), mapping(role), path, context)
+            yield replace(model, selector=spec.get("labelSelector"))
 
 
 def _nodes(stated: object) -> MaybeInt:
@@ -194,6 +184,8 @@ def _model(
         config_path=f"{at}{key}.config",
         config_text=None if tuned else inference_config(config, context),
         annotations=annotations,
+        selector=resource.get("labelSelector"),
+        selector_path=f"{at}resource.labelSelector",
         tuned=tuned,
     )
 
@@ -217,6 +209,8 @@ def _role(model: Mapping[str, Any], role: Mapping[str, Any], path: str, context:
         config_path=f"{path}.runtimeConfig",
         config_text=inference_config(config, context),
         annotations={},
+        selector=None,
+        selector_path=_SELECTOR,
     )
 
 
@@ -238,54 +232,6 @@ def inference_config(name: MaybeText | None, context: Context) -> MaybeText | No
         return name or None
     found = context.find({"name": name})
     return found if isinstance(found, Unknown) else found.text(CONFIG_KEY)
-
-
-def size_of(model: Model) -> Sized | Unknown | None:
-    """Find the inputs of KAITO's estimate; None if another rule reports what is missing."""
-    gap = first_unknown(model.instance, model.preset)
-    if gap is not None:
-        return gap
-    if not isinstance(model.preset, str) or model.tuned:
-        return None
-    if not isinstance(model.instance, str) or not model.instance:
-        return NO_INSTANCE
-    instance, shape = find_instance(model.instance), find_preset(model.preset)
-    if isinstance(instance, Unknown) or isinstance(shape, Unknown):
-        return None if isinstance(instance, Unknown) else first_unknown(shape)
-    return _sized(model, instance, shape)
-
-
-def _sized(model: Model, instance: Instance, shape: ModelShape) -> Sized | Unknown:
-    files, each = shape.files_gib or shape.weights_gib, cache_per_token(shape)
-    if files is None or each is None:
-        return Unknown(f"the table of models has no size of {shape.name}")
-    tokens = _tokens(model)
-    return Sized(model=model, instance=instance, shape=shape, files=files, each=each, tokens=tokens)
-
-
-def _tokens(model: Model) -> MaybeInt:
-    """Read the longest request for which KAITO calculates nodes, if its ConfigMap is readable."""
-    stated, shown = model.config_text, display(model.config)
-    if stated is None:
-        return CONTEXT
-    if isinstance(model.config, Unknown):
-        return model.config
-    if stated == inference_config(model.config, NO_CONTEXT):
-        return Unknown(f"the ConfigMap {shown} may state max-model-len, and is not available")
-    if isinstance(stated, Unknown):
-        return stated
-    found = read_yaml(stated)
-    flags = found if isinstance(found, Unknown) else found.get("vllm")
-    if flags is not None and not isinstance(flags, Mapping):
-        because = flags.because if isinstance(flags, Unknown) else "vllm is not a map in it"
-        return Unknown(f"key '{CONFIG_KEY}' of the ConfigMap {shown} cannot be read: {because}")
-    return stated_tokens(stated) or CONTEXT
-
-
-def where(model: Model) -> str:
-    """Return the path of an unknown input of a size."""
-    known = isinstance(model.instance, str) and model.instance
-    return model.preset_path if known else model.instance_path
 
 
 def refused(path: str, seen: str, remedy: str, rule: str) -> Finding:

@@ -4,13 +4,12 @@ Source: kubernetes-sigs/lws v0.9.0 pkg/webhooks, pkg/schedulerprovider/volcano_p
 config/crd/bases.
 """
 
-import json
-import re
 from collections.abc import Iterator
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
+from kthena_components.core.plan.hosts import entry_host_in
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
@@ -97,14 +96,12 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
 
 def _refuse_hosts(plan: ServingPlan) -> Iterator[Finding]:
     """Reject templates with the host name of an entry: only Kthena and native have such a name."""
-    roles = "|".join(re.escape(role.name) for role in plan.roles)
-    host = re.compile(rf"(?<![-.a-z0-9]){re.escape(plan.name)}-\d+-(?:{roles})-\d+-0(?![-a-z0-9])")
     for role in plan.roles:
-        found = host.search(json.dumps([role.entry, role.worker], default=str))
-        if found is not None:
+        host = entry_host_in(plan, role)
+        if host is not None:
             yield _refusal(
                 role.path,
-                f"contains the host name '{found[0]}', but LWS gives entry pods other names",
+                f"contains the host name '{host}', but LWS gives entry pods other names",
                 "use a Service that selects the entries by their labels, or write backend: native "
                 "or kthena",
             )

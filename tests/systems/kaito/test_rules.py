@@ -15,8 +15,9 @@ from kthena_components.systems.kaito import rules_capacity as kaito_capacity
 from kthena_components.systems.kaito.estimator import minimum_gpus
 from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
 from kthena_components.systems.kaito.rules import RULES
+from kthena_components.systems.kaito.sized import Sized, size_of
 from kthena_components.systems.kaito.start import Start, start_of
-from kthena_components.systems.kaito.view import Sized, View, read_view, size_of
+from kthena_components.systems.kaito.view import View, read_view
 
 Manifest = dict[str, Any]
 LATE = f"{OUTPUT_OPEN}0{OUTPUT_CLOSE}"

@@ -1,0 +1,123 @@
+"""Writes inference_config.yaml, the ConfigMap with vLLM's flags for a preset.
+
+KAITO adds each key below `vllm` to the command line, with its value, after its own flags. Source:
+kaito-project/kaito v0.11.0 presets/workspace/inference/vllm/inference_api.py parse_args.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kthena_components.core.engines import Problem, read_command
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import is_unresolved
+from kthena_components.systems.kaito.options import options_of
+from kthena_components.systems.kaito.view import CONFIG_KEY
+
+MAX_LEN = "max-model-len"
+_BASE = ("vllm", "serve", "m")
+_RELEASE = "vllm/vllm-openai:v0.22.1"
+"""The release of vLLM in KAITO's image. Source: presets/workspace/models/supported_models.yaml."""
+_ONCE = "but KAITO writes each flag once, with one value"
+_HASH = 10
+
+
+@dataclass(slots=True)
+class Flags:
+    """The flags of extra_args, as keys and values."""
+
+    known: dict[str, str] = field(default_factory=dict)
+    """Values by flag, without dashes."""
+    wrong: list[str] = field(default_factory=list)
+    """What cannot be written, and why."""
+
+
+def flags_of(words: Sequence[str]) -> Flags:
+    """Read flags that have one value each; others cannot be written."""
+    found = Flags()
+    for flag, values in _grouped(words):
+        key = _key(flag, values)
+        if is_unresolved(flag) or any(map(is_unresolved, values)):
+            found.wrong.append("is not known while the plan is built, but may decide the nodes")
+        elif not flag.startswith("--") or flag == "--":
+            found.wrong.append(f"has {display(flag)}, which is no flag of the form --name, {_ONCE}")
+        elif not values:
+            found.wrong.append(f"has the switch {display(flag)}, which has no value, {_ONCE}")
+        elif len(values) > 1:
+            found.wrong.append(f"has {display(flag)} with {len(values)} values, {_ONCE}")
+        elif key in found.known:
+            found.wrong.append(f"has {display(flag)} twice, {_ONCE}")
+        else:
+            found.known[key] = values[0]
+    return found
+
+
+def _grouped(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Return each flag with the words up to the next one."""
+    at: list[tuple[str, list[str]]] = []
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if word.startswith("-") and not _is_number(word):
+            at.append((flag, [value] if equals else []))
+        elif at:
+            at[-1][1].append(word)
+        else:
+            at.append((word, []))
+    return iter(at)
+
+
+def _is_number(word: str) -> bool:
+    return word[1:2].isdecimal() or word[1:3].startswith(".")
+
+
+def _key(flag: str, values: Sequence[str]) -> str:
+    """Return the key of a flag: abbreviations and underscores become vLLM's own spelling."""
+    found = read_command([*_BASE, flag, *values], {}, image=_RELEASE)
+    names = list(found.options) if found else []
+    head, dot, rest = flag.removeprefix("--").partition(".")
+    own = head.replace("_", "-") + dot + rest
+    return names[0].removeprefix("--") if len(names) == 1 and not dot else own
+
+
+def mistakes_in(words: Sequence[str]) -> list[Problem]:
+    """Return what vLLM rejects of the flags."""
+    found = read_command([*_BASE, *words], {}, image=_RELEASE)
+    return [each for each in (found.problems if found else ()) if each.option and each.hard]
+
+
+def config_text(plan: ServingPlan, role: RolePlan) -> str:
+    """Write the content of the ConfigMap.
+
+    Numbers are written without quotes, because KAITO reads max-model-len by lines. An empty map
+    below vllm is needed: inference_api.py fails for a file without content.
+    """
+    import yaml  # noqa: PLC0415 - slow to load, and only presets need it
+
+    known = flags_of(role.engine.extra_args).known if role.engine else {}
+    content: dict[str, object] = {}
+    share = options_of(plan).kv_cache_cpu_memory_utilization
+    if share is not None:
+        content["kv_cache_cpu_memory_utilization"] = share
+    content["vllm"] = {key: _plain(value) for key, value in known.items()}
+    return str(yaml.safe_dump(content, sort_keys=False, width=_WIDEST))
+
+
+_WIDEST = 2**31
+
+
+def _plain(value: str) -> str | int:
+    short = value.isascii() and value.isdecimal() and len(value) < _HASH
+    return int(value) if short and str(int(value)) == value else value
+
+
+def config_name(set_name: str, text: str) -> str:
+    """Name the ConfigMap by its content, so that KAITO rolls out a change."""
+    return f"{set_name}-{hashlib.sha256(text.encode()).hexdigest()[:_HASH]}"
+
+
+def config_map(name: str, namespace: str, labels: dict[str, str], text: str) -> dict[str, object]:
+    """Write the ConfigMap."""
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    identity = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    return {**identity, "data": {CONFIG_KEY: text}}

@@ -1,0 +1,178 @@
+"""Writes a Workspace for a serving of one engine, and an InferenceSet for any other number.
+
+An engine is a preset, whose pods KAITO writes, or a pod template. Source: kaito-project/kaito
+v0.11.0 pkg/workspace and pkg/inferenceset.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.hardware import stated_gpu
+from kthena_components.core.objects.object import Object, read_object
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.plan.rights import Resource
+from kthena_components.core.values.read import mapping
+from kthena_components.core.values.unknown import Unknown
+from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kaito.estimator import Deployment
+from kthena_components.systems.kaito.facts import facts, node_labels
+from kthena_components.systems.kaito.limits import names, refuse
+from kthena_components.systems.kaito.objects import (
+    API_VERSION,
+    NO_BENCHMARK,
+    engines_of,
+    is_workspace,
+    write_config,
+    write_front,
+    write_set,
+)
+from kthena_components.systems.kaito.options import (
+    KaitoOptions,
+    node_labels_of,
+    node_of_plan,
+    options_of,
+)
+from kthena_components.systems.kaito.presets import find_preset
+from kthena_components.systems.kaito.sized import Sized, size_of
+from kthena_components.systems.kaito.start import Start, command_of, engine_of, start_of
+from kthena_components.systems.kaito.view import (
+    GROUP,
+    INFERENCE_SET,
+    WORKSPACE,
+    Model,
+    View,
+    read_view,
+)
+from kthena_components.systems.kubernetes.resources import CONFIG_MAPS, SERVICES
+
+_SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
+_BENCHMARK = f'metadata.annotations["{NO_BENCHMARK}"]'
+_REPLACED = {
+    WORKSPACE: (
+        "resource",
+        "inference.preset",
+        "inference.template",
+        "inference.adapters",
+        _BENCHMARK,
+    ),
+    INFERENCE_SET: ("spec.template", "spec.labelSelector", _BENCHMARK),
+}
+"""Fields that KAITO 0.11 rejects a change of, or does not apply to running pods."""
+
+
+def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write the set, the ConfigMap of a preset, and the front Service of an exposed serving."""
+    (role,) = plan.roles
+    config, front = write_config(plan, role), write_front(plan, role)
+    before = [] if config is None else [Manifest(body=config)]
+    made = Manifest(
+        body=write_set(plan, role),
+        role=role.name,
+        after=tuple(one.key for one in before),
+        replace_on=_REPLACED[WORKSPACE if is_workspace(plan) else INFERENCE_SET],
+        delete_first=True,
+        timeout_seconds=plan.ready_timeout_seconds,
+    )
+    if front is None:
+        return (*before, made)
+    front["metadata"]["annotations"] = dict(SKIP_AWAIT)
+    return (*before, made, Manifest(body=front))
+
+
+def _planned(plan: ServingPlan) -> list[ServingFacts]:
+    """Return the facts of a plan without groups and gangs; those of a preset from its sizes."""
+    (role,) = plan.roles
+    if options_of(plan).preset is None:
+        (engine,) = facts_from_plan(plan, _SIZES).engines
+        labels = node_labels(node_labels_of(plan), options_of(plan).instance_type)
+        gpu = engine.entry.gpu or stated_gpu({"nodeSelector": labels})
+        engine = replace(engine, worker=None, entry=replace(engine.entry, gpu=gpu))
+    else:
+        engine = _preset_engine(plan, role)
+    engines = (replace(engine, name=role.name, replicas=engines_of(plan)),)
+    return [ServingFacts(path="", name=plan.name, engines=engines)]
+
+
+def _preset_engine(plan: ServingPlan, role: RolePlan) -> EngineFacts:
+    """Return the engine that the plan states. Refusals come first, so everything is known."""
+    node, shape = node_of_plan(plan), find_preset(options_of(plan).preset or "")
+    if isinstance(node, Unknown) or isinstance(shape, Unknown) or role.engine is None:
+        message = f"the preset of {plan.name} was not checked"
+        raise TypeError(message)
+    sizes = role.engine.parallelism
+    split = Deployment(
+        gpus=0,
+        nodes=role.pods,
+        tensor=sizes.tensor,
+        pipeline=sizes.pipeline,
+        data=sizes.data,
+    )
+    command = command_of(shape, node, split, words=role.engine.extra_args)
+    return _plain(engine_of(role.path, node, shape, command, role.pods))
+
+
+def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
+    context, kinds = (
+        Context(config_maps=gather(bodies)),
+        {(GROUP, WORKSPACE), (GROUP, INFERENCE_SET)},
+    )
+    found = (read_object(body, context=context) for body in bodies)
+    return [_facts(one) for one in found if one.group_kind in kinds]
+
+
+def _facts(found: Object) -> ServingFacts:
+    """Read the engines of templates, and those that KAITO will start for presets."""
+    view = read_view(found)
+    labels = mapping(found.metadata.get("labels"))
+    role, name = (str(labels.get(label)) for label in (naming.ROLE, naming.NAME))
+    engines = [*facts(view).engines, *_preset_engines(view)]
+    copies = view.models[0].copies if view.models else 1
+    named = tuple(replace(engine, name=role, replicas=copies) for engine in engines)
+    return ServingFacts(path="", name=name, engines=named)
+
+
+def _preset_engines(view: View) -> list[EngineFacts]:
+    started = (_start(model) for model in view.models if model.template is None)
+    return [_plain(start.facts.engines[0]) for start in started if isinstance(start, Start)]
+
+
+def _start(model: Model) -> Start | Unknown | None:
+    sized = size_of(model)
+    deployment = sized.deployment if isinstance(sized, Sized) else None
+    return start_of(sized, deployment) if isinstance(sized, Sized) and deployment else None
+
+
+def _plain(engine: EngineFacts) -> EngineFacts:
+    """Forget whether a flag is in the command line or in the ConfigMap."""
+    command = engine.entry.command
+    if command is None:
+        return engine
+    options = {k: v for k, v in command.options.items() if k != "--kaito-config-file"}
+    return replace(
+        engine, entry=replace(engine.entry, command=replace(command, options=options, where={}))
+    )
+
+
+EMITTER = Emitter(
+    emit=emit,
+    refuse=refuse,
+    names=names,
+    resources=(
+        Resource(api_version=API_VERSION, kind=WORKSPACE, plural="workspaces"),
+        Resource(api_version=API_VERSION, kind=INFERENCE_SET, plural="inferencesets"),
+        CONFIG_MAPS,
+        SERVICES,
+    ),
+    read_back=_read_back,
+    install="Install KAITO 0.11 or later with its CRDs",
+    sizes=_SIZES,
+    options=KaitoOptions,
+    planned=_planned,
+    several_roles=False,
+)

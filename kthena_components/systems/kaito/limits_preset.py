@@ -1,0 +1,225 @@
+"""Reports what a preset does not support: KAITO writes its pods, and decides how it is split.
+
+Source: kaito-project/kaito v0.11.0 pkg/workspace/inference/preset_inferences.go, pkg/model and
+pkg/workspace/estimator.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core.facts.context import Context, gather
+from kthena_components.core.findings import Finding, count_of, join_path, nearest
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.model import EngineSpec, ParallelismSpec, ResourcesSpec
+from kthena_components.core.spec.words import EngineKind, Launcher
+from kthena_components.core.values.display import display
+from kthena_components.core.values.unknown import Unknown, is_unresolved
+from kthena_components.systems.kaito.config import MAX_LEN, flags_of, mistakes_in
+from kthena_components.systems.kaito.estimator import Deployment, TooSmall
+from kthena_components.systems.kaito.objects import write_config, write_set
+from kthena_components.systems.kaito.options import node_of_plan, options_of, wrong
+from kthena_components.systems.kaito.presets import SHORT_NAMES, find_preset, is_preset
+from kthena_components.systems.kaito.sized import Sized, size_of
+from kthena_components.systems.kaito.start import shown
+from kthena_components.systems.kaito.view import read_view
+
+IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.4.2"
+"""Image of all presets of KAITO 0.11.0, with vLLM 0.22.1. The registry may be another one.
+
+Source: presets/workspace/models/supported_models.yaml; charts/kaito/workspace/values.yaml.
+"""
+PORT = 5000
+TOKEN_KEY = "HF_TOKEN"  # noqa: S105 - the name of a key
+_GPU = "nvidia.com/gpu"
+_MOST_NODES = 3
+"""pkg/workspace/controllers/workspace_controller.go MaxAllowedNodeCount; none since 0.12."""
+_SCHEDULER = "default-scheduler"
+_INSTEAD = "write backend: native, kthena or lws"
+
+
+def refuse_preset(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    """Report fields that KAITO's own pods do not have, and a split that KAITO would not choose."""
+    if plan.scheduler != _SCHEDULER:
+        yield refusal(
+            "scheduler_name",
+            f"is {plan.scheduler}, but the pods of a preset have no schedulerName",
+            f"write scheduler_name: {_SCHEDULER}, or remove backend_options.preset",
+        )
+    if role.engine is None:
+        yield refusal(
+            join_path(role.path, "entry_template"),
+            "is given, but KAITO writes the pods of a preset",
+            "write an engine instead, or remove backend_options.preset",
+        )
+        return
+    yield from _refuse_engine(plan, role, role.engine)
+    yield from _refuse_pods(role)
+    named = list(_refuse_name(plan, role.engine))
+    yield from named
+    if not named and not flags_of(role.engine.extra_args).wrong:
+        yield from _refuse_split(plan, role)
+
+
+def _refuse_name(plan: ServingPlan, engine: EngineSpec) -> Iterator[Finding]:
+    name, model = options_of(plan).preset or "", engine.model
+    if not is_preset(name):
+        near = nearest(name, SHORT_NAMES)
+        yield wrong(
+            "preset",
+            f"is {display(name)}, which is neither organisation/name nor a short name of KAITO",
+            f"write '{near}'" if near else "write the model's name on Hugging Face",
+        )
+    elif SHORT_NAMES.get(name.casefold(), name).casefold() != model.casefold():
+        known = "not known yet" if is_unresolved(model) else display(model)
+        whole = SHORT_NAMES.get(name.casefold(), name)
+        yield wrong(
+            "preset",
+            f"is {display(name)}, but the engine's model is {known}",
+            f"write engine.model: {whole}, or another preset",
+        )
+
+
+def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Iterator[Finding]:
+    at, tag = join_path(role.path, "engine"), IMAGE.rpartition("/")[2]
+    if engine.kind is not EngineKind.VLLM:
+        seen = f"is {engine.kind}, but KAITO runs presets with vLLM"
+        yield refusal(f"{at}.kind", seen, "write vllm, or remove backend_options.preset")
+    if is_unresolved(engine.image) or engine.image.rpartition("/")[2] != tag:
+        image = "not known yet" if is_unresolved(engine.image) else display(engine.image)
+        seen = f"is {image}, but KAITO 0.11 runs presets with its own image, {tag}"
+        yield refusal(f"{at}.image", seen, f"write {IMAGE}")
+    if engine.port != PORT:
+        seen = f"is {engine.port}, but KAITO's pods and Services use {PORT}"
+        yield refusal(f"{at}.port", seen, f"write {PORT}")
+    if engine.launcher is Launcher.NATIVE and role.worker_replicas:
+        seen = "is native, but KAITO connects the pods of an engine with Ray"
+        yield refusal(f"{at}.launcher", seen, "write ray, or remove it")
+    if engine.hf_config is not None:
+        seen = "is given, but KAITO reads the model's config from Hugging Face"
+        yield refusal(f"{at}.hf_config", seen, "remove it")
+    if engine.parallelism.expert:
+        seen = "is true, but inference_config.yaml has no switches such as --enable-expert-parallel"
+        yield refusal(f"{at}.parallelism.expert", seen, f"remove it, or {_INSTEAD}")
+    flags = flags_of(engine.extra_args)
+    for seen in flags.wrong:
+        yield refusal(f"{at}.extra_args", seen, f"remove it, or {_INSTEAD}")
+    for problem in () if flags.wrong else mistakes_in(engine.extra_args):
+        seen = f"does not fit the vLLM of KAITO 0.11: {problem.text}"
+        yield refusal(f"{at}.extra_args", seen, problem.remedy or f"correct {problem.flag}")
+    yield from _refuse_length(plan, at, flags.known.get(MAX_LEN))
+
+
+def _refuse_length(plan: ServingPlan, at: str, length: str | None) -> Iterator[Finding]:
+    """Check max-model-len as the webhook does: validateInferenceConfig."""
+    if length is None:
+        return
+    shape, at = find_preset(options_of(plan).preset or ""), f"{at}.extra_args"
+    known = None if isinstance(shape, Unknown) else shape.context
+    if not (length.isascii() and length.isdecimal() and 0 < len(length) < _LONGEST_NUMBER):
+        seen = f"has --{MAX_LEN} {display(length)}, but KAITO accepts only a number there"
+        yield refusal(at, seen, "write the number of tokens")
+    elif known is not None and int(length) > known:
+        seen = f"has --{MAX_LEN} {length}, but KAITO accepts at most the model's {known}"
+        yield refusal(at, seen, f"write at most {known}")
+
+
+_LONGEST_NUMBER = 10
+
+
+def _refuse_pods(role: RolePlan) -> Iterator[Finding]:
+    """Reject what only pods that the package writes have."""
+    resources, token = role.stated.resources or ResourcesSpec(), role.stated.hugging_face_token
+    if role.stated.overlay:
+        seen = "is given, but KAITO writes the pods of a preset"
+        yield refusal(join_path(role.path, "overlay"), seen, "remove it, or backend_options.preset")
+    at = join_path(role.path, "resources")
+    if resources.gpu_resource != _GPU:
+        seen = f"is {resources.gpu_resource}, but KAITO's pods request {_GPU}"
+        yield refusal(f"{at}.gpu_resource", seen, f"write {_GPU}, or {_INSTEAD}")
+    for field in ("cpu", "memory", "ephemeral_storage", "shm"):
+        if getattr(resources, field) is not None:
+            seen = f"is {getattr(resources, field)}, but KAITO's pods request only GPUs"
+            yield refusal(f"{at}.{field}", seen, "remove it: a pod has its node for itself")
+    if token is not None and token.key != TOKEN_KEY:
+        at = join_path(role.path, "hugging_face_token.key")
+        seen = f"is {display(token.key)}, but KAITO reads the key {TOKEN_KEY} of the Secret"
+        yield refusal(at, seen, f"write {TOKEN_KEY}, and rename the key")
+
+
+def _refuse_split(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    """Reject nodes and parallelism that KAITO would not choose."""
+    at, node = "backend_options.preset", node_of_plan(plan)
+    sized = _sized(plan, role)
+    if isinstance(node, Unknown) or sized is None:  # reported with the options
+        return
+    if isinstance(sized, Unknown):
+        seen = f"is {display(options_of(plan).preset)}, and KAITO's nodes cannot be calculated: "
+        seen += sized.because
+        yield refusal(at, seen, f"choose a model of the table, or {_INSTEAD}")
+        return
+    gpus = sized.gpus
+    if isinstance(gpus, TooSmall):
+        seen = f"needs {gpus.needed:.1f} GiB of each GPU before any weights are loaded, but vLLM "
+        seen += f"may use {gpus.available:.1f} GiB on {node.name}"
+        yield refusal(at, seen, "choose GPUs with more memory, or a shorter --max-model-len")
+    elif sized.deployment is not None:
+        yield from _refuse_other(plan, role, sized, sized.deployment)
+
+
+def _sized(plan: ServingPlan, role: RolePlan) -> Sized | Unknown | None:
+    """Read what will be written, as KAITO does."""
+    config = write_config(plan, role)
+    context = Context(config_maps=gather([config] if config else []))
+    (model,) = read_view(read_object(write_set(plan, role), context=context)).models
+    return size_of(model)
+
+
+def _refuse_other(
+    plan: ServingPlan, role: RolePlan, sized: Sized, made: Deployment
+) -> Iterator[Finding]:
+    sizes = role.engine.parallelism if role.engine else ParallelismSpec()
+    node, share = sized.instance, options_of(plan).kv_cache_cpu_memory_utilization
+    resources = role.stated.resources or ResourcesSpec()
+    counted = (
+        f"KAITO counts {count_of(made.gpus, 'GPU')} of {node.memory_gib:g} GiB for the "
+        f"{sized.files:g} GiB of {sized.shape.name} and requests of {sized.tokens} tokens"
+    )
+    if made.nodes > _MOST_NODES:
+        yield refusal(
+            "backend_options.preset",
+            f"needs {made.nodes} nodes of {node.name}: {counted}, and KAITO 0.11 starts at most "
+            f"{_MOST_NODES} nodes",
+            "choose nodes with more GPU memory, or a shorter --max-model-len",
+        )
+        return
+    own = Deployment(
+        gpus=made.gpus,
+        nodes=role.pods,
+        tensor=sizes.tensor,
+        pipeline=sizes.pipeline,
+        data=sizes.data,
+    )
+    if own != made or resources.gpus_per_pod != node.gpus:
+        yield refusal(
+            join_path(role.path, "engine.parallelism"),
+            f"is {_whole(own, resources.gpus_per_pod)}, but KAITO starts "
+            f"{_whole(made, node.gpus)}: {counted}, and uses all GPUs of its nodes",
+            f"write tensor: {made.tensor}, pipeline: {made.pipeline}, data: {made.data}, "
+            f"worker_replicas: {made.nodes - 1} and gpus_per_pod: {node.gpus}, or choose other "
+            "nodes",
+        )
+    elif own.data * own.pipeline > 1 and share is not None:
+        yield wrong(
+            "kv_cache_cpu_memory_utilization",
+            f"is {share}, but KAITO ignores it for {shown(made)}",
+            "remove it",
+        )
+
+
+def _whole(split: Deployment, gpus: int) -> str:
+    return f"{shown(split)} on {count_of(split.nodes, 'pod')} of {count_of(gpus, 'GPU')}"
+
+
+def refusal(path: str, seen: str, remedy: str) -> Finding:
+    """Report what KAITO does not support."""
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")

@@ -1,0 +1,25 @@
+"""What a ModelServing registers on the kaito backend."""
+
+from tests.resources.build import serving
+from tests.support.recorder import record
+from tests.support.specs import changed, example_for
+
+PRESET = example_for("kaito", "engine-native")
+
+
+def test_several_engines_are_one_set_after_its_config_map() -> None:
+    chat = record(lambda: serving(PRESET))
+    made_of = {resource.type.rpartition(":")[2]: resource for resource in chat.resources}
+    assert set(made_of) == {"ModelServing", "ConfigMap", "InferenceSet", "Service"}
+    config, made = made_of["ConfigMap"], made_of["InferenceSet"]
+    assert made.type == "kubernetes:kaito.sh/v1beta1:InferenceSet"
+    assert made.request.customTimeouts.create == "1800s"
+    assert any(config.name in urn for urn in made.request.dependencies)
+    assert made.props["spec"]["template"]["inference"]["config"] == config.name
+
+
+def test_what_kaito_does_not_apply_is_replaced() -> None:
+    chat = record(lambda: serving(changed(PRESET, {"replicas": 1})))
+    (made,) = (one for one in chat.resources if one.type.endswith(":Workspace"))
+    assert made.request.deleteBeforeReplace
+    assert "resource" in list(made.request.replaceOnChanges)
