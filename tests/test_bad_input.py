@@ -226,8 +226,8 @@ CASES = {
     "no-such-backend": BadInput(
         ENGINE_RAY,
         {"backend": "kthenna"},
-        "backend: there is no backend 'kthenna'. Write 'kthena'; known: kthena, lws, native. "
-        "[known-backend]",
+        "backend: there is no backend 'kthenna'. Write 'kthena'; known: kserve, kthena, lws, "
+        "native. [known-backend]",
     ),
     "recovery-natively": BadInput(
         ENGINE_RAY,
@@ -284,7 +284,7 @@ CASES = {
         f"{UPDATE}.partition: is 5, but the serving has 2 groups; the partition counts the first "
         "groups that keep their template. Write at most 2, or a percentage such as 50%. "
         "[rollout-partition]\n"
-        "backend: there is no backend 'helm'. Known: kthena, lws, native. [known-backend]\n"
+        "backend: there is no backend 'helm'. Known: kserve, kthena, lws, native. [known-backend]\n"
         f"{SIZES}: engine 'decode' starts tensor 8 × pipeline 3 = 24 ranks, but its 2 pods × 8 "
         "GPUs hold 16. Set pipeline to 2, or give the engine 3 pods. [world-size-equals-gpus]",
     ),

@@ -13,6 +13,7 @@ from kthena_components.core.spec.model import ModelServingSpec
 from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
 from kthena_components.systems import find_emitter
+from tests.support.draw_kserve import kserve_servings
 from tests.support.specs import Args, gpu_template, template
 
 law = settings(max_examples=15, deadline=None)
@@ -28,6 +29,8 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
     """Draw the arguments of a ModelServing that this backend takes."""
     if backend == "lws":
         return draw(_sets())
+    if backend == "kserve":
+        return draw(kserve_servings())
     version = draw(st.sampled_from(VERSIONS[::-1])) if backend == "kthena" else "1.0"
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
     roles = [draw(_roles(name, version)) for name in names]

@@ -214,5 +214,7 @@ EMITTER = Emitter(
     install="Install LeaderWorkerSet 0.9 or later with its CRDs",
     sizes=_SIZES,
     options=LwsOptions,
+    # The objects of one role and of several are of different kinds.
+    stays_from=2,
     planned=_planned,
 )

@@ -1,0 +1,29 @@
+"""`backend_options` of the kserve backend: what only KServe has.
+
+Source: kserve v0.20.0 pkg/apis/serving/v1beta1 and pkg/webhook/admission/pod.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.spec.model import Spec
+
+_STORAGE = r"^(pvc|oci)://.+"
+
+
+class KserveOptions(Spec):
+    """Fields of InferenceServices that no other backend has."""
+
+    storage_uri: Annotated[str, Field(pattern=_STORAGE)] | None = None
+    """Model that KServe mounts at /mnt/models: pvc://claim/path or oci://image. Default: none. An
+    engine of several pods needs one.
+    """
+    keeps_workers: bool = False
+    """Whether KServe in the cluster has pull request 5899. Version 0.20.0 deletes all workers."""
+
+
+def options_of(plan: ServingPlan) -> KserveOptions:
+    """Return the options of a plan."""
+    return plan.options if isinstance(plan.options, KserveOptions) else KserveOptions()
