@@ -108,7 +108,7 @@ class RollingUpdateArgs(TypedDict):
     """
     max_surge: NotRequired[Budget]
     """Additional groups during an update: a count, or text such as 25%. Default: none. Needs
-    backend lws: neither StatefulSets nor Kthena v1.0 support it.
+    backend lws or kserve: neither StatefulSets nor Kthena v1.0 support it.
     """
     partition: NotRequired[Budget]
     """The first groups that keep their template: a count, or text such as 50%, rounded up. Default
@@ -183,7 +183,8 @@ class ModelServingArgs(TypedDict):
     backend: NotRequired[str]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
-    roles. A field that a backend does not support is an error, never ignored.
+    roles; kserve: an InferenceService of one role. A field that a backend does not support is an
+    error, never ignored.
     """
     backend_options: NotRequired[Mapping[str, Any]]
     """Fields that only this backend has: docs/backends.md lists them. Default: none."""
@@ -197,7 +198,7 @@ class ModelServingArgs(TypedDict):
     """
     gang_policy: NotRequired[GangPolicyArgs]
     """Engines of a group that must be placed together before any starts. Default: all; with backend
-    lws each engine starts by itself.
+    lws each engine starts by itself, with kserve each pod.
     """
     network_topology: NotRequired[NetworkTopologyArgs]
     """How close the pods must be in the network. Default: anywhere."""

@@ -118,6 +118,7 @@ CASES = {
     "ten-lines": example("ten-lines", resources=10, remade=2),
     "kthena-templates": example("kthena-templates", resources=3, updated=1),
     "leader-worker-set": example("leader-worker-set", resources=4, updated=1),
+    "kserve": example("kserve", resources=5, updated=1),
     "prefill-decode": example("prefill-decode", resources=23, remade=7),
     "hypernodes-and-queue": example("hypernodes-and-queue", resources=15, remade=2),
     "single-role": example("single-role", resources=12, remade=3),

@@ -19,7 +19,7 @@ _CLAIMS = st.sampled_from(["pvc://llama/hf", "oci://registry.example/llama:1"])
 @st.composite
 def kserve_servings(draw: st.DrawFn) -> Args:
     """Draw a serving that backend kserve takes."""
-    args = draw(st.one_of(_single(), _several()))
+    args: Args = draw(st.one_of(_single(), _several()))
     optional: dict[str, st.SearchStrategy[Any]] = {
         "namespace": st.sampled_from(["serving", "team-9"]),
         "expose": st.just({"role": args["roles"][0]["name"]}),

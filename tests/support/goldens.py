@@ -28,6 +28,7 @@ FOLDER: Final = Path(__file__).parent.parent / "goldens"
 _KTHENA = {"backend": "kthena", "restart_grace_period_seconds": 60}
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SURGE = {"max_unavailable": 0, "max_surge": 1, "partition": 1}
+_EXPOSED = {"expose": {"port": 80}}
 _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 
 CASES: Final[Mapping[str, Args]] = {
@@ -48,6 +49,9 @@ CASES: Final[Mapping[str, Args]] = {
     "lws/native-8b": example_for("lws", "native-8b"),
     "lws/engine-surge": changed(example_for("lws", "engine-native"), {_UPDATE: _SURGE}),
     "lws/prefill-decode": changed(example_for("lws", "prefill-decode"), {"queue": "research"}),
+    "kserve/native-8b": changed(example_for("kserve", "native-8b"), _EXPOSED),
+    "kserve/engine-ray": changed(example_for("kserve", "engine-ray"), _EXPOSED),
+    "kserve/sglang": changed(example_for("kserve", "sglang"), {_UPDATE: {"max_surge": 1}}),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.words import EngineKind
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.kserve.limits_pods import place
 from kthena_components.systems.kserve.nodes import RayNodes
@@ -105,13 +106,14 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
     """Reject variables without an equivalent: pods of a Deployment have no index."""
     if role.worker is None:
         return
-    field = "engine.launcher" if role.engine else "worker_template"
+    ray = "write launcher: ray, whose workers need no number, or "
+    launched = role.engine is not None and role.engine.kind is EngineKind.VLLM
     if role.worker_replicas > 1 and mentions(role.worker, *spellings(naming.WORKER_INDEX)):
         yield _loss(
-            join_path(role.path, field),
+            join_path(role.path, "engine.launcher" if role.engine else "worker_template"),
             f"uses {naming.WORKER_INDEX}, but KServe does not number the {role.worker_replicas} "
             "workers of an engine",
-            "write launcher: ray, whose workers need no number, or " + _ELSEWHERE,
+            f"{ray if launched else ''}{_ELSEWHERE}",
         )
     main = main_container(role.worker)
     beside = [one for one in containers(role.worker, "initContainers") if one is not main]

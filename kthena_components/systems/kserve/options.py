@@ -5,18 +5,25 @@ Source: kserve v0.20.0 pkg/apis/serving/v1beta1 and pkg/webhook/admission/pod.
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator
 
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.spec.model import Spec
 
-_STORAGE = r"^(pvc|oci)://.+"
+_SCHEMES = ("pvc://", "oci://")
+
+
+def _uri(value: str) -> str:
+    scheme = next((one for one in _SCHEMES if value.startswith(one)), None)
+    if scheme is None or value == scheme:
+        raise ValueError("pvc://claim/path or oci://image")
+    return value
 
 
 class KserveOptions(Spec):
     """Fields of InferenceServices that no other backend has."""
 
-    storage_uri: Annotated[str, Field(pattern=_STORAGE)] | None = None
+    storage_uri: Annotated[str, AfterValidator(_uri)] | None = None
     """Model that KServe mounts at /mnt/models: pvc://claim/path or oci://image. Default: none. An
     engine of several pods needs one.
     """

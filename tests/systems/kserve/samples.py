@@ -1,0 +1,34 @@
+"""Servings for KServe, and the refusal of what is changed in them."""
+
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import SpecError
+from tests.support.specs import Args, changed, example_for, gpu_template
+
+SINGLE = example_for("kserve", "native-8b")
+"""One group of one pod."""
+ENGINE = example_for("kserve", "engine-native")
+"""One engine of two pods, joined by vLLM itself."""
+RAY = example_for("kserve", "engine-ray")
+UPDATE = "rollout_strategy.rolling_update_configuration"
+TEMPLATES = changed(
+    ENGINE,
+    {
+        "roles[0]": {
+            "name": "decode",
+            "worker_replicas": 2,
+            "entry_template": gpu_template("serve-it"),
+            "worker_template": gpu_template("join-it"),
+        }
+    },
+)
+HEAD, WORKER = "roles[0].entry_template", "roles[0].worker_template"
+FIRST = "spec.containers[0]"
+
+
+def said(args: Args, changes: Args) -> str:
+    """Give the refusal, or an empty text."""
+    try:
+        compile_serving(changed(args, changes))
+    except SpecError as refusal:
+        return str(refusal)
+    return ""
