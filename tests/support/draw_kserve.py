@@ -4,9 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kthena_components.core.plan.build import build_plan
-from kthena_components.core.spec.model import ModelServingSpec
-from kthena_components.core.spec.parse import parse_spec
+from kthena_components.compiler.compile import compile_serving
 from kthena_components.systems import find_emitter
 from tests.support.specs import VLLM, Args, changed, gpu_template, template
 
@@ -19,14 +17,15 @@ _CLAIMS = st.sampled_from(["pvc://llama/hf", "oci://registry.example/llama:1"])
 @st.composite
 def kserve_servings(draw: st.DrawFn) -> Args:
     """Draw a serving that backend kserve takes."""
-    args: Args = draw(st.one_of(_single(), _several()))
+    args: Args = draw(st.one_of(_single(), _several(), _llm()))
     optional: dict[str, st.SearchStrategy[Any]] = {
         "namespace": st.sampled_from(["serving", "team-9"]),
         "expose": st.just({"role": args["roles"][0]["name"]}),
         "ready_timeout_seconds": st.integers(1, 60),
         "scheduler_name": st.just("default-scheduler"),
-        "recovery_policy": st.just("None"),
     }
+    if args.get("backend_options", {}).get("kind") is None:
+        optional["recovery_policy"] = st.just("None")
     args |= draw(st.fixed_dictionaries({}, optional=optional))
     if draw(st.booleans()):
         args["name"] = _longest_name(args)
@@ -66,6 +65,26 @@ def _several(draw: st.DrawFn) -> Args:
     if draw(st.booleans()):
         budget = {"max_unavailable": draw(st.sampled_from([0, 1])), "max_surge": 1}
         args = changed(args, {_UPDATE: budget})
+    return args
+
+
+@st.composite
+def _llm(draw: st.DrawFn) -> Args:
+    """Draw engines of several pods, and perhaps others for prefill."""
+    names = draw(st.sampled_from([["decode"], ["a"], ["prefill"], ["prefill", "decode"]]))
+    roles = []
+    for name in names:
+        pods, gpus = draw(st.integers(2, 4)), draw(st.sampled_from([1, 2, 8]))
+        mp = _engine(gpus, {"tensor": gpus, "pipeline": pods})
+        pod = draw(st.sampled_from([mp, _ray(pods, gpus), _script(pods, gpus), _unknown()]))
+        sizes = {"replicas": draw(st.integers(0, 3)), "worker_replicas": pods - 1}
+        roles.append({"name": name, **sizes, **pod})
+    options: Args = {"kind": "LLMInferenceService", "storage_uri": draw(_CLAIMS)}
+    if draw(st.booleans()):
+        options["write_configs"] = False
+    args: Args = {"name": "chat", "backend": "kserve", "backend_options": options, "roles": roles}
+    if len(names) == 1:
+        args["replicas"] = draw(st.integers(0, 3))
     return args
 
 
@@ -117,5 +136,5 @@ def _longest_name(args: Args) -> str:
     """Give the longest serving name that every generated name has room for."""
     emitter = find_emitter("kserve")
     assert emitter is not None
-    made = emitter.names(build_plan(parse_spec(ModelServingSpec, args, "")))
+    made = emitter.names(compile_serving(args).plan)
     return "c" * min(name.limit - len(name.name) + len(args["name"]) for name in made)

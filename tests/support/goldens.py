@@ -18,6 +18,7 @@ from tests.support.specs import (
     GUIDE,
     NATIVE_8B,
     PREFILL_DECODE,
+    REMOVED,
     SGLANG,
     Args,
     changed,
@@ -51,6 +52,15 @@ CASES: Final[Mapping[str, Args]] = {
     "lws/prefill-decode": changed(example_for("lws", "prefill-decode"), {"queue": "research"}),
     "kserve/native-8b": changed(example_for("kserve", "native-8b"), _EXPOSED),
     "kserve/engine-ray": changed(example_for("kserve", "engine-ray"), _EXPOSED),
+    "kserve/prefill-decode": changed(
+        PREFILL_DECODE,
+        {
+            "backend": "kserve",
+            "backend_options": {"kind": "LLMInferenceService"},
+            "network_topology": REMOVED,
+            "gang_policy": REMOVED,
+        },
+    ),
     "kserve/sglang": changed(example_for("kserve", "sglang"), {_UPDATE: {"max_surge": 1}}),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""

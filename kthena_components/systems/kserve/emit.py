@@ -1,4 +1,4 @@
-"""Writes an InferenceService of KServe for a serving of one role.
+"""Writes an InferenceService or an LLMInferenceService of KServe.
 
 Source: kserve v0.20.0; docs/backends.md lists every field.
 """
@@ -7,9 +7,10 @@ from kthena_components.core.plan.manifest import Manifest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kserve.emit_llm import CONFIG, LLM, VERSION, emit_llm, entry_labels
 from kthena_components.systems.kserve.emit_service import RUNTIME, emit_service
 from kthena_components.systems.kserve.limits import names, refuse
-from kthena_components.systems.kserve.options import KserveOptions
+from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 from kthena_components.systems.kubernetes import services
@@ -18,7 +19,10 @@ from kthena_components.systems.kubernetes.resources import SERVICES
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the objects and, if the serving is exposed, its front Service."""
-    made, front = emit_service(plan), services.emit_front(plan)
+    if is_llm(plan):
+        made, front = emit_llm(plan), services.emit_front(plan, entry_labels(plan))
+    else:
+        made, front = emit_service(plan), services.emit_front(plan)
     return (*made, front) if front else made
 
 
@@ -29,6 +33,8 @@ EMITTER = Emitter(
     resources=(
         Resource(api_version=f"{GROUP}/v1beta1", kind=SERVICE, plural="inferenceservices"),
         Resource(api_version=f"{GROUP}/v1alpha1", kind=RUNTIME, plural="servingruntimes"),
+        Resource(api_version=VERSION, kind=LLM, plural="llminferenceservices"),
+        Resource(api_version=VERSION, kind=CONFIG, plural="llminferenceserviceconfigs"),
         SERVICES,
     ),
     read_back=read_back,

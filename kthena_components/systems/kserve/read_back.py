@@ -13,10 +13,12 @@ from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
-from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.values.read import mapping, sequence, text
+from kthena_components.systems.kserve.emit_llm import LLM, MAIN
 from kthena_components.systems.kserve.nodes import RayNodes
-from kthena_components.systems.kserve.templates import HEAD, OWN_ENV, WORKER, named_role
+from kthena_components.systems.kserve.options import is_llm
+from kthena_components.systems.kserve.templates import HEAD, OWN_ENV, WORKER, named, named_role
 from kthena_components.systems.kserve.view import (
     GPU_TYPES,
     GROUP,
@@ -25,6 +27,7 @@ from kthena_components.systems.kserve.view import (
     Service,
     read_service,
 )
+from kthena_components.systems.kserve.view_llm import LlmService, LlmWorkload, read_llm_service
 
 Body = Mapping[str, Any]
 SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
@@ -34,7 +37,7 @@ _NOT_OF_PODS = frozenset({"model", "workerSpec", "minReplicas", "deploymentStrat
 
 def planned(plan: ServingPlan) -> list[ServingFacts]:
     """Return the facts of a plan without ServingGroups and gangs, with KServe's container names."""
-    roles = tuple(named_role(role) for role in plan.roles)
+    roles = tuple(_as_main(role) if is_llm(plan) else named_role(role) for role in plan.roles)
     found = facts_from_plan(replace(plan, roles=roles), SIZES)
     engines = tuple(
         replace(engine, replicas=plan.groups * role.replicas)
@@ -43,12 +46,46 @@ def planned(plan: ServingPlan) -> list[ServingFacts]:
     return [replace(found, engines=engines, gang=None, gang_expected=False)]
 
 
+def _as_main(role: RolePlan) -> RolePlan:
+    worker = None if role.worker is None else named(role.worker, MAIN)
+    return replace(role, entry=named(role.entry, MAIN), worker=worker)
+
+
 def read_back(bodies: Sequence[Body]) -> list[ServingFacts]:
-    """Read the InferenceServices among some objects, each with its runtime."""
+    """Read the services of both kinds among some objects, each with its runtime."""
     found = [read_object(body) for body in bodies]
     runtimes = {one.name: one for one in found if one.group_kind == (GROUP, "ServingRuntime")}
     services = (one for one in found if one.group_kind == (GROUP, SERVICE))
-    return [fact for one in services for fact in _facts(read_service(one), runtimes)]
+    read = [fact for one in services for fact in _facts(read_service(one), runtimes)]
+    llms = (read_llm_service(one) for one in found if one.group_kind == (GROUP, LLM))
+    return read + [fact for one in llms for fact in _llm_facts(one)]
+
+
+def _llm_facts(view: LlmService) -> Iterator[ServingFacts]:
+    """Read the pods of an LLMInferenceService that no preset changes."""
+    name = text(mapping(view.object.metadata.get("labels")).get(naming.NAME))
+    if isinstance(name, str):
+        engines = tuple(_workload(view, workload) for workload in view.workloads)
+        yield ServingFacts(path=view.object.at("spec"), name=name, engines=engines)
+
+
+def _workload(view: LlmService, workload: LlmWorkload) -> EngineFacts:
+    at, pods, fields = view.object.at(workload.path), workload.pods, workload.fields
+    metadata = {"annotations": mapping(fields.get("annotations"))}
+    env = dict.fromkeys(SIZES, str(pods)) if isinstance(pods, int) else {}
+    entry, worker = (
+        read_pod({"metadata": metadata, "spec": fields.get(key)}, f"{at}.{key}", env)
+        for key in ("template", "worker")
+    )
+    name = text(mapping(fields.get("labels")).get(naming.ROLE))
+    return EngineFacts(
+        path=at,
+        name=name if isinstance(name, str) else "",
+        pods=pods,
+        replicas=workload.replicas,
+        entry=entry,
+        worker=worker,
+    )
 
 
 def _facts(view: Service, runtimes: Mapping[Any, Object]) -> Iterator[ServingFacts]:

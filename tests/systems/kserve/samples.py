@@ -2,7 +2,7 @@
 
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
-from tests.support.specs import Args, changed, example_for, gpu_template
+from tests.support.specs import ALL, Args, changed, example_for, gpu_template
 
 SINGLE = example_for("kserve", "native-8b")
 """One group of one pod."""
@@ -32,3 +32,17 @@ def said(args: Args, changes: Args) -> str:
     except SpecError as refusal:
         return str(refusal)
     return ""
+
+
+def _as_llm(example: str) -> Args:
+    """Give an example as an LLMInferenceService, without the fields that KServe refuses."""
+    args = changed(ALL[example], {"backend": "kserve", "backend_options": {"kind": _KIND}})
+    return {key: value for key, value in args.items() if key not in _REFUSED}
+
+
+_KIND = "LLMInferenceService"
+_REFUSED = {"network_topology", "gang_policy"}
+LLM = {key: value for key, value in _as_llm("engine-native").items() if key != "expose"}
+"""Two groups of one engine of two pods."""
+SPLIT = _as_llm("prefill-decode")
+"""Two engines of four pods for prefill, and one of three for decode."""

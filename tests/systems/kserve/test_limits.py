@@ -20,7 +20,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         {"roles[1]": {"name": "prefill", "entry_template": gpu_template("serve-it")}},
         (
             "roles: has 2 roles, but an InferenceService serves with one. Write one ModelServing "
-            "for each role, or backend: native, kthena or lws. [backend-loss]\n"
+            "for each role, backend_options.kind: LLMInferenceService for prefill and decode, or "
+            "backend: native, kthena or lws. [backend-loss]\n"
             "roles[1].entry_template.spec.containers[0].resources.limits: has no limit of cpu, "
             "and KServe would add one of 1. State the cpu that the engine needs. [backend-loss]\n"
             "roles[1].entry_template.spec.containers[0].resources.limits: has no limit of "
@@ -100,9 +101,8 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         SINGLE,
         {"replicas": 2, UPDATE: {"partition": 1}},
         (
-            "rollout_strategy.rolling_update_configuration.partition: is 1, but a Deployment of "
-            "KServe updates all its pods. Remove it, or write backend: native, kthena or lws. "
-            "[backend-loss]"
+            "rollout_strategy.rolling_update_configuration.partition: is 1, but KServe updates all "
+            "pods of a role. Remove it, or write backend: native, kthena or lws. [backend-loss]"
         ),
     ),
     "surge": (
