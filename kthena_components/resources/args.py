@@ -183,8 +183,8 @@ class ModelServingArgs(TypedDict):
     backend: NotRequired[str]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
-    roles; kserve: an InferenceService of one role. A field that a backend does not support is an
-    error, never ignored.
+    roles; kserve: an InferenceService, or an LLMInferenceService. A field that a backend does not
+    support is an error, never ignored.
     """
     backend_options: NotRequired[Mapping[str, Any]]
     """Fields that only this backend has: docs/backends.md lists them. Default: none."""
@@ -198,7 +198,7 @@ class ModelServingArgs(TypedDict):
     """
     gang_policy: NotRequired[GangPolicyArgs]
     """Engines of a group that must be placed together before any starts. Default: all; with backend
-    lws each engine starts by itself, with kserve each pod.
+    lws each engine starts by itself, with kserve each pod or engine.
     """
     network_topology: NotRequired[NetworkTopologyArgs]
     """How close the pods must be in the network. Default: anywhere."""
