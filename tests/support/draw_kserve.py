@@ -11,6 +11,7 @@ from tests.support.specs import VLLM, Args, changed, gpu_template, template
 _SCRIPT = "bash /vllm-workspace/examples/online_serving/multi-node-serving.sh"
 _NAMES = ("a", "server", "llama-405b", "a-b", "x9")
 _UPDATE = "rollout_strategy.rolling_update_configuration"
+_PORTS = [{"containerPort": 8000}]
 _CLAIMS = st.sampled_from(["pvc://llama/hf", "oci://registry.example/llama:1"])
 
 
@@ -91,7 +92,7 @@ def _llm(draw: st.DrawFn) -> Args:
 def _plain() -> Args:
     limits = {"cpu": "1", "memory": "1Gi"}
     env = [{"name": "GROUP_SIZE", "value": "9"}, {"name": "TZ", "value": "UTC"}]
-    pod = template(env=env, resources={"limits": limits, "requests": limits})
+    pod = template(env=env, resources={"limits": limits, "requests": limits}, ports=_PORTS)
     return {"entry_template": changed(pod, {"spec.containers[1]": {"name": "log", "image": "a:1"}})}
 
 
@@ -117,7 +118,7 @@ def _script(pods: int, gpus: int) -> Args:
         f"{_SCRIPT} leader --ray_cluster_size=$(GROUP_SIZE); vllm serve m "
         f"--tensor-parallel-size {gpus} --pipeline-parallel-size {pods}"
     )
-    head = gpu_template(leader, gpus)
+    head = gpu_template(leader, gpus, ports=_PORTS)
     head["spec"]["containers"].insert(0, {"name": "log", "image": "a:1"})
     worker = gpu_template(f"{_SCRIPT} worker --ray_address=$(LWS_LEADER_ADDRESS)", gpus)
     return {"entry_template": head, "worker_template": worker}
@@ -127,7 +128,9 @@ def _unknown() -> Args:
     """Give templates without a known command, on GPUs of another vendor."""
     devices = {"limits": {"amd.com/gpu": "4"}, "requests": {"amd.com/gpu": "4"}}
     return {
-        "entry_template": template("serve", VLLM, command=["serve-it"], resources=devices),
+        "entry_template": template(
+            "serve", VLLM, command=["serve-it"], resources=devices, ports=_PORTS
+        ),
         "worker_template": template("join", VLLM, command=["join-it"], resources=devices),
     }
 

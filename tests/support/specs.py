@@ -326,7 +326,8 @@ def _for_kserve(args: Args) -> Args:
         role["resources"] = {**role["resources"], "cpu": "8", "memory": "64Gi"}
     else:
         limits = {"cpu": "1", "memory": "1Gi"}
-        role["entry_template"] = template("leader", resources={"limits": limits})
+        ports = [{"containerPort": 8080}]
+        role["entry_template"] = template("leader", resources={"limits": limits}, ports=ports)
     return {**args, "roles": [role]}
 
 

@@ -24,6 +24,7 @@ _DEFAULTS = {"cpu": "1", "memory": "2Gi"}
 def refuse_pods(role: RolePlan) -> Iterator[Finding]:
     """Report what KServe does not leave as it is in either template."""
     yield from _refuse_template(role, role.entry, "entry_template")
+    yield from _refuse_ports(role)
     if role.worker_replicas and role.worker is not None:
         yield from _refuse_template(role, role.worker, "worker_template")
     else:
@@ -60,6 +61,23 @@ def _refuse_env(container: Mapping[str, Any], where: str) -> Iterator[Finding]:
         elif name == "PYTHONPATH":
             seen = "sets PYTHONPATH, which KServe forbids"
             yield refuse(at, seen, "remove it, and put the modules into the image", _LOSS)
+
+
+def _refuse_ports(role: RolePlan) -> Iterator[Finding]:
+    """Reject a head that KServe would probe on a port of its own, or whose Service is invalid.
+
+    Source: kserve v0.20.0 pkg/controller/v1beta1/inferenceservice/reconcilers deployment
+    setDefaultPodSpec and service createDefaultSvc.
+    """
+    main, at = main_container(role.entry), place(role, "entry_template")
+    ports = main.get("ports") or []
+    where = join_path(at, "spec.containers[0]")
+    if not ports and main.get("readinessProbe") is None:
+        seen = "has neither ports nor a readinessProbe, and KServe would wait for port 8080"
+        yield refuse(where, seen, "state the port that the engine listens on", _LOSS)
+    if len(ports) > 1 and not all(port.get("name") for port in ports):
+        seen = f"has {len(ports)} ports, not all with a name, and KServe puts them into one Service"
+        yield refuse(f"{where}.ports", seen, "name each port", _LOSS)
 
 
 def _refuse_defaults(role: RolePlan) -> Iterator[Finding]:

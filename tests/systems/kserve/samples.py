@@ -4,6 +4,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.findings import SpecError
 from tests.support.specs import ALL, Args, changed, example_for, gpu_template
 
+PORTS = [{"containerPort": 8000}]
 SINGLE = example_for("kserve", "native-8b")
 """One group of one pod."""
 ENGINE = example_for("kserve", "engine-native")
@@ -16,7 +17,7 @@ TEMPLATES = changed(
         "roles[0]": {
             "name": "decode",
             "worker_replicas": 2,
-            "entry_template": gpu_template("serve-it"),
+            "entry_template": gpu_template("serve-it", ports=PORTS),
             "worker_template": gpu_template("join-it"),
         }
     },

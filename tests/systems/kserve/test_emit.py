@@ -10,7 +10,7 @@ from kthena_components.systems.kserve.nodes import RayNodes
 from kthena_components.systems.kserve.templates import OWN_ENV
 from kthena_components.systems.kserve.view import read_service
 from tests.support.specs import Args, changed, gpu_template
-from tests.systems.kserve.samples import ENGINE, RAY, SINGLE, UPDATE
+from tests.systems.kserve.samples import ENGINE, PORTS, RAY, SINGLE, UPDATE
 
 
 def bodies(args: Args, changes: Args | None = None) -> list[Any]:
@@ -137,7 +137,7 @@ def test_only_used_variables_are_written() -> None:
 
 
 def test_a_template_for_leader_worker_set_runs_unchanged() -> None:
-    head = gpu_template("bash run.sh leader $(LWS_GROUP_SIZE)")
+    head = gpu_template("bash run.sh leader $(LWS_GROUP_SIZE)", ports=PORTS)
     worker = gpu_template("bash run.sh worker $(LWS_LEADER_ADDRESS)")
     pods = {"entry_template": head, "worker_template": worker}
     role = {"name": "decode", "worker_replicas": 2, **pods}
@@ -172,7 +172,8 @@ def test_a_changed_template_changes_the_labels_of_all_pods() -> None:
 
 
 def test_the_engines_container_comes_first_with_its_sidecars_after_it() -> None:
-    head = gpu_template("vllm serve m --tensor-parallel-size 8 --pipeline-parallel-size 2")
+    command = "vllm serve m --tensor-parallel-size 8 --pipeline-parallel-size 2"
+    head = gpu_template(command, ports=PORTS)
     head["spec"]["containers"].insert(0, {"name": "log", "image": "a:1"})
     pods = {"entry_template": head, "worker_template": gpu_template("ray start")}
     predictor = predictor_of(ENGINE, {"roles[0]": {"name": "d", "worker_replicas": 1, **pods}})

@@ -7,6 +7,7 @@ from tests.systems.kserve.samples import (
     ENGINE,
     FIRST,
     HEAD,
+    PORTS,
     SINGLE,
     TEMPLATES,
     UPDATE,
@@ -17,7 +18,7 @@ from tests.systems.kserve.samples import (
 REFUSED: dict[str, tuple[Args, Args, str]] = {
     "several-roles": (
         TEMPLATES,
-        {"roles[1]": {"name": "prefill", "entry_template": gpu_template("serve-it")}},
+        {"roles[1]": {"name": "prefill", "entry_template": gpu_template("serve-it", ports=PORTS)}},
         (
             "roles: has 2 roles, but an InferenceService serves with one. Write one ModelServing "
             "for each role, backend_options.kind: LLMInferenceService for prefill and decode, or "
@@ -148,13 +149,30 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
     ),
     "no-limits-in-a-template": (
         SINGLE,
-        {"roles[0]": {"name": "a", "entry_template": gpu_template("vllm serve m", 1)}},
+        {"roles[0]": {"name": "a", "entry_template": gpu_template("vllm serve m", 1, ports=PORTS)}},
         (
             "roles[0].entry_template.spec.containers[0].resources.limits: has no limit of cpu, "
             "and KServe would add one of 1. State the cpu that the engine needs. [backend-loss]\n"
             "roles[0].entry_template.spec.containers[0].resources.limits: has no limit of "
             "memory, and KServe would add one of 2Gi. State the memory that the engine needs. "
             "[backend-loss]"
+        ),
+    ),
+    "no-port": (
+        TEMPLATES,
+        {HEAD: gpu_template("serve-it")},
+        (
+            "roles[0].entry_template.spec.containers[0]: has neither ports nor a readinessProbe, "
+            "and KServe would wait for port 8080. State the port that the engine listens on. "
+            "[backend-loss]"
+        ),
+    ),
+    "ports-without-names": (
+        TEMPLATES,
+        {f"{HEAD}.{FIRST}.ports[1]": {"containerPort": 8001}},
+        (
+            "roles[0].entry_template.spec.containers[0].ports: has 2 ports, not all with a name, "
+            "and KServe puts them into one Service. Name each port. [backend-loss]"
         ),
     ),
     "label": (

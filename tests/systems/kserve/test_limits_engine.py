@@ -10,7 +10,7 @@ from tests.support.specs import (
     changed,
     gpu_template,
 )
-from tests.systems.kserve.samples import ENGINE, FIRST, HEAD, TEMPLATES, WORKER, said
+from tests.systems.kserve.samples import ENGINE, FIRST, HEAD, PORTS, TEMPLATES, WORKER, said
 
 REFUSED: dict[str, tuple[Args, Args, str]] = {
     "workers-are-deleted": (
@@ -83,7 +83,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
                 "backend_options": KSERVE_ENGINE,
             },
         ),
-        {},
+        {f"{HEAD}.{FIRST}.ports": PORTS},
         (
             "roles[0].entry_template: must request GPUs in the head and in the workers, of one "
             "of the types nvidia.com/gpu, amd.com/gpu, intel.com/gpu, habana.ai/gaudi: KServe "
@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
     ),
     "uneven": (
         TEMPLATES,
-        {HEAD: gpu_template("serve-it", 4)},
+        {HEAD: gpu_template("serve-it", 4, ports=PORTS)},
         (
             "roles[0].entry_template: has 4 GPUs in the head and 8 in each worker, but KServe "
             "starts an engine that is divided evenly. Request the same in both, or write "
