@@ -206,8 +206,8 @@ class ModelServingArgs(TypedDict):
     """How a changed template reaches running groups. Default: one group at a time."""
     recovery_policy: NotRequired[RecoveryWord]
     """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena and
-    LWS, only the pod natively. RoleRecreate needs one of them; ServingGroupRecreate needs Kthena,
-    or LWS with one engine per group.
+    LWS, only the pod natively and in an InferenceService. RoleRecreate needs Kthena, LWS or an
+    LLMInferenceService; ServingGroupRecreate needs Kthena, or one engine per group.
     """
     restart_grace_period_seconds: NotRequired[int]
     """Seconds that a failed pod may take to recover before anything is recreated. Default: Kthena's

@@ -128,11 +128,11 @@ def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
 
 def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
     """Reject fields that KServe drops, rewrites or rejects in one of both pods."""
-    if role.name == "predictor":
+    if f"-{role.name}".endswith("-predictor"):
         yield _loss(
             join_path(role.path, "name"),
-            "is predictor, and KServe then looks for the head under another name than that of its "
-            "Service",
+            f"is {role.name}, and KServe then looks for the head under another name than that of "
+            "its Service",
             "rename the role",
         )
     if "{{" in json.dumps(main_container(role.entry), default=str):

@@ -148,6 +148,14 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "than that of its Service. Rename the role. [backend-loss]"
         ),
     ),
+    "role-with-predictor": (
+        ENGINE,
+        {"roles[0].name": "a-predictor"},
+        (
+            "roles[0].name: is a-predictor, and KServe then looks for the head under another name "
+            "than that of its Service. Rename the role. [backend-loss]"
+        ),
+    ),
     "braces": (
         TEMPLATES,
         {f"{HEAD}.{FIRST}.command[2]": "serve-it --chat-template '{{ messages }}'"},
