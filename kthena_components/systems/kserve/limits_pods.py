@@ -6,6 +6,7 @@ from typing import Any
 from kthena_components.core.findings import Finding, join_path, refuse
 from kthena_components.core.plan.model import RolePlan
 from kthena_components.core.templates.template import Template
+from kthena_components.core.values.read import mapping, sequence
 from kthena_components.systems.kserve.templates import (
     HEAD,
     OWN_ENV,
@@ -53,8 +54,8 @@ def _refuse_template(role: RolePlan, template: Template, field: str) -> Iterator
 
 
 def _refuse_env(container: Mapping[str, Any], where: str) -> Iterator[Finding]:
-    for index, item in enumerate(container.get("env") or []):
-        name, at = item.get("name"), f"{where}.env[{index}]"
+    for index, item in enumerate(sequence(container.get("env"))):
+        name, at = mapping(item).get("name"), f"{where}.env[{index}]"
         if name in OWN_ENV:
             seen = f"sets {name}, which KServe overwrites"
             yield refuse(at, seen, "remove it: KServe sets it itself", _LOSS)
@@ -70,12 +71,12 @@ def _refuse_ports(role: RolePlan) -> Iterator[Finding]:
     setDefaultPodSpec and service createDefaultSvc.
     """
     main, at = main_container(role.entry), place(role, "entry_template")
-    ports = main.get("ports") or []
+    ports = list(sequence(main.get("ports")))
     where = join_path(at, "spec.containers[0]")
     if not ports and main.get("readinessProbe") is None:
         seen = "has neither ports nor a readinessProbe, and KServe would wait for port 8080"
         yield refuse(where, seen, "state the port that the engine listens on", _LOSS)
-    if len(ports) > 1 and not all(port.get("name") for port in ports):
+    if len(ports) > 1 and not all(mapping(port).get("name") for port in ports):
         seen = f"has {len(ports)} ports, not all with a name, and KServe puts them into one Service"
         yield refuse(f"{where}.ports", seen, "name each port", _LOSS)
 

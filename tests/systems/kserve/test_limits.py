@@ -175,6 +175,14 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
             "and KServe puts them into one Service. Name each port. [backend-loss]"
         ),
     ),
+    "ports-that-are-none": (
+        TEMPLATES,
+        {f"{HEAD}.{FIRST}.ports": ["http", "grpc"]},
+        (
+            "roles[0].entry_template.spec.containers[0].ports: has 2 ports, not all with a name, "
+            "and KServe puts them into one Service. Name each port. [backend-loss]"
+        ),
+    ),
     "label": (
         TEMPLATES,
         {f"{HEAD}.metadata": {"labels": {"app": "llama"}}},
