@@ -99,25 +99,28 @@ Source: kthena_components/compiler/compile.py.""",
 
 A StatefulSet only recreates the failed pod, and it cannot surge; older versions of Kthena lack
 fields of newer ones; a LeaderWorkerSet places and recreates single engines; MatrixInfer ignores
-maxSurge and maxUnavailable; KAITO decides how a preset is split.
+maxSurge and maxUnavailable; KAITO decides how a preset is split; an
+InferenceService of KServe has one role, and its pods are placed one by one.
 
 Pass: recovery_policy RoleRecreate with backend kthena.
 Fail: recovery_policy RoleRecreate with backend native; max_surge with backend
-kthena; partition 50% with Kthena 0.3; a network_topology with backend lws; max_surge 1 with
-backend matrixinfer; tensor 4 for a preset that KAITO starts with tensor 8.
+kthena; partition 50% with Kthena 0.3; a network_topology with backend lws or kserve; max_surge 1
+with backend matrixinfer; tensor 4 for a preset that KAITO starts with tensor 8.
 Level: mandatory.
 Source: Kubernetes documentation, StatefulSets; the CRDs of Kthena v0.1.0 to v1.0.0;
 kubernetes-sigs/lws v0.9.0 pkg/schedulerprovider and pkg/webhooks; volcano-sh/kthena
-e4fb6663 pkg/infer-controller; kaito-project/kaito v0.11.0 pkg/workspace.""",
+e4fb6663 pkg/infer-controller; kaito-project/kaito v0.11.0 pkg/workspace; kserve
+v0.20.0 pkg/controller/v1beta1/inferenceservice.""",
     "backend-options": """The options of a backend fit the serving, and engines can start with them.
 
 Pass: backend lws, subgroups of 2 pods in engines of 4.
 Fail: subgroups of 3 pods in engines of 5; exclusive_topology in a gang, because
 LWS creates the workers only after Volcano has scheduled their leader alone; backend kaito without
-nodes.
+nodes; backend kserve without storage_uri for an engine of several pods.
 Level: mandatory.
 Source: kubernetes-sigs/lws v0.9.0 pkg/webhooks/leaderworkerset_webhook.go and
-pkg/controllers/pod_controller.go; kaito-project/kaito v0.11.0 api/v1beta1.""",
+pkg/controllers/pod_controller.go; kaito-project/kaito v0.11.0 api/v1beta1; kserve v0.20.0
+pkg/apis/serving/v1beta1.""",
     "name-unique": """No role has the name that the native backend generates for another's replica.
 
 Pass: roles serve, with 2 replicas, and prefill.

@@ -108,7 +108,7 @@ class RollingUpdateArgs(TypedDict):
     """
     max_surge: NotRequired[Budget]
     """Additional groups during an update: a count, or text such as 25%. Default: none. Needs
-    backend lws: neither StatefulSets nor Kthena v1.0 support it.
+    backend lws or kserve: neither StatefulSets nor Kthena v1.0 support it.
     """
     partition: NotRequired[Budget]
     """The first groups that keep their template: a count, or text such as 50%, rounded up. Default
@@ -183,8 +183,9 @@ class ModelServingArgs(TypedDict):
     backend: NotRequired[str]
     """What runs the pods. Default native: StatefulSets under Volcano; kthena: a ModelServing
     resource for the Kthena controller; lws: a LeaderWorkerSet, or a DisaggregatedSet for several
-    roles; matrixinfer: a ModelInfer; kaito: a Workspace, or an InferenceSet for several engines. A
-    field that a backend does not support is an error, never ignored.
+    roles; matrixinfer: a ModelInfer; kaito: a Workspace, or an InferenceSet for several engines;
+    kserve: an InferenceService, or an LLMInferenceService. A field that a backend does not support
+    is an error, never ignored.
     """
     backend_options: NotRequired[Mapping[str, Any]]
     """Fields that only this backend has: docs/backends.md lists them. Default: none."""
@@ -200,7 +201,7 @@ class ModelServingArgs(TypedDict):
     """
     gang_policy: NotRequired[GangPolicyArgs]
     """Engines of a group that must be placed together before any starts. Default: all; with backend
-    lws each engine starts by itself.
+    lws each engine starts by itself, with kserve each pod or engine.
     """
     network_topology: NotRequired[NetworkTopologyArgs]
     """How close the pods must be in the network. Default: anywhere."""
@@ -208,8 +209,9 @@ class ModelServingArgs(TypedDict):
     """How a changed template reaches running groups. Default: one group at a time."""
     recovery_policy: NotRequired[RecoveryWord]
     """What is recreated when a pod fails. Default: the backend's own: RoleRecreate in Kthena,
-    MatrixInfer and LWS, only the pod natively. RoleRecreate needs one of them; ServingGroupRecreate
-    needs Kthena or MatrixInfer, or LWS with one engine per group.
+    MatrixInfer and LWS, only the pod natively and in an InferenceService. RoleRecreate needs
+    Kthena, MatrixInfer, LWS or an LLMInferenceService; ServingGroupRecreate needs Kthena or
+    MatrixInfer, or one engine per group.
     """
     restart_grace_period_seconds: NotRequired[int]
     """Seconds that a failed pod may take to recover before anything is recreated. Default: Kthena's

@@ -76,7 +76,7 @@ INDEX: Mapping[tuple[str, str], str] = {
 """The system of each API group and kind."""
 SYSTEMS: tuple[str, ...] = tuple(_KINDS)
 """The names of all systems."""
-EMITTERS = ("native", "kthena", "lws", "matrixinfer", "kaito")
+EMITTERS = ("native", "kthena", "lws", "matrixinfer", "kaito", "kserve")
 """Systems for which a plan can be written, the default first."""
 
 

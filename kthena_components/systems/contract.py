@@ -151,10 +151,12 @@ class Emitter:
     """Variables in every container with the number of pods of its engine."""
     options: type[Spec] | None = None
     """Fields of `backend_options`, all with defaults. None: the backend has no options."""
+    stays_from: int | None = 1
+    """Fewest roles of a serving whose objects keep their names if it gets another role. None: a
+    serving never has another role.
+    """
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
     """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
-    several_roles: bool = True
-    """Whether a serving may have several roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,7 @@ CASES = {
     "leader-worker-set": example("leader-worker-set", resources=4, updated=1),
     "model-infer": example("model-infer", resources=4, updated=1),
     "kaito-preset": example("kaito-preset", resources=7, replaced=1),
+    "kserve": example("kserve", resources=5, updated=1),
     "prefill-decode": example("prefill-decode", resources=23, remade=7),
     "hypernodes-and-queue": example("hypernodes-and-queue", resources=15, remade=2),
     "single-role": example("single-role", resources=12, remade=3),

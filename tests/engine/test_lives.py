@@ -64,7 +64,12 @@ def test_a_group_is_touched_only_when_the_one_before_it_is_there_again(life: Lif
 
 def test_another_image_changes_a_custom_resource_in_place(life: Life) -> None:
     changed = [step for step in life.changed.steps if step.op == "update"]
-    assert {step.kind for step in changed} <= {"ModelServing", "LeaderWorkerSet", "ModelInfer"}
+    assert {step.kind for step in changed} <= {
+        "InferenceService",
+        "LeaderWorkerSet",
+        "ModelInfer",
+        "ModelServing",
+    }
     assert not [step for step in changed if step.type.startswith(COMPONENTS)]
 
 

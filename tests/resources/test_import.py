@@ -59,6 +59,7 @@ def test_the_public_names_load_nothing_that_compiles_or_judges() -> None:
 SERVING = """
 from kthena_components.compiler.compile import compile_serving
 role = {"name": "a", "engine": {"kind": "vllm", "image": "vllm/vllm-openai:v0.11.0", "model": "m"}}
+role["resources"] = {"cpu": "8", "memory": "64Gi"}
 compile_serving({"name": "a", "roles": [role], "backend": "BACKEND", "backend_options": OPTIONS})
 """
 OPTIONS = {"kaito": {"instance_type": "p5.48xlarge"}}

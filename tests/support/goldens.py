@@ -18,6 +18,7 @@ from tests.support.specs import (
     GUIDE,
     NATIVE_8B,
     PREFILL_DECODE,
+    REMOVED,
     SGLANG,
     Args,
     changed,
@@ -32,6 +33,7 @@ _PROTECTED = {
     "recovery_policy": "ServingGroupRecreate",
     f"{_UPDATE}.partition": 1,
 }
+_EXPOSED = {"expose": {"port": 80}}
 _TOPOLOGY = {"network_topology.group_policy.highest_tier_allowed": 1}
 
 _FLAGS = {"roles[0].engine.extra_args": ["--max-model-len", "8192", "--seed=1"]}
@@ -66,6 +68,18 @@ CASES: Final[Mapping[str, Args]] = {
     "kaito/template": example_for("kaito", "native-8b"),
     "kaito/preset": changed(example_for("kaito", "engine-native"), {"replicas": 1, **_FLAGS}),
     "kaito/preset-set": changed(example_for("kaito", "engine-native"), _EXISTING),
+    "kserve/native-8b": changed(example_for("kserve", "native-8b"), _EXPOSED),
+    "kserve/engine-ray": changed(example_for("kserve", "engine-ray"), _EXPOSED),
+    "kserve/prefill-decode": changed(
+        PREFILL_DECODE,
+        {
+            "backend": "kserve",
+            "backend_options": {"kind": "LLMInferenceService"},
+            "network_topology": REMOVED,
+            "gang_policy": REMOVED,
+        },
+    ),
+    "kserve/sglang": changed(example_for("kserve", "sglang"), {_UPDATE: {"max_surge": 1}}),
 }
 """File below FOLDER, without its ending, and the serving that is written there."""
 

@@ -295,6 +295,10 @@ ALL: Final[Mapping[str, Args]] = {
 }
 
 
+KSERVE_ENGINE: Final = {"storage_uri": "pvc://llama/hf", "keeps_workers": True}
+"""Options without which KServe runs no engine of several pods."""
+
+
 def example_for(backend: str, example: str) -> Args:
     """Give an example without the fields that the backend refuses, and with each kind it has."""
     args = changed(ALL[example], {"backend": backend})
@@ -308,7 +312,30 @@ def example_for(backend: str, example: str) -> Args:
         args.get("network_topology", {}).pop("role_policy", None)
         if len(args["roles"]) > 1:
             args["backend_options"] = {"api_group": "workload.volcano.sh"}
-    return args
+    return _for_kserve(args) if backend == "kserve" else args
+
+
+def _for_kserve(args: Args) -> Args:
+    """Give the first role: one engine of several pods, or single pods where those do not fit."""
+    for field in ("network_topology", "gang_policy", "expose"):
+        args.pop(field, None)
+    role = {**args["roles"][0], "replicas": 1}
+    engine = role.get("engine", {})
+    if "data" in engine.get("parallelism", {}):
+        role["engine"] = changed(engine, {"parallelism.data": 4})
+    plain = not engine and "nvidia.com/gpu" not in str(role)
+    if plain or "data" in engine.get("parallelism", {}):
+        role.pop("worker_template", None)
+        role["worker_replicas"] = 0
+    if role.get("worker_replicas"):
+        args |= {"replicas": 1, "backend_options": KSERVE_ENGINE}
+    elif engine:
+        role["resources"] = {**role["resources"], "cpu": "8", "memory": "64Gi"}
+    else:
+        limits = {"cpu": "1", "memory": "1Gi"}
+        ports = [{"containerPort": 8080}]
+        role["entry_template"] = template("leader", resources={"limits": limits}, ports=ports)
+    return {**args, "roles": [role]}
 
 
 def _for_kaito(args: Args) -> Args:

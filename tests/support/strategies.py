@@ -15,6 +15,7 @@ from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
 from kthena_components.systems import find_emitter
 from tests.support.draw_kaito import kaito_servings
+from tests.support.draw_kserve import kserve_servings
 from tests.support.draw_matrixinfer import model_infers
 from tests.support.specs import Args, gpu_template, template
 
@@ -36,6 +37,8 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
         return infers | ({"name": _longest_generated_name(infers)} if draw(st.booleans()) else {})
     if backend == "kaito":
         return draw(kaito_servings(NAMES, lambda name: _roles(name, "1.0")))
+    if backend == "kserve":
+        return draw(kserve_servings())
     version = draw(st.sampled_from(VERSIONS[::-1])) if backend == "kthena" else "1.0"
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
     drawn = _with_kthenas_names if backend == "kthena" else _roles

@@ -174,5 +174,5 @@ EMITTER = Emitter(
     sizes=_SIZES,
     options=KaitoOptions,
     planned=_planned,
-    several_roles=False,
+    stays_from=None,
 )

@@ -9,7 +9,6 @@ from kthena_components.core import naming
 from kthena_components.core.facts.pod import read_pod
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.plan.hosts import entry_host_in
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.words import RolloutType
 from kthena_components.core.values.unknown import Unknown
@@ -20,6 +19,7 @@ from kthena_components.systems.kaito.options import (
     options_of,
     refuse_options,
 )
+from kthena_components.systems.kubernetes.hosts import refuse_hosts
 
 _ELSEWHERE = "remove it, or write backend: native or kthena"
 _SUFFIX = "-00000"
@@ -97,13 +97,7 @@ def _refuse_template(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
             "address of the first",
             f"write backend_options.preset{preset}, for pods that KAITO writes, or backend: lws",
         )
-    host = entry_host_in(plan, role)
-    if host is not None:
-        yield refusal(
-            role.path,
-            f"contains the host name '{host}', but KAITO gives entry pods other names",
-            "write localhost, or backend: native or kthena",
-        )
+    yield from refuse_hosts(plan, "KAITO", "write localhost, or backend: native or kthena")
     at = join_path(role.path, "overlay" if role.engine else "entry_template")
     if (role.entry.get("spec") or {}).get("affinity") is not None:
         yield refusal(

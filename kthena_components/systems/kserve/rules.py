@@ -10,6 +10,7 @@ from kthena_components.core.values.read import first_unknown, mapping, sequence,
 from kthena_components.systems.kserve.rules_service import FRAMEWORKS, components
 from kthena_components.systems.kserve.view import (
     GPU_ANNOTATION,
+    PLAIN,
     Container,
     MultiNode,
     Service,
@@ -24,7 +25,6 @@ _SIZES = {
     "PIPELINE_PARALLEL_SIZE": "pipelineParallelSize",
     "TENSOR_PARALLEL_SIZE": "tensorParallelSize",
 }
-_PLAIN = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
 _AUTOSCALER = "serving.kserve.io/autoscalerClass"
 _SCHEMES = ("pvc", "oci")
 
@@ -110,7 +110,7 @@ def _gpu_types(view: Service, many: MultiNode) -> Iterator[Finding]:
     if named_gpus(named) is None:
         seen = f"is {display(named)}, which is not a JSON list of resource names"
         yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
-    allowed = _PLAIN.union(known_gpus(view.annotations))
+    allowed = PLAIN.union(known_gpus(view.annotations))
     for container in (many.head, many.worker):
         for key, where in resource_keys(container):
             if key not in allowed:

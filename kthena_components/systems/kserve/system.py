@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kthena_components.core.objects.reduction import kept_pods
 from kthena_components.systems.contract import Kind, Made, Rollout, System
+from kthena_components.systems.kserve.emit import EMITTER
 from kthena_components.systems.kserve.facts import facts
 from kthena_components.systems.kserve.facts_llm import facts as facts_of_llm
 from kthena_components.systems.kserve.pods import (
@@ -132,4 +133,5 @@ SYSTEM = System(
             },
         ),
     ),
+    emitter=EMITTER,
 )

@@ -25,6 +25,8 @@ SERVICE = "InferenceService"
 RUNTIMES = frozenset({"ClusterServingRuntime", "ServingRuntime"})
 GPU_TYPES = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi")
 GPU_ANNOTATION = "serving.kserve.io/gpu-resource-types"
+PLAIN = frozenset({"cpu", "memory", "storage", "ephemeral-storage"})
+"""Resources beside GPUs that the webhooks accept in an engine of several pods."""
 EXECUTOR = "multinode/executor-backend"
 OWN_RUNTIME = "kserve-huggingfaceserver-multinode"
 """KServe's runtime for several nodes: it states TP 1, PP 1 and no GPU requests."""

@@ -3,6 +3,7 @@
 Source of the entry Service: Kthena v1.0.0 pkg/model-serving-controller/utils/utils.go.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from kthena_components.core import naming
@@ -10,16 +11,17 @@ from kthena_components.core.plan.manifest import SKIP_AWAIT, Manifest
 from kthena_components.core.plan.model import ServingPlan
 
 
-def emit_front(plan: ServingPlan) -> Manifest | None:
+def emit_front(plan: ServingPlan, entries: Mapping[str, str] | None = None) -> Manifest | None:
     """Write the Service in front of the entry pods, if the serving is exposed.
 
-    It is not awaited: pulumi-kubernetes waits until a Service has a ready endpoint, so `up` would
+    `entries` are the labels of the entry pods of the exposed role, if they are not Kthena's. It is
+    not awaited: pulumi-kubernetes waits until a Service has a ready endpoint, so `up` would
     wait until the model is loaded.
     """
     if plan.expose is None:
         return None
-    selector = {naming.NAME: plan.name, naming.ENTRY: "true"}
-    if plan.expose.role is not None:
+    selector = dict(entries or {naming.NAME: plan.name, naming.ENTRY: "true"})
+    if plan.expose.role is not None and entries is None:
         selector[naming.ROLE] = plan.expose.role
     port = {"name": "http", "port": plan.expose.port, "targetPort": plan.expose.target_port}
     body = service(

@@ -212,5 +212,7 @@ EMITTER = Emitter(
     },
     sizes=_SIZES,
     options=LwsOptions,
+    # The objects of one role and of several are of different kinds.
+    stays_from=2,
     planned=_planned,
 )

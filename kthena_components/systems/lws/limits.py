@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
-from kthena_components.core.plan.hosts import entry_host_in
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
+from kthena_components.systems.kubernetes.hosts import refuse_hosts
 from kthena_components.systems.lws.options import refuse_options
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
@@ -33,7 +33,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_recovery(plan)
     yield from _refuse_gang(plan)
     yield from _refuse_budgets(plan)
-    yield from _refuse_hosts(plan)
+    yield from refuse_hosts(plan, "LWS")
     yield from refuse_options(plan)
     if len(plan.roles) > 1:
         yield from _refuse_roles(plan)
@@ -91,19 +91,6 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
                 f"is {role.max_unavailable} of each group, but LWS has one budget for the engines "
                 f"of all {plan.groups} groups",
                 f"remove it, and write {_UPDATE}.max_unavailable with ServingGroupRollingUpdate",
-            )
-
-
-def _refuse_hosts(plan: ServingPlan) -> Iterator[Finding]:
-    """Reject templates with the host name of an entry: only Kthena and native have such a name."""
-    for role in plan.roles:
-        host = entry_host_in(plan, role)
-        if host is not None:
-            yield _refusal(
-                role.path,
-                f"contains the host name '{host}', but LWS gives entry pods other names",
-                "use a Service that selects the entries by their labels, or write backend: native "
-                "or kthena",
             )
 
 

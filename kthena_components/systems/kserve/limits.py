@@ -1,0 +1,144 @@
+"""Reports what KServe does not support: an error, never dropped.
+
+Source: kserve v0.20.0 pkg/apis/serving/v1beta1 and pkg/controller/v1beta1/inferenceservice.
+"""
+
+from collections.abc import Iterator
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import NameFacts
+from kthena_components.core.findings import Finding, join_path
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.words import RecoveryPolicy
+from kthena_components.systems.kserve.emit_service import service_name
+from kthena_components.systems.kserve.limits_engine import refuse_engine
+from kthena_components.systems.kserve.limits_llm import refuse_llm
+from kthena_components.systems.kserve.limits_pods import refuse_pods
+from kthena_components.systems.kserve.options import is_llm
+from kthena_components.systems.kubernetes.hosts import refuse_hosts
+
+_UPDATE = "rollout_strategy.rolling_update_configuration"
+_ELSEWHERE = "remove it, or write backend: native or kthena"
+
+
+def refuse(plan: ServingPlan) -> Iterator[Finding]:
+    """Report what KServe does not support."""
+    yield from _refuse_places(plan)
+    yield from _refuse_partition(plan)
+    yield from refuse_hosts(plan, "KServe")
+    if is_llm(plan):
+        yield from refuse_llm(plan)
+        return
+    yield from _refuse_roles(plan)
+    yield from _refuse_gang(plan)
+    yield from _refuse_recovery(plan)
+    yield from _refuse_rollout(plan)
+    for role in plan.roles:
+        yield from refuse_pods(role)
+        if role.worker_replicas and len(plan.roles) == 1:
+            yield from refuse_engine(plan, role)
+
+
+def _refuse_places(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject what a PodGroup of its own would have, and a time that no controller waits."""
+    policies = {"group_policy": plan.group_topology, "role_policy": plan.role_topology}
+    for field, policy in policies.items():
+        if policy is not None:
+            yield refusal(
+                f"network_topology.{field}",
+                "is given, but pods of KServe have no PodGroup with a network topology",
+                _ELSEWHERE,
+            )
+    if plan.queue is not None:
+        yield refusal(
+            "queue",
+            f"is {plan.queue}, but pods of KServe have no PodGroup with a queue",
+            "remove it, or write backend: native, kthena or lws",
+        )
+    if plan.restart_grace_seconds:
+        yield refusal(
+            "restart_grace_period_seconds",
+            f"is {plan.restart_grace_seconds}, but KServe recreates a pod at once",
+            "remove it, or write backend: kthena",
+        )
+
+
+def _refuse_partition(plan: ServingPlan) -> Iterator[Finding]:
+    if plan.rollout.partition:
+        yield refusal(
+            f"{_UPDATE}.partition",
+            f"is {plan.rollout.partition}, but KServe updates all pods of a role",
+            "remove it, or write backend: native, kthena or lws",
+        )
+
+
+def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
+    if len(plan.roles) > 1:
+        yield refusal(
+            "roles",
+            f"has {len(plan.roles)} roles, but an InferenceService serves with one",
+            "write one ModelServing for each role, backend_options.kind: LLMInferenceService for "
+            "prefill and decode, or backend: native, kthena or lws",
+        )
+
+
+def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject gangs: KServe's Deployments have no PodGroup."""
+    if plan.min_role_replicas is not None and plan.min_member > 1:
+        yield refusal(
+            "gang_policy.min_role_replicas",
+            f"requests {plan.min_member} pods together, but KServe schedules each pod by itself",
+            "remove it, or write backend: native, kthena or lws",
+        )
+
+
+def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject recovery of several pods: Deployments recreate the failed pod alone."""
+    together = {
+        RecoveryPolicy.ROLE_RECREATE: max(role.pods for role in plan.roles),
+        RecoveryPolicy.SERVING_GROUP_RECREATE: plan.pods_per_group,
+    }
+    pods = together.get(plan.recovery, 1) if plan.recovery else 1
+    if pods > 1:
+        yield refusal(
+            "recovery_policy",
+            f"is {plan.recovery}, for {pods} pods, but KServe recreates only the pod that failed",
+            "write None, or backend: kthena or lws",
+        )
+
+
+def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
+    surge = plan.rollout.stated.max_surge if plan.rollout.stated else None
+    if surge is not None and scale_budget(surge, plan.groups, up=True) is None:
+        yield refusal(
+            f"{_UPDATE}.max_surge",
+            f"is {surge}, but must be a count of at least 0 or a percentage from 0% to 100%",
+            "write for example 1 or 25%",
+        )
+    for role in plan.roles:
+        if role.max_unavailable is not None and plan.groups > 1:
+            yield refusal(
+                join_path(role.path, "max_unavailable"),
+                f"is {role.max_unavailable} of each group, but KServe has one budget for the "
+                f"engines of all {plan.groups} groups",
+                f"remove it, and write {_UPDATE}.max_unavailable with ServingGroupRollingUpdate",
+            )
+
+
+def refusal(path: str, seen: str, remedy: str) -> Finding:
+    """Return a finding about what KServe does not support."""
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+
+
+def names(plan: ServingPlan) -> Iterator[NameFacts]:
+    """Return the longest values that KServe generates of a role's name: the label app of pods.
+
+    Source: kserve v0.20.0 pkg/constants/constants.go GetRawServiceLabel, GetRawWorkerServiceLabel.
+    """
+    for role in plan.roles:
+        made = (
+            f"isvc.{service_name(plan, role)}-predictor{'-worker' if role.worker_replicas else ''}"
+        )
+        at = join_path(role.path, "name")
+        yield NameFacts(path=at, name=made, limit=naming.DNS_LABEL, what="label app")

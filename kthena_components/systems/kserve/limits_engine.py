@@ -1,0 +1,183 @@
+"""Reports engines of several pods that KServe would not create as planned.
+
+Source: kserve v0.20.0 pkg/controller/v1beta1/inferenceservice/components/predictor.go; each rule
+names its function.
+"""
+
+import json
+from collections.abc import Iterator
+
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, count_of, join_path
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.words import EngineKind
+from kthena_components.core.templates.template import Template
+from kthena_components.systems.kserve.limits_pods import place
+from kthena_components.systems.kserve.nodes import RayNodes
+from kthena_components.systems.kserve.options import options_of
+from kthena_components.systems.kserve.sizes import read_sizes
+from kthena_components.systems.kserve.templates import (
+    containers,
+    main_container,
+    mentions,
+    spellings,
+)
+from kthena_components.systems.kserve.view import EXECUTOR, GPU_TYPES, PLAIN
+
+_ELSEWHERE = "write backend: native, kthena or lws"
+
+
+def refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    """Report what an InferenceService with a workerSpec does not support."""
+    yield from _refuse_options(plan, role)
+    yield from _refuse_number(plan, role)
+    yield from _refuse_sizes(role)
+    yield from _refuse_variables(role)
+    yield from _refuse_fields(role)
+
+
+def _refuse_options(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    """Reject what 0.20.0 accepts and never runs, and what its webhook rejects.
+
+    Source: kserve issue 6113, reconcileCanaryDeployments; validateMultiNodeVariables.
+    """
+    options = options_of(plan)
+    if not options.keeps_workers:
+        yield _wrong(
+            "keeps_workers",
+            "is false, and KServe 0.20.0 deletes the "
+            f"{count_of(role.worker_replicas, 'worker')} of an engine again and again (issue 6113)",
+            "install a KServe with pull request 5899 and write true, or " + _ELSEWHERE,
+        )
+    if options.storage_uri is None:
+        yield _wrong(
+            "storage_uri",
+            f"is missing, but KServe accepts an engine of {role.pods} pods only with a model from "
+            "a volume or an image",
+            "write pvc://claim/path, with a claim that is ReadWriteMany, or oci://image",
+        )
+
+
+def _refuse_number(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
+    """Reject several engines: KServe counts the workers of one head, whatever minReplicas is."""
+    engines = plan.groups * role.replicas
+    if engines == 1:
+        return
+    many = plan.groups != 1
+    yield _loss(
+        "replicas" if many else join_path(role.path, "replicas"),
+        f"gives {count_of(engines, 'engine')} of {role.pods} pods, but an InferenceService with "
+        "workers is one engine",
+        "write 1, and one ModelServing for each engine, or " + _ELSEWHERE,
+    )
+
+
+def _refuse_sizes(role: RolePlan) -> Iterator[Finding]:
+    """Reject sizes from which KServe calculates other pods: computeRayNodeAndGPUs."""
+    sizes = read_sizes(role)
+    if sizes is None:
+        at = join_path(role.path, "resources.gpus_per_pod" if role.engine else "entry_template")
+        yield _loss(
+            at,
+            f"must request GPUs in the head and in the workers, of one of the types "
+            f"{', '.join(GPU_TYPES)}: KServe calculates the {role.pods} pods from them",
+            "request them, or " + _ELSEWHERE,
+        )
+    elif sizes.head_gpus != sizes.worker_gpus:
+        yield _loss(
+            join_path(role.path, "entry_template"),
+            f"has {count_of(sizes.head_gpus, 'GPU')} in the head and {sizes.worker_gpus} in each "
+            "worker, but KServe starts an engine that is divided evenly",
+            "request the same in both, or " + _ELSEWHERE,
+        )
+    elif not sizes.fit(role.pods):
+        made = sizes.made
+        pods = count_of(made.pods, "pod") if isinstance(made, RayNodes) else "no pods"
+        yield _loss(
+            join_path(role.path, "engine.parallelism" if role.engine else "entry_template"),
+            f"starts tensor {sizes.tensor} × pipeline {sizes.pipeline}, for which KServe creates "
+            f"{pods}, not {role.pods}: it divides tensor × pipeline by the GPUs of a worker, "
+            f"{sizes.worker_gpus}",
+            "divide the engine by tensor and pipeline alone, or " + _ELSEWHERE,
+        )
+
+
+def _refuse_variables(role: RolePlan) -> Iterator[Finding]:
+    """Reject variables without an equivalent: pods of a Deployment have no index."""
+    if role.worker is None:
+        return
+    ray = "write launcher: ray, whose workers need no number, or "
+    launched = role.engine is not None and role.engine.kind is EngineKind.VLLM
+    if role.worker_replicas > 1 and mentions(role.worker, *spellings(naming.WORKER_INDEX)):
+        yield _loss(
+            join_path(role.path, "engine.launcher" if role.engine else "worker_template"),
+            f"uses {naming.WORKER_INDEX}, but KServe does not number the {role.worker_replicas} "
+            "workers of an engine",
+            f"{ray if launched else ''}{_ELSEWHERE}",
+        )
+    main = main_container(role.worker)
+    beside = [one for one in containers(role.worker, "initContainers") if one is not main]
+    if mentions(beside, *spellings(naming.ENTRY_ADDRESS)):
+        yield _loss(
+            join_path(place(role, "worker_template"), "spec.initContainers"),
+            f"uses {naming.ENTRY_ADDRESS}, but KServe sets the head's address only in the "
+            "container of the engine",
+            "connect from that container, or " + _ELSEWHERE,
+        )
+
+
+def _refuse_fields(role: RolePlan) -> Iterator[Finding]:
+    """Reject fields that KServe drops, rewrites or rejects in one of both pods."""
+    if f"-{role.name}".endswith("-predictor"):
+        yield _loss(
+            join_path(role.path, "name"),
+            f"is {role.name}, and KServe then looks for the head under another name than that of "
+            "its Service",
+            "rename the role",
+        )
+    if "{{" in json.dumps(main_container(role.entry), default=str):
+        yield _loss(
+            place(role, "entry_template"),
+            "contains '{{', which KServe expands as a template of its own",
+            "put the text into a ConfigMap and mount it, or " + _ELSEWHERE,
+        )
+    yield from _refuse_template(role, role.entry, "entry_template")
+    if role.worker is None:
+        return
+    yield from _refuse_template(role, role.worker, "worker_template")
+    if len(containers(role.worker)) > 1:
+        yield _loss(
+            join_path(place(role, "worker_template"), "spec.containers"),
+            f"has {len(containers(role.worker))} containers, but KServe accepts one in a worker",
+            "make the others initContainers with restartPolicy: Always, or " + _ELSEWHERE,
+        )
+
+
+def _refuse_template(role: RolePlan, template: Template, field: str) -> Iterator[Finding]:
+    """Reject other resources than GPUs, and the annotation that changes the arithmetic."""
+    at = place(role, field)
+    resources = main_container(template).get("resources") or {}
+    keys = [key for kind in ("limits", "requests") for key in resources.get(kind) or {}]
+    for key in dict.fromkeys(keys):
+        if key not in PLAIN and key not in GPU_TYPES:
+            yield _loss(
+                join_path(at, "spec.containers[0].resources"),
+                f"names {key}, but with workers KServe accepts {', '.join(sorted(PLAIN))} and "
+                f"{', '.join(GPU_TYPES)}",
+                "remove it, or " + _ELSEWHERE,
+            )
+    if EXECUTOR in ((template.get("metadata") or {}).get("annotations") or {}):
+        yield _loss(
+            join_path(at, "metadata.annotations"),
+            f"has {EXECUTOR}, with which KServe calculates other pods",
+            "remove it",
+        )
+
+
+def _loss(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+
+
+def _wrong(option: str, seen: str, remedy: str) -> Finding:
+    path = join_path("backend_options", option)
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-options")

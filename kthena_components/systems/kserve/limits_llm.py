@@ -1,0 +1,200 @@
+"""Reports what an LLMInferenceService does not support, or starts in another way.
+
+Source: kserve v0.20.0 pkg/apis/serving/v1alpha2/llm_inference_service_validation.go and
+pkg/controller/v1alpha2/llmisvc.
+"""
+
+import json
+from collections.abc import Iterator
+
+from kthena_components.core import naming
+from kthena_components.core.facts.context import MODEL_CONFIG
+from kthena_components.core.facts.pod import read_pod
+from kthena_components.core.facts.serving import NameFacts
+from kthena_components.core.findings import Finding, count_of, join_path
+from kthena_components.core.plan.model import RolePlan, ServingPlan
+from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.spec.words import RecoveryPolicy
+from kthena_components.core.templates.template import Template
+from kthena_components.systems.kserve.emit_llm import PREFILL, model_uri, split_roles
+
+_UPDATE = "rollout_strategy.rolling_update_configuration"
+_LWS = "write backend: lws"
+_RESERVED = ("app.kubernetes.io/", "kserve.io/", "llm-d.ai/")
+
+
+def refuse_llm(plan: ServingPlan) -> Iterator[Finding]:
+    """Report what KServe does not support in an LLMInferenceService."""
+    yield from _refuse_roles(plan)
+    yield from _refuse_policies(plan)
+    for role in plan.roles:
+        yield from _refuse_engine(role)
+        yield from _refuse_templates(role)
+    if model_uri(plan) is None:
+        yield Finding(
+            path="backend_options.storage_uri",
+            seen="is missing, and the command names no model of a hub",
+            remedy="write pvc://claim/path or oci://image",
+            rule="backend-options",
+        )
+
+
+def _refuse_roles(plan: ServingPlan) -> Iterator[Finding]:
+    names, most = [role.name for role in plan.roles], len(("main", PREFILL))
+    if len(names) > most or (len(names) == most and PREFILL not in names):
+        yield _loss(
+            "roles",
+            f"are {', '.join(names)}, but an LLMInferenceService has one role, and {PREFILL} "
+            "beside it",
+            f"name one of two {PREFILL}, or {_LWS}",
+        )
+    elif len(names) == most and plan.groups > 1:
+        yield _loss(
+            "replicas",
+            f"is {plan.groups}, but an LLMInferenceService is one group of its {most} roles",
+            f"write 1 and multiply roles[].replicas by {plan.groups}, or write backend: native or "
+            "kthena",
+        )
+
+
+def _refuse_policies(plan: ServingPlan) -> Iterator[Finding]:
+    engines = sum(role.replicas for role in plan.roles)
+    unsupported = plan.recovery is RecoveryPolicy.NONE
+    alone = plan.recovery is RecoveryPolicy.SERVING_GROUP_RECREATE and engines > 1
+    if unsupported or alone:
+        yield _loss(
+            "recovery_policy",
+            f"is {plan.recovery}, but KServe always recreates the engine whose pod failed",
+            "write RoleRecreate, or " + ("backend: lws" if unsupported else "backend: kthena"),
+        )
+    together = sum(role.gang_replicas for role in plan.roles)
+    if plan.min_role_replicas is not None and together > 1:
+        yield _loss(
+            "gang_policy.min_role_replicas",
+            f"requests {together} engines together, but each engine is a gang of its own",
+            "remove it, or write backend: native or kthena",
+        )
+    yield from _refuse_budgets(plan)
+
+
+def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
+    """Reject budgets of more than one engine: KServe leaves the set its defaults."""
+    stated = plan.rollout.stated
+    if (
+        stated is not None
+        and stated.max_surge
+        and scale_budget(stated.max_surge, plan.groups, up=True) != 0
+    ):
+        yield _loss(
+            f"{_UPDATE}.max_surge",
+            f"is {stated.max_surge}, but KServe updates one engine at a time, with none beside",
+            f"remove it, or {_LWS}",
+        )
+    for role in plan.roles:
+        engines = plan.rollout.max_unavailable * role.replicas
+        if stated is not None and engines > 1:
+            yield _loss(
+                f"{_UPDATE}.max_unavailable",
+                f"gives {engines} engines of role '{role.name}', but KServe updates one at a time",
+                f"remove it, or {_LWS}",
+            )
+        if role.max_unavailable not in {None, 1}:
+            yield _loss(
+                join_path(role.path, "max_unavailable"),
+                f"is {role.max_unavailable}, but KServe updates one engine at a time",
+                f"write 1, or {_LWS}",
+            )
+
+
+def _refuse_engine(role: RolePlan) -> Iterator[Finding]:
+    """Reject engines whose pods KServe would count, or change, in another way: GetSize."""
+    at = join_path(role.path, "engine.parallelism" if role.engine else "entry_template")
+    if not role.worker_replicas:
+        yield _loss(
+            join_path(role.path, "worker_replicas"),
+            "is 0, but KServe merges an engine of one pod with a preset, which has probes over TLS "
+            "and a user that is not root",
+            "write backend_options.kind: InferenceService, or " + _LWS,
+        )
+        return
+    command = read_pod(role.entry, "").command
+    if command is None or command.engine is None:
+        return
+    pods, pipeline, data = role.pods, command.pipeline, command.data
+    if isinstance(data, int) and data > 1:
+        share = data // pods
+        counts = f"{share} on each of {count_of(pods, 'pod')}"
+        lost = data - share * pods
+        left = f", and leaves out {lost} of {data}" if lost else ""
+        yield _loss(
+            at,
+            f"starts data {data}, for which KServe takes {counts}{left}, and merges the pods with "
+            "a preset that has probes over TLS and a user that is not root",
+            "divide the engine by tensor and pipeline alone, or " + _LWS,
+        )
+    elif pipeline != pods:
+        yield _loss(
+            at,
+            f"starts pipeline {pipeline}, for which KServe creates {pipeline} of {pods} pods",
+            f"write pipeline {pods}, or {_LWS}",
+        )
+
+
+def _refuse_templates(role: RolePlan) -> Iterator[Finding]:
+    at = join_path(role.path, "overlay" if role.engine else "entry_template")
+    templates = [role.entry, *([role.worker] if role.worker else [])]
+    if "{{" in json.dumps(templates, default=str):
+        yield _loss(
+            at,
+            "contains '{{', which KServe expands as a template of its own",
+            "put the text into a ConfigMap and mount it, or " + _LWS,
+        )
+    stated = [_stated(template) for template in templates]
+    for key in dict.fromkeys(key for one in stated for key in one["labels"]):
+        if any(part in key for part in _RESERVED):
+            yield _loss(
+                join_path(at, "metadata.labels"),
+                f"has the label {key}, by which KServe finds pods",
+                "rename it",
+            )
+    accounts = [(one.get("spec") or {}).get("serviceAccountName") for one in templates]
+    if accounts[0] != accounts[-1]:
+        yield _loss(
+            join_path(at, "spec.serviceAccountName"),
+            "differs from that of worker_template, but KServe gives leaders and workers the same",
+            "write the same in both, or " + _LWS,
+        )
+    if stated[0] != stated[-1]:
+        yield _loss(
+            join_path(at, "metadata"),
+            "differs from that of worker_template, but KServe gives leaders and workers the same "
+            "labels and annotations",
+            "write the same in both, or " + _LWS,
+        )
+
+
+def _stated(template: Template) -> dict[str, dict[str, str]]:
+    metadata = template.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    own = {key: value for key, value in annotations.items() if key != MODEL_CONFIG}
+    return {"labels": metadata.get("labels") or {}, "annotations": own}
+
+
+def _loss(path: str, seen: str, remedy: str) -> Finding:
+    return Finding(path=path, seen=seen, remedy=remedy, rule="backend-loss")
+
+
+def llm_names(plan: ServingPlan) -> Iterator[NameFacts]:
+    """Return the longest names that LeaderWorkerSet generates of KServe's.
+
+    Source: kserve v0.20.0 pkg/controller/v1alpha2/llmisvc/workload_multi_node.go mainLWSName.
+    """
+    _, prefill = split_roles(plan)
+    for role in plan.roles:
+        tail = f"-{PREFILL}" if role is prefill else ""
+        leader = f"{plan.name}-kserve-mn{tail}-{max(plan.groups * role.replicas - 1, 0)}"
+        at = join_path(role.path, "name")
+        limit = naming.STATEFUL_SET_NAME
+        yield NameFacts(path=at, name=leader, limit=limit, what="StatefulSet")
+        worker = f"{leader}-{role.worker_replicas}"
+        yield NameFacts(path=at, name=worker, limit=naming.DNS_LABEL, what="worker pod")
