@@ -334,7 +334,9 @@ def _for_kserve(args: Args) -> Args:
     else:
         limits = {"cpu": "1", "memory": "1Gi"}
         ports = [{"containerPort": 8080}]
-        role["entry_template"] = template("leader", resources={"limits": limits}, ports=ports)
+        role["entry_template"] = template(
+            "leader", resources={"limits": limits, "requests": limits}, ports=ports
+        )
     return {**args, "roles": [role]}
 
 

@@ -167,7 +167,7 @@ def test_the_pods_that_are_made_are_the_pods_that_were_planned(
 def pods_of(body: dict[str, Any], context: Context, per_pod: int) -> int:
     """Count the pods that the controller of an object will make, as its system reads them.
 
-    Pods without templates are counted by their GPUs.
+    Without pods in it, they are counted by their GPUs.
     """
     found = read_object(body, context=context)
     kind = find_kind(found.group_kind)
@@ -175,11 +175,14 @@ def pods_of(body: dict[str, Any], context: Context, per_pod: int) -> int:
         return 0
     view = kind.view(found)
     counts = [one.count for one in (kind.pods(view) if kind.pods else ())]
+    if counts:
+        assert all(isinstance(count, int) for count in counts)
+        return sum(count for count in counts if isinstance(count, int))
     demand = kind.demand(view) if kind.demand else None
     gpus = 0 if demand is None else demand.gpus
     assert isinstance(gpus, int)
     assert gpus % per_pod == 0
-    return sum(count for count in counts if isinstance(count, int)) + gpus // per_pod
+    return gpus // per_pod
 
 
 @pytest.mark.parametrize("example", ALL)

@@ -7,12 +7,14 @@ from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.plan.rights import WRITE, roles
 from kthena_components.systems import EMITTERS, extras, resources_of
+from tests.support.goldens import CASES
 from tests.support.specs import example_for
 
 
 @pytest.mark.parametrize("backend", EMITTERS)
 def test_a_deployer_may_write_exactly_the_kinds_that_are_emitted(backend: str) -> None:
-    examples = (example_for(backend, name) for name in ("engine-ray", "prefill-decode"))
+    examples = [example_for(backend, name) for name in ("engine-ray", "prefill-decode")]
+    examples += [args for name, args in CASES.items() if name.startswith(f"{backend}/")]
     emitted = {
         (manifest.body["apiVersion"].rpartition("/")[0], f"{manifest.kind.lower()}s")
         for args in examples
