@@ -14,6 +14,8 @@ from pulumi_policy import policy as sdk
 
 from kthena_components.judge.secrecy import SECRET_SIGNATURE, SIGNATURE, Sealed
 
+_EXACT = 2**53
+"""The largest whole number up to which a double holds each one."""
 _READ = "\ue011marked"
 NO_MARKS = (
     f"all values are hidden, because pulumi-policy {version('pulumi-policy')} does not show which "
@@ -64,9 +66,12 @@ def read_props(props: Any) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Remove the policy SDK's proxies from a value. Unknown values stay as the SDK's texts.
 
-    A proxy raises if an unknown value is read, so this takes its whole content.
+    A proxy raises if an unknown value is read, so this takes its whole content. The engine sends
+    every number as a double, also those that the provider writes as integers.
     """
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= _EXACT else value
+    if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, Sealed):
         return Sealed(plain(value.value))

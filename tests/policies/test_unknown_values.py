@@ -1,8 +1,10 @@
 """What a preview does not know yet: never a refusal, and never nothing."""
 
 import pytest
+from pulumi_policy import proxy
 
 from kthena_components.core.rules.models import MODEL_RULES
+from policies import marks
 from tests.policies.objects import (
     DEPLOYMENT,
     GPU,
@@ -200,3 +202,14 @@ def test_an_unknown_name_is_not_repeated() -> None:
 )
 def test_an_app_without_gpus_is_not_spoken_of_whatever_is_unknown(app: Args) -> None:
     assert silent(DEPLOYMENT, workload(app))
+
+
+def test_whole_numbers_are_integers_again() -> None:
+    """The engine sends each number as a double, and the schemas of CRDs ask for integers."""
+    sent = proxy.unknown_checking_proxy({"a": 8.0, "b": [2.0, 0.5, True], "c": 1e300, "d": 2.0**53})
+
+    found = marks.plain(sent)
+
+    assert found == {"a": 8, "b": [2, 0.5, True], "c": 1e300, "d": 2**53}
+    kinds = [type(value) for value in (found["a"], *found["b"], found["c"], found["d"])]
+    assert kinds == [int, int, float, bool, float, int]
