@@ -198,7 +198,11 @@ def _model_serving(version: str) -> Schema:
         "template": _serving_group(version),
     }
     recovery = {"enum": ["ServingGroupRecreate", "RoleRecreate", "None"]}
-    spec = _map(required, {"recoveryPolicy": recovery, "rolloutStrategy": strategy})
+    scope = _map({}, {"roles": _list(_TEXT), "target": {"enum": ["All", "Entry", "Worker"]}})
+    plugin = _map({"name": _TEXT}, {"type": {"const": "BuiltIn"}, "config": {}, "scope": scope})
+    plugins = {} if version in {"0.1", "0.2"} else {"plugins": _list(plugin)}
+    optional = {"recoveryPolicy": recovery, "rolloutStrategy": strategy, **plugins}
+    spec = _map(required, optional)
     return _object("workload.serving.volcano.sh/v1alpha1", "ModelServing", _SERVICE_NAME, spec)
 
 

@@ -61,6 +61,9 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
     _add_rollout(draw, args, backend, version)
     if version == "1.0" and draw(st.booleans()):
         args["queue"] = "research"
+    if backend == "kthena" and version not in {"0.1", "0.2"} and draw(st.booleans()):
+        plugin = {"name": "demo-pod-tweaks", "config": {"runtimeClassName": "nvidia"}}
+        args["backend_options"] = {"plugins": [plugin]}
     if draw(st.booleans()):
         args["name"] = _longest_name(args)
     return args

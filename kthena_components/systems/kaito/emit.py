@@ -11,6 +11,7 @@ from typing import Any
 from kthena_components.core import naming
 from kthena_components.core.facts.context import Context, gather
 from kthena_components.core.facts.serving import EngineFacts, ServingFacts
+from kthena_components.core.facts.workload import is_serving
 from kthena_components.core.hardware import stated_gpu
 from kthena_components.core.objects.object import Object, read_object
 from kthena_components.core.plan.facts import facts_from_plan
@@ -86,7 +87,10 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
 
 
 def _planned(plan: ServingPlan) -> list[ServingFacts]:
-    """Return the facts of a plan without groups and gangs; those of a preset from its sizes."""
+    """Return the facts of a plan without groups and gangs; those of a preset from its sizes.
+
+    A template that neither starts an engine nor requests GPUs is no engine of a Workspace.
+    """
     (role,) = plan.roles
     if options_of(plan).preset is None:
         (engine,) = facts_from_plan(plan, _SIZES).engines
@@ -95,7 +99,8 @@ def _planned(plan: ServingPlan) -> list[ServingFacts]:
         engine = replace(engine, worker=None, entry=replace(engine.entry, gpu=gpu))
     else:
         engine = _preset_engine(plan, role)
-    engines = (replace(engine, name=role.name, replicas=engines_of(plan)),)
+    serves = options_of(plan).preset is not None or is_serving(engine.entry)
+    engines = (replace(engine, name=role.name, replicas=engines_of(plan)),) if serves else ()
     return [ServingFacts(path="", name=plan.name, engines=engines)]
 
 

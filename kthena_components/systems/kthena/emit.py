@@ -20,6 +20,7 @@ from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
+from kthena_components.systems.kthena.options import KthenaOptions, render_plugins
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
@@ -80,6 +81,8 @@ def _spec(plan: ServingPlan) -> dict[str, Any]:
     }
     if plan.recovery is not None:
         spec["recoveryPolicy"] = str(plan.recovery)
+    if plugins := render_plugins(plan):
+        spec["plugins"] = plugins
     rollout = _rollout(plan)
     if rollout:
         spec["rolloutStrategy"] = rollout
@@ -150,4 +153,5 @@ EMITTER = Emitter(
     ),
     read_back=_read_back,
     install="Install Kthena 1.0 with its CRDs",
+    options=KthenaOptions,
 )

@@ -12,6 +12,7 @@ from kthena_components.core.findings import Finding, count_of
 from kthena_components.core.plan.lws_names import unset_lws_names
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
+from kthena_components.systems.kthena.options import options_of, refuse_plugins
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _SINCE = tuple(KthenaVersion)
@@ -38,6 +39,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     for role in plan.roles:
         yield from _refuse_first_letter(plan, role)
     yield from refuse_lws_names(plan, "Kthena")
+    yield from refuse_plugins(plan)
     yield from _refuse_by_version(plan)
 
 
@@ -132,6 +134,11 @@ def _budgets(plan: ServingPlan) -> Iterator[str]:
     yield from (f"{r.path}.max_unavailable" for r in plan.roles if r.max_unavailable is not None)
 
 
+def _plugins(plan: ServingPlan) -> Iterator[str]:
+    if options_of(plan).plugins:
+        yield "backend_options.plugins"
+
+
 def _percent_partition(plan: ServingPlan) -> Iterator[str]:
     if plan.rollout.stated and isinstance(plan.rollout.stated.partition, str):
         yield f"{_UPDATE}.partition"
@@ -169,6 +176,7 @@ _ADDED: tuple[tuple[KthenaVersion, str, Callable[[ServingPlan], Iterator[str]]],
     ),
     (KthenaVersion.V0_4, "a partition in percent", _percent_partition),
     (KthenaVersion.V0_4, "a template with annotations (earlier controllers crash)", annotated),
+    (KthenaVersion.V0_3, "a plugin", _plugins),
     (
         KthenaVersion.V0_2,
         "another scheduler than Volcano",

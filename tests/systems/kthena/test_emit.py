@@ -217,3 +217,15 @@ def test_groups_below_a_partition_are_not_waited_for() -> None:
     update = {"replicas": 2, "rollout_strategy.rolling_update_configuration.partition": 1}
     annotations = emitted(NATIVE_8B, update).body["metadata"]["annotations"]
     assert annotations == {"pulumi.com/waitFor": "condition=Available"}
+
+
+def test_plugins_are_written_in_their_order() -> None:
+    plugins: list[dict[str, Any]] = [
+        {"name": "b", "config": {"a": [1, None]}, "scope": {"target": "Entry"}},
+        {"name": "a"},
+    ]
+    args = changed(GUIDE, {"backend": "kthena", "backend_options": {"plugins": plugins}})
+
+    spec = compile_serving(args).manifests[0].body["spec"]
+
+    assert spec["plugins"] == [{"type": "BuiltIn", **plugin} for plugin in plugins]

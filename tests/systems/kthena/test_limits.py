@@ -85,6 +85,13 @@ ADDED = {
         {"roles[0].engine.hf_config": CONFIG},
         f"roles[0].engine.hf_config: {CRASHES}",
     ),
+    "plugins": Added(
+        "0.3",
+        "0.2",
+        ENGINE_RAY,
+        {"backend_options": {"plugins": [{"name": "demo-pod-tweaks"}]}},
+        "backend_options.plugins: a plugin",
+    ),
     "scheduler": Added(
         "0.2",
         "0.1",
@@ -208,3 +215,18 @@ def test_a_sidecar_for_leader_worker_set_is_refused() -> None:
         f"roles[0].overlay: refers to LWS_WORKER_INDEX, {IN_ENV}; Kthena sets WORKER_INDEX. Write "
         "WORKER_INDEX, or backend: native or lws. [backend-loss]"
     )
+
+
+def test_plugins_have_names_of_their_own_and_run_in_roles_that_exist() -> None:
+    twice = [{"name": "demo-pod-tweaks"}, {"name": "demo-pod-tweaks", "scope": {"roles": ["x"]}}]
+    refusal = said(ENGINE_RAY, "1.0", {"backend_options": {"plugins": twice}})
+    at = "backend_options.plugins[1]"
+    assert (
+        f"{at}.name: is 'demo-pod-tweaks', already the name of plugins[0]. Remove one of them. "
+        "[backend-options]"
+    ) in refusal
+    (role,) = ENGINE_RAY["roles"]
+    assert (
+        f"{at}.scope.roles[0]: is 'x', but the roles are {role['name']}, so the plugin would not "
+        "run there. Write the name of a role. [backend-options]"
+    ) in refusal
