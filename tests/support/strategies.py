@@ -9,13 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kthena_components.core.naming import LWS_ENV, STATEFUL_SET_NAME
-from kthena_components.core.plan.build import build_plan
-from kthena_components.core.spec.model import ModelServingSpec
-from kthena_components.core.spec.parse import parse_spec
 from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
-from kthena_components.systems import find_emitter
 from tests.support.draw_kaito import kaito_servings
 from tests.support.draw_kserve import kserve_servings
+from tests.support.draw_lws import leader_worker_sets, longest_generated_name
 from tests.support.draw_matrixinfer import model_infers
 from tests.support.specs import Args, gpu_template, template
 
@@ -31,10 +28,10 @@ VERSIONS = ("0.1", "0.2", "0.3", "0.4", "1.0")
 def servings(draw: st.DrawFn, backend: str) -> Args:
     """Draw the arguments of a ModelServing that this backend takes."""
     if backend == "lws":
-        return draw(_sets())
+        return draw(leader_worker_sets(NAMES, lambda name: _roles(name, "1.0")))
     if backend == "matrixinfer":
         infers = draw(model_infers(NAMES, _with_kthenas_names))
-        return infers | ({"name": _longest_generated_name(infers)} if draw(st.booleans()) else {})
+        return infers | ({"name": longest_generated_name(infers)} if draw(st.booleans()) else {})
     if backend == "kaito":
         return draw(kaito_servings(NAMES, lambda name: _roles(name, "1.0")))
     if backend == "kserve":
@@ -67,72 +64,6 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
     if draw(st.booleans()):
         args["name"] = _longest_name(args)
     return args
-
-
-@st.composite
-def _sets(draw: st.DrawFn) -> Args:
-    """Draw a serving for LeaderWorkerSets: any groups of one role, or one group of several."""
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
-    several = len(names) > 1
-    roles = [draw(_roles(name, "1.0")) for name in names]
-    args: Args = {"name": "chat", "backend": "lws", "roles": roles}
-    args["replicas"] = draw(st.integers(0, 1 if several else 3))
-    for role in args["roles"]:
-        if several and args["replicas"]:
-            role["replicas"] = max(role["replicas"], 1)
-    optional = {
-        "namespace": st.sampled_from(["serving", "team-9"]),
-        "expose": st.fixed_dictionaries({"role": st.sampled_from(names)}),
-        "ready_timeout_seconds": st.integers(1, 60),
-        "queue": st.just("research"),
-        "recovery_policy": st.sampled_from(["RoleRecreate", "None"]),
-        "gang_policy": st.just({"min_role_replicas": dict.fromkeys(names, 0)}),
-    }
-    args |= draw(st.fixed_dictionaries({}, optional=optional))
-    _add_surge(draw, args, several=several)
-    _add_set_options(draw, args)
-    if draw(st.booleans()):
-        args["name"] = _longest_generated_name(args)
-    return args
-
-
-def _add_surge(draw: st.DrawFn, args: Args, *, several: bool) -> None:
-    groups = args["replicas"]
-    budgets = st.sampled_from([1, 2, *(["100%"] if groups else [])])
-    update = {"max_surge": st.sampled_from([0, 1, 2, "0%", "50%", "100%"])}
-    if not several:
-        update["partition"] = st.sampled_from([*range(groups + 1), "0%", "50%", "100%"])
-    if draw(st.booleans()):
-        drawn = draw(st.fixed_dictionaries({"max_unavailable": budgets}, optional=update))
-        args["rollout_strategy"] = {"rolling_update_configuration": drawn}
-
-
-def _add_set_options(draw: st.DrawFn, args: Args) -> None:
-    sized = {
-        role["name"]: st.fixed_dictionaries(
-            {"size": st.sampled_from([1, role["worker_replicas"] + 1])},
-            optional={"exclusive_topology": st.just("rack")},
-        )
-        for role in args["roles"]
-    }
-    optional: dict[str, st.SearchStrategy[Any]] = {
-        "subgroups": st.fixed_dictionaries({}, optional=sized),
-        "subdomain_policy": st.sampled_from(["Shared", "UniquePerReplica"]),
-    }
-    if args.get("recovery_policy") != "None":
-        optional["recreate_after_start"] = st.booleans()
-    if all(role["worker_replicas"] == 0 for role in args["roles"]):
-        optional["exclusive_topology"] = st.just("topology.kubernetes.io/zone")
-    if draw(st.booleans()):
-        args["backend_options"] = draw(st.fixed_dictionaries({}, optional=optional))
-
-
-def _longest_generated_name(args: Args) -> str:
-    """Give the longest serving name that every generated name has room for."""
-    emitter = find_emitter(args["backend"])
-    assert emitter is not None
-    made = emitter.names(build_plan(parse_spec(ModelServingSpec, args, "")))
-    return "c" * min(name.limit - len(name.name) + len(args["name"]) for name in made)
 
 
 @st.composite
