@@ -37,7 +37,7 @@ DELIBERATE: tuple[Stricter, ...] = (
     Stricter("hypernode-shape", "is found by exactMatch", "the scheduler ignores the member"),
     Stricter("hypernode-shape", "the labelMatch is empty", "the member selects no node"),
     Stricter("hypernode-node-regex", "does not reach", "the pattern finds nodes unasked"),
-    Stricter("crd-schema", "is null, but must be a map", "LWS's webhook writes {}", either=True),
+    Stricter("crd-schema", "is null, but must be a", "LWS's webhook fills it in", either=True),
     Stricter("crd-schema", "is 9223372036854775808", "LWS's webhook writes text", either=True),
     Stricter("lws-shape", "so the pods have no containers", "no pod can be created", either=True),
     Stricter("crd-schema", "is ''", "the webhook of LWS replaces some empty words", either=True),

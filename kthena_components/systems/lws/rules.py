@@ -21,6 +21,8 @@ _STARTUP = "lws-gang-startup"
 _INT32 = 2**31 - 1
 _VOLCANO = ("scheduling.volcano.sh/", "volcano.sh/")
 _SUBGROUP_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+_STEM = 58
+"""Characters of a generateName that the API server keeps in front of five of its own."""
 _TRIED = 1000
 """Maximum number of subgroup sizes tried for a remedy."""
 
@@ -55,6 +57,19 @@ def _name(view: Sets) -> Iterator[Finding]:
         seen = f"is {display(name)}, which is not a DNS-1035 label of at most {naming.DNS_LABEL}"
         remedy = "write lower-case letters, digits and dashes, a letter first, no dash last"
         yield refusal("metadata.name", seen, remedy)
+    yield from _stem(view)
+
+
+def _stem(view: Sets) -> Iterator[Finding]:
+    """Check the names that the API server generates."""
+    given = view.object.metadata
+    stem = "" if given.get("name") else given.get("generateName")
+    if not isinstance(stem, str) or not stem or unknown_in(stem):
+        return
+    if not naming.DNS_1035.fullmatch(f"{stem[:_STEM]}aaaaa"):
+        seen = f"is {display(stem)}, and names that begin with it are no DNS-1035 labels"
+        remedy = "write lower-case letters, digits and dashes, a letter first"
+        yield refusal("metadata.generateName", seen, remedy)
 
 
 def _is_label(name: str) -> bool:
