@@ -9,13 +9,13 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, join_path
 from kthena_components.core.plan.model import ServingPlan
-from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.systems.kserve.emit_service import service_name
 from kthena_components.systems.kserve.limits_engine import refuse_engine
 from kthena_components.systems.kserve.limits_llm import refuse_llm
 from kthena_components.systems.kserve.limits_pods import refuse_pods
 from kthena_components.systems.kserve.options import is_llm
+from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
@@ -109,21 +109,7 @@ def _refuse_recovery(plan: ServingPlan) -> Iterator[Finding]:
 
 
 def _refuse_rollout(plan: ServingPlan) -> Iterator[Finding]:
-    surge = plan.rollout.stated.max_surge if plan.rollout.stated else None
-    if surge is not None and scale_budget(surge, plan.groups, up=True) is None:
-        yield refusal(
-            f"{_UPDATE}.max_surge",
-            f"is {surge}, but must be a count of at least 0 or a percentage from 0% to 100%",
-            "write for example 1 or 25%",
-        )
-    for role in plan.roles:
-        if role.max_unavailable is not None and plan.groups > 1:
-            yield refusal(
-                join_path(role.path, "max_unavailable"),
-                f"is {role.max_unavailable} of each group, but KServe has one budget for the "
-                f"engines of all {plan.groups} groups",
-                f"remove it, and write {_UPDATE}.max_unavailable with ServingGroupRollingUpdate",
-            )
+    yield from refuse_budgets(plan, "KServe")
 
 
 def refusal(path: str, seen: str, remedy: str) -> Finding:

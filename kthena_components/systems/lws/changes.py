@@ -58,7 +58,7 @@ def lws_subgroups_fixed(change: Change) -> Iterator[Finding]:
     if gap := first_unknown(was, now, *sizes):
         yield not_checked(path, gap, _FIXED)
     elif bool(was) != bool(now) or whole(sizes[0]) != whole(sizes[1]):
-        then = f"had subgroups of {display(sizes[0])} pods" if was else "had no subgroups"
+        then = f"had subGroupSize {display(sizes[0])}" if was else "had no subgroups"
         seen = f"is removed: the set {then}" if not now else f"changes: the set {then}"
         yield Finding(
             path=path,

@@ -10,8 +10,8 @@ from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts
 from kthena_components.core.findings import Finding, count_of, join_path
 from kthena_components.core.plan.model import RolePlan, ServingPlan
-from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy, RolloutType
+from kthena_components.systems.kubernetes.budgets import refuse_budgets
 from kthena_components.systems.kubernetes.hosts import refuse_hosts
 from kthena_components.systems.lws.options import refuse_options
 
@@ -32,7 +32,7 @@ def refuse(plan: ServingPlan) -> Iterator[Finding]:
     """Report what LWS does not support."""
     yield from _refuse_recovery(plan)
     yield from _refuse_gang(plan)
-    yield from _refuse_budgets(plan)
+    yield from refuse_budgets(plan, "LWS")
     yield from refuse_hosts(plan, "LWS")
     yield from refuse_options(plan)
     if len(plan.roles) > 1:
@@ -73,24 +73,6 @@ def _refuse_gang(plan: ServingPlan) -> Iterator[Finding]:
                 f"network_topology.{field}",
                 "is given, but the PodGroups that LWS creates have no network topology",
                 _ELSEWHERE,
-            )
-
-
-def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
-    surge = plan.rollout.stated.max_surge if plan.rollout.stated else None
-    if surge is not None and scale_budget(surge, plan.groups, up=True) is None:
-        yield _refusal(
-            f"{_UPDATE}.max_surge",
-            f"is {surge}, but must be a count of at least 0 or a percentage from 0% to 100%",
-            "write for example 1 or 25%",
-        )
-    for role in plan.roles:
-        if role.max_unavailable is not None and plan.groups > 1:
-            yield _refusal(
-                join_path(role.path, "max_unavailable"),
-                f"is {role.max_unavailable} of each group, but LWS has one budget for the engines "
-                f"of all {plan.groups} groups",
-                f"remove it, and write {_UPDATE}.max_unavailable with ServingGroupRollingUpdate",
             )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kthena_components.core.findings import Finding, join_path, nearest
+from kthena_components.core.findings import Finding, count_of, join_path, nearest
 from kthena_components.core.plan.model import VOLCANO, RolePlan, ServingPlan
 from kthena_components.core.spec.model import LabelKey, Positive, Spec
 from kthena_components.core.spec.words import RecoveryPolicy
@@ -103,9 +103,8 @@ def _refuse_subgroup(role: RolePlan, subgroup: SubgroupSpec) -> Iterator[Finding
     if size in fitting:
         return
     without = subgroup.type is SubgroupType.LEADER_EXCLUDED
-    counted = (
-        f"the {pods - 1} workers" if without else f"the {pods} pods, or the {pods - 1} workers"
-    )
+    workers = count_of(pods - 1, "worker")
+    counted = f"the {workers}" if without else f"the {count_of(pods, 'pod')}, or the {workers}"
     yield _wrong(
         at,
         f"is {size}, but must divide {counted}, of an engine of role '{role.name}'",
