@@ -13,6 +13,8 @@ from kthena_components.core.engines.bash.words import Node, UnreadError, Words
 
 REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
 _QUOTES = re.compile(r"['\"\\]")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+"""More digits may be more than bash's descriptors hold, which makes them a word."""
 _DOCUMENT = ["heredoc_start", "heredoc_body", "heredoc_end"]
 
 
@@ -43,7 +45,7 @@ class Found:
         descriptor = None
         if children[0].type == "file_descriptor":
             number = children.pop(0)
-            descriptor = int(words.text(number.start_byte, number.end_byte))
+            descriptor = _descriptor(words.text(number.start_byte, number.end_byte))
         mark, *targets = children
         first, more = _first_word(words, targets)
         self.words += more
@@ -92,6 +94,13 @@ class Found:
                 self.words.append(node)
             else:
                 raise UnreadError("something follows a here-document in its line")
+
+
+def _descriptor(text: str) -> int:
+    """Return a file descriptor. The grammar also takes words such as -2 and -o2 for one."""
+    if not _NUMBER.fullmatch(text):
+        raise UnreadError(f"{text[:20]!r} before a redirection is no file descriptor")
+    return int(text)
 
 
 def _first_word(words: Words, nodes: Sequence[Node]) -> tuple[tuple[int, int] | None, list[Node]]:
