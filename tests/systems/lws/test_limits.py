@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.findings import SpecError
+from tests.support.refusals import refusal_of
 from tests.support.specs import TEMPLATES_PLAIN, Args, changed, example_for, template
 
 UPDATE = "rollout_strategy.rolling_update_configuration"
@@ -13,15 +12,6 @@ ONE = changed(example_for("lws", "engine-native"), {"roles[0].replicas": 2})
 """Two groups of two engines of two pods."""
 SEVERAL = changed(TEMPLATES_PLAIN, {"backend": "lws"})
 """One group of two roles."""
-
-
-def said(args: Args, changes: dict[str, Any]) -> str:
-    """Give the refusal, or an empty text."""
-    try:
-        compile_serving(changed(args, changes))
-    except SpecError as refusal:
-        return str(refusal)
-    return ""
 
 
 OPTION = "backend_options"
@@ -181,8 +171,8 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_lws_cannot_do_is_an_error(case: str) -> None:
     args, changes, message = REFUSED[case]
-    assert said(args, {}) == ""
-    assert message in said(args, changes)
+    assert refusal_of(args, {}) == ""
+    assert message in refusal_of(args, changes)
 
 
 def test_all_refusals_come_at_once() -> None:
@@ -192,7 +182,7 @@ def test_all_refusals_come_at_once() -> None:
         "restart_grace_period_seconds": 5,
         "gang_policy": {"min_role_replicas": {"prefill": 1, "decode": 1}},
     }
-    assert said(SEVERAL, changes).count("[backend-loss]") == 4
+    assert refusal_of(SEVERAL, changes).count("[backend-loss]") == 4
 
 
 def test_a_disaggregated_set_has_ten_roles() -> None:
@@ -200,8 +190,8 @@ def test_a_disaggregated_set_has_ten_roles() -> None:
         made = [{"name": f"r{i}", "entry_template": template()} for i in range(number)]
         return {"name": "chat", "backend": "lws", "roles": made}
 
-    assert said(roles(10), {}) == ""
-    assert "roles: has 11 roles, and a DisaggregatedSet has at most 10" in said(roles(11), {})
+    assert refusal_of(roles(10), {}) == ""
+    assert "roles: has 11 roles, and a DisaggregatedSet has at most 10" in refusal_of(roles(11), {})
 
 
 @pytest.mark.parametrize(
@@ -219,11 +209,13 @@ def test_a_disaggregated_set_has_ten_roles() -> None:
     ],
 )
 def test_what_means_the_same_is_taken(args: Args, changes: dict[str, Any]) -> None:
-    assert said(args, changes) == ""
+    assert refusal_of(args, changes) == ""
 
 
 def test_another_backend_still_needs_an_unavailable_group() -> None:
-    assert "max_unavailable: is 0" in said(ONE, {UPDATE: {"max_unavailable": 0, "max_surge": "0%"}})
-    assert "max_surge" in said(
+    assert "max_unavailable: is 0" in refusal_of(
+        ONE, {UPDATE: {"max_unavailable": 0, "max_surge": "0%"}}
+    )
+    assert "max_surge" in refusal_of(
         ONE, {"backend": "native", UPDATE: {"max_unavailable": 0, "max_surge": 1}}
     )

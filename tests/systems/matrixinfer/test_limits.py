@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kthena_components.compiler.compile import compile_serving
-from kthena_components.core.findings import SpecError
+from tests.support.refusals import refusal_of
 from tests.support.specs import Args, changed, example_for
 from tests.systems.matrixinfer.webhook import refusals
 
@@ -13,15 +13,6 @@ UPDATE = "rollout_strategy.rolling_update_configuration"
 GUIDE, ENGINE = example_for("matrixinfer", "guide"), example_for("matrixinfer", "engine-native")
 ELSEWHERE = "or write backend: native or kthena. [backend-loss]"
 CRASHES = "puts annotations into a pod template, and MatrixInfer's controller crashes on them."
-
-
-def said(args: Args, changes: dict[str, Any]) -> str:
-    """Give the refusal, or an empty text."""
-    try:
-        compile_serving(changed(args, changes))
-    except SpecError as refusal:
-        return str(refusal)
-    return ""
 
 
 REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
@@ -153,7 +144,7 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
 def test_what_a_model_infer_lacks_is_refused(
     args: Args, changes: dict[str, Any], message: str
 ) -> None:
-    assert message in said(args, changes)
+    assert message in refusal_of(args, changes)
 
 
 TAKEN: dict[str, tuple[Args, dict[str, Any]]] = {
@@ -167,7 +158,7 @@ TAKEN: dict[str, tuple[Args, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("args", "changes"), TAKEN.values(), ids=TAKEN)
 def test_what_is_close_to_a_limit_is_taken(args: Args, changes: dict[str, Any]) -> None:
-    assert said(args, changes) == ""
+    assert refusal_of(args, changes) == ""
 
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
