@@ -24,7 +24,7 @@ def kthena_options(draw: st.DrawFn, args: Args, version: str) -> Args:
     if version not in {"0.1", "0.2"} and draw(st.booleans()):
         plugin = {"name": "demo-pod-tweaks", "config": {"runtimeClassName": "nvidia"}}
         options["plugins"] = [plugin]
-    started = version == _NEWEST or args["replicas"]
+    started = version == _NEWEST or args["replicas"] > 0
     if version != _OLDEST and started and draw(st.booleans()):
         options["autoscaling"] = draw(_scaling(args, version))
     elif draw(st.booleans()):
