@@ -1,5 +1,6 @@
 """Least privilege: a deployer with exactly our role can deploy, and needs each permission."""
 
+import copy
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from conformance.scene import BACKENDS, NAMESPACE, Scene
 from conformance.waiting import PATIENCE
 from kthena_components.core.plan.rights import READ, Resource
 from kthena_components.systems import extras, resources_of
+from kthena_components.systems.kthena.view_autoscaling import BINDING
 from sandbox.cluster import Sandbox, Size, up
 from tests.support.engine import ROOT, Run, Stack
 
@@ -23,6 +25,17 @@ WAITS, TIMES = 30, 3
 multiple of the slowest command with the whole role."""
 SHARED = (("topology.volcano.sh/v1alpha1", "HyperNode", "hall"),
           ("scheduling.volcano.sh/v1beta1", "Queue", "rights"))  # fmt: skip
+_PRODUCTION: dict[str, Any] = {
+    "autoscaling": {
+        "min_replicas": 1,
+        "max_replicas": 2,
+        "metrics": [{"name": "waiting", "target_value": "5"}],
+        "metric_sources": {"waiting": {"pod": {}}},
+    },
+    "model_server": {},
+    "model_route": {},
+}
+"""Options of kthena with which every kind of object is written."""
 
 
 def run(context: Context) -> None:
@@ -51,7 +64,7 @@ class Trial:
 
     def whole(self, backend: str) -> None:
         """Run all commands with exactly the role, and compare the requests with it."""
-        needed = resources_of([backend], extras())
+        needed = _needed(backend)
         self._deployer.may(_rules(needed))
         before = self._deployer.requests()
         began = time.monotonic()
@@ -73,7 +86,7 @@ class Trial:
 
     def without(self, backend: str, lacking: Resource) -> None:
         """Remove a permission: a command must fail and name it, or wait forever."""
-        self._deployer.may(_rules(resources_of([backend], extras()), lacking))
+        self._deployer.may(_rules(_needed(backend), lacking))
         failed, named = "", False
         began = time.monotonic()
         for what, done in self._commands(
@@ -127,13 +140,19 @@ def _each() -> Iterator[tuple[str, Resource]]:
     """
     seen: set[Resource] = set()
     for backend in BACKENDS:
-        for right in resources_of([backend], extras()):
+        for right in _needed(backend):
             alone = [(verb,) for verb in right.verbs if verb not in READ]
             for verbs in (*alone, READ):
                 one = replace(right, verbs=verbs)
                 if one not in seen:
                     seen.add(one)
                     yield backend, one
+
+
+def _needed(backend: str) -> tuple[Resource, ...]:
+    """Return the rights of a backend for kinds that this Kthena serves: 1.0 has no bindings."""
+    needed = resources_of([backend], extras())
+    return tuple(right for right in needed if right.kind != BINDING[1])
 
 
 def _rules(needed: Iterable[Resource], lacking: Resource | None = None) -> Rules:
@@ -155,6 +174,8 @@ def _stack(folder: Path, backend: str, kubeconfig: Path) -> Stack:
     def fill(config: dict[str, Any]) -> None:
         (serving,) = config[f"{OWN}servings"]
         serving |= {"backend": backend, "namespace": NAMESPACE, "queue": "rights"}
+        if backend == "kthena":
+            serving["backend_options"] = copy.deepcopy(_PRODUCTION)
         serving["roles"][0]["hugging_face_token"] = {"name": "hf-token", "key": "token"}
         secret = {"name": "hf-token", "namespace": NAMESPACE, "data": {"token": "hf_token"}}
         config |= {
@@ -175,5 +196,10 @@ def _change(config: dict[str, Any]) -> None:
     (serving,) = config[f"{OWN}servings"]
     serving["roles"][0]["engine"]["extra_args"] = ["--max-model-len=4096"]
     serving["expose"]["port"] = 81
+    if "backend_options" in serving:
+        options = serving["backend_options"]
+        options["autoscaling"]["max_replicas"] = 3
+        options["model_server"]["traffic_policy"] = {"timeout": "1m"}
+        options["model_route"]["lora_adapters"] = ["sql"]
     config[f"{OWN}queues"][0]["weight"] = 3
     config[f"{OWN}topology"]["hyper_nodes"][0]["nodes"] = ["spare-1", "spare-2"]

@@ -18,7 +18,9 @@ STILL = 2.5
 """Seconds for which a condition must stay true: a dozen cycles of the scheduler."""
 PODGROUP = "scheduling.volcano.sh/v1beta1"
 SERVING = "workload.serving.volcano.sh/v1alpha1"
+ROUTING = "networking.serving.volcano.sh/v1alpha1"
 MADE = (
+    (SERVING, "AutoscalingPolicy"), (ROUTING, "ModelRoute"), (ROUTING, "ModelServer"),
     (SERVING, "ModelServing"), ("apps/v1", "StatefulSet"), ("v1", "Pod"), (PODGROUP, "PodGroup"),
     ("v1", "Service"),
 )  # fmt: skip

@@ -17,7 +17,7 @@ _RULE = "autoscaler-conflict"
 
 
 _Whose = tuple[GroupKind, Key]
-_Rival = tuple[GroupKind, Key, str]
+_Rival = tuple[GroupKind, Key, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,14 @@ class _Target:
     kind: GroupKind
     name: str
     namespace: str
+    at: str = "spec.scaleTargetRef"
+    part: str = ""
+    """The part of it whose number is scaled; empty for the whole."""
 
     @property
     def path(self) -> str:
         """The path at which the autoscaler names its target."""
-        return self.scaler.at("spec.scaleTargetRef")
+        return self.scaler.at(self.at)
 
 
 def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
@@ -40,11 +43,14 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
 
     Some objects must keep their replicas: the StatefulSets of a ServingGroup, whose pods are one
     engine, and an InferenceService with a workerSpec, for which KServe allows no autoscaler. A
-    ModelInfer and a DisaggregatedSet have no scale subresource. Files may be alternatives, so only
-    autoscalers in the same file are compared, unless `--whole` says that all are in one cluster.
+    ModelInfer and a DisaggregatedSet have no scale subresource. Kthena's AutoscalingPolicies are
+    autoscalers, too; they may scale different roles of one ModelServing. Files may be alternatives,
+    so only autoscalers in the same file are compared, unless `--whole` says that all are in one
+    cluster.
 
     Pass: a HorizontalPodAutoscaler for a Deployment.
-    Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target.
+    Fail: a ScaledObject for an InferenceService with a workerSpec; two autoscalers of one target,
+    such as a HorizontalPodAutoscaler and an AutoscalingPolicy of one ModelServing.
     Level: mandatory.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go; Kubernetes
     documentation, Horizontal Pod Autoscaling; keda.sh, ScaledObject specification;
@@ -56,7 +62,8 @@ def autoscaler_conflict(stack: Stack) -> Iterator[Finding]:
         if isinstance(target, Finding):
             yield target
             continue
-        whose = (target.kind, (target.namespace, target.name), stack.source_of(target.scaler))
+        key, source = (target.namespace, target.name), stack.source_of(target.scaler)
+        whose = (target.kind, key, target.part, source)
         other = first.setdefault(whose, target.scaler)
         why = _why_not(stack, target, kept)
         if _identity(other) != _identity(target.scaler):
@@ -77,7 +84,8 @@ def _identity(scaler: Object) -> tuple[object, ...]:
 
 
 def _shown(target: _Target) -> str:
-    return f"the {target.kind[1]} {display(target.name)}"
+    of = f"role {display(target.part)} of " if target.part else ""
+    return f"{of}the {target.kind[1]} {display(target.name)}"
 
 
 def _conflict(path: str, seen: str, remedy: str) -> Finding:
@@ -96,6 +104,19 @@ def _targets(stack: Stack) -> Iterator[_Target | Finding]:
             elif isinstance(kind, str) and isinstance(name, str) and isinstance(namespace, str):
                 group = str(version).partition("/")[0] if "/" in str(version) else ""
                 yield _Target(entry, (group, kind), name, namespace)
+    yield from _of_systems(stack)
+
+
+def _of_systems(stack: Stack) -> Iterator[_Target | Finding]:
+    """List the targets of autoscalers that belong to a system."""
+    for scaler, kind, view in known(stack):
+        for one in kind.scales(view) if kind.scales is not None else ():
+            namespace = one.namespace or scaler.namespace
+            if gap := first_unknown(one.name, namespace, one.part):
+                yield not_checked(scaler.at(one.at), gap, _RULE)
+            elif one.name and isinstance(one.name, str) and isinstance(namespace, str):
+                part = one.part if isinstance(one.part, str) else ""
+                yield _Target(scaler, one.group_kind, one.name, namespace, one.at, part)
 
 
 def _why_not(stack: Stack, target: _Target, kept: Mapping[_Whose, str]) -> str:

@@ -32,7 +32,11 @@ _KINDS: Mapping[str, Mapping[str, str]] = {
         "storage.k8s.io": "StorageClass",
     },
     "native": {},
-    "kthena": {"workload.serving.volcano.sh": "ModelBooster ModelServing"},
+    "kthena": {
+        "networking.serving.volcano.sh": "ModelRoute ModelServer",
+        "workload.serving.volcano.sh": "AutoscalingPolicy AutoscalingPolicyBinding ModelBooster "
+        "ModelServing",
+    },
     "lws": {
         "disaggregatedset.x-k8s.io": "DisaggregatedSet",
         "leaderworkerset.x-k8s.io": "LeaderWorkerSet",

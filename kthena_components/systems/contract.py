@@ -22,7 +22,7 @@ from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.rules.change import Change
 from kthena_components.core.spec.model import Spec
-from kthena_components.core.values.unknown import MaybeInt
+from kthena_components.core.values.unknown import MaybeInt, MaybeText
 
 V = TypeVar("V")
 Body = Mapping[str, Any]
@@ -73,6 +73,20 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleTarget:
+    """What an autoscaler scales."""
+
+    at: str
+    """Path at which it is named, in the autoscaler."""
+    group_kind: GroupKind
+    name: MaybeText | None
+    namespace: MaybeText | None
+    """Empty: that of the autoscaler."""
+    part: MaybeText | None = ""
+    """The part of it whose number is scaled; empty for the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[V]):
     """The declaration of one kind of object. An omitted field needs a reason in `without`."""
 
@@ -105,6 +119,8 @@ class Kind(Generic[V]):
     """Why no autoscaler may target it, as a clause after `which`; empty if one may."""
     keeps_number: Callable[[V], str] | None = None
     """Why no autoscaler may target this object; empty if one may."""
+    scales: Callable[[V], Iterator[ScaleTarget]] | None = None
+    """What it scales, if it is an autoscaler other than Kubernetes' own and KEDA's."""
     makes: Callable[[V], Made | None] | None = None
     """A workload that its controller creates for it, and whose number of pods it keeps."""
     cluster_wide: bool = False

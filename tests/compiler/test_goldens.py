@@ -28,7 +28,7 @@ def test_a_golden_is_what_is_written_now(case: str) -> None:
 
 @pytest.mark.parametrize("case", goldens.CASES)
 def test_a_golden_can_be_applied(case: str) -> None:
-    version = case.rpartition("-")[2] if case.startswith("kthena/guide-") else "1.0"
+    version = goldens.CASES[case].get("kthena_version", "1.0")
     assert [e for body in goldens.read(case) for e in schema_errors(body, version)] == []
 
 

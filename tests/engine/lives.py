@@ -119,6 +119,7 @@ CASES = {
     ),
     "ten-lines": example("ten-lines", resources=10, remade=2),
     "kthena-templates": example("kthena-templates", resources=3, updated=1),
+    "kthena-production": example("kthena-production", resources=6, updated=1),
     "leader-worker-set": example("leader-worker-set", resources=4, updated=1),
     "model-infer": example("model-infer", resources=4, updated=1),
     "kaito-preset": example("kaito-preset", resources=7, replaced=1),

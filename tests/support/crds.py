@@ -10,6 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from kthena_components.core.facts.context import Context
 from kthena_components.core.objects.object import read_object
 from kthena_components.judge.crd_schema import crd_schema
 
@@ -289,6 +290,7 @@ def schema_errors(body: Mapping[str, Any], kthena_version: str = "1.0") -> list[
     kind = str(body["kind"])
     name = f"{kind} {kthena_version}" if kind == "ModelServing" else kind
     if name not in _VALIDATORS:
-        return [str(finding) for finding in crd_schema(read_object(body))]
+        context = Context(versions={"kthena": kthena_version})
+        return [str(finding) for finding in crd_schema(read_object(body, context=context))]
     errors = _VALIDATORS[name].iter_errors(dict(body))
     return [f"{kind} {error.json_path}: {error.message}" for error in errors]

@@ -41,6 +41,24 @@ _PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 _EXISTING = {
     "backend_options": {"preset": "meta-llama/Llama-3.1-405B-Instruct", "label_selector": _PRODUCT}
 }
+_PRODUCTION = {
+    "autoscaling": {
+        "roles": {
+            "prefill": {"min_replicas": 1, "max_replicas": 8},
+            "decode": {"min_replicas": 1, "max_replicas": 4},
+        },
+        "metrics": [{"name": "waiting", "target_value": "5"}],
+        "metric_sources": {"waiting": {"pod": {"name": "vllm:num_requests_waiting"}}},
+    },
+    "model_server": {"kv_connector": {"type": "nixl"}, "traffic_policy": {"timeout": "10m"}},
+    "model_route": {"model_name": "qwen", "rate_limit": {"output_tokens_per_unit": 100_000}},
+}
+_BOUND = {
+    "min_replicas": 1,
+    "max_replicas": 4,
+    "metrics": [{"name": "vllm:num_requests_waiting", "target_value": "5"}],
+    "metric_sources": {"vllm:num_requests_waiting": {"pod": {}}},
+}
 
 CASES: Final[Mapping[str, Args]] = {
     "native/guide": GUIDE,
@@ -56,6 +74,17 @@ CASES: Final[Mapping[str, Args]] = {
     "kthena/engine-ray": changed(ENGINE_RAY, {"backend": "kthena"}),
     "kthena/engine-native": changed(ENGINE_NATIVE, {"backend": "kthena"}),
     "kthena/prefill-decode": changed(PREFILL_DECODE, {"backend": "kthena"}),
+    "kthena/production": changed(
+        PREFILL_DECODE, {"backend": "kthena", "backend_options": _PRODUCTION}
+    ),
+    "kthena/autoscaling-0.4": changed(
+        ENGINE_NATIVE,
+        {
+            "backend": "kthena",
+            "kthena_version": "0.4",
+            "backend_options": {"autoscaling": _BOUND},
+        },
+    ),
     "lws/guide": example_for("lws", "guide"),
     "lws/native-8b": example_for("lws", "native-8b"),
     "lws/engine-surge": changed(example_for("lws", "engine-native"), {_UPDATE: _SURGE}),

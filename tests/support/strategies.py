@@ -12,6 +12,7 @@ from kthena_components.core.naming import LWS_ENV, STATEFUL_SET_NAME
 from kthena_components.core.values.unknown import BLANK_WORD, OUTPUT_CLOSE, OUTPUT_OPEN, Blank
 from tests.support.draw_kaito import kaito_servings
 from tests.support.draw_kserve import kserve_servings
+from tests.support.draw_kthena import kthena_options
 from tests.support.draw_lws import leader_worker_sets, longest_generated_name
 from tests.support.draw_matrixinfer import model_infers
 from tests.support.specs import Args, gpu_template, template
@@ -58,9 +59,8 @@ def servings(draw: st.DrawFn, backend: str) -> Args:
     _add_rollout(draw, args, backend, version)
     if version == "1.0" and draw(st.booleans()):
         args["queue"] = "research"
-    if backend == "kthena" and version not in {"0.1", "0.2"} and draw(st.booleans()):
-        plugin = {"name": "demo-pod-tweaks", "config": {"runtimeClassName": "nvidia"}}
-        args["backend_options"] = {"plugins": [plugin]}
+    if backend == "kthena" and draw(st.booleans()):
+        args["backend_options"] = draw(kthena_options(args, version))
     if draw(st.booleans()):
         args["name"] = _longest_name(args)
     return args

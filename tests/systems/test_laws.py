@@ -40,6 +40,8 @@ BASES = {
     if len(documents(name)) == 1 and "apiVersion" in body
 }
 """One manifest of each kind that is right."""
+LAST = {"AutoscalingPolicyBinding": {"kthena": "0.4"}}
+"""The last release that has a kind, if a newer one has not."""
 PLANNED = ("volcano.sh", "k8s.io", "nvidia.com")
 """What API groups that may stand in core end in: those whose words a plan speaks, Kubernetes' own,
 and the one that is also the domain of a GPU's resource."""
@@ -71,7 +73,8 @@ def test_the_systems_that_emit_are_those_of_the_index() -> None:
 
 @each_judged
 def test_every_kind_has_a_manifest_that_is_right(kind: Kind[Any]) -> None:
-    findings = judge_manifest(BASES[kind.group_kind])
+    versions = LAST.get(kind.name, {})
+    findings = judge_manifest(BASES[kind.group_kind], versions=versions)
     assert [str(finding) for finding in findings if finding.level is Level.MANDATORY] == []
 
 

@@ -15,7 +15,7 @@ class Source:
     repository: str
     """Owner and name on GitHub."""
     folders: tuple[str, ...]
-    """Where its CRDs have stood, the newest place first."""
+    """Where its CRDs stand or have stood, the newest place first."""
     files: tuple[str, ...]
     """The CRDs that are read, without `.yaml`."""
     first: str
@@ -47,8 +47,12 @@ SOURCES: tuple[Source, ...] = (
         system="kthena",
         title="Kthena",
         repository="volcano-sh/kthena",
-        folders=("charts/kthena/charts/workload/crds",),
+        folders=("charts/kthena/charts/workload/crds", "charts/kthena/charts/networking/crds"),
         files=(
+            "networking.serving.volcano.sh_modelroutes",
+            "networking.serving.volcano.sh_modelservers",
+            "workload.serving.volcano.sh_autoscalingpolicies",
+            "workload.serving.volcano.sh_autoscalingpolicybindings",
             "workload.serving.volcano.sh_modelboosters",
             "workload.serving.volcano.sh_modelservings",
         ),

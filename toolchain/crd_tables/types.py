@@ -81,7 +81,9 @@ def _list(schema: Mapping[str, Any], number: Number) -> Node:
 
 def _text(schema: Mapping[str, Any], number: Number) -> Node:
     limits = _limits(schema)
-    limits |= {"enum": schema["enum"]} if "enum" in schema else {}
+    enums = [part["enum"] for part in (schema, *schema.get("allOf", ())) if "enum" in part]
+    if enums:
+        limits["enum"] = [word for word in enums[0] if all(word in enum for enum in enums)]
     return number({"scalar": "string", **limits}) if limits else "string"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from kthena_components.core.findings import Finding, SpecError, nearest, path_of
@@ -136,12 +137,18 @@ def known_fields(model: type[BaseModel], location: Sequence[str | int]) -> list[
     for part in location:
         current = _model_in(annotation)
         if isinstance(part, int) or current is None:
-            annotation = next(iter(typing.get_args(_unwrap(annotation))), None)
+            # The items of a list, or the values of a map.
+            annotation = (typing.get_args(_unwrap(annotation)) or (None,))[-1]
         else:
-            field = current.model_fields.get(part)
+            field = _fields(current).get(part)
             annotation = field.annotation if field else None
     found = _model_in(annotation)
-    return list(found.model_fields) if found else []
+    return list(_fields(found)) if found else []
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by the names that a user writes."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _unwrap(annotation: Any) -> Any:

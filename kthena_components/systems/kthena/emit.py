@@ -1,27 +1,34 @@
-"""Writes one ModelServing object for the whole serving.
+"""Writes one ModelServing object for the whole serving, and what scales and routes to it.
 
 Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller; for earlier
 versions the tags v0.1.0 to v0.4.0. docs/backends.md lists every field.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import ServingFacts
+from kthena_components.core.findings import Finding
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.object import read_object
-from kthena_components.core.plan.manifest import WAIT_FOR, Manifest
+from kthena_components.core.plan.manifest import PATCH_FORCE, WAIT_FOR, Manifest
 from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
+from kthena_components.systems.kthena.emit_router import emit_router
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
+from kthena_components.systems.kthena.limits_autoscaling import refuse_autoscaling
+from kthena_components.systems.kthena.limits_router import refuse_router
 from kthena_components.systems.kthena.options import KthenaOptions, render_plugins
 from kthena_components.systems.kthena.view import read_serving
+from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
+from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
 from kthena_components.systems.volcano import emit as volcano
@@ -31,7 +38,21 @@ API_VERSION = f"{_GROUP}/v1alpha1"
 
 
 def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
-    """Write the ModelServing and, if the serving is exposed, its front Service."""
+    """Write the ModelServing, its front Service, and what the router and the autoscaler read."""
+    serving = Manifest(
+        body=_serving(plan),
+        # The CRD forbids changing these, so another value needs another object.
+        replace_on=("spec.template.gangPolicy",),
+        ignore=kept_replicas(plan),
+        delete_first=True,
+        timeout_seconds=plan.ready_timeout_seconds,
+    )
+    front = services.emit_front(plan)
+    beside = (*emit_router(plan), *emit_autoscaling(plan))
+    return (serving, front, *beside) if front else (serving, *beside)
+
+
+def _serving(plan: ServingPlan) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": plan.name, "namespace": plan.namespace}
     annotations: dict[str, str] = {}
     if plan.queue is not None:
@@ -39,28 +60,29 @@ def emit(plan: ServingPlan) -> tuple[Manifest, ...]:
     if plan.groups:
         # A ModelServing created without replicas never gets a status (Kthena 1.0.0, issue 1755).
         annotations[WAIT_FOR] = until_updated(plan)
+    if any("roles" in path for path in kept_replicas(plan)):
+        # The list of roles is one value, which belongs to the autoscaler once it changes a role.
+        annotations |= PATCH_FORCE
     if annotations:
         metadata["annotations"] = annotations
-    body = {"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": _spec(plan)}
-    serving = Manifest(
-        body=body,
-        # The CRD forbids changing these, so another value needs another object.
-        replace_on=("spec.template.gangPolicy",),
-        delete_first=True,
-        timeout_seconds=plan.ready_timeout_seconds,
-    )
-    front = services.emit_front(plan)
-    return (serving, front) if front else (serving,)
+    return {"apiVersion": API_VERSION, "kind": _KIND, "metadata": metadata, "spec": _spec(plan)}
+
+
+def _refuse(plan: ServingPlan) -> Iterator[Finding]:
+    yield from refuse(plan)
+    yield from refuse_router(plan)
+    yield from refuse_autoscaling(plan, _serving)
 
 
 def until_updated(plan: ServingPlan) -> str:
     """Wait until every group is updated and serves.
 
     Between two groups of an update, all existing groups are ready, and Kthena reports Available.
-    How many groups a partition keeps depends on the previous state, so that is not waited for.
+    How many groups a partition keeps depends on the previous state, and how many groups there are
+    on the autoscaler, so that is not waited for.
     """
     available = "condition=Available"
-    if plan.rollout.partition:
+    if plan.rollout.partition or "spec.replicas" in kept_replicas(plan):
         return available
     return json.dumps([available, f"jsonpath={{.status.updatedReplicas}}={plan.groups}"])
 
@@ -145,10 +167,16 @@ def _read_back(bodies: Sequence[Mapping[str, Any]]) -> list[ServingFacts]:
 
 EMITTER = Emitter(
     emit=emit,
-    refuse=refuse,
+    refuse=_refuse,
     names=names,
     resources=(
         Resource(api_version=API_VERSION, kind=_KIND, plural="modelservings"),
+        Resource(api_version=API_VERSION, kind=POLICY[1], plural="autoscalingpolicies"),
+        Resource(api_version=API_VERSION, kind=BINDING[1], plural="autoscalingpolicybindings"),
+        *(
+            Resource(api_version=f"{GROUP}/v1alpha1", kind=kind, plural=f"{kind.lower()}s")
+            for kind in (MODEL_SERVER[1], MODEL_ROUTE[1])
+        ),
         SERVICES,
     ),
     read_back=_read_back,

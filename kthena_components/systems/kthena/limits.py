@@ -139,6 +139,17 @@ def _plugins(plan: ServingPlan) -> Iterator[str]:
         yield "backend_options.plugins"
 
 
+def _autoscaling(plan: ServingPlan) -> Iterator[str]:
+    if options_of(plan).autoscaling is not None:
+        yield "backend_options.autoscaling"
+
+
+def _gateways(plan: ServingPlan) -> Iterator[str]:
+    route = options_of(plan).model_route
+    if route is not None and route.parent_refs:
+        yield "backend_options.model_route.parent_refs"
+
+
 def _percent_partition(plan: ServingPlan) -> Iterator[str]:
     if plan.rollout.stated and isinstance(plan.rollout.stated.partition, str):
         yield f"{_UPDATE}.partition"
@@ -188,6 +199,8 @@ _ADDED: tuple[tuple[KthenaVersion, str, Callable[[ServingPlan], Iterator[str]]],
         _if("network_topology.role_policy", lambda p: p.role_topology is not None),
     ),
     (KthenaVersion.V0_2, "a tier by name", _tier_name),
+    (KthenaVersion.V0_2, "autoscaling", _autoscaling),
+    (KthenaVersion.V0_2, "a gateway of a route", _gateways),
     (
         KthenaVersion.V0_2,
         "a max_unavailable other than 1",

@@ -12,6 +12,8 @@ from pydantic import Field
 from kthena_components.core.findings import Finding, nearest
 from kthena_components.core.plan.model import ServingPlan
 from kthena_components.core.spec.model import Spec, Text
+from kthena_components.systems.kthena.options_autoscaling import AutoscalingSpec
+from kthena_components.systems.kthena.options_router import ModelRouteSpec, ModelServerSpec
 
 
 class PluginTarget(StrEnum):
@@ -46,6 +48,14 @@ class KthenaOptions(Spec):
 
     plugins: list[PluginSpec] = Field(default_factory=list)
     """Run in this order. Needs Kthena 0.3. Default: none."""
+    autoscaling: AutoscalingSpec | None = None
+    """What Kthena's autoscaler scales. Needs Kthena 0.2. Default: nothing."""
+    other_autoscaler: bool = False
+    """Whether a HorizontalPodAutoscaler or a ScaledObject scales the ServingGroups."""
+    model_server: ModelServerSpec | None = None
+    """The pods of the serving, for Kthena's router. Default: none."""
+    model_route: ModelRouteSpec | None = None
+    """The names of models in requests to Kthena's router. Default: none."""
 
 
 def options_of(plan: ServingPlan) -> KthenaOptions:
@@ -71,7 +81,7 @@ def refuse_plugins(plan: ServingPlan) -> Iterator[Finding]:
         at = f"backend_options.plugins[{index}]"
         first = seen.setdefault(plugin.name, index)
         if first != index:
-            yield _wrong(
+            yield wrong(
                 f"{at}.name",
                 f"is '{plugin.name}', already the name of plugins[{first}]",
                 "remove one of them",
@@ -79,7 +89,7 @@ def refuse_plugins(plan: ServingPlan) -> Iterator[Finding]:
         for place, role in enumerate(plugin.scope.roles if plugin.scope else ()):
             if role not in known:
                 close = nearest(role, known)
-                yield _wrong(
+                yield wrong(
                     f"{at}.scope.roles[{place}]",
                     f"is '{role}', but the roles are {', '.join(known)}, so the plugin would not "
                     "run there",
@@ -87,5 +97,6 @@ def refuse_plugins(plan: ServingPlan) -> Iterator[Finding]:
                 )
 
 
-def _wrong(path: str, seen: str, remedy: str) -> Finding:
+def wrong(path: str, seen: str, remedy: str) -> Finding:
+    """Report an option that does not fit."""
     return Finding(path=path, seen=seen, remedy=remedy, rule="backend-options")

@@ -1,18 +1,38 @@
-"""Kthena: ModelServing, one object for the whole serving, and ModelBooster, which creates them."""
+"""Kthena: ModelServings, the ModelBoosters that create them, and their autoscaler and router."""
+
+from collections.abc import Iterator
 
 from kthena_components.core.objects.kinds import MODEL_SERVING
 from kthena_components.core.objects.reduction import kept_pods
-from kthena_components.core.values.read import mapping
-from kthena_components.systems.contract import Body, Kind, Restart, System
+from kthena_components.core.values.read import mapping, text
+from kthena_components.systems.contract import Body, Kind, Restart, ScaleTarget, System
 from kthena_components.systems.kthena import facts_booster
 from kthena_components.systems.kthena.changes import gang_topology_only_change, kthena_gang_fixed
 from kthena_components.systems.kthena.emit import EMITTER
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.pods import pods
 from kthena_components.systems.kthena.rules import RULES
+from kthena_components.systems.kthena.rules_autoscaling import BINDING_RULES, POLICY_RULES
 from kthena_components.systems.kthena.rules_booster import BOOSTER_RULES
+from kthena_components.systems.kthena.rules_router import (
+    ROUTE_RULES,
+    SERVER_RULES,
+    kthena_model_name_fixed,
+)
+from kthena_components.systems.kthena.stack_references import (
+    autoscaling_target_exists,
+    model_route_has_servers,
+    model_server_selects_pods,
+)
 from kthena_components.systems.kthena.view import BY_ROLE, read_serving
+from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY, Policy, read_policy
 from kthena_components.systems.kthena.view_booster import read_booster
+from kthena_components.systems.kthena.view_router import (
+    MODEL_ROUTE,
+    MODEL_SERVER,
+    read_route,
+    read_server,
+)
 
 _GROUP, _KIND = MODEL_SERVING
 ROLE_PATHS = (
@@ -24,6 +44,18 @@ _MAKES_SERVINGS = "Kthena creates ModelServings for it"
 def _by_role(body: Body) -> str:
     strategy = mapping(mapping(body.get("spec")).get("rolloutStrategy"))
     return "role after role restarts" if strategy.get("type") == BY_ROLE else ""
+
+
+def _scales(view: Policy) -> Iterator[ScaleTarget]:
+    for unit in view.units:
+        name, namespace = (text(unit.ref.get(key), "") for key in ("name", "namespace"))
+        yield ScaleTarget(
+            at=unit.ref_path,
+            group_kind=MODEL_SERVING,
+            name=name,
+            namespace=namespace,
+            part=unit.role,
+        )
 
 
 SYSTEM = System(
@@ -57,6 +89,38 @@ SYSTEM = System(
             title="Kthena ModelBooster",
             without=dict.fromkeys(("pods", "templates", "restarts"), _MAKES_SERVINGS),
         ),
+        Kind(
+            group=POLICY[0],
+            name=POLICY[1],
+            view=read_policy,
+            rules=POLICY_RULES,
+            scales=_scales,
+            title="Kthena AutoscalingPolicy",
+        ),
+        Kind(
+            group=BINDING[0],
+            name=BINDING[1],
+            view=read_policy,
+            rules=BINDING_RULES,
+            scales=_scales,
+            title="Kthena AutoscalingPolicy",
+        ),
+        Kind(
+            group=MODEL_SERVER[0],
+            name=MODEL_SERVER[1],
+            view=read_server,
+            rules=SERVER_RULES,
+            title="Kthena ModelServer",
+        ),
+        Kind(
+            group=MODEL_ROUTE[0],
+            name=MODEL_ROUTE[1],
+            view=read_route,
+            rules=ROUTE_RULES,
+            change_rules=(kthena_model_name_fixed,),
+            title="Kthena ModelRoute",
+        ),
     ),
+    stack_rules=(autoscaling_target_exists, model_server_selects_pods, model_route_has_servers),
     emitter=EMITTER,
 )

@@ -98,7 +98,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
     if (
         not stack.complete
         or stack.demands
-        or any(_may_make_pods(entry, stack) for entry in stack.objects)
+        or any(may_make_pods(entry, stack) for entry in stack.objects)
     ):
         return
     carried: dict[object, _Carried] = {}
@@ -130,7 +130,7 @@ def service_selects_pods(stack: Stack) -> Iterator[Finding]:
             yield advise(f"{path}", f"{seen}these labels", "write the labels of the pods", rule)
 
 
-def _may_make_pods(entry: Object, stack: Stack) -> bool:
+def may_make_pods(entry: Object, stack: Stack) -> bool:
     """Return whether an object belongs to an unknown system."""
     own = "." not in entry.group or entry.group.endswith((".k8s.io", ".volcano.sh"))
     return not own and (entry.group, entry.kind) not in stack.templated

@@ -1,0 +1,120 @@
+"""Writes the ModelServer and the ModelRoute of a serving, for Kthena's router.
+
+Source: Kthena v1.0.0 pkg/apis/networking/v1alpha1 and pkg/kthena-router.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.facts.serving import EngineFacts
+from kthena_components.core.plan.facts import facts_from_plan
+from kthena_components.core.plan.manifest import Manifest
+from kthena_components.core.plan.model import ServingPlan
+from kthena_components.systems.kthena.emit_autoscaling import port_of
+from kthena_components.systems.kthena.options import options_of
+from kthena_components.systems.kthena.options_router import (
+    InferenceEngine,
+    ModelRouteSpec,
+    ModelServerSpec,
+    PairSpec,
+)
+from kthena_components.systems.kthena.render import render
+from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER
+
+_ENGINES = {"vllm": InferenceEngine.VLLM, "sglang": InferenceEngine.SGLANG}
+_SERVED_AS = "--served-model-name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What the router needs to know of the entry pods that it sends requests to."""
+
+    roles: tuple[str, ...]
+    """One role, or prefill and decode; empty if that is not decided."""
+    pair: PairSpec | None
+    port: int | None
+    """None: unknown, or not the same for both roles."""
+    engine: InferenceEngine | None
+    model: str | None
+    """The name that the engine serves. None: unknown."""
+
+
+def served(plan: ServingPlan) -> Served:
+    """Read from the command lines what the options do not state."""
+    server = options_of(plan).model_server or ModelServerSpec()
+    names = tuple(role.name for role in plan.roles)
+    pair = server.pd_group
+    if pair is None and server.role is None and sorted(names) == ["decode", "prefill"]:
+        pair = PairSpec()
+    roles = (pair.prefill, pair.decode) if pair else names if len(names) == 1 else ()
+    roles = (server.role,) if server.role is not None else roles
+    engines = [engine for engine in facts_from_plan(plan).engines if engine.name in roles]
+    ports = {port_of(engine) for engine in engines}
+    kinds = {_ENGINES.get(str(e.entry.command and e.entry.command.engine)) for e in engines}
+    renamed = [r for r in plan.roles if r.name in roles and _SERVED_AS in json.dumps(r.entry)]
+    models = {_model(engine) for engine in engines} if not renamed else {None}
+    return Served(
+        roles=roles,
+        pair=pair,
+        port=server.workload_port.port or (ports.pop() if len(ports) == 1 else None),
+        engine=server.inference_engine or (kinds.pop() if len(kinds) == 1 else None),
+        model=server.model or (models.pop() if len(models) == 1 else None),
+    )
+
+
+def _model(engine: EngineFacts) -> str | None:
+    model = engine.entry.command and engine.entry.command.model
+    return model if isinstance(model, str) else None
+
+
+def emit_router(plan: ServingPlan) -> tuple[Manifest, ...]:
+    """Write the ModelServer and the ModelRoute that the options state."""
+    options, manifests = options_of(plan), list[Manifest]()
+    if options.model_server is not None:
+        spec = _server(plan, options.model_server)
+        manifests.append(Manifest(body=_object(plan, MODEL_SERVER[1], spec)))
+    if options.model_route is not None:
+        body = _object(plan, MODEL_ROUTE[1], _route(plan, options.model_route))
+        # The CRD forbids changing it.
+        route = Manifest(body=body, replace_on=("spec.modelName",), delete_first=True)
+        manifests.append(route)
+    return tuple(manifests)
+
+
+def _server(plan: ServingPlan, server: ModelServerSpec) -> dict[str, Any]:
+    found = served(plan)
+    selector: dict[str, Any] = {"matchLabels": {naming.NAME: plan.name, naming.ENTRY: "true"}}
+    if found.pair is not None:
+        selector["pdGroup"] = {
+            "groupKey": naming.GROUP_NAME,
+            "prefillLabels": {naming.ROLE: found.pair.prefill},
+            "decodeLabels": {naming.ROLE: found.pair.decode},
+        }
+    elif len(plan.roles) > 1:
+        selector["matchLabels"][naming.ROLE] = found.roles[0]
+    port = {"port": found.port, "protocol": str(server.workload_port.protocol)}
+    spec: dict[str, Any] = {
+        "inferenceEngine": str(found.engine),
+        "workloadSelector": selector,
+        "workloadPort": port,
+    }
+    if found.model is not None:
+        spec["model"] = found.model
+    stated = {"trafficPolicy": server.traffic_policy, "kvConnector": server.kv_connector}
+    return spec | {key: render(value) for key, value in stated.items() if value is not None}
+
+
+def _route(plan: ServingPlan, route: ModelRouteSpec) -> dict[str, Any]:
+    written: dict[str, Any] = render(route)
+    for rule in written["rules"]:
+        for target in rule["targetModels"]:
+            target.setdefault("modelServerName", plan.name)
+    name = route.model_name or served(plan).model
+    return written | ({"modelName": name} if name is not None else {})
+
+
+def _object(plan: ServingPlan, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": plan.name, "namespace": plan.namespace}
+    return {"apiVersion": f"{GROUP}/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
