@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from kthena_components.core.spec.words import (
         EngineKind,
         KthenaVersion,
+        KvConnector,
+        KvRole,
         Launcher,
         RecoveryPolicy,
         RolloutType,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     )
     from kthena_components.resources.role_args import (
         EngineArgs,
+        KvTransferArgs,
         ParallelismArgs,
         ResourcesArgs,
         RoleArgs,
@@ -63,6 +66,9 @@ __all__ = [
     "InventoryNodeArgs",
     "InventoryTierArgs",
     "KthenaVersion",
+    "KvConnector",
+    "KvRole",
+    "KvTransferArgs",
     "Launcher",
     "ModelServing",
     "ModelServingArgs",
@@ -87,7 +93,8 @@ __all__ = [
 ]
 
 _ENUMS = {
-    "EngineKind", "KthenaVersion", "Launcher", "RecoveryPolicy", "RolloutType", "TopologyMode",
+    "EngineKind", "KthenaVersion", "KvConnector", "KvRole", "Launcher", "RecoveryPolicy",
+    "RolloutType", "TopologyMode",
 }  # fmt: skip
 
 

@@ -264,6 +264,21 @@ CASES = {
         "roles[0].engine.extra_args: '-tp' sets a value that the package sets itself. Remove it "
         "and use engine.parallelism, launcher, port or model. [counted-flag]",
     ),
+    "connector-of-another-engine": BadInput(
+        NATIVE_8B,
+        {"roles[0].engine.kv_transfer": {"role": "prefill", "connector": "p2p"}},
+        "roles[0].engine.kv_transfer.connector: is 'p2p', but must be one of 'nixl', 'mooncake', "
+        "'lmcache'. Choose one of them. [known-value]",
+    ),
+    "port-of-the-transfer": BadInput(
+        NATIVE_8B,
+        {
+            "roles[0].engine.image": "vllm/vllm-openai:v0.33.0",
+            "roles[0].engine.kv_transfer": {"role": "prefill", "connector": "nixl", "port": 8080},
+        },
+        "roles[0].engine.kv_transfer.port: is 8080, so the transfer listens on 8080, and 8080 is "
+        "HTTP. Choose another port. [kv-transfer-supported]",
+    ),
     "gpus-in-an-overlay": BadInput(
         NATIVE_8B,
         overlay(resources={"limits": {"nvidia.com/gpu": 2}}),

@@ -1,5 +1,7 @@
 """Serve with SGLang: separate prefill and decode engines, and a router that uses both."""
 
+from typing import Literal
+
 import pulumi
 from kthena_components import EngineArgs, GangPolicyArgs, ModelServing, RoleArgs
 
@@ -9,14 +11,15 @@ engine["parallelism"] = {"tensor": 16}
 pods: RoleArgs = {"name": "", "worker_replicas": 1, "resources": {"gpus_per_pod": 8}}
 
 
-def flags(mode: str) -> EngineArgs:
-    """Return the engine for one of the two modes."""
-    return {**engine, "extra_args": ["--disaggregation-mode", mode]}
+def half(role: Literal["prefill", "decode"]) -> EngineArgs:
+    """Return the engine as one half of the pair: Mooncake carries the KV cache between them."""
+    return {**engine, "kv_transfer": {"role": role, "connector": "mooncake"}}
 
 
-prefill: RoleArgs = {**pods, "name": "prefill", "replicas": 2, "engine": flags("prefill")}
-decode: RoleArgs = {**pods, "name": "decode", "engine": flags("decode")}
-# Names are stable: pod 0 of engine 1 of the role prefill in group 0 is chat-0-prefill-1-0.
+prefill: RoleArgs = {**pods, "name": "prefill", "replicas": 2, "engine": half("prefill")}
+decode: RoleArgs = {**pods, "name": "decode", "engine": half("decode")}
+# The router has no GPU, so it is a template. It sends each request to both halves. Names are
+# stable: pod 0 of engine 1 of the role prefill in group 0 is chat-0-prefill-1-0.
 router = ["python3", "-m", "sglang_router.launch_router", "--pd-disaggregation"]
 router += [f"--prefill=http://chat-0-prefill-{number}-0:8080" for number in range(2)]
 router += ["--decode=http://chat-0-decode-0-0:8080", "--host=0.0.0.0", "--port=8080"]

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+from kthena_components.core.engines.connectors import CONNECTORS, releases_with
 from kthena_components.core.engines.table import Table, load
 from kthena_components.core.rules.documentation import RuleDoc
 from kthena_components.judge.catalogue import all_rules
@@ -48,13 +49,40 @@ Their options are maintained by hand. Findings about unknown options are advisor
 | Text Generation Inference | 3.3.7 | `core/engines/tgi.py` |
 | LMDeploy (`api_server`) | 0.16.0 | `core/engines/lmdeploy.py` |
 """
+_PAIRS = """## Prefill and decode in separate engines
+
+`engine.kv_transfer` makes a role one half of a pair. Its `role` is `prefill`, `decode` or, with
+vLLM, `both`; its `connector` carries the KV cache:
+
+| connector | vLLM | SGLang | port |
+|---|---|---|---|
+| `nixl` | NixlConnector, 0.9.0; a copy over several pods, 0.11.1 | yes | 5600; SGLang 8998 |
+| `mooncake` | MooncakeConnector, 0.13.0 | yes | 8998 |
+| `lmcache` | LMCacheConnectorV1, 0.8.5 | no | set in LMCache's configuration |
+
+- vLLM gets `--kv-transfer-config`. NIXL needs the pod's address: the pods get
+  `VLLM_NIXL_SIDE_CHANNEL_HOST` and `VLLM_NIXL_SIDE_CHANNEL_PORT`. It adds one port per copy of the
+  model, and up to 0.11.0 one per rank. Mooncake's prefill half gets `VLLM_MOONCAKE_BOOTSTRAP_PORT`.
+- SGLang gets `--disaggregation-mode`, `--disaggregation-transfer-backend` and
+  `--disaggregation-bootstrap-port`.
+- The image must contain the connector's library, and RDMA devices are resources of the overlay.
+- A router sends each request to both halves. It is a role of its own: an `entry_template` without
+  GPUs, which `expose.role` names ([examples/prefill-decode](../examples/prefill-decode)).
+- Other connectors, and their further settings, are flags in `extra_args`, without `kv_transfer`.
+
+The rules [kv-halves-complete](policies.md#kv-halves-complete),
+[kv-halves-alike](policies.md#kv-halves-alike) and
+[kv-halves-parallel](policies.md#kv-halves-parallel) compare the halves of one serving, however
+their pods were written. [kv-connector-known](policies.md#kv-connector-known) looks up the
+connectors that a release of vLLM registers (vllm/distributed/kv_transfer/kv_connector/factory.py):
+"""
 _VERSION = re.compile(r"\b0\.[0-9]+")
 
 
 def render() -> str:
     """Write the page."""
     engines = "\n".join(_engine(name) for name in _TITLES)
-    return f"{_HEAD}\n{engines}\n{_rules()}\n{_BY_HAND}\n{_TAIL}"
+    return f"{_HEAD}\n{engines}\n{_pairs()}\n{_rules()}\n{_BY_HAND}\n{_TAIL}"
 
 
 def _engine(name: str) -> str:
@@ -79,6 +107,11 @@ def _changes(table: Table) -> Iterator[str]:
             shown = ", ".join(f"`{name}`" for name in gone)
             yield f"| {text} | {len(rows)} | {new or ''} | {shown} |"
         before = names
+
+
+def _pairs() -> str:
+    rows = [f"| {name} | {releases_with(name)} |" for name in CONNECTORS]
+    return "\n".join([_PAIRS, "| connector of vLLM | releases |", "|---|---|", *rows, ""])
 
 
 def _rules() -> str:

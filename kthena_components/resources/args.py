@@ -25,6 +25,7 @@ from kthena_components.resources.cluster_args import (
 )
 from kthena_components.resources.role_args import (
     EngineArgs,
+    KvTransferArgs,
     ParallelismArgs,
     ResourcesArgs,
     RoleArgs,
@@ -51,6 +52,7 @@ __all__ = [
     "InventoryArgs",
     "InventoryNodeArgs",
     "InventoryTierArgs",
+    "KvTransferArgs",
     "ModelServingArgs",
     "NetworkTopologyArgs",
     "ParallelismArgs",

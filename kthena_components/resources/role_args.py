@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 
-from kthena_components.core.spec.words import EngineKind, Launcher
+from kthena_components.core.spec.words import EngineKind, KvConnector, KvRole, Launcher
 
 if TYPE_CHECKING:
     Budget = int | str
     EngineWord = EngineKind | Literal["vllm", "sglang"]
     LauncherWord = Launcher | Literal["ray", "native"]
+    TransferRoleWord = KvRole | Literal["prefill", "decode", "both"]
+    ConnectorWord = KvConnector | Literal["nixl", "mooncake", "lmcache"]
     HfConfig = Mapping[str, Any] | str
 else:
     Budget, EngineWord, LauncherWord, HfConfig = Any, EngineKind, Launcher, Any
+    TransferRoleWord, ConnectorWord = KvRole, KvConnector
 
 
 class ParallelismArgs(TypedDict):
@@ -33,6 +36,25 @@ class ParallelismArgs(TypedDict):
     expert: NotRequired[bool]
     """Whether to distribute the experts of a mixture-of-experts model over all ranks. Default
     false: each tensor group has a slice of every expert.
+    """
+
+
+class KvTransferArgs(TypedDict):
+    """How an engine shares its KV cache: as one half of prefill and decode."""
+
+    role: TransferRoleWord
+    """prefill: computes prompts and sends their KV cache. decode: receives it and generates. both:
+    either, as each request says; vLLM only.
+    """
+    connector: ConnectorWord
+    """What carries the cache. vLLM: nixl (NixlConnector), mooncake (MooncakeConnector) or lmcache
+    (LMCacheConnectorV1, which is configured by variables of LMCache in an overlay). SGLang:
+    mooncake or nixl. Both halves need the same one, and the image must contain its library.
+    """
+    port: NotRequired[int]
+    """First port on which the other half asks for the cache. Default: the engine's own, 5600 for
+    nixl in vLLM, 8998 otherwise. NIXL adds one port per copy of the model. With SGLang, give both
+    halves and the router the same. Not with lmcache.
     """
 
 
@@ -64,6 +86,10 @@ class EngineArgs(TypedDict):
     extra_args: NotRequired[Sequence[str]]
     """Further flags of the engine, one word per item. Default: none. Flags that the package sets
     itself, such as a parallel size, are errors.
+    """
+    kv_transfer: NotRequired[KvTransferArgs]
+    """Makes the engine the prefill or the decode half of a pair of roles. Default: none. A proxy or
+    router in front must send each request to both halves, such as a role with an entry_template.
     """
     hf_config: NotRequired[HfConfig]
     """The model's config.json as a mapping, or the path of that file or of its folder, relative to

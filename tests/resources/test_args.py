@@ -22,6 +22,7 @@ PAIRS: dict[type, type[BaseModel]] = {
     args.StandaloneRoleArgs: spec.StandaloneRoleSpec,
     args.RoleArgs: spec.RoleSpec,
     args.EngineArgs: spec.EngineSpec,
+    args.KvTransferArgs: spec.KvTransferSpec,
     args.ParallelismArgs: spec.ParallelismSpec,
     args.ResourcesArgs: spec.ResourcesSpec,
     args.SecretKeyArgs: spec.SecretKeySpec,
@@ -82,8 +83,8 @@ def test_free_text_may_be_an_output_and_counts_may_not(schema: AnalyzeResult) ->
 def test_words_with_few_values_are_enums(schema: AnalyzeResult) -> None:
     known = {name for name, made in schema["type_definitions"].items() if made.enum}
     assert known == {
-        "EngineKind", "KthenaVersion", "Launcher", "RecoveryPolicy", "RolloutType", "TopologyMode",
-        "VolcanoVersion",
+        "EngineKind", "KthenaVersion", "KvConnector", "KvRole", "Launcher", "RecoveryPolicy",
+        "RolloutType", "TopologyMode", "VolcanoVersion",
     }  # fmt: skip
 
 

@@ -251,6 +251,31 @@ PREFILL_DECODE: Final[Args] = {
 }
 """Prefill 2 × (1 + 3) and decode 1 × (1 + 2): the sizes of Kthena's TestCalculateRequirements."""
 
+
+def _half(role: str) -> Args:
+    transfer = {"role": role, "connector": "nixl"}
+    sizes = {"tensor": 8, "pipeline": 2}
+    engine = {**_VLLM, "image": VLLM, "launcher": "native", "parallelism": sizes}
+    resources = {"gpus_per_pod": 8, "shm": "64Gi"}
+    return {
+        "name": role,
+        "worker_replicas": 1,
+        "engine": {**engine, "kv_transfer": transfer},
+        "resources": resources,
+    }
+
+
+PAIR: Final[Args] = {
+    "name": "pair",
+    "roles": [
+        _half("prefill"),
+        _half("decode"),
+        {"name": "router", "entry_template": template("router", image="example.com/proxy:1.0")},
+    ],
+    "expose": {"role": "router"},
+}
+"""Prefill and decode of 2 pods each, which share their KV cache, and a router without GPUs."""
+
 TEMPLATES_PLAIN: Final[Args] = {
     "name": "sample",
     "roles": [

@@ -124,7 +124,11 @@ def _vllm(draw: st.DrawFn, pods: int) -> Args:
     sizes = {"tensor": gpus, "pipeline": pods}
     if draw(st.booleans()):
         sizes = {"tensor": gpus * pods, "expert": True}
-    return _engine("vllm", gpus, sizes)
+    role = _engine("vllm", gpus, sizes)
+    connector = draw(st.sampled_from([None, "nixl", "lmcache"]))
+    if connector is not None:
+        role["engine"]["kv_transfer"] = {"role": "both", "connector": connector}
+    return role
 
 
 def _ray(draw: st.DrawFn, pods: int) -> Args:

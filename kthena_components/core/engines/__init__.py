@@ -6,7 +6,7 @@ Pure text and numbers. core/rules compares the numbers with the GPUs of pods.
 from kthena_components.core.engines.command import read_command, unread_script
 from kthena_components.core.engines.facts import CommandFacts, Problem
 from kthena_components.core.engines.files import Files, Mount
-from kthena_components.core.engines.launch import Commands, Launch, Refusal
+from kthena_components.core.engines.launch import Commands, Launch, Refusal, Transfer
 from kthena_components.core.engines.launchers import default_launcher, stated_release
 from kthena_components.core.engines.placeholders import Hidden
 from kthena_components.core.engines.programs import image_entrypoint
@@ -21,6 +21,7 @@ __all__ = [
     "Mount",
     "Problem",
     "Refusal",
+    "Transfer",
     "counted_flags",
     "default_launcher",
     "image_entrypoint",

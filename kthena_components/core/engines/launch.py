@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kthena_components.core.values.images import Version, write_version
 
@@ -13,6 +13,18 @@ _FOUR_NUMBERS_SINCE: Mapping[str, Version] = {"vllm": (0, 9)}
 """The first release whose fourth number is not a post-release: 0.8.5.post1, but 0.10.1.1."""
 _REFERENCE = re.compile(r"\$\([A-Za-z_][-._A-Za-z0-9]*\)")
 _PLAIN = re.compile(r"[A-Za-z0-9@%+=:,./_-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """How an engine shares its KV cache with another one."""
+
+    role: str
+    """prefill: it sends the cache. decode: it receives it. both: either, by request."""
+    connector: str
+    """What carries the cache: nixl, mooncake or lmcache."""
+    port: int | None
+    """First port on which the other engine asks for the cache. None: the engine's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +54,8 @@ class Launch:
     """Words for the engine's command line, as Kubernetes reads them: `$(NAME)` is a variable."""
     release: Version | None = None
     """The release that the image states. None: not stated, the newest is assumed."""
+    transfer: Transfer | None = None
+    """None: the engine keeps its KV cache to itself."""
 
     @property
     def copy(self) -> int:
@@ -61,7 +75,9 @@ class Commands:
     worker: tuple[str, ...] | None
     """None for a single pod. The same for every worker."""
     ports: tuple[tuple[str, int], ...]
-    """Names and numbers of the entry's ports: http, then the one that workers connect to."""
+    """Names and numbers of the entry's ports: http, then those that other pods connect to."""
+    env: tuple[dict[str, Any], ...] = ()
+    """Variables of every pod, as Kubernetes writes them."""
 
 
 class Refusal(NamedTuple):

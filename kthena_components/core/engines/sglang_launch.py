@@ -2,6 +2,11 @@
 
 from collections.abc import Mapping
 
+from kthena_components.core.engines.kv_transfer import (
+    refused_transfer,
+    transfer_ports,
+    transfer_words,
+)
 from kthena_components.core.engines.launch import (
     Commands,
     Launch,
@@ -42,12 +47,15 @@ def write_sglang(launch: Launch) -> Commands:
     if launch.expert:
         words += ["--ep-size", str(launch.tensor)]
         words += ["--enable-ep-moe"] if launch.before(EXPERT_SIZE_ALONE) else []
+    words += transfer_words(launch)
+    shared = transfer_ports(launch)
     if launch.pods == 1:
-        return Commands((*words, *launch.extra_args), None, (("http", launch.port),))
+        return Commands((*words, *launch.extra_args), None, (("http", launch.port), *shared))
     words += ["--nnodes", str(launch.pods), "--node-rank", "$(WORKER_INDEX)"]
     words += ["--dist-init-addr", f"$(ENTRY_ADDRESS):{INIT_PORT}"]
     command = (*words, *launch.extra_args)
-    return Commands(command, command, (("http", launch.port), ("dist-init", INIT_PORT)))
+    ports = (("http", launch.port), ("dist-init", INIT_PORT), *shared)
+    return Commands(command, command, ports)
 
 
 def unsupported_sglang(launch: Launch) -> list[Refusal]:
@@ -56,6 +64,8 @@ def unsupported_sglang(launch: Launch) -> list[Refusal]:
     Source: sglang/srt/arg_groups/parallel_hook.py, the assertions on nnodes.
     """
     refusals = port_clash(launch, INIT_PORT, "--dist-init-addr")
+    used = {INIT_PORT: "--dist-init-addr"} if launch.pods > 1 else {}
+    refusals += refused_transfer(launch, {launch.port: "HTTP", **used})
     if launch.launcher != "native":
         seen = f"is '{launch.launcher}', and the pods of SGLang join by themselves"
         refusals.append(Refusal("launcher", seen, "write 'native'", "engine-launch"))

@@ -1,7 +1,14 @@
 """Writes vLLM's command lines. vllm.py reads them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from kthena_components.core.engines.kv_transfer import (
+    refused_transfer,
+    transfer_env,
+    transfer_ports,
+    transfer_words,
+)
 from kthena_components.core.engines.launch import (
     Commands,
     Launch,
@@ -52,6 +59,12 @@ def write_vllm(launch: Launch) -> Commands:
 
     Only sizes above 1 are written, except tensor and pipeline, which a reader should always see.
     """
+    written = _write(launch)
+    ports = (*written.ports, *transfer_ports(launch))
+    return replace(written, ports=ports, env=transfer_env(launch))
+
+
+def _write(launch: Launch) -> Commands:
     http = ("http", launch.port)
     if launch.pods == 1:
         shape = _data(launch) + _executor(launch)
@@ -100,7 +113,7 @@ def _serve(launch: Launch, *shape: str) -> tuple[str, ...]:
     words += ["--tensor-parallel-size", str(launch.tensor)]
     words += ["--pipeline-parallel-size", str(launch.pipeline)]
     words += ["--enable-expert-parallel"] if launch.expert else []
-    return (*words, *shape, *launch.extra_args)
+    return (*words, *shape, *transfer_words(launch), *launch.extra_args)
 
 
 def _data(launch: Launch) -> tuple[str, ...]:
@@ -117,11 +130,14 @@ def unsupported_vllm(launch: Launch) -> list[Refusal]:
         seen = f"is '{launch.launcher}', and the pods of vLLM are joined by ray or native"
         return [Refusal("launcher", seen, "write 'ray' or 'native'", "engine-launch")]
     if launch.launcher == "ray":
-        refusals = [*port_clash(launch, RAY_PORT, "Ray"), *_ray_by_release(launch)]
+        port, purpose, more = RAY_PORT, "Ray", _ray_by_release(launch)
     elif launch.data > 1:
-        refusals = port_clash(launch, DATA_RPC_PORT, "data parallel RPC")
+        port, purpose, more = DATA_RPC_PORT, "data parallel RPC", []
     else:
-        refusals = port_clash(launch, MASTER_PORT, "--master-port")
+        port, purpose, more = MASTER_PORT, "--master-port", []
+    refusals = [*port_clash(launch, port, purpose), *more]
+    used = {port: purpose} if launch.pods > 1 else {}
+    refusals += refused_transfer(launch, {launch.port: "HTTP", **used})
     refusals += missing_options(launch, write_vllm(launch), _since(launch), "vLLM", IMAGE)
     return refusals + _copies_over_pods(launch)
 

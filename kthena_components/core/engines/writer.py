@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kthena_components.core.engines import sglang_launch, vllm_launch
 from kthena_components.core.engines.arguments import Reading
 from kthena_components.core.engines.dialects import dialect_of
+from kthena_components.core.engines.kv_transfer import FLAGS
 from kthena_components.core.engines.launch import Commands, Launch, Refusal
 from kthena_components.core.engines.placeholders import Scope
 from kthena_components.core.engines.releases import TITLES
@@ -37,13 +38,20 @@ def write_commands(launch: Launch) -> Commands:
     )
 
 
-def counted_flags(extra_args: Sequence[str], kind: str) -> list[str]:
+def counted_flags(extra_args: Sequence[str], kind: str, *, transfer: bool = False) -> list[str]:
     """Return the flags in a user's arguments that the package sets itself.
 
     This includes abbreviations, other spellings and ambiguous flags, each once and as written.
     Sizes, ranks, executor, model and port are set by the package.
+
+    Args:
+        extra_args: The user's arguments.
+        kind: The engine.
+        transfer: Whether the package also writes how the KV cache is transferred.
     """
     if kind not in TITLES:
         return []
     reading = Reading(dialect_of(release_for(kind, None)), Scope({})).read(extra_args)
-    return list(dict.fromkeys(flag for flag, option in reading.flags if option.counted))
+    counted = [flag for flag, option in reading.flags if option.counted]
+    shared = [name for name in reading.options if transfer and name in FLAGS[kind]]
+    return list(dict.fromkeys([*counted, *shared]))

@@ -28,12 +28,12 @@ def engine_templates(role: RoleSpec) -> tuple[Template, Template | None]:
     overlay = role.overlay or {}
     written = {
         **_stated_shape(role),
-        **_template(role, commands.entry, _entry_fields(role, commands)),
+        **_template(role, commands.entry, commands, _entry_fields(role, commands)),
     }
     entry = lay_over(written, overlay)
     if commands.worker is None:
         return entry, None
-    return entry, lay_over(_template(role, commands.worker, {}), overlay)
+    return entry, lay_over(_template(role, commands.worker, commands, {}), overlay)
 
 
 def _stated_shape(role: RoleSpec) -> dict[str, Any]:
@@ -45,13 +45,16 @@ def _stated_shape(role: RoleSpec) -> dict[str, Any]:
     return {"metadata": {"annotations": {MODEL_CONFIG: text}}}
 
 
-def _template(role: RoleSpec, command: tuple[str, ...], extra: Mapping[str, Any]) -> Template:
+def _template(
+    role: RoleSpec, command: tuple[str, ...], commands: Commands, extra: Mapping[str, Any]
+) -> Template:
     engine = role.engine
+    env = [*([_token_env(role)] if role.hugging_face_token else []), *commands.env]
     container: dict[str, Any] = {
         "name": ENGINE_CONTAINER,
         "image": engine.image if engine else "",
         "command": list(command),
-        **({"env": [_token_env(role)]} if role.hugging_face_token else {}),
+        **({"env": env} if env else {}),
         "resources": _resources(role.resources or ResourcesSpec()),
         **extra,
         "securityContext": {

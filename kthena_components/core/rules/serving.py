@@ -28,6 +28,12 @@ from kthena_components.core.rules.group import (
     ray_cluster_size_equals_group,
 )
 from kthena_components.core.rules.init_engines import init_container_ends
+from kthena_components.core.rules.kv_pairs import (
+    kv_connector_known,
+    kv_halves_alike,
+    kv_halves_complete,
+)
+from kthena_components.core.rules.kv_parallel import kv_halves_parallel
 from kthena_components.core.rules.layouts import data_parallel_layout
 from kthena_components.core.rules.memory import memory_one_sequence, memory_weights_fit
 from kthena_components.core.rules.models import (
@@ -87,6 +93,10 @@ CHECKS: tuple[Check, ...] = (
     sglang_layout,
     context_parallel_layout,
     expert_balance,
+    kv_connector_known,
+    kv_halves_complete,
+    kv_halves_alike,
+    kv_halves_parallel,
     context_within_model,
     scheduler_sizes,
     memory_fraction_range,

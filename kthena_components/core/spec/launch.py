@@ -1,6 +1,6 @@
 """Translates a role's engine to a launch of core/engines."""
 
-from kthena_components.core.engines import Launch, default_launcher, stated_release
+from kthena_components.core.engines import Launch, Transfer, default_launcher, stated_release
 from kthena_components.core.spec.model import EngineSpec, ResourcesSpec, RoleSpec
 
 ENGINE_CONTAINER = "engine"
@@ -26,7 +26,15 @@ def launch_of(role: RoleSpec) -> Launch:
         port=engine.port,
         extra_args=tuple(engine.extra_args),
         release=release,
+        transfer=_transfer(engine),
     )
+
+
+def _transfer(engine: EngineSpec) -> Transfer | None:
+    stated = engine.kv_transfer
+    if stated is None:
+        return None
+    return Transfer(role=stated.role.value, connector=stated.connector.value, port=stated.port)
 
 
 def _image(role: RoleSpec, engine: EngineSpec) -> str:

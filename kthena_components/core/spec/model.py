@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from kthena_components.core.spec.words import (
     EngineKind,
     KthenaVersion,
+    KvConnector,
+    KvRole,
     Launcher,
     RecoveryPolicy,
     RolloutType,
@@ -91,6 +93,14 @@ class ParallelismSpec(Spec):
     expert: bool = False
 
 
+class KvTransferSpec(Spec):
+    """How an engine shares its KV cache with another one."""
+
+    role: Annotated[KvRole, _WORD]
+    connector: Annotated[KvConnector, _WORD]
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
+
+
 class EngineSpec(Spec):
     """An engine whose pods the package writes."""
 
@@ -101,6 +111,7 @@ class EngineSpec(Spec):
     parallelism: ParallelismSpec = Field(default_factory=ParallelismSpec)
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
     extra_args: list[str] = []
+    kv_transfer: KvTransferSpec | None = None
     hf_config: dict[str, Any] | None = None
 
 

@@ -18,6 +18,7 @@ from kthena_components.core.values.quantity import is_accelerator
 from kthena_components.core.values.unknown import Unknown
 
 _SGLANG_DATA = "sglang-data-multi-node"
+_KV_TRANSFER = "kv-transfer-supported"
 
 
 def template_or_engine(role: RoleSpec) -> Iterator[Finding]:
@@ -80,7 +81,7 @@ def engine_launch(role: RoleSpec) -> Iterator[Finding]:
     Source: vllm/config/parallel.py, vllm/engine/arg_utils.py and vllm/v1/worker/gpu_worker.py
     init_device; sglang/srt/server_args.py; this package: core/engines.
     """
-    yield from (found for found in _refused(role) if found.rule != _SGLANG_DATA)
+    yield from (found for found in _refused(role) if found.rule not in {_SGLANG_DATA, _KV_TRANSFER})
 
 
 def sglang_data_multi_node(role: RoleSpec) -> Iterator[Finding]:
@@ -94,6 +95,24 @@ def sglang_data_multi_node(role: RoleSpec) -> Iterator[Finding]:
     yield from (found for found in _refused(role) if found.rule == _SGLANG_DATA)
 
 
+def kv_transfer_supported(role: RoleSpec) -> Iterator[Finding]:
+    """The engine has the connector that shares its KV cache, and its port is free.
+
+    vLLM has NixlConnector since 0.9.0, and since 0.11.1 for a copy over several pods;
+    MooncakeConnector of the V1 engine since 0.13.0; LMCacheConnectorV1 since 0.8.5. SGLang has
+    mooncake and nixl, and each engine is one half. An image that states no release counts as the
+    newest.
+
+    Pass: connector nixl in vllm/vllm-openai:v0.33.0; connector mooncake in SGLang.
+    Fail: connector mooncake in vllm/vllm-openai:v0.12.0; connector lmcache or role both in SGLang;
+    kv_transfer.port 8080 with port 8080; a port with connector lmcache.
+    Level: mandatory, because the engine rejects it at startup, or its halves do not connect.
+    Source: vllm/distributed/kv_transfer/kv_connector/factory.py and v1/nixl; vllm/envs.py;
+    sglang/srt/server_args.py; this package: core/engines/kv_transfer.py.
+    """
+    yield from (found for found in _refused(role) if found.rule == _KV_TRANSFER)
+
+
 def _refused(role: RoleSpec) -> Iterator[Finding]:
     for field, seen, remedy, rule in unsupported(launch_of(role)) if role.engine else ():
         yield Finding(path=f"engine.{field}", seen=seen, remedy=remedy, rule=rule)
@@ -103,16 +122,21 @@ def counted_flag(role: RoleSpec) -> Iterator[Finding]:
     """extra_args contains no flag that the package sets itself.
 
     Pass: extra_args --max-num-seqs=8.
-    Fail: extra_args --tensor-parallel-size=4, or -tp 4, or --port=8000.
+    Fail: extra_args --tensor-parallel-size=4, or -tp 4, or --port=8000; --kv-transfer-config={} or
+    --disaggregation-mode=prefill if kv_transfer is given.
     Level: mandatory.
     Source: this package: engines use the last occurrence of a flag.
     """
-    for flag in counted_flags(role.engine.extra_args, role.engine.kind) if role.engine else ():
+    if role.engine is None:
+        return
+    transfer = role.engine.kv_transfer is not None
+    for flag in counted_flags(role.engine.extra_args, role.engine.kind, transfer=transfer):
         yield Finding(
             path="engine.extra_args",
             rule="counted-flag",
             seen=f"'{flag}' sets a value that the package sets itself",
-            remedy="remove it and use engine.parallelism, launcher, port or model",
+            remedy=f"remove it and use engine.{'kv_transfer, ' * transfer}parallelism, launcher, "
+            "port or model",
         )
 
 
@@ -192,6 +216,7 @@ ROLE_RULES: tuple[Callable[[RoleSpec], Iterator[Finding]], ...] = (
     *TEMPLATE_RULES,
     engine_launch,
     sglang_data_multi_node,
+    kv_transfer_supported,
     counted_flag,
     hf_config_shape,
     overlay_counted,
@@ -207,6 +232,7 @@ BLOCKING = frozenset(
         "data-parallel-layout",
         "sglang-data-multi-node",
         "engine-launch",
+        "kv-transfer-supported",
         "counted-flag",
         "overlay-counted",
     }

@@ -17,6 +17,22 @@ class Launcher(StrEnum):
     NATIVE = "native"
 
 
+class KvRole(StrEnum):
+    """Half of a pair of engines, of which one fills the KV cache and the other generates."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+    BOTH = "both"
+
+
+class KvConnector(StrEnum):
+    """What carries the KV cache from one engine to another."""
+
+    NIXL = "nixl"
+    MOONCAKE = "mooncake"
+    LMCACHE = "lmcache"
+
+
 class TopologyMode(StrEnum):
     """Whether Volcano enforces or prefers the topology if no HyperNode below the cap has room."""
 

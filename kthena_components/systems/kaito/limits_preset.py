@@ -97,6 +97,9 @@ def _refuse_engine(plan: ServingPlan, role: RolePlan, engine: EngineSpec) -> Ite
     if engine.hf_config is not None:
         seen = "is given, but KAITO reads the model's config from Hugging Face"
         yield refusal(f"{at}.hf_config", seen, "remove it")
+    if engine.kv_transfer is not None:
+        seen = "is given, but the pods of a preset have no variables of their own"
+        yield refusal(f"{at}.kv_transfer", seen, "remove it, or remove backend_options.preset")
     if engine.parallelism.expert:
         seen = "is true, but inference_config.yaml has no switches such as --enable-expert-parallel"
         yield refusal(f"{at}.parallelism.expert", seen, f"remove it, or {_INSTEAD}")

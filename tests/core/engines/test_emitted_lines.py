@@ -16,7 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kthena_components.core import engines
-from kthena_components.core.engines import Launch, default_launcher, unsupported, write_commands
+from kthena_components.core.engines import (
+    Launch,
+    Transfer,
+    default_launcher,
+    unsupported,
+    write_commands,
+)
 from tests.support.strategies import law
 
 pytestmark = pytest.mark.property
@@ -79,7 +85,18 @@ def shapes(draw: st.DrawFn) -> Row:
         "pods": pods,
         "gpus_per_pod": draw(st.sampled_from([1, 8, 32])),
         "port": 8080,
+        "transfer": draw(st.none() | transfers()),
     }
+
+
+def transfers() -> st.SearchStrategy[Transfer]:
+    """Draw how the engine shares its KV cache."""
+    return st.builds(
+        Transfer,
+        role=st.sampled_from(["prefill", "decode", "both"]),
+        connector=st.sampled_from(["nixl", "mooncake", "lmcache"]),
+        port=st.sampled_from([None, 5600, 8998]),
+    )
 
 
 def commands(words: Sequence[str]) -> Iterator[list[str]]:
@@ -101,7 +118,15 @@ def check_option(row: Row, name: str, values: list[str]) -> None:
     assert len(values) == {"0": 0, "1": 1}[row.get("arity", "1")], (name, values)
     for value in values:
         assert row.get("type") != "int" or value.isdecimal(), (name, value)
+        if name == "--kv-transfer-config":
+            check_transfer(json.loads(value))
         assert value in (row.get("choices") or [value]), (name, value)
+
+
+def check_transfer(config: dict[str, str]) -> None:
+    """Hold vLLM's KV transfer against what KVTransferConfig of every release takes."""
+    assert set(config) == {"kv_connector", "kv_role"}
+    assert config["kv_role"] in {"kv_producer", "kv_consumer", "kv_both"}
 
 
 def check_arguments(words: Sequence[str], known: dict[str, Row], positional: int) -> None:

@@ -44,6 +44,14 @@ REFUSED: dict[str, tuple[Args, dict[str, Any], str]] = {
             "kaito-base:0.4.2. Write mcr.microsoft.com/aks/kaito/kaito-base:0.4.2. [backend-loss]"
         ),
     ),
+    "kv-transfer": (
+        PRESET,
+        {f"{ENGINE}.kv_transfer": {"role": "prefill", "connector": "nixl"}},
+        (
+            f"{ENGINE}.kv_transfer: is given, but the pods of a preset have no variables of their "
+            "own. Remove it, or remove backend_options.preset. [backend-loss]"
+        ),
+    ),
     "port": (
         PRESET,
         {f"{ENGINE}.port": 8080},

@@ -1,0 +1,210 @@
+"""Writes how an engine sends its KV cache to another engine, or receives one.
+
+vLLM takes a JSON object (`--kv-transfer-config`) and reads addresses from variables; SGLang has
+flags (`--disaggregation-mode`).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kthena_components.core.engines.launch import Launch, Refusal, release_name
+from kthena_components.core.values.images import Version, write_version
+
+_RULE = "kv-transfer-supported"
+FLAGS: Mapping[str, frozenset[str]] = {
+    "vllm": frozenset({"--kv-transfer-config"}),
+    "sglang": frozenset(
+        {
+            "--disaggregation-mode",
+            "--disaggregation-transfer-backend",
+            "--disaggregation-bootstrap-port",
+        }
+    ),
+}
+"""The options that are written here."""
+_ROLES = {"prefill": "kv_producer", "decode": "kv_consumer", "both": "kv_both"}
+SGLANG_CONNECTORS = ("mooncake", "nixl")
+"""Transfer backends of every known SGLang (sglang/srt/server_args.py)."""
+_BOOTSTRAP_PORT = 8998
+"""Default of SGLang's `--disaggregation-bootstrap-port`."""
+_NIXL_OVER_PODS: Version = (0, 11, 1)
+"""In this release the entry answers handshakes for all ranks. Before, each rank listens in its own
+pod, and the other engine looks for all of them at the entry (nixl_connector.py,
+_nixl_handshake_listener).
+"""
+_MOONCAKE_ONE_PORT: Version = (0, 16, 0)
+"""In this release only the first rank listens; before, each rank has a port of its own."""
+
+
+class Connector(NamedTuple):
+    """How a connector is written for vLLM."""
+
+    name: str
+    since: Version
+    """The first release with this connector of the V1 engine."""
+    host: str = ""
+    """Variable with the pod's own address. Empty: the connector finds it out."""
+    port: str = ""
+    """Variable with its port. Empty: it has none."""
+    default: int = 0
+
+
+VLLM_CONNECTORS = {
+    "nixl": Connector(
+        "NixlConnector",
+        (0, 9, 0),
+        "VLLM_NIXL_SIDE_CHANNEL_HOST",
+        "VLLM_NIXL_SIDE_CHANNEL_PORT",
+        5600,
+    ),
+    "mooncake": Connector(
+        "MooncakeConnector", (0, 13, 0), port="VLLM_MOONCAKE_BOOTSTRAP_PORT", default=8998
+    ),
+    "lmcache": Connector("LMCacheConnectorV1", (0, 8, 5)),
+}
+"""vLLM's connectors by the words of `engine.kv_transfer`. Defaults: vllm/envs.py."""
+
+
+def transfer_words(launch: Launch) -> tuple[str, ...]:
+    """Return the words of the command line."""
+    transfer = launch.transfer
+    if transfer is None:
+        return ()
+    if launch.kind == "sglang":
+        port = str(transfer.port or _BOOTSTRAP_PORT)
+        backend = ("--disaggregation-transfer-backend", transfer.connector)
+        mode = ("--disaggregation-mode", transfer.role)
+        return (*mode, *backend, "--disaggregation-bootstrap-port", port)
+    config = {
+        "kv_connector": VLLM_CONNECTORS[transfer.connector].name,
+        "kv_role": _ROLES[transfer.role],
+    }
+    return ("--kv-transfer-config", json.dumps(config, separators=(",", ":")))
+
+
+def transfer_env(launch: Launch) -> tuple[dict[str, Any], ...]:
+    """Return the variables that every pod of the engine needs, as Kubernetes writes them."""
+    connector = _vllm_connector(launch)
+    if connector is None:
+        return ()
+    env: list[dict[str, Any]] = []
+    if connector.host:
+        own = {"fieldRef": {"fieldPath": "status.podIP"}}
+        env.append({"name": connector.host, "valueFrom": own})
+    if _listens(launch):
+        env.append({"name": connector.port, "value": str(_port(launch))})
+    return tuple(env)
+
+
+def transfer_ports(launch: Launch) -> tuple[tuple[str, int], ...]:
+    """Return the name and number of the first port on which the other engine asks for the cache."""
+    return (("kv-transfer", _port(launch)),) if _listens(launch) else ()
+
+
+def refused_transfer(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusal]:
+    """Report a transfer that the engine does not have.
+
+    Args:
+        launch: The launch.
+        used: The engine's other ports, and what each is for.
+    """
+    transfer = launch.transfer
+    if transfer is None:
+        return
+    by_engine = _refused_by_sglang if launch.kind == "sglang" else _refused_by_vllm
+    refusals = list(by_engine(launch))
+    yield from refusals
+    if refusals:
+        return
+    if transfer.port is not None and not _port(launch):
+        seen = f"is {transfer.port}, and the connector {transfer.connector} has no port here"
+        remedy = "remove it, and set the ports in the configuration of LMCache"
+        yield Refusal("kv_transfer.port", seen, remedy, _RULE)
+    yield from _clashes(launch, used)
+
+
+def _refused_by_vllm(launch: Launch) -> Iterator[Refusal]:
+    transfer, connector = launch.transfer, _vllm_connector(launch)
+    if transfer is None or connector is None or launch.release is None:
+        return
+    stated, word = release_name("vllm", launch.release), transfer.connector
+    if launch.before(connector.since):
+        first = write_version(connector.since)
+        seen = (
+            f"is '{word}', and the image states vLLM {stated}: {connector.name} of the V1 engine "
+            f"is in vLLM since {first}"
+        )
+        others = [
+            other
+            for other, of in VLLM_CONNECTORS.items()
+            if other != word and not launch.before(of.since)
+        ]
+        instead = f", or write {' or '.join(map(repr, others))}" if others else ""
+        remedy = f"use vllm/vllm-openai:v{first} or later{instead}"
+        yield Refusal("kv_transfer.connector", seen, remedy, _RULE)
+    elif word == "nixl" and launch.before(_NIXL_OVER_PODS) and launch.copy > launch.gpus_per_pod:
+        first = write_version(_NIXL_OVER_PODS)
+        seen = (
+            f"is 'nixl', and the image states vLLM {stated}, in which the other engine finds only "
+            f"the ranks in the entry; a copy of {launch.copy} ranks has pods of "
+            f"{launch.gpus_per_pod} GPUs"
+        )
+        yield Refusal(
+            "kv_transfer.connector", seen, f"use vllm/vllm-openai:v{first} or later", _RULE
+        )
+
+
+def _refused_by_sglang(launch: Launch) -> Iterator[Refusal]:
+    transfer = launch.transfer
+    if transfer is None:
+        return
+    if transfer.connector not in SGLANG_CONNECTORS:
+        seen = f"is '{transfer.connector}', and SGLang transfers with mooncake or nixl"
+        yield Refusal("kv_transfer.connector", seen, "write 'mooncake' or 'nixl'", _RULE)
+    if transfer.role == "both":
+        seen = "is 'both', and an SGLang engine is one half: prefill or decode"
+        yield Refusal("kv_transfer.role", seen, "write 'prefill' or 'decode'", _RULE)
+
+
+def _clashes(launch: Launch, used: Mapping[int, str]) -> Iterator[Refusal]:
+    """Reject a port of the engine among those that the transfer listens on."""
+    first, count = _port(launch), _span(launch)
+    for number, purpose in used.items() if _listens(launch) else ():
+        if first <= number < first + count:
+            ports = str(first) if count == 1 else f"{first} to {first + count - 1}"
+            seen = f"is {first}, so the transfer listens on {ports}, and {number} is {purpose}"
+            yield Refusal("kv_transfer.port", seen, "choose another port", _RULE)
+
+
+def _vllm_connector(launch: Launch) -> Connector | None:
+    if launch.transfer is None or launch.kind != "vllm":
+        return None
+    return VLLM_CONNECTORS[launch.transfer.connector]
+
+
+def _listens(launch: Launch) -> bool:
+    """Return whether the entry listens: NIXL does on both sides, the others where they send."""
+    transfer, connector = launch.transfer, _vllm_connector(launch)
+    if transfer is None:
+        return False
+    if connector is None:
+        return transfer.role == "prefill"
+    return bool(connector.port) and (transfer.connector == "nixl" or transfer.role != "decode")
+
+
+def _port(launch: Launch) -> int:
+    """Return the first port of the transfer; 0 if it has none."""
+    connector = _vllm_connector(launch)
+    default = _BOOTSTRAP_PORT if connector is None else connector.default
+    stated = launch.transfer.port if launch.transfer else None
+    return stated if stated is not None and default else default
+
+
+def _span(launch: Launch) -> int:
+    """Count the ports from the first one on: NIXL has one per copy, and once had one per rank."""
+    if launch.kind == "sglang" or launch.transfer is None:
+        return 1
+    if launch.transfer.connector == "nixl":
+        return launch.data * (launch.tensor if launch.before(_NIXL_OVER_PODS) else 1)
+    return launch.data * launch.tensor if launch.before(_MOONCAKE_ONE_PORT) else 1
