@@ -18,6 +18,7 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kthena.describe import DESCRIBER
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
 from kthena_components.systems.kthena.options import KthenaOptions, render_plugins
@@ -154,4 +155,5 @@ EMITTER = Emitter(
     read_back=_read_back,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
+    describer=DESCRIBER,
 )
