@@ -196,6 +196,8 @@ def _report(files: Sequence[_File], accepted: Sequence[str], *, as_yaml: bool) -
     for file in files:
         places = {id(each.body): each for each in file.objects}
         for part in file.conversion.parts:
+            if file.conversion.errors and isinstance(part, Kept):
+                continue  # what happens to it depends on the servings
             source = part.source
             at = places[id(source)]
             _say(f"{file.name}:{at.line}: {title_of(source)} {_fate(part, as_yaml=as_yaml)}")
@@ -244,12 +246,13 @@ def _written(files: Sequence[_File], target: str) -> Mapping[str, str]:
         return {"__main__.py": write_program(servings, origin)}
     if target == STACK:
         return {"Pulumi.converted.yaml": write_stack(servings, origin)}
-    return {
-        "converted.yaml" if file.name == shown_name(STDIN) else Path(file.name).name: write_yaml(
-            file.conversion.parts
-        )
-        for file in files
-    }
+    texts: dict[str, str] = {}
+    for file in files:
+        name = "converted.yaml" if file.name == shown_name(STDIN) else Path(file.name).name
+        if name in texts:
+            raise UsageError(f"two of the files are called {name}; convert them one by one")
+        texts[name] = write_yaml(file.conversion.parts)
+    return texts
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:

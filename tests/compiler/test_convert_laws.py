@@ -14,8 +14,8 @@ from kthena_components.compiler.convert import Conversion, convert, describers
 from kthena_components.compiler.losses import find_additions, find_losses
 from kthena_components.core.naming import INJECTED_ENV, LWS_ENV
 from kthena_components.core.values.read import group_kind
-from kthena_components.systems import find_emitter
-from tests.support.strategies import law, servings
+from kthena_components.systems import EMITTERS, find_emitter
+from tests.support.strategies import damaged, law, servings
 
 DESCRIBED = [name for name, _, _ in describers()]
 pytestmark = [pytest.mark.property]
@@ -80,6 +80,17 @@ def test_a_serving_comes_back_with_the_same_pods_or_is_refused(
     assert pods_of(back.servings[0].compiled) == pods_of(
         converted(bodies, SAME).servings[0].compiled
     )
+
+
+@law
+@each_described
+@given(st.data())
+def test_no_object_breaks_the_conversion(backend: str, data: st.DataObject) -> None:
+    bodies = emitted(data.draw(servings(backend)))
+    broken = [data.draw(damaged(body)) for body in bodies]
+    target = data.draw(st.sampled_from([*EMITTERS, SAME]))
+    result = convert(broken, Changes(target=target))
+    assert len(result.parts) + len(result.errors) <= len(broken)
 
 
 def pods_of(compiled: Compiled) -> list[str]:

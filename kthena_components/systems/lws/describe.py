@@ -191,7 +191,8 @@ def _rollout(specs: list[Mapping[str, Any]], *, several: bool) -> dict[str, Any]
 def _rolling(spec: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return maxUnavailable, maxSurge and partition, in engines."""
     rolling = mapping(mapping(spec.get("rolloutStrategy")).get("rollingUpdateConfiguration"))
-    return tuple(rolling.get(key) for key in ("maxUnavailable", "maxSurge", "partition"))
+    found = (rolling.get(key) for key in ("maxUnavailable", "maxSurge", "partition"))
+    return tuple(value if isinstance(value, int) else str(value) for value in found)
 
 
 def _in_groups(budget: tuple[Any, ...], replicas: object) -> tuple[int, ...] | None:
