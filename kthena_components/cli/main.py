@@ -163,9 +163,9 @@ def _newest() -> str:
 
 
 def _add_others(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    from kthena_components.cli import doctor, review, rights, status  # noqa: PLC0415
+    from kthena_components.cli import convert, doctor, review, rights, status  # noqa: PLC0415
 
-    for command in (review, doctor, status, rights):
+    for command in (convert, review, doctor, status, rights):
         command.add_parser(commands)
 
 

@@ -140,6 +140,33 @@ class Kind(Generic[V]):
         return bool(self.facts or self.rules or self.templates)
 
 
+Pair = tuple[str, str]
+"""Key and value of a label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describer:
+    """How the objects of a system are read back to arguments: the inverse of `emit`.
+
+    It may leave out whatever it does not know: what it describes is emitted again and compared with
+    the object, so nothing is lost unseen.
+    """
+
+    kinds: tuple[GroupKind, ...]
+    filled: Callable[[Body], dict[str, Any]]
+    """An object with the defaults that the API server or a webhook would set. Two objects that mean
+    the same are equal then.
+    """
+    arguments: Callable[[Body], dict[str, Any]]
+    """The arguments of a ModelServing, of a filled object. Defaults that differ between backends
+    are stated.
+    """
+    labels: tuple[str, ...]
+    """Prefixes of the labels that the system's controller gives to pods."""
+    label: Callable[[Pair], Pair | None]
+    """Kthena's label with the meaning of such a label; None if there is none."""
+
+
 def _one_serving(plan: ServingPlan) -> list[ServingFacts]:
     return [facts_from_plan(plan)]
 
@@ -171,6 +198,8 @@ class Emitter:
     """Fewest roles of a serving whose objects keep their names if it gets another role. None: a
     serving never has another role.
     """
+    describer: Describer | None = None
+    """None: its objects cannot be converted for other backends."""
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
     """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
 

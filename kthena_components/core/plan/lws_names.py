@@ -57,6 +57,64 @@ def unset_lws_names(template: Template) -> Iterator[tuple[str, str]]:
                     yield f"spec.{kind}[{index}].{path}", name
 
 
+def with_kthena_names(template: Template) -> tuple[Template, list[tuple[str, str]]]:
+    """Write Kthena's variables where a template's commands use LeaderWorkerSet's.
+
+    Left as they are: containers that set the variable themselves, or also know Kthena's, and the
+    env, which cannot refer to variables that a controller appends.
+
+    Returns:
+        The template, and the path of each container with the variable that was replaced.
+    """
+    spec, told = dict(mapping(template.get("spec"))), list[tuple[str, str]]()
+    for kind in ("initContainers", "containers"):
+        if not isinstance(spec.get(kind), list):
+            continue
+        renamed = []
+        for index, container in enumerate(spec[kind]):
+            names = _renamable(mapping(container))
+            told += [(f"spec.{kind}[{index}]", name) for name in names]
+            renamed.append(_renamed(container, names))
+        spec[kind] = renamed
+    return ({**template, "spec": spec} if told else template), told
+
+
+def _renamable(container: Mapping[str, Any]) -> list[str]:
+    if container.get("envFrom"):
+        return []
+    own = {mapping(entry).get("name") for entry in sequence(container.get("env"))}
+    text = json.dumps(_commands(container), default=str)
+    return [
+        name
+        for name in naming.LWS_ENV
+        if name not in own and name in text and not _OWN[name].search(text)
+    ]
+
+
+def _commands(value: Any) -> list[Any]:
+    """Return the commands of a container, those of its probes and hooks included."""
+    if isinstance(value, list):
+        return [found for item in value for found in _commands(item)]
+    if not isinstance(value, Mapping):
+        return []
+    return [
+        found
+        for key, item in value.items()
+        for found in ([item] if key in _COMMANDS else _commands(item))
+    ]
+
+
+def _renamed(value: Any, names: list[str], *, is_command: bool = False) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _renamed(v, names, is_command=k in _COMMANDS) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_renamed(item, names, is_command=is_command) for item in value]
+    if isinstance(value, str) and is_command:
+        for name in names:
+            value = re.sub(rf"\b{name}\b", naming.LWS_ENV[name], value)
+    return value
+
+
 def _in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     entries = [mapping(entry) for entry in sequence(container.get("env"))]
     unset = naming.LWS_ENV.keys() - {entry.get("name") for entry in entries}

@@ -19,6 +19,7 @@ from kthena_components.core.plan.rights import Resource
 from kthena_components.core.spec.words import KthenaVersion, RolloutType
 from kthena_components.core.templates.template import Template
 from kthena_components.systems.contract import Emitter
+from kthena_components.systems.kthena.describe import DESCRIBER
 from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, kept_replicas
 from kthena_components.systems.kthena.emit_router import emit_router
 from kthena_components.systems.kthena.facts import facts
@@ -182,4 +183,5 @@ EMITTER = Emitter(
     read_back=_read_back,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
+    describer=DESCRIBER,
 )

@@ -26,6 +26,12 @@ from kthena_components.core.values.read import mapping
 from kthena_components.systems.contract import Emitter
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.lws.describe import (
+    ALIASES,
+    DESCRIBER,
+    EXCLUSIVE,
+    SUBGROUP_EXCLUSIVE,
+)
 from kthena_components.systems.lws.facts import facts
 from kthena_components.systems.lws.limits import names, refuse, set_name
 from kthena_components.systems.lws.options import LwsOptions, SubdomainPolicy, options_of
@@ -37,10 +43,6 @@ from kthena_components.systems.lws.view import (
     read_sets,
 )
 
-_ALIASES = [{"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items()]
-"""Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
-EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
-SUBGROUP_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 
 
@@ -164,7 +166,7 @@ def _template(
 ) -> Template:
     """Add labels, the scheduler, and Kthena's variables: its templates run unchanged."""
     ours = {naming.NAME: plan.name, naming.ROLE: role.name, **own}
-    return labelled(with_env(template, _ALIASES), ours, plan.scheduler)
+    return labelled(with_env(template, list(ALIASES)), ours, plan.scheduler)
 
 
 def _planned(plan: ServingPlan) -> list[ServingFacts]:
@@ -214,5 +216,6 @@ EMITTER = Emitter(
     options=LwsOptions,
     # The objects of one role and of several are of different kinds.
     stays_from=2,
+    describer=DESCRIBER,
     planned=_planned,
 )

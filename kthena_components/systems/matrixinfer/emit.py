@@ -22,6 +22,7 @@ from kthena_components.systems.kthena.emit import until_updated, write_role
 from kthena_components.systems.kthena.limits import names
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
+from kthena_components.systems.matrixinfer.describe import DESCRIBER
 from kthena_components.systems.matrixinfer.facts import facts
 from kthena_components.systems.matrixinfer.limits import refuse
 from kthena_components.systems.matrixinfer.options import ApiGroup, MatrixInferOptions, api_group
@@ -123,4 +124,5 @@ EMITTER = Emitter(
     install="Install MatrixInfer with its CRDs, or write the API group of the installed one in "
     "backend_options",
     options=MatrixInferOptions,
+    describer=DESCRIBER,
 )

@@ -1,0 +1,275 @@
+"""`kthena-components convert`: writes servings of one backend for another one."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kthena_components.cli.converted import ProofError, write_program, write_stack, write_yaml
+from kthena_components.cli.objects import KubeObject, objects_of
+from kthena_components.compiler.changes import SAME, ChangeError, Changes
+from kthena_components.compiler.convert import (
+    Conversion,
+    Converted,
+    Kept,
+    convert,
+    readable_kinds,
+    title_of,
+)
+from kthena_components.compiler.kept import short_title
+from kthena_components.compiler.losses import Loss
+from kthena_components.core.findings import nearest
+from kthena_components.core.values.visible import visible
+from kthena_components.reading.documents import read_documents
+from kthena_components.reading.files import STDIN, Unreadable, read_text, shown_name
+from kthena_components.reading.loader import Loader
+from kthena_components.systems import EMITTERS
+
+DONE, REFUSED, WRONG = 0, 1, 2
+PYTHON, STACK = "python", "stack"
+_TARGETS = (*EMITTERS, PYTHON, STACK)
+_NOT_YET = {
+    "typescript": "the package has no components for TypeScript, so a program would have nothing "
+    f"to import; write --to {PYTHON}, {STACK} or a backend"
+}
+_EXITS = """exit status:
+  0  everything was converted
+  1  nothing was written: the backend cannot express a field, or a loss was not accepted
+  2  nothing was written: wrong usage, or a file that cannot be read or has nothing to convert"""
+
+
+class UsageError(ValueError):
+    """A wrong command line. The text is written for users."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """The objects of one file, and what became of them."""
+
+    name: str
+    objects: tuple[KubeObject, ...]
+    conversion: Conversion
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to those of `kthena-components`."""
+    parser = commands.add_parser(
+        "convert",
+        help="write servings of one backend for another one, or as a program",
+        description=f"Convert {', '.join(readable_kinds())} in files to the objects of another "
+        "backend, to a Pulumi program or to a stack file. What the result does not keep is listed "
+        "by name, and must be accepted.",
+        epilog=_EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("paths", metavar="FILE", nargs="+", help="YAML or JSON, or - for stdin")
+    parser.add_argument(
+        "--to", required=True, metavar="TARGET", help=f"one of {', '.join(_TARGETS)}"
+    )
+    parser.add_argument(
+        "--backend",
+        choices=EMITTERS,
+        help=f"with --to {PYTHON} or {STACK}: the backend of the servings; default: the one that "
+        "the objects are for",
+    )
+    parser.add_argument(
+        "--accept-loss",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="do without something that is not kept: a path of a field, which includes all below "
+        "it, or another name that the command lists; can be repeated",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="FIELD=VALUE",
+        action="append",
+        default=[],
+        help="an argument of the result, by its path in a ModelServing, such as "
+        "recovery_policy=null or backend_options.kind=LLMInferenceService; can be repeated",
+    )
+    parser.add_argument(
+        "-o",
+        "--to-folder",
+        metavar="FOLDER",
+        help="write files there, and overwrite none; default: standard output",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Convert the files and return the exit status."""
+    try:
+        return _run(asked)
+    except (UsageError, ChangeError, ProofError, OSError) as error:
+        sys.stderr.write(f"kthena-components convert: {visible(str(error))}\n")
+        return WRONG
+
+
+def _run(asked: argparse.Namespace) -> int:
+    changes = _changes(asked)
+    files = [_converted(path, changes) for path in asked.paths]
+    if not any(file.conversion.servings or file.conversion.errors for file in files):
+        raise UsageError(f"there is nothing to convert; it converts {', '.join(readable_kinds())}")
+    as_yaml = asked.to in EMITTERS
+    refused = [error for file in files for error in file.conversion.errors]
+    for file in files:
+        for line in (line for e in file.conversion.errors for line in str(e).splitlines()):
+            _say(line if line.startswith(" ") else f"{file.name}: {line}")
+    open_losses = list(_report(files, asked.accept_loss, as_yaml=as_yaml))
+    if refused or open_losses:
+        _refuse(open_losses)
+        return REFUSED
+    texts = _written(files, asked.to)
+    if asked.to_folder is None:
+        sys.stdout.write("---\n".join(texts.values()))
+    else:
+        _write(Path(asked.to_folder), texts)
+    return DONE
+
+
+def _changes(asked: argparse.Namespace) -> Changes:
+    """Read the command line.
+
+    Raises:
+        UsageError: It is wrong.
+    """
+    if asked.to in _NOT_YET:
+        raise UsageError(f"--to {asked.to}: {_NOT_YET[asked.to]}")
+    if asked.to not in _TARGETS:
+        close = nearest(asked.to, _TARGETS)
+        hint = f"write {close}" if close else f"known: {', '.join(_TARGETS)}"
+        raise UsageError(f"--to {asked.to}: there is no such target; {hint}")
+    if asked.to in EMITTERS and asked.backend is not None:
+        raise UsageError(f"--backend is only for --to {PYTHON} or {STACK}")
+    target = asked.to if asked.to in EMITTERS else asked.backend or SAME
+    return Changes(
+        target=target,
+        arguments=dict(map(_argument, asked.set)),
+        # In UTC, so that a waiver expires for everybody at the same time.
+        today=datetime.now(UTC).date(),
+    )
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    path, sign, value = text.partition("=")
+    if not sign:
+        raise UsageError(f"--set {text}: write FIELD=VALUE")
+    try:
+        return path, yaml.load(value, Loader=Loader)  # noqa: S506 - it builds only plain values
+    except yaml.YAMLError as error:
+        told = " ".join(str(error).split())
+        raise UsageError(f"--set {text}: the value is not valid YAML: {told}") from None
+
+
+def _converted(path: str, changes: Changes) -> _File:
+    """Read and convert one file; nothing in it is left out unseen.
+
+    Raises:
+        UsageError: A part of it cannot be read, or is no Kubernetes object.
+    """
+    text, name = read_text(path), shown_name(path)
+    if isinstance(text, Unreadable):
+        raise UsageError(str(text))
+    found: list[KubeObject] = []
+    for document in read_documents(text, path, lambda *_: True):
+        if isinstance(document, Unreadable):
+            raise UsageError(str(replace(document, file=name)))
+        if document.body is None:
+            continue
+        # A placeholder is a text here: it stays in the result.
+        objects = list(objects_of(replace(document, may_have_blanks=False)))
+        if not objects:
+            raise UsageError(f"{name}:{document.line}: is no Kubernetes object")
+        found += objects
+    conversion = convert([each.body for each in found], changes)
+    return _File(name=name, objects=tuple(found), conversion=conversion)
+
+
+def _report(files: Sequence[_File], accepted: Sequence[str], *, as_yaml: bool) -> Iterator[Loss]:
+    """Tell what became of each object, and yield the losses that were not accepted."""
+    for file in files:
+        places = {id(each.body): each for each in file.objects}
+        for part in file.conversion.parts:
+            if file.conversion.errors and isinstance(part, Kept):
+                continue  # what happens to it depends on the servings
+            source = part.source
+            at = places[id(source)]
+            _say(f"{file.name}:{at.line}: {title_of(source)} {_fate(part, as_yaml=as_yaml)}")
+            losses = part.losses
+            if as_yaml or isinstance(part, Converted):
+                for note in part.notes:
+                    _say(f"  {note}")
+            else:  # the object is elsewhere, so only its owner can change it
+                seen = (f"must be changed, so that it {note}" for note in part.notes)
+                losses += tuple(Loss(name=short_title(source), seen=each) for each in seen)
+            for loss in losses:
+                known = any(_covers(name, loss.name) for name in accepted)
+                word = "accepted" if known else "loss"
+                _say(f"{file.name}:{at.line_of(loss.name)}: {word}: {loss}")
+                if not known:
+                    yield loss
+
+
+def _fate(part: Converted | Kept, *, as_yaml: bool) -> str:
+    if isinstance(part, Kept):
+        return "is kept" if as_yaml else "stays where it is: the result has only servings"
+    made = ", ".join(title_of(manifest.body) for manifest in part.compiled.manifests)
+    return f"becomes {made}"
+
+
+def _covers(accepted: str, name: str) -> bool:
+    """Return whether a name is accepted, by itself or as a part of an accepted field."""
+    return name == accepted or name.startswith((f"{accepted}.", f"{accepted}["))
+
+
+def _refuse(losses: Sequence[Loss]) -> None:
+    names = dict.fromkeys(loss.name for loss in losses)
+    if names:
+        flags = " ".join(f"--accept-loss {name}" for name in names)
+        _say(f"To convert without {'it' if len(names) == 1 else 'them'}: {flags}")
+    lost = {0: "", 1: ": 1 loss is not accepted"}
+    why = lost.get(len(losses), f": {len(losses)} losses are not accepted")
+    _say(f"nothing was written{why}")
+
+
+def _written(files: Sequence[_File], target: str) -> Mapping[str, str]:
+    """Return the texts to write, by file name."""
+    servings = [serving for file in files for serving in file.conversion.servings]
+    origin = ", ".join(Path(file.name).name for file in files)
+    if target == PYTHON:
+        return {"__main__.py": write_program(servings, origin)}
+    if target == STACK:
+        return {"Pulumi.converted.yaml": write_stack(servings, origin)}
+    texts: dict[str, str] = {}
+    for file in files:
+        name = "converted.yaml" if file.name == shown_name(STDIN) else Path(file.name).name
+        if name in texts:
+            raise UsageError(f"two of the files are called {name}; convert them one by one")
+        texts[name] = write_yaml(file.conversion.parts)
+    return texts
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write new files, all or none.
+
+    Raises:
+        UsageError: One of them exists already.
+    """
+    there = [name for name in texts if (folder / name).exists()]
+    if there:
+        raise UsageError(f"{folder / there[0]} exists already; remove it, or choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with (folder / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+        _say(f"wrote {folder / name}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{visible(text)}\n")

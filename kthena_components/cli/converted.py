@@ -1,0 +1,144 @@
+"""Writes conversions as YAML, as a stack file, or as a Pulumi program, and proves each.
+
+What is written is read again, compiled and compared before anybody sees it.
+"""
+
+import ast
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.compiler.convert import Converted, Kept
+from kthena_components.core.plan.stack import parse_stack
+from kthena_components.core.values.read import mapping
+from kthena_components.reading.documents import read_documents
+from kthena_components.systems.contract import Body
+
+_PULUMI = "pulumi.com/"
+_KEY = "kthena-components:"
+_WIDTH = 96
+_FAR = 10**6
+"""Columns: no text is folded."""
+
+
+class ProofError(RuntimeError):
+    """What was written does not say what was converted. The text is written for users."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, and no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's interface
+        """Write each value where it stands."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _dump(value: Any) -> str:
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_FAR)
+    return text
+
+
+def objects_of(part: Converted | Kept) -> list[dict[str, Any]]:
+    """Return the objects of a part as kubectl applies them: without Pulumi's annotations."""
+    if isinstance(part, Kept):
+        return [dict(part.body)]
+    return [_plain(manifest.body) for manifest in part.compiled.manifests]
+
+
+def _plain(body: Body) -> dict[str, Any]:
+    metadata = dict(body["metadata"])
+    own = mapping(metadata.pop("annotations", None))
+    kept = {key: value for key, value in own.items() if not str(key).startswith(_PULUMI)}
+    result: dict[str, Any] = json.loads(json.dumps(body))  # enums become their texts
+    result["metadata"] = {**metadata, **({"annotations": kept} if kept else {})}
+    return result
+
+
+def write_yaml(parts: Sequence[Converted | Kept]) -> str:
+    """Write all objects as documents of one file."""
+    bodies = [body for part in parts for body in objects_of(part)]
+    text = "---\n".join(map(_dump, bodies))
+    if [getattr(d, "body", d) for d in read_documents(text, "", lambda *_: True)] != bodies:
+        raise ProofError("the YAML reads differently from the objects")
+    return text
+
+
+def write_stack(servings: Sequence[Converted], origin: str) -> str:
+    """Write the stack file of a project with the package's stack program."""
+    found = [dict(serving.args) for serving in servings]
+    config = {f"{_KEY}output": "render", f"{_KEY}servings": found}
+    text = f"# Converted from {origin}\n{_dump({'config': config})}"
+    (document,) = read_documents(text, "", lambda *_: True)
+    values = mapping(getattr(document, "body", None)).get("config")
+    known = {key.removeprefix(_KEY): value for key, value in mapping(values).items()}
+    spec, findings = parse_stack(known)
+    if findings:
+        raise ProofError(f"the stack file is refused: {findings[0]}")
+    _prove(spec.servings, servings)
+    return text
+
+
+def write_program(servings: Sequence[Converted], origin: str) -> str:
+    """Write the `__main__.py` of a Pulumi project."""
+    names = Counter(serving.compiled.plan.name for serving in servings)
+    calls = [_call(serving.compiled, serving.args, names) for serving in servings]
+    title = json.dumps(f"Servings converted from {origin}.", ensure_ascii=False)
+    head = f'""{title}""\n\nfrom kthena_components import ModelServing\n\n'
+    text = head + "\n".join(calls)
+    made = [node.value for node in ast.parse(text).body if isinstance(node, ast.Expr)]
+    found = [ast.literal_eval(call.args[1]) for call in made if isinstance(call, ast.Call)]
+    _prove(found, servings)
+    return text
+
+
+def _call(compiled: Compiled, args: Mapping[str, Any], names: Mapping[str, int]) -> str:
+    name, namespace = compiled.plan.name, compiled.plan.namespace
+    title = name if names[name] == 1 else f"{namespace}/{name}"
+    return f"ModelServing(\n    {_literal(title, 1)},\n    {_literal(args, 1)},\n)\n"
+
+
+def _literal(value: Any, depth: int) -> str:
+    """Write a value as Python, on one line if it fits."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        items = [f"{_literal(str(k), 0)}: {_literal(v, depth + 1)}" for k, v in value.items()]
+        opens, closes = "{", "}"
+    elif isinstance(value, list | tuple):
+        items, opens, closes = [_literal(item, depth + 1) for item in value], "[", "]"
+    else:
+        return repr(value)
+    line = f"{opens}{', '.join(items)}{closes}"
+    if "\n" not in line and len(line) + 4 * depth <= _WIDTH:
+        return line
+    space = "    " * (depth + 1)
+    inner = "".join(f"{space}{item},\n" for item in items)
+    return f"{opens}\n{inner}{'    ' * depth}{closes}"
+
+
+def _prove(written: Sequence[Any], servings: Sequence[Converted]) -> None:
+    """Compile what was written, and compare its objects with the converted ones."""
+    if len(written) != len(servings):
+        raise ProofError(f"{len(written)} of {len(servings)} servings were written")
+    for args, serving in zip(written, servings, strict=True):
+        again = compile_serving(args)
+        if again.plan.name != serving.compiled.plan.name or _bodies(again) != _bodies(
+            compile_serving(serving.args)
+        ):
+            raise ProofError(f"serving '{serving.compiled.plan.name}' reads differently")
+
+
+def _bodies(compiled: Compiled) -> list[Body]:
+    return [manifest.body for manifest in compiled.manifests]

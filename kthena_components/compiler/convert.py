@@ -1,0 +1,224 @@
+"""Converts the servings among some objects for another backend. Pure.
+
+An object is described by the arguments of a ModelServing. What they do not say is found by writing
+the object again for its own backend, and by comparing the two.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components import systems
+from kthena_components.compiler.changes import SAME, Changes, with_changes
+from kthena_components.compiler.compile import Compiled, compile_serving
+from kthena_components.compiler.gangs import gained_gang, lost_gang
+from kthena_components.compiler.kept import Moved, filled_service, keep, read_front
+from kthena_components.compiler.losses import Loss, find_additions, find_losses
+from kthena_components.core import naming
+from kthena_components.core.findings import Finding, SpecError
+from kthena_components.core.plan.lws_names import with_kthena_names
+from kthena_components.core.values.read import group_kind, mapping, name_of
+from kthena_components.judge.waivers import annotated
+from kthena_components.systems.contract import Body, Describer, Emitter
+
+Backend = tuple[str, Emitter, Describer]
+_NAMES = frozenset({"apiVersion", "kind"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """One serving, and what its conversion loses, adds and rewrites."""
+
+    source: Body
+    backend: str
+    """The backend that the source was written for."""
+    args: Mapping[str, Any]
+    """Arguments of a ModelServing that give the result."""
+    compiled: Compiled
+    losses: tuple[Loss, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An object that is no serving, and how it is changed to find the pods of one."""
+
+    source: Body
+    body: Body
+    """The object with these changes."""
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """All objects, in the order of the source. An exposing Service is part of its serving."""
+
+    parts: tuple[Converted | Kept, ...]
+    errors: tuple[SpecError, ...]
+
+    @property
+    def servings(self) -> list[Converted]:
+        """The servings that were converted."""
+        return [part for part in self.parts if isinstance(part, Converted)]
+
+
+def title_of(body: Body) -> str:
+    """Return the kind, the namespace and the name of an object."""
+    namespace = mapping(body.get("metadata")).get("namespace")
+    return f"{group_kind(body)[1]} {f'{namespace}/' if namespace else ''}{name_of(body)}"
+
+
+def describers() -> Iterator[Backend]:
+    """List the backends whose objects can be described."""
+    for name in systems.EMITTERS:
+        emitter = systems.find_emitter(name)
+        if emitter is not None and emitter.describer is not None:
+            yield name, emitter, emitter.describer
+
+
+def readable_kinds() -> list[str]:
+    """List the kinds that can be described."""
+    return list(dict.fromkeys(kind for _, _, d in describers() for _, kind in d.kinds))
+
+
+def convert(objects: Sequence[Body], changes: Changes) -> Conversion:
+    """Convert every serving among some objects, and keep the others."""
+    found = {i: backend for i, body in enumerate(objects) if (backend := _backend_of(body))}
+    others = {i: body for i, body in enumerate(objects) if i not in found}
+    errors = [error for body in others.values() for error in _unread(body)]
+    parts: dict[int, Converted | Kept] = {}
+    moved: list[Moved] = []
+    for index, backend in found.items():
+        try:
+            part, front = _convert(objects[index], backend, others, changes)
+        except SpecError as error:
+            errors.append(error)
+            continue
+        parts[index] = part
+        moved.append(_moved(part, changes.target))
+        if front is not None:
+            del others[front]
+    for index, body in others.items():
+        result, losses, notes = keep(body, moved)
+        parts[index] = Kept(source=body, body=result, losses=losses, notes=notes)
+    return Conversion(parts=tuple(parts[i] for i in sorted(parts)), errors=tuple(errors))
+
+
+def _backend_of(body: Body) -> Backend | None:
+    return next((found for found in describers() if group_kind(body) in found[2].kinds), None)
+
+
+def _unread(body: Body) -> Iterator[SpecError]:
+    """Reject servings that cannot be described yet: kept as they are, they would serve twice."""
+    if systems.INDEX.get(group_kind(body)) in systems.EMITTERS:
+        known = ", ".join(readable_kinds())
+        finding = Finding(
+            path="kind",
+            seen=f"is {group_kind(body)[1]}, which convert does not read yet; it reads {known}",
+            remedy="remove it from the file, and write its serving by hand",
+            rule="convertible",
+        )
+        yield SpecError([finding], title_of(body))
+
+
+def _convert(
+    body: Body, found: Backend, others: Mapping[int, Body], changes: Changes
+) -> tuple[Converted, int | None]:
+    backend, emitter, describer = found
+    same = changes.target in {SAME, backend}
+    source = describer.filled(body)
+    args = {**describer.arguments(source), "backend": backend}
+    waivers = {entry.rule: entry.text for entry in annotated(body)}
+    args |= {"waivers": waivers} if waivers else {}
+    given = {k: v for k, v in args.items() if same or k != "backend_options"}
+    own, args, front = _exposed(args, given, others, title_of(body), changes)
+    (written,) = (m.body for m in own.manifests if group_kind(m.body) in describer.kinds)
+    result = describer.filled(written)
+    if not same:
+        source, result = _unnamed(source), _unnamed(result)
+    for_target, notes = _for_target(args, emitter, backend, changes)
+    compiled = compile_serving(for_target, title_of(body), today=changes.today)
+    losses = [*find_losses(source, result), *lost_gang(own, compiled)]
+    added = [f"adds {path}" for path in find_additions(source, result)]
+    converted = Converted(
+        source=body,
+        backend=backend,
+        args=for_target,
+        compiled=compiled,
+        losses=tuple(losses),
+        notes=(*added, *notes, *gained_gang(own, compiled)),
+    )
+    return converted, front
+
+
+def _unnamed(body: Body) -> dict[str, Any]:
+    """Leave out what another kind of object states in another way."""
+    metadata = {k: v for k, v in mapping(body.get("metadata")).items() if k != "name"}
+    return {**{k: v for k, v in body.items() if k not in _NAMES}, "metadata": metadata}
+
+
+def _exposed(
+    args: dict[str, Any],
+    given: Mapping[str, Any],
+    others: Mapping[int, Body],
+    title: str,
+    changes: Changes,
+) -> tuple[Compiled, dict[str, Any], int | None]:
+    """Compile a description for its own backend, with the Service that `expose` would write."""
+    for index, body in others.items():
+        expose = read_front(body, args)
+        if expose is None:
+            continue
+        try:
+            own = compile_serving({**given, "expose": expose}, title, today=changes.today)
+        except SpecError:
+            continue
+        service = next(m.body for m in own.manifests if m.kind == "Service")
+        there, here = filled_service(body), filled_service(service)
+        if not [*find_losses(there, here), *find_additions(there, here)]:
+            return own, {**args, "expose": expose}, index
+    return compile_serving(given, title, today=changes.today), args, None
+
+
+def _for_target(
+    args: Mapping[str, Any], emitter: Emitter, backend: str, changes: Changes
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the arguments for the target, and notes about what was rewritten."""
+    if changes.target in {SAME, backend}:
+        return with_changes(args, changes.arguments), []
+    target = systems.find_emitter(changes.target)
+    foreign = {"backend_options", *(() if changes.target == "kthena" else ("kthena_version",))}
+    result = {key: value for key, value in args.items() if key not in foreign}
+    result["backend"] = changes.target
+    notes: list[str] = []
+    lacks = target is not None and naming.LWS_GROUP_SIZE not in target.sizes
+    if lacks and naming.LWS_GROUP_SIZE in emitter.sizes:
+        result["roles"] = [_with_kthena_names(*pair, notes) for pair in _roles(args)]
+    return with_changes(result, changes.arguments), notes
+
+
+def _roles(args: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(f"roles[{index}]", role) for index, role in enumerate(args["roles"])]
+
+
+def _with_kthena_names(path: str, role: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+    result = dict(role)
+    for field in ("entry_template", "worker_template"):
+        if field in role:
+            result[field], told = with_kthena_names(role[field])
+            notes += [
+                f"rewrites {name} to {naming.LWS_ENV[name]} in {path}.{field}.{place}"
+                for place, name in told
+            ]
+    return result
+
+
+def _moved(part: Converted, target: str) -> Moved:
+    return Moved(
+        source=part.source,
+        backend=part.backend,
+        target=part.backend if target == SAME else target,
+        name=part.compiled.plan.name,
+        bodies=tuple(manifest.body for manifest in part.compiled.manifests),
+    )

@@ -1,0 +1,141 @@
+"""The objects beside a converted serving: Services that select its pods, and references to it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components import systems
+from kthena_components.compiler.losses import Loss
+from kthena_components.core import naming
+from kthena_components.core.objects.object import read_object
+from kthena_components.core.plan.described import filled_map
+from kthena_components.core.values.read import group_kind, mapping, name_of, sequence
+from kthena_components.systems.contract import Body, Describer, Pair
+
+_SERVICE = ("", "Service")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A serving whose object is replaced by those of another backend."""
+
+    source: Body
+    backend: str
+    target: str
+    name: str
+    """Name of the serving, which its pods have as a label."""
+    bodies: tuple[Body, ...]
+    """The objects that replace it."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the object stays what it is."""
+        return self.backend == self.target and name_of(self.bodies[0]) == name_of(self.source)
+
+
+def read_front(body: Body, args: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the `expose` that would write a Service, None for another object.
+
+    The caller compares the Service that it gives with this one.
+    """
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    same = metadata.get("name") == args.get("name") and _namespace(body) == args.get("namespace")
+    if group_kind(body) != _SERVICE or not same or len(sequence(spec.get("ports"))) != 1:
+        return None
+    port = mapping(spec["ports"][0])
+    role = mapping(spec.get("selector")).get(naming.ROLE)
+    return {
+        "port": port.get("port"),
+        "target_port": port.get("targetPort"),
+        **({"role": role} if role is not None else {}),
+    }
+
+
+def short_title(body: Body) -> str:
+    """Return the name of a loss that is about a whole object: `Service/chat`."""
+    return f"{group_kind(body)[1]}/{name_of(body)}"
+
+
+def filled_service(body: Body) -> dict[str, Any]:
+    """Fill in the defaults of a Service."""
+    spec = filled_map(body.get("spec"), {"type": "ClusterIP"})
+    ports = [filled_map(port, {"protocol": "TCP"}) for port in sequence(spec.get("ports"))]
+    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    return {**body, "metadata": metadata, "spec": {**spec, "ports": ports}}
+
+
+def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tuple[str, ...]]:
+    """Keep an object, with a selector that finds the pods of the servings as they are now."""
+    losses, notes = list[Loss](), list[str]()
+    name = short_title(body)
+    for each in moved:
+        if each.is_same or _namespace(body) != _namespace(each.source):
+            continue
+        if group_kind(body) == _SERVICE:
+            body, lost, told = _reselect(body, each)
+            losses += [Loss(name=name, seen=seen) for seen in lost]
+            notes += told
+        if _mentions(body, group_kind(each.source)[1], name_of(each.source)):
+            kind = group_kind(each.source)[1]
+            seen = f"refers to {kind} {name_of(each.source)}, which is converted"
+            losses.append(Loss(name=name, seen=seen))
+    return body, tuple(losses), tuple(notes)
+
+
+def _namespace(body: Body) -> object:
+    return mapping(body.get("metadata")).get("namespace") or "default"
+
+
+def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
+    """Rewrite the labels of the source's controller in a selector of its pods."""
+    describer = _describer(moved.backend)
+    spec = mapping(body.get("spec"))
+    selector = {str(k): str(v) for k, v in mapping(spec.get("selector")).items()}
+    own = [pair for pair in selector.items() if pair[0].startswith(describer.labels)]
+    mapped = {pair: describer.label(pair) for pair in own}
+    named = [pair for pair, same in mapped.items() if same and same[0] == naming.NAME]
+    if not any(value == name_of(moved.source) for _, value in named):
+        return body, [], []
+    found, lost, told = dict[str, str](), list[str](), list[str]()
+    for pair in selector.items():
+        same = mapped.get(pair, pair)
+        if same is not None and same[0] == naming.NAME:
+            same = (naming.NAME, moved.name)
+        if same is None or (pair in mapped and not _is_given(same, moved)):
+            lost.append(f"selects by {pair[0]}: {pair[1]}, which no pod has with {moved.target}")
+            same = pair
+        elif same != pair:
+            told.append(f"selects by {same[0]}: {same[1]} instead of {pair[0]}: {pair[1]}")
+        found[same[0]] = same[1]
+    return {**body, "spec": {**spec, "selector": found}}, lost, told
+
+
+def _describer(backend: str) -> Describer:
+    emitter = systems.find_emitter(backend)
+    assert emitter is not None and emitter.describer is not None  # noqa: S101, PT018
+    return emitter.describer
+
+
+def _is_given(pair: Pair, moved: Moved) -> bool:
+    """Return whether a template or the target's controller gives a label to pods."""
+    emitter = systems.find_emitter(moved.target)
+    describer = emitter.describer if emitter is not None else None
+    if describer is not None and pair[0].startswith(describer.labels):
+        return True
+    return any(labels.get(pair[0]) == pair[1] for labels in _pod_labels(moved.bodies))
+
+
+def _pod_labels(bodies: Sequence[Body]) -> Iterator[Mapping[str, Any]]:
+    for body in bodies:
+        kind = systems.find_kind(group_kind(body))
+        if kind is not None and kind.pods is not None:
+            for pods in kind.pods(kind.view(read_object(body))):
+                yield pods.labels
+
+
+def _mentions(value: object, kind: str, name: str) -> bool:
+    """Return whether a part of an object refers to another one by its kind and name."""
+    if isinstance(value, Mapping):
+        refers = value.get("kind") == kind and value.get("name") == name
+        return refers or any(_mentions(item, kind, name) for item in value.values())
+    return isinstance(value, list) and any(_mentions(item, kind, name) for item in value)

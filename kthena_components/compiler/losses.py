@@ -1,0 +1,116 @@
+"""Compares an object with the one that its description gives, field by field. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.findings import join_path
+from kthena_components.core.values.display import display
+
+_NOTHING = object()
+_OURS = frozenset({"pulumi.com"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Something of an object that its conversion does not keep."""
+
+    name: str
+    """Path of the field in the object, or a word for what no field states: `gang`."""
+    seen: str
+    """What happens to it. A clause, no full stop."""
+
+    def __str__(self) -> str:
+        """Write it in one line."""
+        return f"{self.name}: {self.seen}"
+
+
+def find_losses(source: object, result: object, path: str = "") -> Iterator[Loss]:
+    """Yield every field of the source that is missing or different in the result.
+
+    Members of lists are found by their names, if they have any. Maps and lists without content are
+    as good as missing.
+    """
+    if isinstance(source, Mapping) and isinstance(result, Mapping):
+        for key, value in source.items():
+            yield from find_losses(value, result.get(key, _NOTHING), _below(path, key))
+    elif _is_empty(source):
+        return
+    elif _is_empty(result):
+        yield Loss(name=path, seen="is not kept")
+    elif _are_lists(source, result) and _holds_maps(source):
+        theirs = _by_name(result)
+        for key, index, value in _members(source):
+            yield from find_losses(value, theirs.get(key, _NOTHING), f"{path}[{index}]")
+    elif source != result or isinstance(source, bool) != isinstance(result, bool):
+        yield Loss(name=path, seen=f"{display(source)} becomes {display(result)}")
+
+
+def find_additions(source: object, result: object, path: str = "") -> Iterator[str]:
+    """Yield the path of every field that only the result has.
+
+    Labels, annotations and variables that the package adds to each object are left out.
+    """
+    if isinstance(result, Mapping):
+        theirs = source if isinstance(source, Mapping) else {}
+        for key, value in result.items():
+            if key in theirs or not _is_ours(path, key):
+                yield from _added(theirs.get(key), value, _below(path, key))
+    elif isinstance(result, list | tuple) and _holds_maps(result):
+        known = _by_name(source)
+        for key, index, value in _members(result):
+            if key in known or key not in naming.INJECTED_ENV:
+                yield from _added(known.get(key), value, f"{path}[{index}]")
+    elif not _is_empty(result) and _is_empty(source):
+        yield path
+
+
+def _added(source: object, result: object, path: str) -> Iterator[str]:
+    """Yield the fields of a part; the part itself if all of it is new."""
+    found = find_additions(source, result, path)
+    if _is_empty(source):
+        yield from [path for _ in found][:1]
+    else:
+        yield from found
+
+
+def _is_ours(path: str, key: object) -> bool:
+    text = str(key)
+    labels = path.endswith("labels") and text in naming.KTHENA_LABELS
+    return labels or (path.endswith("annotations") and text.partition("/")[0] in _OURS)
+
+
+def _below(path: str, key: object) -> str:
+    return join_path(path, str(key))
+
+
+def _is_empty(value: object) -> bool:
+    """Return whether a value says nothing: missing, null, or a map or list of such values."""
+    if isinstance(value, Mapping):
+        return all(map(_is_empty, value.values()))
+    if isinstance(value, list | tuple):
+        return not value
+    return value is None or value is _NOTHING
+
+
+def _are_lists(*values: object) -> bool:
+    return all(isinstance(value, list | tuple) for value in values)
+
+
+def _holds_maps(value: object) -> bool:
+    return isinstance(value, Sequence) and any(isinstance(item, Mapping) for item in value)
+
+
+def _members(items: Any) -> list[tuple[object, int, Any]]:
+    """Return the members of a list with their names, or with their indices if these do not fit."""
+    names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    unique = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return [
+        (name if unique else index, index, item)
+        for index, (name, item) in enumerate(zip(names, items, strict=True))
+    ]
+
+
+def _by_name(items: object) -> dict[object, Any]:
+    return {key: item for key, _, item in _members(items)} if _are_lists(items) else {}

@@ -1,0 +1,245 @@
+"""Reads a LeaderWorkerSet or a DisaggregatedSet back to the arguments of a serving.
+
+A group of a LeaderWorkerSet becomes a ServingGroup of one engine. Source of the defaults:
+kubernetes-sigs/lws v0.9.0 api/leaderworkerset/v1 and pkg/webhooks/leaderworkerset_webhook.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kthena_components.core import naming
+from kthena_components.core.plan.described import (
+    described_template,
+    filled_map,
+    stated,
+    without_env,
+)
+from kthena_components.core.spec.rules_rollout import scale_budget
+from kthena_components.core.values.read import count, group_kind, mapping, sequence
+from kthena_components.systems.contract import Body, Describer, Pair
+from kthena_components.systems.lws.view import (
+    DISAGGREGATED_SET,
+    LEADER,
+    LEADER_WORKER_SET,
+    SET_NAME,
+    WORKER,
+)
+
+ALIASES = tuple({"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items())
+"""Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
+_SETS, _ROLES = "leaderworkerset.sigs.k8s.io/", "disaggregatedset.x-k8s.io/"
+EXCLUSIVE = f"{_SETS}exclusive-topology"
+SUBGROUP_EXCLUSIVE = f"{_SETS}subgroup-exclusive-topology"
+ROLE = "serve"
+"""Name of the role of a LeaderWorkerSet, which has no roles."""
+_DEFAULT_SCHEDULER = "default-scheduler"
+_LATE = "RecreateGroupAfterStart"
+_LABELS = {
+    SET_NAME: naming.NAME,
+    f"{_ROLES}name": naming.NAME,
+    f"{_ROLES}role": naming.ROLE,
+}
+
+
+def filled(body: Body) -> dict[str, Any]:
+    """Fill in what the CRD and the webhook set, in every role of a DisaggregatedSet."""
+    metadata = filled_map(body.get("metadata"), {"namespace": "default"})
+    spec = dict(mapping(body.get("spec")))
+    if group_kind(body) == DISAGGREGATED_SET:
+        spec["roles"] = [_filled_role(role) for role in sequence(spec.get("roles"))]
+    else:
+        spec = _filled_set(spec)
+    return {**body, "metadata": metadata, "spec": spec}
+
+
+def _filled_role(role: object) -> dict[str, Any]:
+    """Fill in a role; those of older versions have the fields of the spec themselves."""
+    fields = mapping(role)
+    nested = "leaderWorkerTemplate" not in fields
+    own = {key: fields[key] for key in ("name", "metadata") if key in fields}
+    spec = fields.get("spec") if nested else {k: v for k, v in fields.items() if k not in own}
+    rest = {k: v for k, v in fields.items() if k != "spec"} if nested else own
+    return {**rest, "spec": _filled_set(mapping(spec))}
+
+
+def _filled_set(stated_spec: Mapping[str, Any]) -> dict[str, Any]:
+    spec = filled_map(stated_spec, {"replicas": 1, "startupPolicy": "LeaderCreated"})
+    spec["networkConfig"] = filled_map(spec.get("networkConfig"), {"subdomainPolicy": "Shared"})
+    rollout = filled_map(spec.get("rolloutStrategy"), {"type": "RollingUpdate"})
+    rolling = filled_map(
+        rollout.get("rollingUpdateConfiguration"),
+        {"maxUnavailable": 1, "maxSurge": 0, "partition": 0},
+    )
+    groups = count(spec["replicas"])
+    for key, up in (("maxUnavailable", False), ("maxSurge", True)):
+        rolling[key] = _as_count(rolling[key], groups if isinstance(groups, int) else 0, up=up)
+    spec["rolloutStrategy"] = {**rollout, "rollingUpdateConfiguration": rolling}
+    spec["leaderWorkerTemplate"] = _filled_template(mapping(spec.get("leaderWorkerTemplate")))
+    return spec
+
+
+def _as_count(budget: object, groups: int, *, up: bool) -> object:
+    """Convert a percentage as LeaderWorkerSet does; at least one group is updated at a time."""
+    if not isinstance(budget, str):
+        return budget
+    scaled = scale_budget(budget, groups, up=up)
+    return budget if scaled is None else scaled if up else max(scaled, 1)
+
+
+def _filled_template(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in both templates: a leader without a template of its own gets the workers'."""
+    restart = fields.get("restartPolicy") or "RecreateGroupOnPodRestart"
+    template = filled_map(fields, {"size": 1})
+    template["restartPolicy"] = "None" if restart == "Default" else restart
+    leader = fields.get(LEADER) or fields.get(WORKER)
+    for field, pods in ((LEADER, leader), (WORKER, fields.get(WORKER))):
+        if pods is not None:
+            spec = filled_map(mapping(pods).get("spec"), {"schedulerName": _DEFAULT_SCHEDULER})
+            template[field] = {**mapping(pods), "spec": spec}
+    if template.get("subGroupPolicy"):
+        usual = {"subGroupPolicyType": "LeaderWorker"}
+        template["subGroupPolicy"] = filled_map(template["subGroupPolicy"], usual)
+    return template
+
+
+def arguments(body: Body) -> dict[str, Any]:
+    """Describe a filled LeaderWorkerSet or DisaggregatedSet."""
+    metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
+    if group_kind(body) == DISAGGREGATED_SET:
+        parts = [mapping(role) for role in sequence(spec.get("roles"))]
+        name, roles = metadata.get("name"), [role.get("name") for role in parts]
+    else:
+        parts = [{"metadata": metadata, "spec": spec}]
+        name, role = _names(metadata)
+        roles = [role]
+    specs = [mapping(part.get("spec")) for part in parts]
+    marks = [mapping(mapping(part.get("metadata")).get("annotations")) for part in parts]
+    first, templates = specs[0] if specs else {}, [_template_of(each) for each in specs]
+    several = group_kind(body) == DISAGGREGATED_SET
+    scheduler = _scheduler(templates[0]) if templates else None
+    restart = templates[0].get("restartPolicy") if templates else None
+    return stated(
+        name=name,
+        namespace=metadata.get("namespace"),
+        replicas=1 if several else first.get("replicas"),
+        scheduler_name=scheduler,
+        queue=marks[0].get(naming.QUEUE_NAME) if marks else None,
+        rollout_strategy=_rollout(specs, several=several),
+        recovery_policy="None" if restart == "None" else "RoleRecreate",
+        roles=[
+            _role(role, each, scheduler, several=several)
+            for role, each in zip(roles, specs, strict=True)
+        ],
+        backend_options=_options(roles, specs, marks) or None,
+    )
+
+
+def _names(metadata: Mapping[str, Any]) -> tuple[object, str]:
+    """Return the names of the serving and the role: our labels, or the set's own name."""
+    labels, name = mapping(metadata.get("labels")), metadata.get("name")
+    serving, role = labels.get(naming.NAME), labels.get(naming.ROLE)
+    ours = isinstance(role, str) and f"{serving}-{role}" == name
+    return (serving, str(role)) if ours else (name, ROLE)
+
+
+def _template_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(spec.get("leaderWorkerTemplate"))
+
+
+def _scheduler(template: Mapping[str, Any]) -> object:
+    return mapping(mapping(template.get(LEADER)).get("spec")).get("schedulerName")
+
+
+def _role(
+    name: object, spec: Mapping[str, Any], scheduler: object, *, several: bool
+) -> dict[str, Any]:
+    template = _template_of(spec)
+    size = template.get("size")
+    workers = size - 1 if isinstance(size, int) and size > 0 else size
+    entry, worker = (_described(template.get(field), scheduler) for field in (LEADER, WORKER))
+    return stated(
+        name=name,
+        replicas=spec.get("replicas") if several else None,
+        worker_replicas=workers,
+        entry_template=entry,
+        worker_template=worker if workers else None,
+    )
+
+
+def _described(template: object, scheduler: object) -> Any:
+    described = described_template(template, scheduler)
+    return described if described is None else without_env(described, ALIASES)
+
+
+def _rollout(specs: list[Mapping[str, Any]], *, several: bool) -> dict[str, Any] | None:
+    """Describe the budget in ServingGroups; None for the default, one engine at a time."""
+    stated_budgets = [_rolling(spec) for spec in specs]
+    budgets = {
+        _in_groups(rolling, spec.get("replicas") if several else 1)
+        for rolling, spec in zip(stated_budgets, specs, strict=True)
+    }
+    if len(budgets) != 1 or set(stated_budgets) == {(1, 0, 0)}:
+        return None
+    found = budgets.pop()
+    if found is None:
+        return None
+    down, up, partition = found
+    rolling = stated(max_unavailable=down, max_surge=up or None, partition=partition or None)
+    return {"rolling_update_configuration": rolling}
+
+
+def _rolling(spec: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return maxUnavailable, maxSurge and partition, in engines."""
+    rolling = mapping(mapping(spec.get("rolloutStrategy")).get("rollingUpdateConfiguration"))
+    found = (rolling.get(key) for key in ("maxUnavailable", "maxSurge", "partition"))
+    return tuple(value if isinstance(value, int) else str(value) for value in found)
+
+
+def _in_groups(budget: tuple[Any, ...], replicas: object) -> tuple[int, ...] | None:
+    """Convert a budget to groups of some engines each; None if it is not whole groups."""
+    number = count(replicas)
+    each = number if isinstance(number, int) and number else 1
+    groups = [divmod(n, each) if isinstance(n, int) else (0, 1) for n in budget]
+    return None if any(rest for _, rest in groups) else tuple(whole for whole, _ in groups)
+
+
+def _options(
+    roles: list[Any], specs: list[Mapping[str, Any]], marks: list[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Describe what only LeaderWorkerSets have, as far as it is not the default."""
+    first = specs[0] if specs else {}
+    subgroups = {
+        str(role): stated(
+            size=policy.get("subGroupSize"),
+            type=policy.get("subGroupPolicyType"),
+            exclusive_topology=mark.get(SUBGROUP_EXCLUSIVE),
+        )
+        for role, spec, mark in zip(roles, specs, marks, strict=True)
+        if (policy := mapping(_template_of(spec).get("subGroupPolicy")))
+    }
+    network = mapping(first.get("networkConfig")).get("subdomainPolicy")
+    startup = first.get("startupPolicy")
+    return stated(
+        exclusive_topology=marks[0].get(EXCLUSIVE) if marks else None,
+        subgroups=subgroups or None,
+        startup_policy=startup if startup != "LeaderCreated" else None,
+        recreate_after_start=_template_of(first).get("restartPolicy") == _LATE or None,
+        subdomain_policy=network if network != "Shared" else None,
+    )
+
+
+def _label(pair: Pair) -> Pair | None:
+    key, value = pair
+    if pair == (f"{_SETS}worker-index", "0"):
+        return naming.ENTRY, "true"
+    same = _LABELS.get(key)
+    return None if same is None else (same, value)
+
+
+DESCRIBER = Describer(
+    kinds=(LEADER_WORKER_SET, DISAGGREGATED_SET),
+    filled=filled,
+    arguments=arguments,
+    labels=(_SETS, _ROLES),
+    label=_label,
+)

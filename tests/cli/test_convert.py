@@ -1,0 +1,369 @@
+"""`convert`, run as a user does: what it writes, says and refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kthena_components.cli.main import main
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core import naming
+from tests.cli.conftest import Command, Ran
+from tests.support.recorder import record
+
+LEADER = "serve.sh leader --size=$(LWS_GROUP_SIZE); vllm serve m --tensor-parallel-size 8 "
+LEADER += "--pipeline-parallel-size 2 --distributed-executor-backend ray"
+WORKER = 'serve.sh worker --head "${LWS_LEADER_ADDRESS}"'
+
+
+def pods(name: str, script: str, **labels: str) -> dict[str, Any]:
+    """Give a pod template with 8 GPUs."""
+    gpus = {"nvidia.com/gpu": "8"}
+    container = {
+        "name": name,
+        "image": "vllm/vllm-openai:v0.11.0",
+        "command": ["sh", "-c", script],
+        "resources": {"limits": gpus, "requests": gpus},
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's
+    }
+    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    metadata = {"metadata": {"labels": labels}} if labels else {}
+    return {**metadata, "spec": {"containers": [container], "volumes": volumes}}
+
+
+def leader_worker_set(**spec: Any) -> dict[str, Any]:
+    template = {
+        "size": 2,
+        "leaderTemplate": pods("leader", LEADER, role="leader"),
+        "workerTemplate": pods("worker", WORKER),
+    }
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "llama", "creationTimestamp": None},
+        "spec": {"replicas": 2, "leaderWorkerTemplate": template, **spec},
+    }
+
+
+def model_serving(**spec: Any) -> dict[str, Any]:
+    role = {
+        "name": "serve",
+        "replicas": 2,
+        "workerReplicas": 1,
+        "entryTemplate": pods("leader", LEADER.replace("LWS_", "")),
+        "workerTemplate": pods("worker", WORKER.replace("LWS_LEADER", "ENTRY")),
+    }
+    return {
+        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
+        "kind": "ModelServing",
+        "metadata": {"name": "llama", "namespace": "serving"},
+        "spec": {"template": {"roles": [role]}, **spec},
+    }
+
+
+def service(**selector: str) -> dict[str, Any]:
+    ports = [{"name": "http", "port": 8080, "protocol": "TCP", "targetPort": 8080}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "llama-leader"},
+        "spec": {"selector": selector, "ports": ports},
+    }
+
+
+REWRITTEN = (
+    "  rewrites LWS_LEADER_ADDRESS to ENTRY_ADDRESS in roles[0].worker_template.spec.containers[0]"
+)
+REFUSED = (
+    "  recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed. "
+    "Remove it, or use a ModelServing with backend: kthena. [backend-loss]"
+)
+SELECTOR = {"leaderworkerset.sigs.k8s.io/name": "llama", "role": "leader"}
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "token"},
+    "data": {"a": "Yg=="},
+}
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run the program with arguments."""
+
+    def run(*arguments: str) -> Ran:
+        status = main(arguments)
+        told = capsys.readouterr()
+        return Ran(status, told.out, told.err)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    """Write objects to one file, and give its path."""
+
+    def write(*objects: Any) -> str:
+        path = tmp_path / "model.yaml"
+        path.write_text(yaml.safe_dump_all(objects, sort_keys=False))
+        return str(path)
+
+    return write
+
+
+def objects_in(ran: Ran) -> list[dict[str, Any]]:
+    assert ran.status == 0, ran.err
+    return list(yaml.safe_load_all(ran.out))
+
+
+def told(ran: Ran, path: str) -> list[str]:
+    return ran.err.replace(path, "model.yaml").splitlines()
+
+
+def test_a_leader_worker_set_becomes_a_model_serving(command: Command, file: Any) -> None:
+    path = file(leader_worker_set(), service(**SELECTOR), SECRET)
+    ran = command("convert", "--to", "kthena", path)
+    serving, front, secret = objects_in(ran)
+    assert (serving["kind"], serving["metadata"]) == (
+        "ModelServing",
+        {"name": "llama", "namespace": "default"},
+    )
+    assert serving["spec"]["schedulerName"] == "default-scheduler"
+    assert serving["spec"]["recoveryPolicy"] == "RoleRecreate"
+    (role,) = serving["spec"]["template"]["roles"]
+    assert role["entryTemplate"] == pods(
+        "leader", LEADER.replace("LWS_GROUP_SIZE", "GROUP_SIZE"), role="leader"
+    )
+    assert role["workerTemplate"] == pods(
+        "worker", WORKER.replace("LWS_LEADER_ADDRESS", "ENTRY_ADDRESS")
+    )
+    assert front["spec"]["selector"] == {naming.NAME: "llama", "role": "leader"}
+    assert secret == SECRET
+    lines = told(ran, path)
+    assert lines[0] == "model.yaml:1: LeaderWorkerSet llama becomes ModelServing default/llama"
+    assert lines[1:3] == [
+        "  rewrites LWS_GROUP_SIZE to GROUP_SIZE in roles[0].entry_template.spec.containers[0]",
+        REWRITTEN,
+    ]
+    assert lines[3].endswith("Service llama-leader is kept")
+    assert lines[4] == (
+        "  selects by modelserving.volcano.sh/name: llama instead of "
+        "leaderworkerset.sigs.k8s.io/name: llama"
+    )
+    assert lines[5].endswith("Secret token is kept")
+    assert len(lines) == 6
+
+
+def test_what_is_not_kept_is_named_and_must_be_accepted(command: Command, file: Any) -> None:
+    body = leader_worker_set(startupPolicy="LeaderReady", volumeClaimTemplates=[{"a": 1}])
+    body["metadata"] |= {"labels": {"team": "chat"}, "annotations": {"note": "x"}}
+    body["status"] = {"replicas": 2}
+    path = file(body)
+    ran = command("convert", "--to", "kthena", path)
+    assert (ran.status, ran.out) == (1, "")
+    lost = [line.partition(": loss: ")[2] for line in ran.err.splitlines() if ": loss: " in line]
+    assert sorted(lost) == [
+        "metadata.annotations.note: is not kept",
+        "metadata.labels.team: is not kept",
+        "spec.startupPolicy: 'LeaderReady' becomes 'LeaderCreated'",
+        "spec.volumeClaimTemplates: is not kept",
+        "status: is not kept",
+    ]
+    assert told(ran, path)[-1] == "nothing was written: 5 losses are not accepted"
+    flags = told(ran, path)[-2].removeprefix("To convert without them: ").split()
+    assert objects_in(command("convert", "--to", "kthena", path, *flags)) != []
+    assert flags[-2:] == ["--accept-loss", "status"]
+    assert command("convert", "--to", "kthena", path, *flags[:-2]).status == 1
+
+
+def test_accepting_a_field_accepts_all_below_it_and_nothing_beside_it(
+    command: Command, file: Any
+) -> None:
+    body = leader_worker_set()
+    body["metadata"]["labels"] = {"team": "chat"}
+    body["metadata"]["labelsets"] = {"a": "b"}
+    ran = command("convert", "--to", "kthena", "--accept-loss", "metadata.labels", file(body))
+    assert ran.status == 1
+    assert "accepted: metadata.labels.team: is not kept" in ran.err
+    assert "loss: metadata.labelsets: is not kept" in ran.err
+    whole = command("convert", "--to", "kthena", "--accept-loss", "metadata", file(body))
+    assert whole.status == 0
+
+
+def test_options_of_one_system_are_losses_in_another(command: Command, file: Any) -> None:
+    path = file(model_serving(plugins=[{"name": "tweaks", "config": {"a": 1}}]))
+    ran = command("convert", "--to", "lws", path)
+    assert ran.status == 1
+    assert "loss: spec.plugins: is not kept" in ran.err
+    assert (
+        "loss: gang: the pods are scheduled each engine by itself, and were 4 pods of a group"
+        in (ran.err)
+    )
+
+
+def test_a_stronger_gang_is_told(command: Command, file: Any) -> None:
+    body = leader_worker_set()
+    for template in ("leaderTemplate", "workerTemplate"):
+        body["spec"]["leaderWorkerTemplate"][template]["spec"]["schedulerName"] = "volcano"
+    path = file(body)
+    ran = command("convert", "--to", "kthena", "--set", "roles[0].replicas=3", path)
+    assert objects_in(ran)[0]["spec"]["template"]["roles"][0]["replicas"] == 3
+    assert "the pods are scheduled 6 pods of a group together, and were each engine" in ran.err
+
+
+def test_a_refusal_is_shown_in_the_words_of_the_backend_and_can_be_settled(
+    command: Command, file: Any
+) -> None:
+    path = file(leader_worker_set())
+    ran = command("convert", "--to", "native", path)
+    assert (ran.status, ran.out) == (1, "")
+    assert told(ran, path)[:2] == [
+        "model.yaml: LeaderWorkerSet llama: 1 problem",
+        REFUSED,
+    ]
+    settled = objects_in(
+        command("convert", "--to", "native", "--set", "recovery_policy=null", path)
+    )
+    assert [body["kind"] for body in settled].count("StatefulSet") == 4
+    assert not any("pulumi.com" in json.dumps(body) for body in settled)
+
+
+def test_a_front_service_is_part_of_its_serving(command: Command, file: Any) -> None:
+    front = service(**{naming.NAME: "llama", naming.ENTRY: "true"})
+    front["metadata"] = {"name": "llama", "namespace": "serving"}
+    ran = command("convert", "--to", "python", file(model_serving(), front))
+    assert ran.status == 0, ran.err
+    assert '"expose": {"port": 8080, "target_port": 8080}' in ran.out
+    assert ran.err.splitlines()[0].endswith(
+        "becomes ModelServing serving/llama, Service serving/llama"
+    )
+
+
+def test_labels_without_a_counterpart_and_references_are_losses(
+    command: Command, file: Any
+) -> None:
+    index = service(**SELECTOR, **{"leaderworkerset.sigs.k8s.io/group-index": "0"})
+    target = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "scaler"},
+        "spec": {"maxReplicas": 4, "scaleTargetRef": {**target, "name": "llama"}},
+    }
+    ran = command("convert", "--to", "kthena", file(leader_worker_set(), index, scaler))
+    assert ran.status == 1
+    assert (
+        "loss: Service/llama-leader: selects by leaderworkerset.sigs.k8s.io/group-index: 0, which "
+        "no pod has with kthena" in ran.err
+    )
+    assert (
+        "loss: HorizontalPodAutoscaler/scaler: refers to LeaderWorkerSet llama, which is converted"
+        in ran.err
+    )
+
+
+def test_another_servings_service_is_left_alone(command: Command, file: Any) -> None:
+    other = service(**{**SELECTOR, "leaderworkerset.sigs.k8s.io/name": "other"})
+    (_, kept) = objects_in(command("convert", "--to", "kthena", file(leader_worker_set(), other)))
+    assert kept == other
+
+
+def test_a_program_registers_the_same_objects(command: Command, file: Any) -> None:
+    body = model_serving()
+    ran = command("convert", "--to", "python", file(body))
+    assert ran.status == 0, ran.err
+    recorded = record(lambda: exec(compile(ran.out, "__main__.py", "exec"), {}))  # noqa: S102
+    (made,) = recorded.of_kind("ModelServing")[-1:]
+    assert (
+        made.props["spec"]["template"]["roles"][0]["entryTemplate"]["spec"]
+        == (body["spec"]["template"]["roles"][0]["entryTemplate"]["spec"])
+    )
+
+
+def test_a_stack_file_describes_the_same_serving(command: Command, file: Any) -> None:
+    path = file(leader_worker_set())
+    asked = ["--backend", "kthena", "--set", "namespace=serving"]
+    ran = command("convert", "--to", "stack", *asked, path)
+    config = objects_in(ran)[0]["config"]
+    (args,) = config["kthena-components:servings"]
+    (serving,) = (manifest.body for manifest in compile_serving(args).manifests)
+    (same,) = objects_in(command("convert", "--to", "kthena", *asked[2:], path))
+    assert serving["spec"] == same["spec"]
+    assert serving["metadata"]["namespace"] == same["metadata"]["namespace"] == "serving"
+
+
+def test_each_serving_of_a_file_is_converted(command: Command, file: Any) -> None:
+    second = leader_worker_set()
+    second["metadata"]["name"] = "mistral"
+    ran = command("convert", "--to", "kthena", file(leader_worker_set(), SECRET, second))
+    names = [(body["kind"], body["metadata"]["name"]) for body in objects_in(ran)]
+    assert names == [("ModelServing", "llama"), ("Secret", "token"), ("ModelServing", "mistral")]
+
+
+def test_files_are_written_to_a_folder_and_never_overwritten(
+    command: Command, file: Any, tmp_path: Path
+) -> None:
+    asked = ["convert", "--to", "kthena", "-o", str(tmp_path / "out"), file(leader_worker_set())]
+    assert command(*asked).status == 0
+    written = tmp_path / "out" / "model.yaml"
+    assert yaml.safe_load(written.read_text())["kind"] == "ModelServing"
+    written.write_text("mine")
+    again = command(*asked)
+    assert again.status == 2
+    assert f"{written} exists already; remove it, or choose another folder" in again.err
+    assert written.read_text() == "mine"
+
+
+def test_a_kind_that_is_not_read_yet_is_refused(command: Command, file: Any) -> None:
+    other = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "chat"},
+        "spec": {},
+    }
+    ran = command("convert", "--to", "kthena", file(leader_worker_set(), other))
+    assert (ran.status, ran.out) == (1, "")
+    assert (
+        "kind: is InferenceService, which convert does not read yet; it reads ModelServing, "
+        "LeaderWorkerSet, DisaggregatedSet, ModelInfer." in ran.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--to", "typescript"], "the package has no components for TypeScript"),
+        (["--to", "kthina"], "there is no such target; write kthena"),
+        (["--to", "lws", "--backend", "lws"], "--backend is only for --to python or stack"),
+        (["--to", "lws", "--set", "queue"], "--set queue: write FIELD=VALUE"),
+        (["--to", "lws", "--set", "queue=[", "-"], "the value is not valid YAML"),
+        (["--to", "lws", "--set", "roles[7].name=a"], "there is no [7] at its place"),
+        (["--to", "lws", "--set", "name.x=a"], "what is before 'x' has no fields"),
+        (["--to", "lws", "--set", ".=a"], "'.' is not the path of an argument"),
+    ],
+)
+def test_wrong_usage_is_explained(command: Command, file: Any, asked: list[str], said: str) -> None:
+    ran = command("convert", *asked, file(model_serving()))
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "is not valid YAML"),
+        ("a: 1\n", "model.yaml:1: is no Kubernetes object"),
+        ("{{ if .Values.a }}\na: b: c\n", "is a template with {{ or {%"),
+        ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "there is nothing to convert"),
+    ],
+)
+def test_a_file_that_cannot_be_converted_is_explained(
+    command: Command, tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(text)
+    ran = command("convert", "--to", "kthena", str(path))
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err

@@ -1,0 +1,113 @@
+"""How objects are described that no emitter writes like this."""
+
+from typing import Any
+
+from kthena_components.compiler.changes import SAME, Changes
+from kthena_components.compiler.convert import Conversion, convert
+
+PODS: dict[str, Any] = {"spec": {"containers": [{"name": "app", "image": "nginx:1.29"}]}}
+
+
+def serving(kind: str, version: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "chat"}, "spec": spec}
+
+
+def model_serving(**template: Any) -> dict[str, Any]:
+    role = {"name": "serve", "entryTemplate": PODS, "workerReplicas": 0}
+    spec = {"template": {"roles": [role], **template}}
+    return serving("ModelServing", "workload.serving.volcano.sh/v1alpha1", spec)
+
+
+def model_infer(**template: Any) -> dict[str, Any]:
+    role = {"name": "405b", "entryTemplate": PODS, "workerReplicas": 0}
+    spec = {"schedulerName": "volcano", "template": {"roles": [role], **template}}
+    return serving("ModelInfer", "workload.matrixinfer.ai/v1alpha1", spec)
+
+
+def run(body: dict[str, Any], target: str = SAME, **arguments: Any) -> Conversion:
+    return convert([body], Changes(target=target, arguments=arguments))
+
+
+def losses(found: Conversion) -> list[str]:
+    assert found.errors == ()
+    return [str(loss) for loss in found.servings[0].losses]
+
+
+def test_a_flat_topology_is_that_of_kthena_0_1() -> None:
+    topology = {"mode": "hard", "highestTierAllowed": 2}
+    found = run(
+        model_serving(networkTopology=topology, gangPolicy={"minRoleReplicas": {"serve": 1}})
+    )
+    assert losses(found) == []
+    args = found.servings[0].args
+    assert args["kthena_version"] == "0.1"
+    assert args["network_topology"] == {"group_policy": {"mode": "hard", "highest_tier_allowed": 2}}
+
+
+def test_a_field_of_an_older_release_is_lost() -> None:
+    body = model_serving()
+    body["spec"]["topologySpreadConstraints"] = [{"maxSkew": 1}]
+    assert losses(run(body, "native", recovery_policy=None)) == [
+        "spec.topologySpreadConstraints: is not kept"
+    ]
+
+
+def test_a_role_that_begins_with_a_digit_is_described_and_refused_by_new_kthena_only() -> None:
+    assert losses(run(model_infer(gangSchedule={}), "lws")) == []
+    (error,) = run(model_infer(gangSchedule={}), "kthena").errors
+    assert "roles[0].name: is '405b'" in str(error)
+    fixed = run(model_infer(gangSchedule={}), "kthena", **{"roles[0].name": "serve"})
+    assert losses(fixed) == []
+
+
+def test_a_gang_that_the_object_did_not_ask_for_is_told() -> None:
+    notes = run(model_infer()).servings[0].notes
+    assert "adds spec.template.gangSchedule" in notes
+    assert "adds spec.template.roles[0].entryTemplate.spec.schedulerName" in notes
+    assert not any("gang" in note for note in run(model_infer(gangSchedule={})).servings[0].notes)
+
+
+def test_a_disaggregated_set_of_an_older_release_is_read() -> None:
+    engine = {"replicas": 2, "leaderWorkerTemplate": {"size": 1, "workerTemplate": PODS}}
+    roles = [{"name": "prefill", **engine}, {"name": "decode", **engine}]
+    body = serving("DisaggregatedSet", "disaggregatedset.x-k8s.io/v1", {"roles": roles})
+    found = run(body, "kthena")
+    assert losses(found) == []
+    written = found.servings[0].compiled.manifests[0].body["spec"]["template"]["roles"]
+    assert [(role["name"], role["replicas"]) for role in written] == [("prefill", 2), ("decode", 2)]
+
+
+def test_a_budget_that_is_not_whole_groups_is_lost() -> None:
+    rolling = {"rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 1}}
+    engine = {
+        "replicas": 2,
+        "rolloutStrategy": {"type": "RollingUpdate", **rolling},
+        "leaderWorkerTemplate": {"size": 1, "workerTemplate": PODS},
+    }
+    roles = [{"name": name, "spec": engine} for name in ("prefill", "decode")]
+    body = serving("DisaggregatedSet", "disaggregatedset.x-k8s.io/v1", {"roles": roles})
+    at = "rolloutStrategy.rollingUpdateConfiguration.maxSurge"
+    assert losses(run(body, "native", recovery_policy=None)) == [
+        f"spec.roles[{index}].spec.{at}: 1 becomes 0" for index in (0, 1)
+    ]
+
+
+def test_a_variable_that_a_container_sets_itself_is_left_alone() -> None:
+    script = "echo $LWS_LEADER_ADDRESS $LWS_GROUP_SIZE"
+    container = {
+        "name": "app",
+        "image": "nginx:1.29",
+        "command": ["sh", "-c", script],
+        "env": [{"name": "LWS_LEADER_ADDRESS", "value": "chat.example"}],
+        "lifecycle": {"preStop": {"exec": {"command": ["leave", "$LWS_WORKER_INDEX"]}}},
+    }
+    template = {"size": 1, "workerTemplate": {"spec": {"containers": [container]}}}
+    body = serving(
+        "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", {"leaderWorkerTemplate": template}
+    )
+    found = run(body, "kthena")
+    assert losses(found) == []
+    (role,) = found.servings[0].args["roles"]
+    (written,) = role["entry_template"]["spec"]["containers"]
+    assert written["command"] == ["sh", "-c", "echo $LWS_LEADER_ADDRESS $GROUP_SIZE"]
+    assert written["lifecycle"]["preStop"]["exec"]["command"] == ["leave", "$WORKER_INDEX"]
