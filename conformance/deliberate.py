@@ -29,8 +29,18 @@ class Stricter:
 DELIBERATE: tuple[Stricter, ...] = (
     Stricter("subgroup-match-label-keys", "", "the gang waits for pods that are never counted"),
     Stricter("subgroup-names-unique", "", "the scheduler keeps one minimum for both"),
-    Stricter("task-minimum", "", "the scheduler ignores every minimum, or waits for no task"),
-    Stricter("min-resources-within-minimum", "", "the scheduler places none of the gang"),
+    Stricter(
+        "task-minimum",
+        "",
+        "the scheduler ignores every minimum, or waits for no task; or no number of 32 bits",
+        either=True,
+    ),
+    Stricter(
+        "min-resources-within-minimum",
+        "",
+        "the scheduler places none of the gang; or no number of 64 bits",
+        either=True,
+    ),
     Stricter("topology-cap-stated", "", "the scheduler drops the topology"),
     Stricter("topology-cap-reachable", "", "the scheduler never places the gang"),
     Stricter("hypernode-shape", "has no selector", "the scheduler ignores the member"),

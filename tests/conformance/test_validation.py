@@ -39,6 +39,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     "expression": {**GROUP, "metadata": NAMED, "spec": {"minMember": 1, "subGroupPolicy": [
         {"name": "a", "matchLabelKeys": ["k"], "labelSelector": {"matchExpressions": [{"key": "a"}]}}]}},
     "two-caps": {**GROUP, "metadata": NAMED, "spec": {"minMember": 1, "networkTopology": TWO_CAPS}},
+    "field-without-a-name": {**GROUP, "metadata": NAMED, "spec": {"minMember": 1, "networkTopology": {"mode": "soft", "": ""}}},
+    "hidden-field-without-a-name": {**GROUP, "metadata": NAMED, "spec": {"minMember": 1, "networkTopology": {"": ""}}},
+    "task-without-a-name": {**GROUP, "metadata": NAMED, "spec": {"minMember": 1, "minTaskMember": {"": ""}}},
     "queue-empty": {**GROUP, "metadata": NAMED, "spec": {"minMember": 1, "queue": ""}},
     "reclaimable": {**QUEUE, "metadata": NAMED, "spec": {"reclaimable": "true"}},
     "affinity": {**QUEUE, "metadata": NAMED, "spec": {"affinity": {"nodeGroupAffinity": []}}},

@@ -68,4 +68,6 @@ def display(value: object, longest: int = _SHOWN) -> str:
 
 def key_text(key: object) -> str:
     """Format a map's key for a path."""
+    if key == "":
+        return "''"
     return key if isinstance(key, str) and len(key) <= DNS_LABEL else display(key).strip("'")
