@@ -115,7 +115,7 @@ def test_the_same_seed_draws_the_same_object(kind: Any) -> None:
 
 def test_a_disagreement_is_no_verdict() -> None:
     refused = Finding(path="a", seen="b", remedy="c", rule="queue-weight")
-    strict = Finding(path="a", seen="b", remedy="c", rule="task-minimum")
+    strict = Finding(path="a", seen="b", remedy="c", rule="topology-cap-stated")
     assert _verdict([refused], None) == _verdict([], "no") == _verdict([strict], "no") == ""
     assert _verdict([refused], "no") == "rejected by both"
     assert _verdict([strict], None) == "rejected only by us, deliberately"
