@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from conformance import breaks, damage, leader_workers, servings, volcano
+from conformance import autoscaling, breaks, damage, leader_workers, routing, servings, volcano
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
@@ -14,6 +14,8 @@ from kthena_components.core.objects.object import GroupKind
 from kthena_components.judge.crd_schema import NAMES, RULE
 from kthena_components.judge.manifest import judge_manifest
 from kthena_components.systems import INDEX, find_kind
+from kthena_components.systems.kthena.view_autoscaling import POLICY
+from kthena_components.systems.kthena.view_router import MODEL_ROUTE, MODEL_SERVER
 from kthena_components.systems.lws.view import DISAGGREGATED_SET, LEADER_WORKER_SET
 from tests.support.admission import own_findings
 
@@ -80,6 +82,7 @@ def _is_kthenas(rule: str) -> bool:
 
 _SETS = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/serving/leaderworkersets"
 _SCHEDULING = "/apis/scheduling.volcano.sh/v1beta1"
+_ROUTING = "/apis/networking.serving.volcano.sh/v1alpha1/namespaces/serving"
 KINDS: tuple[Kind, ...] = (
     Kind(
         name="ModelServing",
@@ -89,6 +92,33 @@ KINDS: tuple[Kind, ...] = (
         changes=servings.CHANGES,
         anywhere=(damage.damage, damage.damage_pod),
         of=MODEL_SERVING,
+    ),
+    Kind(
+        name="AutoscalingPolicy",
+        path="/apis/workload.serving.volcano.sh/v1alpha1/namespaces/serving/autoscalingpolicies",
+        number=5_000,
+        draw=autoscaling.autoscaling_policy,
+        changes=autoscaling.POLICY_CHANGES,
+        anywhere=(damage.damage,),
+        of=POLICY,
+    ),
+    Kind(
+        name="ModelServer",
+        path=f"{_ROUTING}/modelservers",
+        number=2_000,
+        draw=routing.model_server,
+        changes=routing.SERVER_CHANGES,
+        anywhere=(damage.damage,),
+        of=MODEL_SERVER,
+    ),
+    Kind(
+        name="ModelRoute",
+        path=f"{_ROUTING}/modelroutes",
+        number=3_000,
+        draw=routing.model_route,
+        changes=routing.ROUTE_CHANGES,
+        anywhere=(damage.damage,),
+        of=MODEL_ROUTE,
     ),
     Kind(
         name="PodGroup",

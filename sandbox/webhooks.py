@@ -8,7 +8,13 @@ from sandbox.layout import Layout
 _OF_A_SET = {
     "matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]
 }
-_MODEL_SERVING = "/validate-workload-ai-v1alpha1-modelserving"
+_KTHENA = {
+    "modelservings": ("workload", "/validate-workload-ai-v1alpha1-modelserving"),
+    "autoscalingpolicies": ("workload", "/validate-workload-ai-v1alpha1-autoscalingpolicy"),
+    "modelroutes": ("networking", "/validate/modelroute"),
+    "modelservers": ("networking", "/validate/modelserver"),
+}
+"""The API group of each kind, without its end, and the path that judges it."""
 
 
 def configurations(layout: Layout) -> list[dict[str, Any]]:
@@ -22,7 +28,6 @@ def configurations(layout: Layout) -> list[dict[str, Any]]:
         ("queues", "scheduling.volcano.sh", "v1beta1", ["CREATE", "UPDATE", "DELETE"]),
         ("hypernodes", "topology.volcano.sh", "v1alpha1", ["CREATE", "UPDATE"]),
     ]
-    kthena = ("modelservings", "workload.serving.volcano.sh", "v1alpha1", ["CREATE", "UPDATE"])
     return [
         *(
             _configuration(
@@ -31,9 +36,13 @@ def configurations(layout: Layout) -> list[dict[str, Any]]:
             )
             for rule in volcano
         ),
-        _configuration(
-            layout, "kthena-controller-manager-validating-webhook",
-            f"https://{layout.address('kthena')}{_MODEL_SERVING}", kthena,
+        *(
+            _configuration(
+                layout, f"kthena-{plural}-validating-webhook",
+                f"https://{layout.address('kthena')}{path}",
+                (plural, f"{group}.serving.volcano.sh", "v1alpha1", ["CREATE", "UPDATE"]),
+            )
+            for plural, (group, path) in _KTHENA.items()
         ),
     ]  # fmt: skip
 

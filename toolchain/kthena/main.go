@@ -1,6 +1,6 @@
-// Command kthena-webhook serves Kthena's own admission of ModelServings on loopback.
+// Command kthena-webhook serves Kthena's own admission of its kinds on loopback.
 //
-// The controller manager serves it too, but on every address, and only with the files that a pod gets in a cluster.
+// The controller manager and the router serve it too, but on every address, and only with the files that a pod gets in a cluster.
 // The code that judges is the same: this program calls it and adds nothing.
 package main
 
@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	autoscaler "github.com/volcano-sh/kthena/pkg/autoscaler/webhook"
+	router "github.com/volcano-sh/kthena/pkg/kthena-router/webhook"
 	"github.com/volcano-sh/kthena/pkg/model-serving-controller/webhook"
 )
 
@@ -22,6 +24,10 @@ func main() {
 
 	routes := http.NewServeMux()
 	routes.HandleFunc("/validate-workload-ai-v1alpha1-modelserving", webhook.NewModelServingValidator().Handle)
+	routes.HandleFunc("/validate-workload-ai-v1alpha1-autoscalingpolicy", autoscaler.NewAutoscalingPolicyValidator().Handle)
+	routing := router.NewKthenaRouterValidator(nil, 0)
+	routes.HandleFunc("/validate/modelroute", routing.HandleModelRoute)
+	routes.HandleFunc("/validate/modelserver", routing.HandleModelServer)
 	routes.HandleFunc("/healthz", func(answer http.ResponseWriter, _ *http.Request) {
 		answer.WriteHeader(http.StatusOK)
 	})

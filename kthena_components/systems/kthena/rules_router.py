@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from kthena_components.core.findings import Finding, advise, not_checked, refuse
 from kthena_components.core.rules.change import Change, differ
 from kthena_components.core.values.display import display
+from kthena_components.core.values.go_duration import read_duration
 from kthena_components.core.values.go_regex import trouble_in_go
 from kthena_components.core.values.read import (
     count,
@@ -33,13 +34,16 @@ def kthena_model_server(view: Server) -> Iterator[Finding]:
 
     Empty matchLabels select all pods of the namespace. A pod with both labels of a pdGroup counts
     as decode, and empty labels select none. Without a pdGroup, the router never uses kvConnector.
+    The timeout and the retryInterval of its trafficPolicy are durations.
 
     Pass: matchLabels {app: llama}; prefillLabels {role: prefill}, decodeLabels {role: decode}.
-    Fail: no matchLabels; the same labels for prefill and decode; kvConnector without pdGroup.
-    Level: advisory.
+    Fail: no matchLabels; the same labels for prefill and decode; kvConnector without pdGroup;
+    timeout 10, without a unit.
+    Level: advisory; mandatory for durations, which the webhook cannot read.
     Source: volcano-sh/kthena v1.0.0 pkg/kthena-router/controller/modelserver_controller.go,
-    pkg/kthena-router/datastore/model_server.go.
+    pkg/kthena-router/datastore/model_server.go; pkg/kthena-router/webhook/utils.go.
     """
+    yield from _durations(view)
     path, spec = "spec.workloadSelector", view.object.spec
     if gap := first_unknown(spec.get("workloadSelector"), view.labels, view.pair):
         yield not_checked(path, gap, _SERVER)
@@ -66,6 +70,18 @@ def kthena_model_server(view: Server) -> Iterator[Finding]:
     if sides[0] and sides[0] == sides[1]:
         seen = "equals prefillLabels, so every pod is decode and none prefill"
         yield advise(f"{path}.pdGroup.decodeLabels", seen, "write other labels", _SERVER)
+
+
+def _durations(view: Server) -> Iterator[Finding]:
+    policy, path = mapping(view.object.spec.get("trafficPolicy")), "spec.trafficPolicy"
+    retry = mapping(policy.get("retry"))
+    stated = {"timeout": policy.get("timeout"), "retry.retryInterval": retry.get("retryInterval")}
+    for at, value in stated.items():
+        if gap := unknown_in(value):
+            yield not_checked(f"{path}.{at}", gap, _SERVER)
+        elif isinstance(value, str) and read_duration(value) is None:
+            seen = f"is {display(value)}, which is no duration"
+            yield refuse(f"{path}.{at}", seen, "write for example 500ms or 2m", _SERVER)
 
 
 def kthena_model_route(view: Route) -> Iterator[Finding]:
