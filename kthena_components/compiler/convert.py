@@ -129,6 +129,8 @@ def _convert(
     same = changes.target in {SAME, backend}
     source = describer.filled(body)
     args = {**describer.arguments(source), "backend": backend}
+    if same and describer.same_name is not None:
+        args = describer.same_name(source, args)
     waivers = {entry.rule: entry.text for entry in annotated(body)}
     args |= {"waivers": waivers} if waivers else {}
     given = {k: v for k, v in args.items() if same or k != "backend_options"}

@@ -161,6 +161,10 @@ class Describer:
     """The arguments of a ModelServing, of a filled object. Defaults that differ between backends
     are stated.
     """
+    same_name: Callable[[Body, dict[str, Any]], dict[str, Any]] | None = None
+    """Renames the arguments so that an object of the same kind keeps its name, where that needs
+    other names than those for another kind. None: the name stays anyway.
+    """
     labels: tuple[str, ...]
     """Prefixes of the labels that the system's controller gives to pods."""
     label: Callable[[Pair], Pair | None]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kthena_components.cli.main import main
 from kthena_components.core.findings import rule_name
@@ -126,3 +127,27 @@ def server() -> Iterator[Server]:
     yield made
     made.shutdown()
     made.server_close()
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run the program with arguments."""
+
+    def run(*arguments: str) -> Ran:
+        status = main(arguments)
+        told = capsys.readouterr()
+        return Ran(status, told.out, told.err)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    """Write objects to one file, and give its path."""
+
+    def write(*objects: Any) -> str:
+        path = tmp_path / "model.yaml"
+        path.write_text(yaml.safe_dump_all(objects, sort_keys=False))
+        return str(path)
+
+    return write

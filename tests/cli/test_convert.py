@@ -4,74 +4,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from kthena_components.cli.main import main
 from kthena_components.compiler.compile import compile_serving
 from kthena_components.core import naming
 from tests.cli.conftest import Command, Ran
+from tests.support.convertible import (
+    LEADER,
+    SECRET,
+    SELECTOR,
+    WORKER,
+    leader_worker_set,
+    model_serving,
+    pods,
+    service,
+)
 from tests.support.recorder import record
-
-LEADER = "serve.sh leader --size=$(LWS_GROUP_SIZE); vllm serve m --tensor-parallel-size 8 "
-LEADER += "--pipeline-parallel-size 2 --distributed-executor-backend ray"
-WORKER = 'serve.sh worker --head "${LWS_LEADER_ADDRESS}"'
-
-
-def pods(name: str, script: str, **labels: str) -> dict[str, Any]:
-    """Give a pod template with 8 GPUs."""
-    gpus = {"nvidia.com/gpu": "8"}
-    container = {
-        "name": name,
-        "image": "vllm/vllm-openai:v0.11.0",
-        "command": ["sh", "-c", script],
-        "resources": {"limits": gpus, "requests": gpus},
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - NCCL's
-    }
-    volumes = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
-    metadata = {"metadata": {"labels": labels}} if labels else {}
-    return {**metadata, "spec": {"containers": [container], "volumes": volumes}}
-
-
-def leader_worker_set(**spec: Any) -> dict[str, Any]:
-    template = {
-        "size": 2,
-        "leaderTemplate": pods("leader", LEADER, role="leader"),
-        "workerTemplate": pods("worker", WORKER),
-    }
-    return {
-        "apiVersion": "leaderworkerset.x-k8s.io/v1",
-        "kind": "LeaderWorkerSet",
-        "metadata": {"name": "llama", "creationTimestamp": None},
-        "spec": {"replicas": 2, "leaderWorkerTemplate": template, **spec},
-    }
-
-
-def model_serving(**spec: Any) -> dict[str, Any]:
-    role = {
-        "name": "serve",
-        "replicas": 2,
-        "workerReplicas": 1,
-        "entryTemplate": pods("leader", LEADER.replace("LWS_", "")),
-        "workerTemplate": pods("worker", WORKER.replace("LWS_LEADER", "ENTRY")),
-    }
-    return {
-        "apiVersion": "workload.serving.volcano.sh/v1alpha1",
-        "kind": "ModelServing",
-        "metadata": {"name": "llama", "namespace": "serving"},
-        "spec": {"template": {"roles": [role]}, **spec},
-    }
-
-
-def service(**selector: str) -> dict[str, Any]:
-    ports = [{"name": "http", "port": 8080, "protocol": "TCP", "targetPort": 8080}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "llama-leader"},
-        "spec": {"selector": selector, "ports": ports},
-    }
-
 
 REWRITTEN = (
     "  rewrites LWS_LEADER_ADDRESS to ENTRY_ADDRESS in roles[0].worker_template.spec.containers[0]"
@@ -80,37 +28,6 @@ REFUSED = (
     "  recovery_policy: is RoleRecreate, but a StatefulSet recreates only the pod that failed. "
     "Remove it, or use a ModelServing with backend: kthena. [backend-loss]"
 )
-SELECTOR = {"leaderworkerset.sigs.k8s.io/name": "llama", "role": "leader"}
-SECRET = {
-    "apiVersion": "v1",
-    "kind": "Secret",
-    "metadata": {"name": "token"},
-    "data": {"a": "Yg=="},
-}
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run the program with arguments."""
-
-    def run(*arguments: str) -> Ran:
-        status = main(arguments)
-        told = capsys.readouterr()
-        return Ran(status, told.out, told.err)
-
-    return run
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Any:
-    """Write objects to one file, and give its path."""
-
-    def write(*objects: Any) -> str:
-        path = tmp_path / "model.yaml"
-        path.write_text(yaml.safe_dump_all(objects, sort_keys=False))
-        return str(path)
-
-    return write
 
 
 def objects_in(ran: Ran) -> list[dict[str, Any]]:
@@ -329,41 +246,3 @@ def test_a_kind_that_is_not_read_yet_is_refused(command: Command, file: Any) -> 
         "kind: is InferenceService, which convert does not read yet; it reads ModelServing, "
         "LeaderWorkerSet, DisaggregatedSet, ModelInfer." in ran.err
     )
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (["--to", "typescript"], "the package has no components for TypeScript"),
-        (["--to", "kthina"], "there is no such target; write kthena"),
-        (["--to", "lws", "--backend", "lws"], "--backend is only for --to python or stack"),
-        (["--to", "lws", "--set", "queue"], "--set queue: write FIELD=VALUE"),
-        (["--to", "lws", "--set", "queue=[", "-"], "the value is not valid YAML"),
-        (["--to", "lws", "--set", "roles[7].name=a"], "there is no [7] at its place"),
-        (["--to", "lws", "--set", "name.x=a"], "what is before 'x' has no fields"),
-        (["--to", "lws", "--set", ".=a"], "'.' is not the path of an argument"),
-    ],
-)
-def test_wrong_usage_is_explained(command: Command, file: Any, asked: list[str], said: str) -> None:
-    ran = command("convert", *asked, file(model_serving()))
-    assert (ran.status, ran.out) == (2, "")
-    assert said in ran.err
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a: [", "is not valid YAML"),
-        ("a: 1\n", "model.yaml:1: is no Kubernetes object"),
-        ("{{ if .Values.a }}\na: b: c\n", "is a template with {{ or {%"),
-        ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "there is nothing to convert"),
-    ],
-)
-def test_a_file_that_cannot_be_converted_is_explained(
-    command: Command, tmp_path: Path, text: str, said: str
-) -> None:
-    path = tmp_path / "model.yaml"
-    path.write_text(text)
-    ran = command("convert", "--to", "kthena", str(path))
-    assert (ran.status, ran.out) == (2, "")
-    assert said in ran.err

@@ -77,6 +77,26 @@ def test_a_disaggregated_set_of_an_older_release_is_read() -> None:
     assert [(role["name"], role["replicas"]) for role in written] == [("prefill", 2), ("decode", 2)]
 
 
+def test_a_set_keeps_its_name_if_it_stays_a_set_and_its_name_has_two_parts() -> None:
+    group = {"size": 2, "workerTemplate": PODS, "subGroupPolicy": {"subGroupSize": 2}}
+    body = serving(
+        "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", {"leaderWorkerTemplate": group}
+    )
+    assert losses(run(body)) == ["metadata.name: 'chat' becomes 'chat-serve'"]
+    body["metadata"]["name"] = "llama-70b-chat"
+    found = run(body)
+    assert losses(found) == []
+    plan = found.servings[0].compiled.plan
+    assert (plan.name, [role.name for role in plan.roles]) == ("llama-70b", ["chat"])
+    options = {"subgroups": {"chat": {"size": 2, "type": "LeaderWorker"}}}
+    assert found.servings[0].args["backend_options"] == options
+    ours = {"modelserving.volcano.sh/name": "a-b", "modelserving.volcano.sh/role": "serve"}
+    labelled = {**body, "metadata": {"name": "a-b-serve", "labels": ours}}
+    assert losses(run(labelled)) == []
+    del group["subGroupPolicy"]
+    assert run(body, "kthena").servings[0].compiled.plan.name == "llama-70b-chat"
+
+
 def test_a_budget_that_is_not_whole_groups_is_lost() -> None:
     rolling = {"rollingUpdateConfiguration": {"maxUnavailable": 1, "maxSurge": 1}}
     engine = {

@@ -142,6 +142,22 @@ def _names(metadata: Mapping[str, Any]) -> tuple[object, str]:
     return (serving, str(role)) if ours else (name, ROLE)
 
 
+def _same_name(body: Body, args: dict[str, Any]) -> dict[str, Any]:
+    """Split a set's name into those of a serving and a role, as the backend joins them."""
+    name = mapping(body.get("metadata")).get("name")
+    serving, _, role = str(name).rpartition("-")
+    fits = naming.DNS_1035.fullmatch(serving) and naming.DNS_1123_LABEL.fullmatch(role)
+    if group_kind(body) == DISAGGREGATED_SET or args.get("name") != name or not fits:
+        return args
+    roles = [{**args["roles"][0], "name": role}]
+    result = {**args, "name": serving, "roles": roles}
+    options = dict(args.get("backend_options") or {})
+    if ROLE in mapping(options.get("subgroups")):
+        options["subgroups"] = {role: options["subgroups"][ROLE]}
+        result["backend_options"] = options
+    return result
+
+
 def _template_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping(spec.get("leaderWorkerTemplate"))
 
@@ -240,6 +256,7 @@ DESCRIBER = Describer(
     kinds=(LEADER_WORKER_SET, DISAGGREGATED_SET),
     filled=filled,
     arguments=arguments,
+    same_name=_same_name,
     labels=(_SETS, _ROLES),
     label=_label,
 )
