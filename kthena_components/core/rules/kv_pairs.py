@@ -84,8 +84,8 @@ def kv_halves_complete(facts: ServingFacts) -> Iterator[Finding]:
 
     Only if every role can be read. kv_both is either half.
 
-    Pass: roles prefill and decode; one role alone, whose other half is another object.
-    Fail: roles prefill and router; --disaggregation-mode prefill in both roles.
+    Pass: 2 roles, prefill and decode; 1 role alone, whose other half is another object.
+    Fail: 2 roles, prefill and router; --disaggregation-mode prefill in both of 2 roles.
     Level: advisory, because the other half may be elsewhere.
     Source: vllm/config/kv_transfer.py is_kv_producer, is_kv_consumer; sglang/srt/server_args.py
     disaggregation_mode.

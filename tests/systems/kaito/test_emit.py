@@ -68,7 +68,7 @@ def test_existing_nodes_have_no_instance_type(args: Args) -> None:
 
 
 def test_the_flags_are_in_the_config_map_that_the_preset_names() -> None:
-    transfer = '{"kv_connector": "NixlConnector"}'
+    transfer = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
     words = [
         "--max_model_len=8192",
         "--kv-transfer-config",

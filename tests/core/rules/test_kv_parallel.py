@@ -1,0 +1,77 @@
+"""kv-halves-parallel: which sizes of prefill and decode the connectors of a release join."""
+
+import pytest
+
+from tests.support.halves import judged, sglang, vllm
+
+NIXL, MOONCAKE, P2P = "NixlConnector", "MooncakeConnector", "P2pNcclConnector"
+SIZES = [
+    ("0.9.0", NIXL, 4, 2, True),
+    ("0.9.1", NIXL, 4, 2, False),
+    ("0.13.0", NIXL, 4, 2, False),
+    ("0.13.0", NIXL, 2, 4, True),
+    ("0.13.0", NIXL, 2, 3, False),
+    ("0.14.0", NIXL, 4, 2, True),
+    ("0.14.0", NIXL, 4, 6, False),
+    ("0.14.0", NIXL, 6, 4, False),
+    ("0.19.1", NIXL, 8, 4, False),
+    ("0.20.0", NIXL, 8, 4, True),
+    ("0.33.0", NIXL, 16, 8, False),
+    ("0.33.0", NIXL, 8, 16, True),
+    ("0.13.0", MOONCAKE, 4, 2, False),
+    ("0.19.1", MOONCAKE, 2, 4, False),
+    ("0.20.0", MOONCAKE, 4, 2, True),
+    ("0.20.0", MOONCAKE, 4, 6, False),
+    ("0.20.0", P2P, 4, 2, False),
+    ("0.20.0", P2P, 4, 4, True),
+    ("0.33.0", "LMCacheConnectorV1", 4, 6, True),
+]
+"""Release, connector, prefill TP, decode TP, and whether they are joined, with 8 KV heads."""
+
+
+@pytest.mark.parametrize(("release", "connector", "prefill", "decode", "joined"), SIZES)
+def test_vllm_joins_tensor_sizes_by_connector_and_release(
+    release: str, connector: str, prefill: int, decode: int, *, joined: bool
+) -> None:
+    found = judged(
+        vllm(connector, "kv_producer", f"-tp {prefill}", release),
+        vllm(connector, "kv_consumer", f"-tp {decode}", release),
+    )
+    assert [finding.rule for finding in found] == ([] if joined else ["kv-halves-parallel"])
+
+
+STAGES = [
+    ("0.5.6", 2, 4, True),
+    ("0.5.6.post1", 2, 4, False),
+    ("0.5.23", 2, 4, False),
+    ("0.5.23", 4, 2, False),
+    ("0.5.23", 4, 4, True),
+    ("0.5.23", 4, 1, True),
+    ("0.5.23", 1, 2, False),
+]
+"""Release, prefill PP, decode PP, and whether they are joined."""
+
+
+@pytest.mark.parametrize(("release", "prefill", "decode", "joined"), STAGES)
+def test_sglang_joins_pipelines_of_as_many_stages_or_one(
+    release: str, prefill: int, decode: int, *, joined: bool
+) -> None:
+    found = judged(
+        sglang("prefill", f"--pp-size {prefill}", release),
+        sglang("decode", f"--pp-size {decode}", release),
+    )
+    assert [finding.rule for finding in found] == ([] if joined else ["kv-halves-parallel"])
+
+
+@pytest.mark.parametrize(
+    ("prefill", "decode", "joined"),
+    [
+        ("--tp 8", "--tp 4", True),
+        ("--tp 8", "--tp 6", False),
+        ("--tp 8 --attn-dp-size 2", "--tp 6", False),
+        ("--tp 12 --attn-dp-size 2", "--tp 6", True),
+    ],
+)
+def test_sglang_joins_attention_that_divides(prefill: str, decode: str, *, joined: bool) -> None:
+    found = judged(sglang("prefill", prefill), sglang("decode", decode))
+    assert [finding.rule for finding in found] == ([] if joined else ["kv-halves-parallel"])
