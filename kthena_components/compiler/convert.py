@@ -111,7 +111,9 @@ def _backend_of(body: Body) -> Backend | None:
 
 def _unread(body: Body) -> Iterator[SpecError]:
     """Reject servings that cannot be described yet: kept as they are, they would serve twice."""
-    if systems.INDEX.get(group_kind(body)) in systems.EMITTERS:
+    kind = systems.find_kind(group_kind(body))
+    serves = kind is not None and kind.facts is not None
+    if serves and systems.INDEX.get(group_kind(body)) in systems.EMITTERS:
         known = ", ".join(readable_kinds())
         finding = Finding(
             path="kind",

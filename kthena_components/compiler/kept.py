@@ -73,8 +73,13 @@ def keep(body: Body, moved: Sequence[Moved]) -> tuple[Body, tuple[Loss, ...], tu
             continue
         if group_kind(body) == _SERVICE:
             body, lost, told = _reselect(body, each)
-            losses += [Loss(name=name, seen=seen) for seen in lost]
             notes += told
+        else:
+            lost = [
+                f"names the label {label}, which no pod has with {each.target}"
+                for label in _lost_labels(body, each)
+            ]
+        losses += [Loss(name=name, seen=seen) for seen in lost]
         if _mentions(body, group_kind(each.source)[1], name_of(each.source)):
             kind = group_kind(each.source)[1]
             seen = f"refers to {kind} {name_of(each.source)}, which is converted"
@@ -108,6 +113,43 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
             told.append(f"selects by {same[0]}: {same[1]} instead of {pair[0]}: {pair[1]}")
         found[same[0]] = same[1]
     return {**body, "spec": {**spec, "selector": found}}, lost, told
+
+
+def _lost_labels(body: Body, moved: Moved) -> list[str]:
+    """List the labels of the source's pods that an object names and the new pods do not have."""
+    describer = _describer(moved.backend)
+    texts = set(_texts(body))
+    if not any(same and same[0] == naming.NAME for same in _labels(describer, body, moved)):
+        return []
+    named = sorted(text for text in texts if text.startswith(describer.labels))
+    kept = {label for labels in _pod_labels(moved.bodies) for label in labels}
+    return [label for label in named if label not in kept]
+
+
+def _labels(describer: Describer, body: Body, moved: Moved) -> Iterator[Pair | None]:
+    """Yield the labels in an object that have the name of the source as their value."""
+    for key, value in _pairs(body):
+        if value == name_of(moved.source) and key.startswith(describer.labels):
+            yield describer.label((key, str(value)))
+
+
+def _pairs(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key), item
+            yield from _pairs(item)
+    for item in value if isinstance(value, list) else ():
+        yield from _pairs(item)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield each key and each text in an object."""
+    if isinstance(value, str):
+        yield value
+    for key, item in _pairs(value):
+        yield key
+        if isinstance(item, str):
+            yield item
 
 
 def _describer(backend: str) -> Describer:
