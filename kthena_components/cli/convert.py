@@ -125,7 +125,7 @@ def _run(asked: argparse.Namespace) -> int:
     if refused or open_losses:
         _refuse(open_losses)
         return REFUSED
-    texts = _written(files, asked.to)
+    texts = _written(files, asked.to, changes)
     if asked.to_folder is None:
         sys.stdout.write("---\n".join(texts.values()))
     else:
@@ -238,14 +238,14 @@ def _refuse(losses: Sequence[Loss]) -> None:
     _say(f"nothing was written{why}")
 
 
-def _written(files: Sequence[_File], target: str) -> Mapping[str, str]:
+def _written(files: Sequence[_File], target: str, changes: Changes) -> Mapping[str, str]:
     """Return the texts to write, by file name."""
     servings = [serving for file in files for serving in file.conversion.servings]
     origin = ", ".join(Path(file.name).name for file in files)
     if target == PYTHON:
-        return {"__main__.py": write_program(servings, origin)}
+        return {"__main__.py": write_program(servings, origin, changes.today)}
     if target == STACK:
-        return {"Pulumi.converted.yaml": write_stack(servings, origin)}
+        return {"Pulumi.converted.yaml": write_stack(servings, origin, changes.today)}
     texts: dict[str, str] = {}
     for file in files:
         name = "converted.yaml" if file.name == shown_name(STDIN) else Path(file.name).name

@@ -7,6 +7,7 @@ import ast
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import yaml
@@ -75,7 +76,7 @@ def write_yaml(parts: Sequence[Converted | Kept]) -> str:
     return text
 
 
-def write_stack(servings: Sequence[Converted], origin: str) -> str:
+def write_stack(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
     """Write the stack file of a project with the package's stack program."""
     found = [dict(serving.args) for serving in servings]
     config = {f"{_KEY}output": "render", f"{_KEY}servings": found}
@@ -86,11 +87,11 @@ def write_stack(servings: Sequence[Converted], origin: str) -> str:
     spec, findings = parse_stack(known)
     if findings:
         raise ProofError(f"the stack file is refused: {findings[0]}")
-    _prove(spec.servings, servings)
+    _prove(spec.servings, servings, today)
     return text
 
 
-def write_program(servings: Sequence[Converted], origin: str) -> str:
+def write_program(servings: Sequence[Converted], origin: str, today: date | None = None) -> str:
     """Write the `__main__.py` of a Pulumi project."""
     names = Counter(serving.compiled.plan.name for serving in servings)
     calls = [_call(serving.compiled, serving.args, names) for serving in servings]
@@ -99,7 +100,7 @@ def write_program(servings: Sequence[Converted], origin: str) -> str:
     text = head + "\n".join(calls)
     made = [node.value for node in ast.parse(text).body if isinstance(node, ast.Expr)]
     found = [ast.literal_eval(call.args[1]) for call in made if isinstance(call, ast.Call)]
-    _prove(found, servings)
+    _prove(found, servings, today)
     return text
 
 
@@ -128,15 +129,13 @@ def _literal(value: Any, depth: int) -> str:
     return f"{opens}\n{inner}{'    ' * depth}{closes}"
 
 
-def _prove(written: Sequence[Any], servings: Sequence[Converted]) -> None:
+def _prove(written: Sequence[Any], servings: Sequence[Converted], today: date | None) -> None:
     """Compile what was written, and compare its objects with the converted ones."""
     if len(written) != len(servings):
         raise ProofError(f"{len(written)} of {len(servings)} servings were written")
     for args, serving in zip(written, servings, strict=True):
-        again = compile_serving(args)
-        if again.plan.name != serving.compiled.plan.name or _bodies(again) != _bodies(
-            compile_serving(serving.args)
-        ):
+        again = compile_serving(args, today=today)
+        if _bodies(again) != _bodies(serving.compiled):
             raise ProofError(f"serving '{serving.compiled.plan.name}' reads differently")
 
 

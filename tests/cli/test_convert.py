@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from kthena_components.compiler.compile import compile_serving
@@ -209,6 +210,20 @@ def test_a_stack_file_describes_the_same_serving(command: Command, file: Any) ->
     (same,) = objects_in(command("convert", "--to", "kthena", *asked[2:], path))
     assert serving["spec"] == same["spec"]
     assert serving["metadata"]["namespace"] == same["metadata"]["namespace"] == "serving"
+
+
+@pytest.mark.parametrize("target", ["kthena", "python", "stack"])
+def test_waivers_are_kept(command: Command, file: Any, target: str) -> None:
+    body = model_serving()
+    body["spec"]["template"]["roles"][0]["workerReplicas"] = 2
+    refused = command("convert", "--to", target, file(body))
+    assert refused.status == 1
+    assert "[world-size-equals-gpus]" in refused.err
+    waiver = {"waive.kthena-components/world-size-equals-gpus": "2999-12-31 one pod is spare"}
+    body["metadata"]["annotations"] = waiver
+    ran = command("convert", "--to", target, file(body))
+    assert ran.status == 0, ran.err
+    assert "2999-12-31 one pod is spare" in ran.out
 
 
 def test_each_serving_of_a_file_is_converted(command: Command, file: Any) -> None:
