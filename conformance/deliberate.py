@@ -93,6 +93,8 @@ KAITO = Differences(
     stricter=(
         Stricter("kaito-capacity", "", "the controller creates other nodes, or nothing"),
         Stricter("kaito-parallelism", "", "vLLM does not start"),
+        Stricter("kaito-adapters", "has no name", "the pod's container has none", either=True),
+        Stricter("kaito-adapters", "the text of a number", "every update fails", either=True),
     ),
     silent={
         "kaito-access-secret": "advisory",

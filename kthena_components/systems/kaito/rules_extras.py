@@ -110,7 +110,7 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
     elif not isinstance(value, str) or not 0 <= _number(value) <= 1:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
         yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
-    elif isinstance(runtime, str) and runtime != TRANSFORMERS:
+    elif model.preset and isinstance(runtime, str) and runtime != TRANSFORMERS:
         seen = f"is {display(value)}, but vLLM does not support strengths of adapters"
         yield refused(path, seen, "leave it out, or choose the transformers runtime", _ADAPTERS)
 
