@@ -12,9 +12,11 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
+from conformance.namespace import NetworkError, isolated
 from conformance.report import Part, passed, render
 from sandbox.cluster import Sandbox, Size, up
 from toolchain.locate import ensure_sandbox
@@ -37,6 +39,9 @@ PARTS = (
 """Modules with a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
+OWN_NETWORK: frozenset[str] = frozenset()
+"""Parts with programs that listen on every address. They run where only loopback exists."""
+_KILLED = "its process was killed, perhaps because memory ran out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +109,25 @@ def _result(name: str, future: Future[Part]) -> Part:
         return future.result()
     except BrokenProcessPool:
         part = Part(name)
-        part.fail("its process was killed, perhaps because memory ran out")
+        part.fail(_KILLED)
         return part
 
 
 def run(name: str, seed: int, scale: float) -> Part:
+    """Run one part, in a network of its own if it needs one."""
+    if name not in OWN_NETWORK:
+        return _run(name, seed, scale)
+    part = Part(name)
+    try:
+        return isolated(partial(_run, name, seed, scale))
+    except NetworkError as error:
+        part.skip("the whole part", str(error))
+    except EOFError:
+        part.fail(_KILLED)
+    return part
+
+
+def _run(name: str, seed: int, scale: float) -> Part:
     """Run one part. An exception is a failure, and the next part still runs."""
     part = Part(name)
     about = f"kthena-conformance-{name}-"
