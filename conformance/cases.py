@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Any
 
 from conformance import breaks, damage, leader_workers, servings, volcano
-from conformance.deliberate import DELIBERATE, SILENT, Stricter
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.core.findings import Finding, Level, rule_name
 from kthena_components.core.objects.kinds import HYPER_NODE, MODEL_SERVING, POD_GROUP, QUEUE
@@ -47,9 +46,6 @@ class Kind:
     """API group and kind, to find its rules."""
     parts: tuple[str, Callable[[Body], Iterator[Body]]] | None = None
     """Objects that a controller creates for it without checks at admission, and their path."""
-    differences: tuple[Stricter, ...] = DELIBERATE
-    silent: frozenset[str] = frozenset(SILENT)
-    """Its rules that reject nothing at admission."""
 
     @property
     def rules(self) -> frozenset[str]:

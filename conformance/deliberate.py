@@ -4,7 +4,7 @@ An entry has a rule and a part of the finding's text. All other mandatory findin
 by the cluster, and everything that the cluster rejects must have such a finding.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kthena_components.core.findings import Finding
@@ -72,14 +72,12 @@ STRICT: tuple[str, ...] = (".volumeClaimTemplate.metadata.",)
 drops it; only the strict decoding of kubectl rejects it."""
 
 
-def admission(
-    findings: Iterable[Finding], differences: Sequence[Stricter] = DELIBERATE
-) -> list[Finding]:
+def admission(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings for which the cluster must reject the object, too."""
-    return [f for f in findings if not any(entry.covers(f) for entry in differences)]
+    return [f for f in findings if not any(entry.covers(f) for entry in DELIBERATE)]
 
 
-def may_differ(findings: Iterable[Finding], differences: Sequence[Stricter] = DELIBERATE) -> bool:
+def may_differ(findings: Iterable[Finding]) -> bool:
     """Return whether the cluster may accept or reject the object."""
-    either = [entry for entry in differences if entry.either]
+    either = [entry for entry in DELIBERATE if entry.either]
     return any(entry.covers(finding) for finding in findings for entry in either)

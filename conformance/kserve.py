@@ -5,14 +5,25 @@ from typing import Any
 from conformance import inference_services, llm_services, validation
 from conformance.__main__ import Context
 from conformance.cases import Kind
-from conformance.deliberate import Stricter
+from conformance.deliberate import Differences, Stricter
 from conformance.kserve_cluster import start
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 
 Body = dict[str, Any]
 _PATH = "/apis/serving.kserve.io/{}/namespaces/serving/{}"
-_CANNOT_WORK = (Stricter("kserve-node-arithmetic", "", "KServe creates other pods, or none"),)
+_SERVICES = Differences(
+    stricter=(Stricter("kserve-node-arithmetic", "", "KServe creates other pods, or none"),),
+    silent={},
+    elsewhere=(),
+)
+_LLMS = Differences(
+    stricter=(
+        Stricter("kserve-llm-parallelism", "does not divide it", "KServe drops the remainder"),
+    ),
+    silent={},
+    elsewhere=(),
+)
 KINDS = (
     Kind(
         name=SERVICE,
@@ -22,8 +33,7 @@ KINDS = (
         changes=inference_services.CHANGES,
         anywhere=(inference_services.damage_service,),
         of=(GROUP, SERVICE),
-        differences=_CANNOT_WORK,
-        silent=frozenset(),
+        differences=_SERVICES,
     ),
     Kind(
         name="LLMInferenceService",
@@ -33,10 +43,7 @@ KINDS = (
         changes=llm_services.CHANGES,
         anywhere=(llm_services.damage_workload,),
         of=(GROUP, "LLMInferenceService"),
-        differences=(
-            Stricter("kserve-llm-parallelism", "does not divide it", "KServe drops the remainder"),
-        ),
-        silent=frozenset(),
+        differences=_LLMS,
     ),
 )
 
@@ -47,7 +54,8 @@ def run(context: Context) -> None:
     try:
         start(sandbox)
         _refuses(context, sandbox.api)
-        validation.compare(context, KINDS, sandbox.layout.kubeconfig)
+        tally = validation.compare(context, KINDS, sandbox.layout.kubeconfig)
+        validation.check_reach(context.part, KINDS, tally)
     finally:
         sandbox.processes.stop_all()
 

@@ -7,13 +7,12 @@ import base64
 import json
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from kthena_components.cluster.client import Cluster
-from sandbox.cluster import Sandbox, create, is_established, listens
+from sandbox.cluster import Sandbox, create, listens
 from sandbox.processes import SandboxError
 from toolchain.programs import Program, cache_root, known_programs
 
@@ -31,9 +30,7 @@ def start(sandbox: Sandbox) -> None:
     bodies = list(_bodies(programs["kserve-manager"]))
     api, authority = sandbox.api, _authority(sandbox)
     definitions = [_converted(body, authority) for body in bodies if _is(body, "Definition")]
-    create(api, definitions)
-    for body in definitions:
-        sandbox.processes.wait(body["metadata"]["name"], partial(is_established, api, body))
+    sandbox.define(definitions)
     create(api, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
     create(api, (_settings(body) for body in bodies if _is(body, "ConfigMap")))
     for name, program in programs.items():
@@ -50,9 +47,9 @@ def _start(sandbox: Sandbox, name: str, program: Program) -> None:
     for file, of in (("tls.crt", "server.crt"), ("tls.key", "server.key")):
         (serving / file).symlink_to(sandbox.layout.pki(of))
     environment = {
-        "TMPDIR": folder,
+        "TMPDIR": str(folder),
         "POD_NAMESPACE": NAMESPACE,
-        "KUBECONFIG": sandbox.layout.kubeconfig,
+        "KUBECONFIG": str(sandbox.layout.kubeconfig),
     }
     arguments = [
         f"--webhook-port={port}",
@@ -60,9 +57,7 @@ def _start(sandbox: Sandbox, name: str, program: Program) -> None:
         f"--health-probe-addr=127.0.0.1:{port + 2}",
         *(["--metrics-secure=false"] if name == "kserve-llmisvc" else []),
     ]
-    stated = [f"{key}={value}" for key, value in environment.items()]
-    binary = str(program.binary(cache_root()))
-    sandbox.processes.start(name, Path("/usr/bin/env"), [*stated, binary, *arguments])
+    sandbox.processes.start(name, program.binary(cache_root()), arguments, environment)
     sandbox.processes.wait(name, partial(listens, port))
 
 

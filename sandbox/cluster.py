@@ -85,7 +85,7 @@ class Sandbox:
         definitions = [body for body in found if body["kind"] == "CustomResourceDefinition"]
         create(api, definitions)
         for body in definitions:
-            self.processes.wait(body["metadata"]["name"], partial(is_established, api, body))
+            self.processes.wait(body["metadata"]["name"], partial(_established, api, body))
         create(api, configurations(self.layout))
         own = (body for body in found if body["kind"].endswith("WebhookConfiguration"))
         create(api, policies())
@@ -123,7 +123,8 @@ class Sandbox:
 
     def listens(self, port: str) -> bool:
         """Return whether a program listens on its port."""
-        return listens(self.layout.ports[port])
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self.layout.ports[port])) == 0
 
     def _answers(self) -> bool:
         try:
@@ -229,14 +230,7 @@ def _scheduler_config() -> dict[str, Any]:
     }
 
 
-def listens(port: int) -> bool:
-    """Return whether a program listens on a port of this machine."""
-    with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) == 0
-
-
-def is_established(api: Cluster, body: Mapping[str, Any]) -> bool:
-    """Return whether the API server serves a CRD."""
+def _established(api: Cluster, body: Mapping[str, Any]) -> bool:
     conditions = (api.get(body).get("status") or {}).get("conditions") or []
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
