@@ -7,6 +7,7 @@ from conformance.__main__ import Context
 from conformance.cases import Kind
 from conformance.deliberate import Differences, Stricter
 from conformance.kserve_cluster import start
+from conformance.kserve_shapes import compare_created
 from kthena_components.cluster.client import Cluster, ClusterError
 from kthena_components.systems.kserve.view import GROUP, SERVICE
 
@@ -56,6 +57,8 @@ def run(context: Context) -> None:
         _refuses(context, sandbox.api)
         tally = validation.compare(context, KINDS, sandbox.layout.kubeconfig)
         validation.check_reach(context.part, KINDS, tally)
+        compare_created(context.part, sandbox.api)
+        sandbox.processes.check()
     finally:
         sandbox.processes.stop_all()
 

@@ -24,7 +24,7 @@ def llm_service(draw: random.Random) -> Body:
     if _coin(draw):
         model["name"] = "llama"
     if _coin(draw, 0.3):
-        adapters = [{"name": name, "uri": "hf://org/lora"} for name in ("sql", "chat")]
+        adapters = [{"name": name, "uri": "hf://org/lora"} for name in ("sql", "code")]
         model["lora"] = {"adapters": adapters}
     spec: Body = {"model": model, **_workload(draw)}
     if _coin(draw, 0.4):
