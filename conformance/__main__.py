@@ -19,8 +19,8 @@ from pathlib import Path
 from conformance.namespace import NetworkError, isolated
 from conformance.report import Part, passed, render
 from sandbox.cluster import Sandbox, Size, up
-from toolchain.locate import ensure_sandbox
-from toolchain.programs import ToolchainError
+from toolchain.locate import ensure_sandbox, unbuilt
+from toolchain.programs import ToolchainError, minutes_of
 
 PARTS = (
     "privilege",
@@ -30,6 +30,8 @@ PARTS = (
     "scheduling",
     "emission",
     "lws",
+    "kaito",
+    "kserve",
     "validation",
     "sandbox",
     "fuzz",
@@ -39,8 +41,10 @@ PARTS = (
 """Modules with a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
-OWN_NETWORK: frozenset[str] = frozenset()
+OWN_NETWORK = frozenset({"kaito", "kserve"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
+OPTIONAL = frozenset({"kaito", "kserve"})
+"""Parts with programs that nothing else needs. Only a run that names such a part builds them."""
 _KILLED = "its process was killed, perhaps because memory ran out"
 
 
@@ -68,14 +72,32 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the parts. Return 1 if a part failed or did not run."""
     signal.signal(signal.SIGTERM, _leave)
     options = _parser().parse_args(arguments)
+    say = Part("programs").say
+    names = options.parts or [name for name in PARTS if not left_out(name)]
     with suppress(ToolchainError):  # each part reports this error itself
-        ensure_sandbox(os.environ, Part("programs").say)
-    names = options.parts or PARTS
+        ensure_sandbox(os.environ, say)
+        for name in OPTIONAL.intersection(names):
+            ensure_sandbox(os.environ, say, name)
     beside = [name for name in names if name not in ALONE]
     parts = run_beside(beside, options.seed, options.scale, options.jobs)
     parts += [run(name, options.seed, options.scale) for name in names if name in ALONE]
+    parts += [] if options.parts else [part for part in map(left_out, PARTS) if part]
     sys.stdout.write(f"seed {options.seed}, scale {options.scale:g}\n\n{render(parts)}\n")
     return 0 if passed(parts) else 1
+
+
+def left_out(name: str) -> Part | None:
+    """Return the report of an optional part whose programs are not built; None for any other."""
+    missing = unbuilt(name, os.environ) if name in OPTIONAL else []
+    if not missing:
+        return None
+    part, minutes = Part(name), sum(program.minutes for program in missing)
+    programs = ", ".join(program.title for program in missing)
+    part.leave_out(
+        f"{programs}, which only this part needs, is not built: "
+        f"`make conformance ARGS={name}` builds it in about {minutes_of(minutes)}"
+    )
+    return part
 
 
 def run_beside(names: Sequence[str], seed: int, scale: float, jobs: int) -> list[Part]:

@@ -4,7 +4,7 @@ An entry has a rule and a part of the finding's text. All other mandatory findin
 by the cluster, and everything that the cluster rejects must have such a finding.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kthena_components.core.findings import Finding
@@ -72,12 +72,58 @@ STRICT: tuple[str, ...] = (".volumeClaimTemplate.metadata.",)
 drops it; only the strict decoding of kubectl rejects it."""
 
 
-def admission(findings: Iterable[Finding]) -> list[Finding]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """The deliberate differences between the rules of some kinds and the cluster."""
+
+    stricter: tuple[Stricter, ...]
+    silent: Mapping[str, str]
+    elsewhere: tuple[str, ...]
+    lines: bool = False
+    """Whether each line of a rejection is one of its own."""
+
+    def elsewhere_alone(self, refusal: str) -> bool:
+        """Return whether the cluster rejects an object only because of other objects."""
+        said = refusal.splitlines() if self.lines else [refusal]
+        return all(any(words in line for words in self.elsewhere) for line in said)
+
+
+SANDBOX = Differences(stricter=DELIBERATE, silent=SILENT, elsewhere=ELSEWHERE)
+KAITO = Differences(
+    stricter=(
+        Stricter("kaito-capacity", "", "the controller creates other nodes, or nothing"),
+        Stricter("kaito-parallelism", "", "vLLM does not start"),
+        Stricter("kaito-adapters", "has no name", "the pod's container has none", either=True),
+        Stricter("kaito-adapters", "the text of a number", "every update fails", either=True),
+    ),
+    silent={
+        "kaito-access-secret": "advisory",
+        "kaito-roles": "only a MultiRoleInference has roles",
+        "kaito-partition": "KAITO 0.11 has no partitions",
+    },
+    elsewhere=(
+        "instanceType must be empty when node auto-provisioning is disabled",
+        "instanceType is required when node auto-provisioning is enabled",
+        "No nodes found matching the specified label selector",
+        "Failed to get GPU config from nvidia labels",
+        "Non-uniform GPU",
+        "Insufficient total GPU memory",
+        "Unsupported instance type p5.48xlarge",
+        "failed to get model preset",
+        "specified in 'config' not found in namespace",
+    ),
+    lines=True,
+)
+"""Differences of KAITO 0.11. Its webhook depends on the nodes of the cluster and on their
+provider, and describes models outside its catalogue as Hugging Face does, which nothing reaches."""
+
+
+def admission(findings: Iterable[Finding], differences: Differences = SANDBOX) -> list[Finding]:
     """Return the findings for which the cluster must reject the object, too."""
-    return [f for f in findings if not any(entry.covers(f) for entry in DELIBERATE)]
+    return [f for f in findings if not any(entry.covers(f) for entry in differences.stricter)]
 
 
-def may_differ(findings: Iterable[Finding]) -> bool:
+def may_differ(findings: Iterable[Finding], differences: Differences = SANDBOX) -> bool:
     """Return whether the cluster may accept or reject the object."""
-    either = [entry for entry in DELIBERATE if entry.either]
+    either = [entry for entry in differences.stricter if entry.either]
     return any(entry.covers(finding) for finding in findings for entry in either)

@@ -22,6 +22,7 @@ class Part:
     """How often each thing was tried."""
     failures: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     seconds: float = 0
 
     def check(self, what: str, *, holds: bool, seen: object = "") -> bool:
@@ -44,6 +45,10 @@ class Part:
     def skip(self, what: str, why: str) -> None:
         """Record something that this machine cannot run. This fails the whole run."""
         self.not_run.append(f"{what}: {why}")
+
+    def leave_out(self, why: str) -> None:
+        """Record that this part runs only if asked for. The run can still succeed."""
+        self.left_out.append(why)
 
     def say(self, text: str) -> None:
         """Print the progress."""
@@ -68,12 +73,12 @@ def render(parts: list[Part]) -> str:
     lines = [tabulate(rows, ["part", "checks", "failed", "not run", "time"], "simple"), ""]
     for part in parts:
         lines += [f"{part.name}: {number:,} {what}" for what, number in part.counts.items()]
-    for title, kept in (("failed", "failures"), ("not run", "not_run")):
+    for title, kept in (("failed", "failures"), ("not run", "not_run"), ("left out", "left_out")):
         found = [f"  {p.name}: {text}" for p in parts for text in getattr(p, kept)]
         lines += [f"{title}:", *found] if found else [f"{title}: none"]
     return "\n".join(lines)
 
 
 def passed(parts: list[Part]) -> bool:
-    """Return whether everything ran without a failure."""
+    """Return whether everything that was asked for ran without a failure."""
     return not any(part.failures or part.not_run for part in parts)

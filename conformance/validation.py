@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,14 @@ import yaml
 from conformance import families
 from conformance.__main__ import Context
 from conformance.cases import KINDS, Kind, ours, theirs, wrong_pods
-from conformance.deliberate import DELIBERATE, ELSEWHERE, SILENT, STRICT, admission, may_differ
+from conformance.deliberate import (
+    SANDBOX,
+    STRICT,
+    Differences,
+    Stricter,
+    admission,
+    may_differ,
+)
 from conformance.report import Part
 from conformance.shrink import shrink
 from conformance.volcano import PARENT
@@ -40,8 +47,8 @@ class Tally:
     """How often a rule and the cluster both rejected an object."""
     alone: Counter[str] = field(default_factory=Counter)
     """The same, without findings of other rules."""
-    deliberate: Counter[int] = field(default_factory=Counter)
-    """How often each entry of DELIBERATE occurred."""
+    deliberate: Counter[Stricter] = field(default_factory=Counter)
+    """How often each deliberate difference occurred."""
     differ: list[int] = field(default_factory=list)
 
     def add(self, other: "Tally") -> None:
@@ -60,14 +67,19 @@ def run(context: Context) -> None:
         _check_table(context.part, sandbox.api)
         sandbox.api.create(PARENT)
         _wait_for_parent(sandbox.api)
-        total = Tally()
-        for kind in KINDS:
-            total.add(_compare(context, kind, sandbox.layout.kubeconfig))
-        _check_reach(context.part, total)
+        check_reach(context.part, KINDS, compare(context, KINDS, sandbox.layout.kubeconfig))
         number = max(context.many(families.NUMBER), families.LEAST)
         families.compare_families(context.part, sandbox.api, context.seed, number)
     finally:
         sandbox.processes.stop_all()
+
+
+def compare(context: Context, kinds: Iterable[Kind], kubeconfig: Path) -> Tally:
+    """Compare the verdicts on objects of some kinds, and report each disagreement."""
+    total = Tally()
+    for kind in kinds:
+        total.add(_compare(context, kind, kubeconfig))
+    return total
 
 
 def _check_table(part: Part, api: Cluster) -> None:
@@ -111,9 +123,10 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
         tally.verdicts[verdict or "different verdicts"] += 1
         if not verdict:
             tally.differ.append(number)
-        for index, entry in enumerate(DELIBERATE):
-            tally.deliberate[index] += any(map(entry.covers, findings))
-        if rules := {finding.rule for finding in admission(findings)} if refusal else set():
+        for entry in kind.differences.stricter:
+            tally.deliberate[entry] += any(map(entry.covers, findings))
+        shared = admission(findings, kind.differences)
+        if rules := {finding.rule for finding in shared} if refusal else set():
             tally.rules.update(rules)
             tally.alone.update(rules if len(rules) == 1 else ())
     return tally
@@ -121,20 +134,23 @@ def _tries(kind: Kind, seed: int, kubeconfig: Path, numbers: range) -> Tally:
 
 def _agreed(kind: Kind, body: Body, findings: list[Finding], refusal: str | None) -> str:
     """Describe how both agree, or return an empty text. The rules of pods count, too."""
-    verdict = _verdict(findings, refusal)
-    if not verdict and refusal and not admission(findings) and wrong_pods(kind, body):
+    verdict = _verdict(findings, refusal, kind.differences)
+    shared = admission(findings, kind.differences)
+    if not verdict and refusal and not shared and wrong_pods(kind, body):
         return "rejected by both, by us because of its pods"
     return verdict
 
 
-def _verdict(findings: list[Finding], refusal: str | None) -> str:
+def _verdict(
+    findings: list[Finding], refusal: str | None, differences: Differences = SANDBOX
+) -> str:
     """Describe how the verdicts of a kind's own rules agree, or return an empty text."""
-    shared = admission(findings)
-    if refusal and not shared and any(words in refusal for words in ELSEWHERE):
+    shared = admission(findings, differences)
+    if refusal and not shared and differences.elsewhere_alone(refusal):
         return "rejected because of another object of the cluster"
     if refusal and not shared and any(place in refusal for place in STRICT):
         return "rejected only by strict decoding"
-    if may_differ(findings) and (not shared or refusal):
+    if may_differ(findings, differences) and (not shared or refusal):
         return "rejected by us, deliberately, for any verdict of the cluster"
     if bool(shared) != bool(refusal):
         return ""
@@ -152,7 +168,7 @@ def _told(api: Cluster, kind: Kind, seed: int, tally: Tally) -> Iterator[str]:
             body = shrink(body, lambda smaller, way=way: _way(api, kind, smaller) == way)  # type: ignore[misc]
             said = theirs(api, kind, body)
             shown = yaml.safe_dump(body, sort_keys=False, allow_unicode=True)
-            by_us = "; ".join(map(str, admission(ours(kind, body)))) or "none"
+            by_us = "; ".join(map(str, admission(ours(kind, body), kind.differences))) or "none"
             yield f"our findings: {by_us}\n  the cluster: {said or 'accepts it'}\n{shown}"
         else:
             yield "the verdicts differ"
@@ -164,20 +180,21 @@ def _way(api: Cluster, kind: Kind, body: Body) -> tuple[bool, bool]:
     return agree, bool(refusal)
 
 
-def _check_reach(part: Part, total: Tally) -> None:
+def check_reach(part: Part, kinds: Sequence[Kind], total: Tally) -> None:
     """Check that every rule was tried, and every deliberate difference occurred."""
-    for rule in sorted(_rules()):
+    for rule in sorted(_rules(kinds)):
         alone = f"{total.alone[rule]:,} of them by no other rule"
         part.count(f"rejected by {rule} and by the cluster, {alone}", total.rules[rule])
         part.check(f"{rule} was tried alone", holds=total.alone[rule] > 0)
-    for index, entry in enumerate(DELIBERATE):
+    for entry in dict.fromkeys(e for kind in kinds for e in kind.differences.stricter):
         where = f"{entry.rule} {entry.says}".strip()
-        part.count(f"deliberately stricter, {where}: {entry.reason}", total.deliberate[index])
-        part.check(f"the difference '{where}' occurred", holds=total.deliberate[index] > 0)
+        part.count(f"deliberately stricter, {where}: {entry.reason}", total.deliberate[entry])
+        part.check(f"the difference '{where}' occurred", holds=total.deliberate[entry] > 0)
 
 
-def _rules() -> set[str]:
+def _rules(kinds: Sequence[Kind] = KINDS) -> set[str]:
     """Return the names of the admission rules, except those that the cluster does not have."""
-    named = {rule for kind in KINDS for rule in kind.rules}
-    ours_alone = {entry.rule for entry in DELIBERATE if not entry.says}
-    return named - ours_alone - SILENT.keys()
+    named = {rule for kind in kinds for rule in kind.rules}
+    known = [kind.differences for kind in kinds]
+    ours_alone = {e.rule for each in known for e in each.stricter if not e.says}
+    return named - ours_alone - {rule for each in known for rule in each.silent}

@@ -82,15 +82,19 @@ class Sandbox:
             for body in yaml.load_all(file.read_text(), yaml.CSafeLoader)
             if body
         ]
-        definitions = [body for body in found if body["kind"] == "CustomResourceDefinition"]
-        create(api, definitions)
-        for body in definitions:
-            self.processes.wait(body["metadata"]["name"], partial(_established, api, body))
+        self.define(body for body in found if body["kind"] == "CustomResourceDefinition")
         create(api, configurations(self.layout))
         own = (body for body in found if body["kind"].endswith("WebhookConfiguration"))
         create(api, policies())
         create(api, (with_address(body, self.layout, "lws") for body in own))
         create(api, [_namespace(name) for name in NAMESPACES])
+
+    def define(self, definitions: Iterable[Mapping[str, Any]]) -> None:
+        """Install CRDs, and wait until they can be used."""
+        api, listed = self.api, list(definitions)
+        create(api, listed)
+        for body in listed:
+            self.processes.wait(body["metadata"]["name"], partial(_established, api, body))
 
     def admission(self) -> None:
         """Start the webhooks, and wait until they listen."""

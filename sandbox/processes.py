@@ -1,9 +1,10 @@
 """Starts background programs, watches them while they start, and stops only those."""
 
 import json
+import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -35,14 +36,28 @@ class Processes:
             stated = json.loads(self._file.read_text())
             self._started = {name: (pid, born) for name, (pid, born) in stated.items()}
 
-    def start(self, name: str, program: Path, arguments: Sequence[str]) -> None:
-        """Start one program in its own session, with its output in a log."""
+    def start(
+        self,
+        name: str,
+        program: Path,
+        arguments: Sequence[str],
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start one program in its own session, with its output in a log.
+
+        Args:
+            name: Its name for later commands.
+            program: The binary.
+            arguments: Its arguments.
+            environ: Variables that it has besides those of this process.
+        """
         if not program.exists():
             raise SandboxError(f"{program} is missing: run `make sandbox`, which builds it")
         with self._layout.log(name).open("ab") as log:
             child = subprocess.Popen(
                 [program, *arguments],
                 cwd=self._layout.folder,
+                env={**os.environ, **(environ or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

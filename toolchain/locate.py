@@ -31,18 +31,35 @@ def ensure(environ: Mapping[str, str], report: Report) -> None:
         ensure_built(program, cache_root(environ), report)
 
 
-def ensure_sandbox(environ: Mapping[str, str], report: Report) -> dict[str, Program]:
-    """Build the missing programs of the sandbox, and return all of them by name."""
-    programs = known_programs("sandbox")
-    missing = [each for each in programs.values() if not each.entry(cache_root(environ)).is_dir()]
+def ensure_sandbox(
+    environ: Mapping[str, str], report: Report, purpose: str = "sandbox"
+) -> dict[str, Program]:
+    """Build the missing programs of the sandbox, and return all of them by name.
+
+    Args:
+        environ: The variables that state the cache.
+        report: Called with each line of progress.
+        purpose: A conformance part instead, for the programs that only this part needs.
+    """
+    missing = unbuilt(purpose, environ)
     if missing:
         minutes = sum(program.minutes for program in missing)
         programs_of = "1 program" if len(missing) == 1 else f"{len(missing)} programs"
         time = f"about {minutes_of(minutes)}, once per machine"
-        report(f"the sandbox needs {programs_of} that must be built: {time}")
+        report(f"the {_title(purpose)} needs {programs_of} that must be built: {time}")
     for program in missing:
         ensure_built(program, cache_root(environ), report)
-    return programs
+    return known_programs(purpose)
+
+
+def unbuilt(purpose: str, environ: Mapping[str, str]) -> list[Program]:
+    """Return the programs of a purpose that are not in the cache."""
+    cache = cache_root(environ)
+    return [one for one in known_programs(purpose).values() if not one.entry(cache).is_dir()]
+
+
+def _title(purpose: str) -> str:
+    return purpose if purpose == "sandbox" else f"part {purpose}"
 
 
 def ensure_rendering(environ: Mapping[str, str], report: Report) -> dict[str, Path]:

@@ -29,7 +29,7 @@ class Program:
     folder: Path
     package: str
     purpose: str
-    """The purpose: `pulumi`, `sandbox` or `rendering`."""
+    """The purpose: `pulumi`, `sandbox`, `rendering`, or the only conformance part that needs it."""
     stamps: tuple[str, ...] = ()
     """Linker settings for the program's version. Without them it reports a dev build."""
     minutes: int

@@ -13,9 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from conformance import __main__ as program
 from conformance.__main__ import Context, main, run, run_beside
 from conformance.report import passed, render
-from toolchain.programs import ROOT, ToolchainError
+from toolchain.programs import ROOT, ToolchainError, known_programs
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,36 @@ def test_what_a_machine_cannot_run_is_listed_and_no_success(
     found = run("lacking", 1, 1)
     assert found.not_run == ["the whole part: Go 1.26 is needed"]
     assert not passed([found])
-    assert render([found]).endswith("not run:\n  lacking: the whole part: Go 1.26 is needed")
+    assert "not run:\n  lacking: the whole part: Go 1.26 is needed\n" in render([found])
+
+
+def test_a_part_whose_own_programs_are_not_built_is_left_out_unless_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KTHENA_COMPONENTS_CACHE", str(tmp_path))
+    monkeypatch.setattr(program, "PARTS", ("plain", "kaito"))
+    monkeypatch.setattr(program, "OWN_NETWORK", frozenset[str]())
+    asked: list[str] = []
+
+    def ensure(_environ: object, _say: object, purpose: str = "sandbox") -> None:
+        asked.append(purpose)
+
+    monkeypatch.setattr(program, "ensure_sandbox", ensure)
+    for name in program.PARTS:
+        part(monkeypatch, name, lambda context: context.part.check("it holds", holds=True))
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(
+        "not run: none\nleft out:\n  kaito: kaito 0.11.0, which only this part needs, is not "
+        "built: `make conformance ARGS=kaito` builds it in about 4 minutes\n"
+    )
+    assert asked == ["sandbox"]
+    assert main(["kaito"]) == 0
+    assert "left out: none" in capsys.readouterr().out
+    assert asked == ["sandbox", "sandbox", "kaito"]
+    known_programs("kaito")["kaito"].entry(tmp_path).mkdir()
+    assert main([]) == 0
+    assert "left out: none" in capsys.readouterr().out
 
 
 def test_parts_beside_one_another_are_given_in_their_order(

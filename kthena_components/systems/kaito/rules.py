@@ -18,12 +18,13 @@ from kthena_components.systems.kaito.rules_capacity import kaito_capacity
 from kthena_components.systems.kaito.rules_extras import (
     kaito_access_secret,
     kaito_adapters,
+    kaito_annotations,
     kaito_runtime,
 )
 from kthena_components.systems.kaito.rules_parallelism import kaito_parallelism
 from kthena_components.systems.kaito.rules_partition import kaito_partition
+from kthena_components.systems.kaito.rules_selector import kaito_selector
 from kthena_components.systems.kaito.view import (
-    OWN_LABELS,
     SEVERAL_ROLES,
     TRANSFORMERS,
     WORKSPACE,
@@ -33,7 +34,7 @@ from kthena_components.systems.kaito.view import (
 )
 
 _PRESET, _INSTANCE, _ROLES = "kaito-preset", "kaito-instance-type", "kaito-roles"
-_SELECTOR, _NAME = "kaito-selector", "kaito-name"
+_NAME = "kaito-name"
 _AZURE = ("standard_n", "standard_d")
 """Prefix of instance types that KAITO accepts on Azure without knowing them."""
 
@@ -185,36 +186,6 @@ def _alike(roles: list[Mapping[str, Any]]) -> Iterator[Finding]:
         yield refused(path, seen, "state it for both, or for neither", _ROLES)
 
 
-def kaito_selector(view: View) -> Iterator[Finding]:
-    """A Workspace or a MultiRoleInference selects its nodes by a label of yours.
-
-    Labels that KAITO sets on its own nodes do not count. The selector of a MultiRoleInference must
-    not be empty.
-
-    Pass: matchLabels apps llama.
-    Fail: matchLabels kaito.sh/workspace llama alone; an empty labelSelector of a
-    MultiRoleInference.
-    Level: mandatory. KAITO's webhook, or its CRD, rejects it.
-    Source: kaito-project/kaito v0.12.0 api/v1beta1/labels.go SanitizedMatchLabels,
-    workspace_validation.go validateCreateWithInference;
-    api/v1alpha1/multiroleinference_validation.go validateCreate.
-    """
-    several = view.kind == SEVERAL_ROLES
-    holder = view.object.spec if several else mapping(view.object.body.get("resource"))
-    at = "spec.labelSelector" if several else "resource.labelSelector"
-    selector = holder.get("labelSelector")
-    labels, terms = (mapping(selector).get(key) for key in ("matchLabels", "matchExpressions"))
-    if gap := first_unknown(selector, labels, terms):
-        yield not_checked(at, gap, _SELECTOR)
-    elif several and selector is not None and not labels and not terms:
-        yield refused(
-            at, "selects nothing", "write for example matchLabels: {apps: llama}", _SELECTOR
-        )
-    elif view.kind == WORKSPACE and mapping(labels) and OWN_LABELS.issuperset(mapping(labels)):
-        seen = f"has only {display(min(map(str, mapping(labels))))}, which KAITO ignores"
-        yield refused(f"{at}.matchLabels", seen, "add a label of your own", _SELECTOR)
-
-
 def kaito_name(view: View) -> Iterator[Finding]:
     """The name of an object of KAITO is a DNS label, because other names contain it.
 
@@ -240,6 +211,7 @@ RULES: tuple[Callable[[View], Iterator[Finding]], ...] = (
     kaito_access_secret,
     kaito_adapters,
     kaito_runtime,
+    kaito_annotations,
     kaito_roles,
     kaito_partition,
     kaito_selector,

@@ -10,6 +10,8 @@ from kthena_components.core.values.read import first_unknown, mapping, text, unk
 from kthena_components.core.values.unknown import Unknown
 from kthena_components.systems.kaito.presets import find_preset, has_transformers
 from kthena_components.systems.kaito.view import (
+    GROUP,
+    INFERENCE_SET,
     LOCAL,
     MOST_ADAPTERS,
     RUNTIME,
@@ -21,6 +23,13 @@ from kthena_components.systems.kaito.view import (
 )
 
 _SECRET, _ADAPTERS, _RUNTIME = "kaito-access-secret", "kaito-adapters", "kaito-runtime"
+_ANNOTATIONS, _IMAGE_FAMILY = "kaito-annotations", f"{GROUP}/node-image-family"
+_VALUES = {
+    f"{GROUP}/performance-mode": ("balanced", "interactivity", "throughput"),
+    _IMAGE_FAMILY: ("azurelinux", "ubuntu"),
+    LOCAL: ("false", "true"),
+}
+"""What KAITO accepts; the last one only since 0.12, which has it."""
 
 
 def kaito_access_secret(view: View) -> Iterator[Finding]:
@@ -101,7 +110,7 @@ def _strength(value: object, at: str, model: Model) -> Iterator[Finding]:
     elif not isinstance(value, str) or not 0 <= _number(value) <= 1:
         seen = f"is {display(value)}, but must be the text of a number from 0 to 1"
         yield refused(path, seen, 'write for example "1.0"', _ADAPTERS)
-    elif isinstance(runtime, str) and runtime != TRANSFORMERS:
+    elif model.preset and isinstance(runtime, str) and runtime != TRANSFORMERS:
         seen = f"is {display(value)}, but vLLM does not support strengths of adapters"
         yield refused(path, seen, "leave it out, or choose the transformers runtime", _ADAPTERS)
 
@@ -127,6 +136,36 @@ def kaito_runtime(view: View) -> Iterator[Finding]:
         elif runtime == TRANSFORMERS and isinstance(name, str) and not has_transformers(name):
             seen = f"is {display(name)}, and the transformers runtime has no command for it"
             yield refused(path, seen, f"remove the annotation {RUNTIME}: vLLM runs it", _RUNTIME)
+
+
+def kaito_annotations(view: View) -> Iterator[Finding]:
+    """Annotations that KAITO reads have one of its values.
+
+    For an InferenceSet these are the annotations of its template, which its Workspaces get.
+
+    Pass: kaito.sh/performance-mode throughput; kaito.sh/node-image-family ubuntu.
+    Fail: kaito.sh/performance-mode fast; kaito.sh/node-image-family windows.
+    Level: mandatory. KAITO's webhook rejects the Workspace.
+    Source: kaito-project/kaito v0.11.0 and v0.12.0 api/v1beta1/workspace_validation.go
+    validateAnnotations, validateNodeImageFamilyAnnotation.
+    """
+    at, holder = "metadata", view.object.metadata
+    if view.kind == INFERENCE_SET:
+        at = "spec.template.metadata"
+        holder = mapping(mapping(view.object.spec.get("template")).get("metadata"))
+    stated = mapping(holder.get("annotations")) if view.kind != SEVERAL_ROLES else {}
+    for key, values in _VALUES.items():
+        value, path = stated.get(key), f'{at}.annotations["{key}"]'
+        if gap := unknown_in(value):
+            yield not_checked(path, gap, _ANNOTATIONS)
+        elif isinstance(value, str) and _plain(key, value) not in values:
+            *others, last = values
+            seen = f"is {display(value)}, but must be {', '.join(others)} or {last}"
+            yield refused(path, seen, f"write '{values[0]}', or remove it", _ANNOTATIONS)
+
+
+def _plain(key: str, value: str) -> str:
+    return value.strip().lower() if key == _IMAGE_FAMILY else value
 
 
 def _number(value: str) -> float:
