@@ -95,7 +95,8 @@ def _of_sets(api: Cluster, space: str, plan: ServingPlan) -> Seen:
 def _container(made: Mapping[str, Any], planned: Mapping[str, Any], name: str) -> Seen:
     """Compare what starts an engine: KServe must leave it as it is."""
     wanted = planned["spec"]["containers"][0]
-    found = next((one for one in made["spec"]["containers"] if one["name"] == name), {})
+    containers: list[dict[str, Any]] = made["spec"]["containers"]
+    found = next((one for one in containers if one["name"] == name), {})
     for field in ("image", "command", "args"):
         yield f"{name}: {field}", wanted.get(field), found.get(field)
     for field in ("requests", "limits"):
@@ -112,7 +113,7 @@ def _container(made: Mapping[str, Any], planned: Mapping[str, Any], name: str) -
 
 
 def _gpus(containers: list[Mapping[str, Any]]) -> dict[str, int]:
-    found = Counter[str]()
+    found: Counter[str] = Counter()
     for container in containers:
         for name, amount in _amounts(container, "limits").items():
             if "/" in name:
