@@ -2,10 +2,12 @@
 
 import argparse
 import importlib
+import math
 import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -31,6 +33,7 @@ PARTS = (
     "emission",
     "lws",
     "kaito",
+    "kserve",
     "validation",
     "sandbox",
     "fuzz",
@@ -40,9 +43,9 @@ PARTS = (
 """Modules with a function `run(context)`. Those that wait most come first."""
 ALONE = frozenset({"fuzz", "load", "shell"})
 """Parts that use all processors or measure. They run after the others."""
-OWN_NETWORK = frozenset({"kaito"})
+OWN_NETWORK = frozenset({"kaito", "kserve"})
 """Parts with programs that listen on every address. They run where only loopback exists."""
-OPTIONAL = frozenset({"kaito"})
+OPTIONAL = frozenset({"kaito", "kserve"})
 """Parts with programs that nothing else needs. Only a run that names such a part builds them."""
 _KILLED = "its process was killed, perhaps because memory ran out"
 
@@ -72,17 +75,24 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _leave)
     options = _parser().parse_args(arguments)
     say = Part("programs").say
-    names = options.parts or [name for name in PARTS if not left_out(name)]
+    until = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
+    names = options.parts or [name for name in turned(options.turn) if not left_out(name)]
     with suppress(ToolchainError):  # each part reports this error itself
         ensure_sandbox(os.environ, say)
         for name in OPTIONAL.intersection(names):
             ensure_sandbox(os.environ, say, name)
     beside = [name for name in names if name not in ALONE]
-    parts = run_beside(beside, options.seed, options.scale, options.jobs)
-    parts += [run(name, options.seed, options.scale) for name in names if name in ALONE]
+    parts = run_beside(beside, options.seed, options.scale, options.jobs, until)
+    parts += [run(name, options.seed, options.scale, until) for name in names if name in ALONE]
     parts += [] if options.parts else [part for part in map(left_out, PARTS) if part]
     sys.stdout.write(f"seed {options.seed}, scale {options.scale:g}\n\n{render(parts)}\n")
     return 0 if passed(parts) else 1
+
+
+def turned(turn: int) -> tuple[str, ...]:
+    """Return the parts, beginning with another one each turn."""
+    first = turn % len(PARTS)
+    return (*PARTS[first:], *PARTS[:first])
 
 
 def left_out(name: str) -> Part | None:
@@ -99,11 +109,13 @@ def left_out(name: str) -> Part | None:
     return part
 
 
-def run_beside(names: Sequence[str], seed: int, scale: float, jobs: int) -> list[Part]:
+def run_beside(
+    names: Sequence[str], seed: int, scale: float, jobs: int, until: float = math.inf
+) -> list[Part]:
     """Run several parts in parallel, each in its own process, because they mostly wait."""
     with ProcessPoolExecutor(jobs, get_context("fork"), _begin) as pool:
         try:
-            found = [pool.submit(_in_child, name, seed, scale) for name in names]
+            found = [pool.submit(_in_child, name, seed, scale, until) for name in names]
             return [_result(name, future) for name, future in zip(names, found, strict=True)]
         except BaseException:
             for child in active_children():
@@ -117,10 +129,10 @@ def _begin() -> None:
     signal.signal(signal.SIGTERM, _leave)
 
 
-def _in_child(name: str, seed: int, scale: float) -> Part:
+def _in_child(name: str, seed: int, scale: float, until: float) -> Part:
     """Run a part. Exit after a signal, because the process would otherwise run the next part."""
     try:
-        return run(name, seed, scale)
+        return run(name, seed, scale, until)
     except SystemExit as error:
         os._exit(int(str(error.code)))
 
@@ -134,11 +146,14 @@ def _result(name: str, future: Future[Part]) -> Part:
         return part
 
 
-def run(name: str, seed: int, scale: float) -> Part:
-    """Run one part, in a network of its own if it needs one."""
+def run(name: str, seed: int, scale: float, until: float = math.inf) -> Part:
+    """Run one part, in a network of its own if it needs one. Leave it out if it is too late."""
+    part = Part(name)
+    if time.monotonic() > until:
+        part.leave_out(f"the time was up: `make conformance ARGS={name}` runs it")
+        return part
     if name not in OWN_NETWORK:
         return _run(name, seed, scale)
-    part = Part(name)
     try:
         return isolated(partial(_run, name, seed, scale))
     except NetworkError as error:
@@ -192,6 +207,17 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=1,
         help="share of the tries; default: 1; 0.01 is a smoke test",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        help="leave out parts that would begin later than this; default: none",
+    )
+    parser.add_argument(
+        "--turn",
+        type=lambda text: int(text, 0),
+        default=0,
+        help="number of the part to begin with, so that --minutes leaves out others; default: 0",
     )
     return parser
 

@@ -127,8 +127,7 @@ class Sandbox:
 
     def listens(self, port: str) -> bool:
         """Return whether a program listens on its port."""
-        with socket.socket() as probe:
-            return probe.connect_ex((HOST, self.layout.ports[port])) == 0
+        return listens(self.layout.ports[port])
 
     def _answers(self) -> bool:
         try:
@@ -232,6 +231,12 @@ def _scheduler_config() -> dict[str, Any]:
         "metadata": {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"},
         "data": {"volcano-scheduler.conf": commands.SCHEDULER},
     }
+
+
+def listens(port: int) -> bool:
+    """Return whether a program listens on a port of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
 
 
 def _established(api: Cluster, body: Mapping[str, Any]) -> bool:

@@ -20,7 +20,8 @@ def main(arguments: list[str] | None = None) -> int:
             case "ensure":
                 ensure(os.environ, _say)
             case "ensure-sandbox":
-                ensure_sandbox(os.environ, _say)
+                for purpose in options.parts or ["sandbox"]:
+                    ensure_sandbox(os.environ, _say, purpose)
             case "ensure-rendering":
                 ensure_rendering(os.environ, _say)
             case "env":
@@ -39,7 +40,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m toolchain", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("ensure", help="find Pulumi and its Kubernetes provider, or build them")
-    commands.add_parser("ensure-sandbox", help="build the programs of the sandbox")
+    sandbox = commands.add_parser("ensure-sandbox", help="build the programs of the sandbox")
+    sandbox.add_argument(
+        "parts", nargs="*", help="parts of conformance, for the programs that only they need"
+    )
     commands.add_parser("ensure-rendering", help="find helm and kustomize, or build them")
     commands.add_parser("env", help="print the shell variables that put them on PATH")
     for action in local_stack.ACTIONS:

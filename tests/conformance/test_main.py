@@ -88,6 +88,26 @@ def test_a_part_whose_own_programs_are_not_built_is_left_out_unless_it_is_named(
     assert "left out: none" in capsys.readouterr().out
 
 
+def test_a_part_that_would_begin_too_late_is_left_out_and_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "PARTS", ("one", "two", "fuzz"))
+    monkeypatch.setattr(program, "ensure_sandbox", lambda *_: None)
+
+    def slow(context: Context) -> None:
+        time.sleep(0.5)
+        context.part.check("it holds", holds=True)
+
+    for name in program.PARTS:
+        part(monkeypatch, name, slow)
+    assert main(["--jobs", "1", "--minutes", "0.005", "--turn", "0x4"]) == 0
+    said = capsys.readouterr().out
+    ran = [line.split()[0] for line in said.splitlines() if line.endswith(" 1 s")]
+    assert ran == ["two"]
+    for name in ("one", "fuzz"):
+        assert f"  {name}: the time was up: `make conformance ARGS={name}` runs it\n" in said
+
+
 def test_parts_beside_one_another_are_given_in_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

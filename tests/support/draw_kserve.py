@@ -77,16 +77,23 @@ def _llm(draw: st.DrawFn) -> Args:
     for name in names:
         pods, gpus = draw(st.integers(2, 4)), draw(st.sampled_from([1, 2, 8]))
         mp = _engine(gpus, {"tensor": gpus, "pipeline": pods})
-        pod = draw(st.sampled_from([mp, _ray(pods, gpus), _script(pods, gpus), _unknown()]))
+        copies = _engine(gpus, {"data": pods * gpus})
+        pod = draw(st.sampled_from([mp, copies, _ray(pods, gpus), _script(pods, gpus), _unknown()]))
         sizes = {"replicas": draw(st.integers(0, 3)), "worker_replicas": pods - 1}
         roles.append({"name": name, **sizes, **pod})
     options: Args = {"kind": "LLMInferenceService", "storage_uri": draw(_CLAIMS)}
+    options["replaces_presets"] = any("data" in _parallelism(role) for role in roles)
     if draw(st.booleans()):
         options["write_configs"] = False
     args: Args = {"name": "chat", "backend": "kserve", "backend_options": options, "roles": roles}
     if len(names) == 1:
         args["replicas"] = draw(st.integers(0, 3))
     return args
+
+
+def _parallelism(role: Args) -> Args:
+    found: Args = role.get("engine", {}).get("parallelism", {})
+    return found
 
 
 def _plain() -> Args:

@@ -1,8 +1,8 @@
 """Writes an LLMInferenceService: a LeaderWorkerSet per role, and prefill beside decode.
 
-KServe merges each one with a preset. Only those for pipelines are not published: an empty one of
-that name leaves the templates as they are. Source: kserve v0.20.0 pkg/controller/v1alpha2/llmisvc
-config_merge.go and workload_multi_node.go.
+KServe merges each one with a preset, of the serving's namespace or else its own. An empty one
+leaves the templates as they are. Those for pipelines are not published at all. Source: kserve
+v0.20.0 pkg/controller/v1alpha2/llmisvc config_merge.go and workload_multi_node.go.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def entry_labels(plan: ServingPlan) -> dict[str, str]:
 def emit_llm(plan: ServingPlan) -> tuple[Manifest, ...]:
     """Write the object, after the configs for its pipelines."""
     main, prefill = split_roles(plan)
-    configs = tuple(_configs(plan, prefill)) if options_of(plan).write_configs else ()
+    configs = tuple(_configs(plan, main, prefill)) if options_of(plan).write_configs else ()
     spec: dict[str, Any] = {"model": {"uri": model_uri(plan)}, **_workload(plan, main)}
     if options_of(plan).storage_uri is None:
         spec["storageInitializer"] = {"enabled": False}
@@ -56,7 +56,11 @@ def emit_llm(plan: ServingPlan) -> tuple[Manifest, ...]:
         "annotations": {WAIT_FOR: "condition=Ready"},
     }
     # KServe rejects another number of pods per engine.
-    sizes = tuple(f"spec.{at}parallelism.pipeline" for at in ("", "prefill."))
+    sizes = tuple(
+        f"spec.{at}parallelism.{size}"
+        for at in ("", "prefill.")
+        for size in ("pipeline", "data", "dataLocal")
+    )
     made = Manifest(
         body={"apiVersion": VERSION, "kind": LLM, "metadata": metadata, "spec": spec},
         after=tuple(config.key for config in configs),
@@ -76,29 +80,37 @@ def model_uri(plan: ServingPlan) -> str | None:
     return uri or (f"hf://{model}" if known else None)
 
 
-def _configs(plan: ServingPlan, prefill: RolePlan | None) -> list[Manifest]:
-    parts = ["worker"] if prefill is None else ["decode-worker", "prefill-worker"]
+def _configs(plan: ServingPlan, main: RolePlan, prefill: RolePlan | None) -> list[Manifest]:
+    parts = (
+        {"worker": main} if prefill is None else {"decode-worker": main, "prefill-worker": prefill}
+    )
     return [
         Manifest(
             body={
                 "apiVersion": VERSION,
                 "kind": CONFIG,
                 "metadata": {
-                    "name": f"kserve-config-llm-{part}-pipeline-parallel",
+                    "name": f"kserve-config-llm-{part}-{_kind(role)}-parallel",
                     "namespace": plan.namespace,
                 },
                 "spec": {},
             }
         )
-        for part in parts
+        for part, role in parts.items()
     ]
 
 
+def _kind(role: RolePlan) -> str:
+    return "data" if data_of(role) else "pipeline"
+
+
 def _workload(plan: ServingPlan, role: RolePlan) -> dict[str, Any]:
-    """Write one role. KServe takes the pods of an engine from the pipeline."""
+    """Write one role. KServe takes the pods of an engine from the pipeline, or data ÷ dataLocal."""
+    data = data_of(role)
+    sizes = {"data": data, "dataLocal": data // role.pods} if data else {"pipeline": role.pods}
     return {
         "replicas": plan.groups * role.replicas,
-        "parallelism": {"tensor": tensor_of(role), "pipeline": role.pods},
+        "parallelism": {"tensor": tensor_of(role), **sizes},
         **_metadata(plan, role),
         "template": _pod(plan, role.entry),
         "worker": _pod(plan, role.worker or role.entry),
@@ -110,6 +122,13 @@ def tensor_of(role: RolePlan) -> int:
     command = read_pod(role.entry, "").command
     known = command.tensor if command is not None and command.engine is not None else None
     return known if isinstance(known, int) else gpus_of(role.entry) or 1
+
+
+def data_of(role: RolePlan) -> int:
+    """Return the copies of the model in an engine of the command; 0 if there is one, or none."""
+    command = read_pod(role.entry, "").command
+    known = command.data if command is not None and command.engine is not None else None
+    return known if isinstance(known, int) and known > 1 else 0
 
 
 def _pod(plan: ServingPlan, template: Template) -> Mapping[str, Any]:

@@ -16,7 +16,8 @@ from kthena_components.core.plan.model import RolePlan, ServingPlan
 from kthena_components.core.spec.rules_rollout import scale_budget
 from kthena_components.core.spec.words import RecoveryPolicy
 from kthena_components.core.templates.template import Template
-from kthena_components.systems.kserve.emit_llm import PREFILL, model_uri, split_roles
+from kthena_components.systems.kserve.emit_llm import PREFILL, data_of, model_uri, split_roles
+from kthena_components.systems.kserve.options import options_of
 
 _UPDATE = "rollout_strategy.rolling_update_configuration"
 _LWS = "write backend: lws"
@@ -28,7 +29,7 @@ def refuse_llm(plan: ServingPlan) -> Iterator[Finding]:
     yield from _refuse_roles(plan)
     yield from _refuse_policies(plan)
     for role in plan.roles:
-        yield from _refuse_engine(role)
+        yield from _refuse_engine(plan, role)
         yield from _refuse_templates(role)
     if model_uri(plan) is None:
         yield Finding(
@@ -106,7 +107,7 @@ def _refuse_budgets(plan: ServingPlan) -> Iterator[Finding]:
             )
 
 
-def _refuse_engine(role: RolePlan) -> Iterator[Finding]:
+def _refuse_engine(plan: ServingPlan, role: RolePlan) -> Iterator[Finding]:
     """Reject engines whose pods KServe would count, or change, in another way: GetSize."""
     at = join_path(role.path, "engine.parallelism" if role.engine else "entry_template")
     if not role.worker_replicas:
@@ -120,23 +121,45 @@ def _refuse_engine(role: RolePlan) -> Iterator[Finding]:
     command = read_pod(role.entry, "").command
     if command is None or command.engine is None:
         return
-    pods, pipeline, data = role.pods, command.pipeline, command.data
-    if isinstance(data, int) and data > 1:
-        share = data // pods
-        counts = f"{share} on each of {count_of(pods, 'pod')}"
-        lost = data - share * pods
-        left = f", and leaves out {lost} of {data}" if lost else ""
-        yield _loss(
-            at,
-            f"starts data {data}, for which KServe takes {counts}{left}, and merges the pods with "
-            "a preset that has probes over TLS and a user that is not root",
-            "divide the engine by tensor and pipeline alone, or " + _LWS,
-        )
+    pods, pipeline, data = role.pods, command.pipeline, data_of(role)
+    if data:
+        yield from _refuse_data(plan, role, at, data)
     elif pipeline != pods:
         yield _loss(
             at,
             f"starts pipeline {pipeline}, for which KServe creates {pipeline} of {pods} pods",
             f"write pipeline {pods}, or {_LWS}",
+        )
+
+
+def _refuse_data(plan: ServingPlan, role: RolePlan, at: str, data: int) -> Iterator[Finding]:
+    """Reject copies of the model that KServe would count, or start, in another way."""
+    pods, command = role.pods, read_pod(role.entry, "").command
+    pipeline = command.pipeline if command is not None else 1
+    share, lost = divmod(data, pods)
+    counts = (
+        f"starts data {data}, for which KServe takes {share} on each of {count_of(pods, 'pod')}"
+    )
+    if lost:
+        fitting = data - lost or pods
+        yield _loss(
+            at,
+            f"{counts}, and leaves out {lost} of {data}",
+            f"write data {fitting}, or {_LWS}",
+        )
+    if isinstance(pipeline, int) and pipeline > 1:
+        yield _loss(
+            at,
+            f"starts data {data} and pipeline {pipeline}, but KServe accepts only one of them",
+            f"divide each copy by tensor alone, or {_LWS}",
+        )
+    if not options_of(plan).replaces_presets:
+        yield _loss(
+            at,
+            f"{counts}, and merges the pods with a preset that has probes over TLS and a user that "
+            "is not root",
+            "write backend_options.replaces_presets: true, which replaces that preset in this "
+            f"namespace, or {_LWS}",
         )
 
 

@@ -41,8 +41,13 @@ class KserveOptions(Spec):
     InferenceServices.
     """
     write_configs: bool = True
-    """Whether to write the LLMInferenceServiceConfigs for pipelines. A namespace has one of each,
-    so only one of its servings writes them.
+    """Whether to write the LLMInferenceServiceConfigs that an engine needs. A namespace has one of
+    each, so only one of its servings writes them.
+    """
+    replaces_presets: bool = False
+    """Whether the LLMInferenceServiceConfigs for data parallelism are written too, empty. In this
+    namespace they replace KServe's own, for all servings. Data parallelism over several pods needs
+    it.
     """
 
 

@@ -8,7 +8,7 @@ from kthena_components.compiler.compile import compile_serving
 from kthena_components.core.objects.object import read_object
 from kthena_components.core.plan.manifest import Manifest
 from kthena_components.systems.kserve.view_llm import read_llm_service
-from tests.support.specs import Args, changed, gpu_template
+from tests.support.specs import DATA_PARALLEL, Args, changed, gpu_template
 from tests.systems.kserve.samples import LLM, SPLIT
 
 WELL_KNOWN = "kserve-config-llm-{}-pipeline-parallel"
@@ -38,6 +38,18 @@ def test_an_engine_is_a_template_and_a_worker_without_a_preset() -> None:
         (container,) = pod["containers"]
         assert (container["name"], container["command"][:2]) == ("main", ["vllm", "serve"])
         assert pod["schedulerName"] == "volcano"
+
+
+def test_copies_of_the_model_are_divided_over_the_pods() -> None:
+    options = {**LLM["backend_options"], "replaces_presets": True}
+    args = changed(DATA_PARALLEL, {"backend": "kserve", "backend_options": options})
+    config, service = (m for m in emitted(args) if m.kind != "Service")
+    assert config.name == "kserve-config-llm-worker-data-parallel"
+    assert config.body["spec"] == {}
+    spec = service.body["spec"]
+    assert spec["parallelism"] == {"tensor": 2, "data": 8, "dataLocal": 4}
+    view = read_llm_service(read_object(service.body))
+    assert [workload.pods for workload in view.workloads] == [2]
 
 
 def test_the_configs_may_belong_to_another_serving_of_the_namespace() -> None:

@@ -116,21 +116,47 @@ REFUSED: dict[str, tuple[Args, Args, str]] = {
         (
             "roles[0].engine.parallelism: starts data 8, for which KServe takes 4 on each of 2 "
             "pods, and merges the pods with a preset that has probes over TLS and a user that is "
-            "not root. Divide the engine by tensor and pipeline alone, or write backend: lws. "
-            "[backend-loss]"
+            "not root. Write backend_options.replaces_presets: true, which replaces that preset in "
+            "this namespace, or write backend: lws. [backend-loss]"
         ),
     ),
     "ranks-that-kserve-leaves-out": (
         TEMPLATES,
-        {f"{HEAD}.{FIRST}.command[2]": "vllm serve m --data-parallel-size 16"},
+        {
+            f"{HEAD}.{FIRST}.command[2]": "vllm serve m --data-parallel-size 16",
+            "backend_options.replaces_presets": True,
+        },
         (
             "roles[0].entry_template: starts data 16, for which KServe takes 5 on each of 3 pods, "
-            "and leaves out 1 of 16, and merges the pods with a preset that has probes over TLS "
-            "and a user that is not root. Divide the engine by tensor and pipeline alone, or write "
-            "backend: lws. [backend-loss]\n"
+            "and leaves out 1 of 16. Write data 15, or write backend: lws. [backend-loss]\n"
             "roles[0].entry_template.spec.containers[0].command: engine 'decode' starts tensor 1 × "
             "pipeline 1 × data 16 = 16 ranks, but its 3 pods × 8 GPUs hold 24. Set data to 24, or "
             "give the engine 2 pods. [world-size-equals-gpus]"
+        ),
+    ),
+    "fewer-copies-than-pods": (
+        TEMPLATES,
+        {
+            f"{HEAD}.{FIRST}.command[2]": "vllm serve m -tp 12 --data-parallel-size 2",
+            "backend_options.replaces_presets": True,
+        },
+        (
+            "roles[0].entry_template: starts data 2, for which KServe takes 0 on each of 3 pods, "
+            "and leaves out 2 of 2. Write data 3, or write backend: lws. [backend-loss]\n"
+            "roles[0].entry_template.spec.containers[0].command: engine 'decode' has tensor 12 on "
+            "pods of 8 GPUs, so one tensor group would fill a part of a pod, and a pod would hold "
+            "parts of two groups. Set tensor to 8 or 16. [nodes-whole]"
+        ),
+    ),
+    "copies-in-stages": (
+        TEMPLATES,
+        {
+            f"{HEAD}.{FIRST}.command[2]": "vllm serve m -tp 4 -pp 2 --data-parallel-size 3",
+            "backend_options.replaces_presets": True,
+        },
+        (
+            "roles[0].entry_template: starts data 3 and pipeline 2, but KServe accepts only one of "
+            "them. Divide each copy by tensor alone, or write backend: lws. [backend-loss]"
         ),
     ),
     "tensor-over-two-pods": (
@@ -201,6 +227,10 @@ TAKEN: dict[str, tuple[Args, Args]] = {
     "recovery of an engine": (SPLIT, {"recovery_policy": "RoleRecreate"}),
     "recovery of a group of one": (LLM, {"recovery_policy": "ServingGroupRecreate"}),
     "a gang of one engine": (LLM, {"gang_policy": {"min_role_replicas": {"decode": 1}}}),
+    "copies of the model": (
+        changed(DATA_PARALLEL, {"backend": "kserve", "backend_options": LLM["backend_options"]}),
+        {"backend_options.replaces_presets": True},
+    ),
     "ray without numbers": (
         LLM,
         {

@@ -1,0 +1,86 @@
+"""Compares our rules and plans with the real KServe: its webhooks, and what its programs create."""
+
+from typing import Any
+
+from conformance import inference_services, llm_services, validation
+from conformance.__main__ import Context
+from conformance.cases import Kind
+from conformance.deliberate import Differences, Stricter
+from conformance.kserve_cluster import start
+from conformance.kserve_shapes import compare_created
+from kthena_components.cluster.client import Cluster, ClusterError
+from kthena_components.systems.kserve.view import GROUP, SERVICE
+
+Body = dict[str, Any]
+_PATH = "/apis/serving.kserve.io/{}/namespaces/serving/{}"
+_SERVICES = Differences(
+    stricter=(Stricter("kserve-node-arithmetic", "", "KServe creates other pods, or none"),),
+    silent={},
+    elsewhere=(),
+)
+_LLMS = Differences(
+    stricter=(
+        Stricter("kserve-llm-parallelism", "does not divide it", "KServe drops the remainder"),
+    ),
+    silent={},
+    elsewhere=(),
+)
+KINDS = (
+    Kind(
+        name=SERVICE,
+        path=_PATH.format("v1beta1", "inferenceservices"),
+        number=2_000,
+        draw=inference_services.inference_service,
+        changes=inference_services.CHANGES,
+        anywhere=(inference_services.damage_service,),
+        of=(GROUP, SERVICE),
+        differences=_SERVICES,
+    ),
+    Kind(
+        name="LLMInferenceService",
+        path=_PATH.format("v1alpha2", "llminferenceservices"),
+        number=2_000,
+        draw=llm_services.llm_service,
+        changes=llm_services.CHANGES,
+        anywhere=(llm_services.damage_workload,),
+        of=(GROUP, "LLMInferenceService"),
+        differences=_LLMS,
+    ),
+)
+
+
+def run(context: Context) -> None:
+    """Start KServe, and compare verdicts and created objects."""
+    sandbox = context.sandbox()
+    try:
+        start(sandbox)
+        _refuses(context, sandbox.api)
+        tally = validation.compare(context, KINDS, sandbox.layout.kubeconfig)
+        validation.check_reach(context.part, KINDS, tally)
+        compare_created(context.part, sandbox.api)
+        sandbox.processes.check()
+    finally:
+        sandbox.processes.stop_all()
+
+
+def _refuses(context: Context, api: Cluster) -> None:
+    """Check that the webhooks answer, with objects that only they reject."""
+    wrong: dict[str, Body] = {
+        SERVICE: {"predictor": {"model": {"modelFormat": {"name": "huggingface"},
+                                          "storageUri": "hf://org/m"}, "workerSpec": {}}},
+        "LLMInferenceService": {"model": {"uri": "hf://org/m"}, "parallelism": {"data": 2}},
+    }  # fmt: skip
+    for kind in KINDS:
+        version = kind.path.split("/")[3]
+        body = {
+            "apiVersion": f"{GROUP}/{version}",
+            "kind": kind.name,
+            "metadata": {"name": "wrong", "namespace": "serving"},
+            "spec": wrong[kind.name],
+        }
+        said = ""
+        try:
+            api.create(body, dry_run=True)
+        except ClusterError as error:
+            said = str(error)
+        context.part.check(f"a wrong {kind.name} is rejected", holds="denied" in said, seen=said)
