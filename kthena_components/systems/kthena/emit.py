@@ -22,6 +22,7 @@ from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
 from kthena_components.systems.kthena.options import KthenaOptions, render_plugins
 from kthena_components.systems.kthena.view import read_serving
+from kthena_components.systems.kthena.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
 from kthena_components.systems.volcano import emit as volcano
@@ -154,4 +155,6 @@ EMITTER = Emitter(
     read_back=_read_back,
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
+    written=WRITTEN,
+    proven=PROVEN,
 )

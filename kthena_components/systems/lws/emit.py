@@ -36,6 +36,7 @@ from kthena_components.systems.lws.view import (
     WORKER,
     read_sets,
 )
+from kthena_components.systems.lws.written import PROVEN, WRITTEN
 
 _ALIASES = [{"name": same, "value": f"$({name})"} for name, same in naming.LWS_ENV.items()]
 """Kthena's variables. The pod webhook puts its own first, so that later ones can refer to them."""
@@ -215,4 +216,6 @@ EMITTER = Emitter(
     # The objects of one role and of several are of different kinds.
     stays_from=2,
     planned=_planned,
+    written=WRITTEN,
+    proven=PROVEN,
 )

@@ -26,6 +26,7 @@ from kthena_components.systems.matrixinfer.facts import facts
 from kthena_components.systems.matrixinfer.limits import refuse
 from kthena_components.systems.matrixinfer.options import ApiGroup, MatrixInferOptions, api_group
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, read_model_infer
+from kthena_components.systems.matrixinfer.written import PROVEN, WRITTEN
 from kthena_components.systems.volcano import emit as volcano
 
 _VERSION = "v1alpha1"
@@ -123,4 +124,6 @@ EMITTER = Emitter(
     install="Install MatrixInfer with its CRDs, or write the API group of the installed one in "
     "backend_options",
     options=MatrixInferOptions,
+    written=WRITTEN,
+    proven=PROVEN,
 )

@@ -22,6 +22,7 @@ from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import ENDPOINTS, PODS, SERVICES, STATEFUL_SETS
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import names, refuse
+from kthena_components.systems.native.written import PROVEN, WRITTEN
 from kthena_components.systems.volcano import emit as volcano
 
 AWAITED_AT_ONCE = 4
@@ -236,4 +237,6 @@ EMITTER = Emitter(
     read_back=read_group,
     sizes=SIZES,
     planned=_planned,
+    written=WRITTEN,
+    proven=PROVEN,
 )
