@@ -79,9 +79,10 @@ goldens: venv ## Regenerate the golden files
 	@$(RUN) -m tests.support.goldens --update
 
 .PHONY: policies-docs
-policies-docs: venv ## Regenerate docs/policies.md and docs/kinds.md
+policies-docs: venv ## Regenerate docs/policies.md, docs/kinds.md and docs/backends.md
 	@$(RUN) -m kthena_components.cli.docs > docs/policies.md
 	@$(RUN) -m kthena_components.cli.kinds_page > docs/kinds.md
+	@$(RUN) -m kthena_components.cli.backends_page > docs/backends.md
 
 .PHONY: engine-tables
 engine-tables: venv ## Add new engine releases to the tables of options, and regenerate docs/engines.md

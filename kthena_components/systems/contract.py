@@ -7,7 +7,7 @@ system.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from kthena_components.core import naming
 from kthena_components.core.facts.serving import NameFacts, ServingFacts
@@ -171,6 +171,18 @@ class Describer:
     """Kthena's label with the meaning of such a label; None if there is none."""
 
 
+class Written(NamedTuple):
+    """What an argument of a serving becomes, for docs/backends.md."""
+
+    becomes: str
+    """As a noun; empty if the backend rejects every value."""
+    limits: str = ""
+    """What it takes of the argument; empty for everything."""
+
+
+REJECTED = Written("")
+
+
 def _one_serving(plan: ServingPlan) -> list[ServingFacts]:
     return [facts_from_plan(plan)]
 
@@ -206,6 +218,10 @@ class Emitter:
     """None: its objects cannot be converted for other backends."""
     planned: Callable[[ServingPlan], list[ServingFacts]] = _one_serving
     """What `read_back` returns of what `emit` writes. Default: one object holds the serving."""
+    written: Mapping[str, Written] = field(default_factory=dict)
+    """What each argument becomes. tests/systems/test_written.py has a probe of each one."""
+    proven: str = ""
+    """What conformance proves of it with the real controller, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Writes the Workspace or InferenceSet of a serving, and what it refers to.
 
-Source: kaito-project/kaito v0.11.0 api/v1beta1; docs/backends.md lists every field.
+Source: kaito-project/kaito v0.11.0 api/v1beta1; docs/backends/kaito.md lists every field.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Writes an InferenceService or an LLMInferenceService of KServe.
 
-Source: kserve v0.20.0; docs/backends.md lists every field.
+Source: kserve v0.20.0; docs/backends/kserve.md lists every field.
 """
 
 from kthena_components.core.plan.manifest import Manifest
@@ -13,6 +13,7 @@ from kthena_components.systems.kserve.limits import names, refuse
 from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
+from kthena_components.systems.kserve.written import WRITTEN
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
 
@@ -43,4 +44,5 @@ EMITTER = Emitter(
     options=KserveOptions,
     stays_from=None,
     planned=planned,
+    written=WRITTEN,
 )

@@ -1,7 +1,7 @@
 """Writes one ModelServing object for the whole serving, and what scales and routes to it.
 
 Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller; for earlier
-versions the tags v0.1.0 to v0.4.0. docs/backends.md lists every field.
+versions the tags v0.1.0 to v0.4.0. docs/backends/kthena.md lists every field.
 """
 
 import json
@@ -30,6 +30,7 @@ from kthena_components.systems.kthena.options import KthenaOptions, render_plugi
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER
+from kthena_components.systems.kthena.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
 from kthena_components.systems.volcano import emit as volcano
@@ -184,4 +185,6 @@ EMITTER = Emitter(
     install="Install Kthena 1.0 with its CRDs",
     options=KthenaOptions,
     describer=DESCRIBER,
+    written=WRITTEN,
+    proven=PROVEN,
 )

@@ -1,7 +1,7 @@
 """Reads a ModelServing: each role is an engine, with its entry and its workers.
 
 Source: Kthena v1.0.0 pkg/apis/workload/v1alpha1 and pkg/model-serving-controller; for earlier
-versions the tags v0.1.0 to v0.4.0. docs/backends.md lists every field.
+versions the tags v0.1.0 to v0.4.0. docs/backends/kthena.md lists every field.
 """
 
 from kthena_components.core import naming

@@ -2,7 +2,7 @@
 
 A group of a LeaderWorkerSet is one engine. All engines of a role, over all ServingGroups, are the
 groups of one set: its own rollout and scaling count them. Source: kubernetes-sigs/lws v0.9.0
-api/leaderworkerset/v1, api/disaggregatedset/v1 and pkg; docs/backends.md lists every field.
+api/leaderworkerset/v1, api/disaggregatedset/v1 and pkg; docs/backends/lws.md lists every field.
 """
 
 import json
@@ -42,6 +42,7 @@ from kthena_components.systems.lws.view import (
     WORKER,
     read_sets,
 )
+from kthena_components.systems.lws.written import PROVEN, WRITTEN
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
 
@@ -218,4 +219,6 @@ EMITTER = Emitter(
     stays_from=2,
     describer=DESCRIBER,
     planned=_planned,
+    written=WRITTEN,
+    proven=PROVEN,
 )

@@ -3,7 +3,7 @@
 ModelInfer became Kthena's ModelServing, so its roles are written alike. Its controller passes
 `schedulerName` to no pod, creates PodGroups only with `gangSchedule`, and labels pods with keys of
 its own. Source: volcano-sh/kthena 98380a67 and e4fb6663, pkg/apis/workload/v1alpha1 and
-pkg/infer-controller; docs/backends.md lists every field.
+pkg/infer-controller; docs/backends/matrixinfer.md lists every field.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ from kthena_components.systems.matrixinfer.facts import facts
 from kthena_components.systems.matrixinfer.limits import refuse
 from kthena_components.systems.matrixinfer.options import ApiGroup, MatrixInferOptions, api_group
 from kthena_components.systems.matrixinfer.view import KIND, MODEL_INFERS, read_model_infer
+from kthena_components.systems.matrixinfer.written import PROVEN, WRITTEN
 from kthena_components.systems.volcano import emit as volcano
 
 _VERSION = "v1alpha1"
@@ -125,4 +126,6 @@ EMITTER = Emitter(
     "backend_options",
     options=MatrixInferOptions,
     describer=DESCRIBER,
+    written=WRITTEN,
+    proven=PROVEN,
 )

@@ -1,7 +1,7 @@
 """The default backend: StatefulSets, Services and a Volcano PodGroup, without a controller.
 
 Names, labels, annotations and env are Kthena's (core/naming.py), so a template for Kthena runs
-unchanged. docs/backends.md lists what a controller would do better.
+unchanged. docs/backends/native.md lists what a controller would do better.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import ENDPOINTS, PODS, SERVICES, STATEFUL_SETS
 from kthena_components.systems.native.facts import read_group
 from kthena_components.systems.native.limits import names, refuse
+from kthena_components.systems.native.written import PROVEN, WRITTEN
 from kthena_components.systems.volcano import emit as volcano
 
 AWAITED_AT_ONCE = 4
@@ -236,4 +237,6 @@ EMITTER = Emitter(
     read_back=read_group,
     sizes=SIZES,
     planned=_planned,
+    written=WRITTEN,
+    proven=PROVEN,
 )

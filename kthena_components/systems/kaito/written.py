@@ -1,0 +1,28 @@
+"""What each argument becomes in the kaito backend, for docs/backends.md."""
+
+from kthena_components.systems.contract import REJECTED, Written
+
+WRITTEN = {
+    "replicas": Written("the number of Workspaces, times `roles[].replicas`"),
+    "roles[].replicas": Written("the same product"),
+    "roles[].worker_replicas": Written("`resource.count`, minus 1", "what KAITO decides"),
+    "gang_policy": Written("nothing", "at most 1 pod"),
+    "network_topology.group_policy": REJECTED,
+    "network_topology.role_policy": REJECTED,
+    "queue": Written(
+        "annotation `scheduling.volcano.sh/queue-name` of a pod template", "not for a preset"
+    ),
+    "scheduler_name": Written(
+        "`schedulerName` of a pod template", "only `default-scheduler` for a preset"
+    ),
+    "rollout_strategy.type": Written("nothing", "no `RoleRollingUpdate`"),
+    "rollout_strategy…max_unavailable": REJECTED,
+    "rollout_strategy…partition": REJECTED,
+    "rollout_strategy…max_surge": REJECTED,
+    "roles[].max_unavailable": REJECTED,
+    "recovery_policy": REJECTED,
+    "restart_grace_period_seconds": REJECTED,
+    "expose": Written("a Service before the entry pods"),
+    "ready_timeout_seconds": Written("how long `up` waits for the set"),
+    "waivers": Written("annotations on the objects with findings of the rule"),
+}

@@ -1,0 +1,35 @@
+"""What each argument becomes in the kserve backend, for docs/backends.md."""
+
+from kthena_components.systems.contract import REJECTED, Written
+
+WRITTEN = {
+    "replicas": Written(
+        "`minReplicas` or `replicas`, times `roles[].replicas`", "1 engine in a `workerSpec`"
+    ),
+    "roles[].replicas": Written("the same product", "1 engine in a `workerSpec`"),
+    "roles[].worker_replicas": Written(
+        "sizes, from which KServe calculates the pods", "what the sizes give"
+    ),
+    "gang_policy": Written("nothing", "at most 1 pod, or 1 engine of an LLMInferenceService"),
+    "network_topology.group_policy": REJECTED,
+    "network_topology.role_policy": REJECTED,
+    "queue": REJECTED,
+    "scheduler_name": Written("`schedulerName` of the pods"),
+    "rollout_strategy.type": Written("nothing: KServe updates pods or engines"),
+    "rollout_strategy…max_unavailable": Written(
+        "`deploymentStrategy`", "one engine at a time in an LLMInferenceService"
+    ),
+    "rollout_strategy…partition": REJECTED,
+    "rollout_strategy…max_surge": Written("`maxSurge`", "not in an LLMInferenceService"),
+    "roles[].max_unavailable": Written(
+        "`maxUnavailable`", "at most one group; 1 in an LLMInferenceService"
+    ),
+    "recovery_policy": Written(
+        "nothing: KServe has its own",
+        "several pods: only `None`; LLMInferenceService: `RoleRecreate`",
+    ),
+    "restart_grace_period_seconds": REJECTED,
+    "expose": Written("a Service before the entry pods"),
+    "ready_timeout_seconds": Written("how long `up` waits for `PredictorReady`, or `Ready`"),
+    "waivers": Written("annotations on the objects with findings of the rule"),
+}

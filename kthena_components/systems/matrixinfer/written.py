@@ -1,0 +1,33 @@
+"""What each argument becomes in the matrixinfer backend, for docs/backends.md."""
+
+from kthena_components.systems.contract import REJECTED, Written
+
+WRITTEN = {
+    "replicas": Written("`spec.replicas`"),
+    "roles[].replicas": Written("`template.roles[].replicas`"),
+    "roles[].worker_replicas": Written("`template.roles[].workerReplicas`"),
+    "gang_policy": Written("`template.gangSchedule.minRoleReplicas`"),
+    "network_topology.group_policy": Written(
+        "`template.gangSchedule.networkTopology`", "no tier by name"
+    ),
+    "network_topology.role_policy": REJECTED,
+    "queue": REJECTED,
+    "scheduler_name": Written("`schedulerName`, there and in every template", "only `volcano`"),
+    "rollout_strategy.type": Written("`InferGroupRollingUpdate`", "no `RoleRollingUpdate`"),
+    "rollout_strategy…max_unavailable": Written(
+        "nothing: the controller updates one group at a time", "at most 1"
+    ),
+    "rollout_strategy…partition": Written(
+        "`rolloutStrategy`; a share in percent becomes a count", "not all groups"
+    ),
+    "rollout_strategy…max_surge": REJECTED,
+    "roles[].max_unavailable": REJECTED,
+    "recovery_policy": Written("`recoveryPolicy`"),
+    "restart_grace_period_seconds": Written("`template.restartGracePeriodSeconds`"),
+    "expose": Written("a Service before the entry pods"),
+    "ready_timeout_seconds": Written("how long `up` waits for `Available`"),
+    "waivers": Written("annotations on the objects with findings of the rule"),
+}
+PROVEN = (
+    "Nothing: its program is not published. The rules of its last source are compared in tests."
+)

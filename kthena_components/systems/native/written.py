@@ -1,0 +1,32 @@
+"""What each argument becomes in the native backend, for docs/backends.md."""
+
+from kthena_components.systems.contract import REJECTED, Written
+
+WRITTEN = {
+    "replicas": Written("a PodGroup and StatefulSets per group"),
+    "roles[].replicas": Written("StatefulSets per engine"),
+    "roles[].worker_replicas": Written("`replicas` of the worker StatefulSet"),
+    "gang_policy": Written("`minMember`, `minResources` and `minSubGroups` of the PodGroup"),
+    "network_topology.group_policy": Written("`PodGroup.spec.networkTopology`"),
+    "network_topology.role_policy": Written("`subGroupPolicy[].networkTopology`"),
+    "queue": Written("`PodGroup.spec.queue`"),
+    "scheduler_name": Written(
+        "`schedulerName`", "another than Volcano has no gang, topology or queue"
+    ),
+    "rollout_strategy.type": Written("which StatefulSets a change replaces"),
+    "rollout_strategy…max_unavailable": Written("dependencies between groups"),
+    "rollout_strategy…partition": Written("ignored changes of the first groups"),
+    "rollout_strategy…max_surge": REJECTED,
+    "roles[].max_unavailable": REJECTED,
+    "recovery_policy": Written(
+        "nothing: a StatefulSet recreates only the failed pod", "only `None`"
+    ),
+    "restart_grace_period_seconds": REJECTED,
+    "expose": Written("a Service before the entry pods"),
+    "ready_timeout_seconds": Written("how long `up` waits for the entries"),
+    "waivers": Written("annotations on the objects with findings of the rule"),
+}
+PROVEN = (
+    "Pods, Services and gangs equal the plan and those of Kthena. Update, scaling, faults, and the "
+    "rights that are needed."
+)

@@ -1,0 +1,107 @@
+"""docs/backends.md says of each argument what a backend does with it: held against the backend."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from kthena_components.cli import backends_page
+from kthena_components.compiler.compile import compile_serving
+from kthena_components.core.findings import SpecError
+from kthena_components.systems import EMITTERS, find_emitter
+from kthena_components.systems.contract import Emitter
+from tests.support.specs import ALL, Args, changed, example_for
+from tests.systems.test_laws import PACKAGE
+
+_UPDATE = "rollout_strategy.rolling_update_configuration"
+_BY_ROLE = {"rollout_strategy": {"type": "RoleRollingUpdate"}}
+_SOFT = {"mode": "soft"}
+PROBES: dict[str, list[Args]] = {
+    "replicas": [{"replicas": number} for number in (0, 1, 2, 3)],
+    "roles[].replicas": [{"roles[0].replicas": number} for number in (1, 2)],
+    "roles[].worker_replicas": [{}],
+    "gang_policy": [{"gang_policy": {"min_role_replicas": {}}}],
+    "network_topology.group_policy": [{"network_topology": {"group_policy": _SOFT}}],
+    "network_topology.role_policy": [{"network_topology": {"role_policy": _SOFT}}],
+    "queue": [{"queue": "research"}],
+    "scheduler_name": [{"scheduler_name": name} for name in ("volcano", "default-scheduler")],
+    "rollout_strategy.type": [{"rollout_strategy": {"type": "ServingGroupRollingUpdate"}}],
+    "rollout_strategy…max_unavailable": [{_UPDATE: {"max_unavailable": 1}}],
+    "rollout_strategy…partition": [
+        {"replicas": 3, _UPDATE: {"max_unavailable": 1, "partition": 1}}
+    ],
+    "rollout_strategy…max_surge": [{_UPDATE: {"max_unavailable": 1, "max_surge": 1}}],
+    "roles[].max_unavailable": [
+        {"replicas": 1, "roles[0].replicas": 2, "roles[0].max_unavailable": 1, **update}
+        for update in ({}, _BY_ROLE)
+    ],
+    "recovery_policy": [
+        {"recovery_policy": word} for word in ("None", "RoleRecreate", "ServingGroupRecreate")
+    ],
+    "restart_grace_period_seconds": [{"restart_grace_period_seconds": 60}],
+    "expose": [{"expose": {"role": None}}],
+    "ready_timeout_seconds": [{"ready_timeout_seconds": 60}],
+    "waivers": [{"waivers": {"image-pinned": "2099-01-01 a test"}}],
+}
+"""Values of each argument, of which a backend that takes it takes at least one."""
+
+
+def emitter_of(backend: str) -> Emitter:
+    """Give the emitter of a backend."""
+    emitter = find_emitter(backend)
+    assert emitter is not None
+    return emitter
+
+
+def refused(args: Args) -> list[str]:
+    """Give the rules that refuse a serving."""
+    try:
+        compile_serving(args)
+    except SpecError as error:
+        return [finding.rule for finding in error.findings]
+    return []
+
+
+@cache
+def bases(backend: str) -> list[Args]:
+    """Give the examples that a backend takes."""
+    return [args for name in ALL if not refused(args := example_for(backend, name))]
+
+
+def tried(backend: str, argument: str) -> list[list[str]]:
+    """Give what refuses each example with each value of an argument."""
+    found = []
+    for base in bases(backend):
+        for probe in PROBES[argument]:
+            args = changed(base, probe)
+            if args.get("expose") == {"role": None}:
+                args["expose"] = {"role": args["roles"][0]["name"]}
+            found.append(refused(args))
+    return found
+
+
+@pytest.mark.parametrize("backend", EMITTERS)
+def test_each_argument_is_told(backend: str) -> None:
+    assert list(emitter_of(backend).written) == list(PROBES)
+
+
+@pytest.mark.parametrize("argument", PROBES)
+@pytest.mark.parametrize("backend", EMITTERS)
+def test_what_is_told_of_an_argument_is_what_the_backend_does(backend: str, argument: str) -> None:
+    told, found = emitter_of(backend).written[argument], tried(backend, argument)
+    losses = [rules for rules in found if "backend-loss" in rules]
+
+    assert found
+    if not told.becomes:
+        assert all(found)
+        assert losses
+    else:
+        assert not all(found)
+    if told.becomes and not told.limits:
+        assert losses == []
+
+
+def test_the_page_is_what_the_systems_say() -> None:
+    """`make policies-docs` writes it."""
+    page: Any = PACKAGE.parent / "docs" / "backends.md"
+    assert page.read_text() == backends_page.render()
