@@ -47,7 +47,8 @@ def _scaling(draw: st.DrawFn, args: Args, version: str) -> Args:
     if draw(st.booleans()):
         scaling["behavior"] = draw(_BEHAVIORS)
     scalable = [role for role in args["roles"] if role.get("replicas", 1)]
-    if scalable and draw(st.booleans()):
+    by_role = draw(st.booleans())
+    if scalable and by_role:
         most = draw(st.integers(1, min(len(scalable), 2)))
         roles = {role["name"]: _around(role.get("replicas", 1)) for role in scalable[:most]}
         scaling["roles"] = roles

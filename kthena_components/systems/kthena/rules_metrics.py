@@ -3,6 +3,7 @@
 Source: volcano-sh/kthena v1.0.0 pkg/autoscaler/webhook/autoscalingpolicy_validator.go.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ from kthena_components.systems.kthena.view_autoscaling import ONE, ROLES, SEVERA
 
 _METRICS, _RATIO = "kthena-autoscaling-metrics", "kthena-autoscaling-ratio"
 Fields = Mapping[str, Any]
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+"""The start of what Go's url.ParseRequestURI accepts: the CRD's format is uri."""
 
 
 def kthena_autoscaling_metrics(view: Policy) -> Iterator[Finding]:
@@ -91,6 +94,11 @@ def _sources(unit: Scaled) -> Iterator[Finding]:
         elif len(stated) != 1:
             seen = f"has {' and '.join(stated) or 'neither pod nor prometheus'}"
             yield refuse(path, f"{seen}, but must have one of the two", "write one", _METRICS)
+        address = mapping(source.get("prometheus")).get("serverURL")
+        if isinstance(address, str) and not unknown_in(address) and not _ADDRESS.match(address):
+            seen = f"is {display(address)}, which is no address"
+            remedy = "write for example http://prometheus.monitoring:9090"
+            yield refuse(f"{path}.prometheus.serverURL", seen, remedy, _METRICS)
 
 
 def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
