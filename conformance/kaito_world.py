@@ -116,10 +116,20 @@ def serve(context: Context, sandbox: Sandbox, provisioner: str) -> None:
             f"KAITO's webhook for {body['kind']}",
             partial(_denies, sandbox.api, body),
         )
+    # The webhooks answer before the program knows any Node.
+    sandbox.processes.wait("KAITO", partial(_accepts, sandbox.api, right_object(provisioner)))
     for body in wrong_objects():
         said = _denial(sandbox.api, body)
         what = f"{provisioner}: a wrong {body['kind']} is rejected"
         context.part.check(what, holds="must not contain dots" in said, seen=said)
+
+
+def right_object(provisioner: str) -> Body:
+    """Return a Workspace that the webhook accepts."""
+    body, _ = wrong_objects()
+    kind = "" if provisioner == EXISTING else "Standard_ND96isr_H100_v5"
+    metadata = {**body["metadata"], "name": "right"}
+    return {**body, "metadata": metadata, "resource": {**body["resource"], "instanceType": kind}}
 
 
 def wrong_objects() -> tuple[Body, ...]:
@@ -134,6 +144,14 @@ def wrong_objects() -> tuple[Body, ...]:
         {**of, "kind": "Workspace", "resource": resource, "inference": inference},
         {**of, "kind": "InferenceSet", "spec": spec},
     )
+
+
+def _accepts(api: Cluster, body: Body) -> bool:
+    try:
+        api.create(body, dry_run=True)
+    except ClusterError:
+        return False
+    return True
 
 
 def _denies(api: Cluster, body: Body) -> bool:
