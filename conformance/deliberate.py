@@ -109,6 +109,7 @@ KAITO = Differences(
         "Failed to get GPU config from nvidia labels",
         "Non-uniform GPU",
         "Insufficient total GPU memory",
+        "Unsupported instance type .",  # none at all
         "Unsupported instance type p5.48xlarge",
         "Multi-node distributed inference is not supported",
         "failed to get model preset",

@@ -27,6 +27,7 @@ NODES_EACH = 4
 EXISTING, CREATED = "byo", "azure-gpu-provisioner"
 """Who provides the nodes: they exist, or KAITO asks Azure for them."""
 _SYSTEM, _PORT = "kaito-workspace", 9443
+_CONFIG = "right"
 _WEBHOOKS = ("workspace", "inferenceset")
 Body = dict[str, Any]
 
@@ -116,7 +117,7 @@ def serve(context: Context, sandbox: Sandbox, provisioner: str) -> None:
             f"KAITO's webhook for {body['kind']}",
             partial(_denies, sandbox.api, body),
         )
-    # The webhooks answer before the program knows any Node.
+    # The webhooks answer before the program knows any Node or ConfigMap.
     sandbox.processes.wait("KAITO", partial(_accepts, sandbox.api, right_object(provisioner)))
     for body in wrong_objects():
         said = _denial(sandbox.api, body)
@@ -129,7 +130,9 @@ def right_object(provisioner: str) -> Body:
     body, _ = wrong_objects()
     kind = "" if provisioner == EXISTING else "Standard_ND96isr_H100_v5"
     metadata = {**body["metadata"], "name": "right"}
-    return {**body, "metadata": metadata, "resource": {**body["resource"], "instanceType": kind}}
+    resource = {**body["resource"], "instanceType": kind}
+    inference = {**body["inference"], "config": _CONFIG}
+    return {**body, "metadata": metadata, "resource": resource, "inference": inference}
 
 
 def wrong_objects() -> tuple[Body, ...]:
@@ -182,6 +185,9 @@ def _installation() -> Iterator[Body]:
            "data": {"inference_config.yaml": "vllm:\n  cpu-offload-gb: 0\n"}}  # fmt: skip
     yield {"apiVersion": "v1", "kind": "Service", "metadata": {**inside, "name": _SYSTEM},
            "spec": {"type": "ExternalName", "externalName": "localhost"}}  # fmt: skip
+    yield {"apiVersion": "v1", "kind": "ConfigMap",
+           "metadata": {"namespace": NAMESPACE, "name": _CONFIG},
+           "data": {"inference_config.yaml": "vllm: {}\n"}}  # fmt: skip
     for name in _WEBHOOKS:
         yield _configuration(f"validation.{name}.kaito.sh")
 
