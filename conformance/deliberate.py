@@ -101,7 +101,8 @@ class Differences:
 SANDBOX = Differences(stricter=DELIBERATE, silent=SILENT, elsewhere=ELSEWHERE)
 KAITO = Differences(
     stricter=(
-        Stricter("kaito-capacity", "", "the controller creates other nodes, or nothing"),
+        Stricter("kaito-capacity", "but KAITO counts", "the controller creates other nodes"),
+        Stricter("kaito-capacity", "vLLM may use", "the controller creates nothing"),
         Stricter("kaito-parallelism", "", "vLLM does not start"),
         Stricter("kaito-adapters", "has no name", "the pod's container has none", either=True),
         Stricter("kaito-adapters", "the text of a number", "every update fails", either=True),
@@ -118,14 +119,18 @@ KAITO = Differences(
         "Failed to get GPU config from nvidia labels",
         "Non-uniform GPU",
         "Insufficient total GPU memory",
+        "Unsupported instance type .",  # none at all
         "Unsupported instance type p5.48xlarge",
+        "Multi-node distributed inference is not supported",
         "failed to get model preset",
         "specified in 'config' not found in namespace",
+        "json: unknown field",
     ),
     lines=True,
 )
 """Differences of KAITO 0.11. Its webhook depends on the nodes of the cluster and on their
-provider, and describes models outside its catalogue as Hugging Face does, which nothing reaches."""
+provider, and describes models outside its catalogue as Hugging Face does, which nothing reaches.
+It rejects unknown fields of pod templates, about which we only advise."""
 
 
 def admission(findings: Iterable[Finding], differences: Differences = SANDBOX) -> list[Finding]:

@@ -66,20 +66,23 @@ class Case:
     """The serving, if the backend wrote the objects."""
 
 
-def existing() -> Iterator[Case]:
-    """Return every short name of a preset on every sort of existing nodes, and some variants."""
+def existing() -> Iterator[list[Case]]:
+    """Return every short name of a preset, and some variants, on each sort of existing nodes."""
     for number, sort in enumerate(SORTS):
-        for index, preset in enumerate(SHORT_NAMES):
-            name = f"s{number}-{index}"
-            yield _on(sort, preset, name)
-            if preset in _LONG:
-                yield _on(sort, preset, f"{name}-long", tokens=_longest(preset))
-            if preset in _SEVERAL:
-                case = _on(sort, preset, f"{name}-two", engines=2)
-                if case.serving:
-                    yield case
-    for engines in (1, 2):
-        yield _template(engines)
+        yield list(_on_sort(sort, f"s{number}"))
+    yield [_template(engines) for engines in (1, 2)]
+
+
+def _on_sort(sort: Sort, prefix: str) -> Iterator[Case]:
+    for index, preset in enumerate(SHORT_NAMES):
+        name = f"{prefix}-{index}"
+        yield _on(sort, preset, name)
+        if preset in _LONG:
+            yield _on(sort, preset, f"{name}-long", tokens=_longest(preset))
+        if preset in _SEVERAL:
+            case = _on(sort, preset, f"{name}-two", engines=2)
+            if case.serving:
+                yield case
 
 
 def created() -> Iterator[Case]:

@@ -27,6 +27,7 @@ NODES_EACH = 4
 EXISTING, CREATED = "byo", "azure-gpu-provisioner"
 """Who provides the nodes: they exist, or KAITO asks Azure for them."""
 _SYSTEM, _PORT = "kaito-workspace", 9443
+_CONFIG = "right"
 _WEBHOOKS = ("workspace", "inferenceset")
 Body = dict[str, Any]
 
@@ -116,10 +117,22 @@ def serve(context: Context, sandbox: Sandbox, provisioner: str) -> None:
             f"KAITO's webhook for {body['kind']}",
             partial(_denies, sandbox.api, body),
         )
+    # The webhooks answer before the program knows any Node or ConfigMap.
+    sandbox.processes.wait("KAITO", partial(_accepts, sandbox.api, right_object(provisioner)))
     for body in wrong_objects():
         said = _denial(sandbox.api, body)
         what = f"{provisioner}: a wrong {body['kind']} is rejected"
         context.part.check(what, holds="must not contain dots" in said, seen=said)
+
+
+def right_object(provisioner: str) -> Body:
+    """Return a Workspace that the webhook accepts."""
+    body, _ = wrong_objects()
+    kind = "" if provisioner == EXISTING else "Standard_ND96isr_H100_v5"
+    metadata = {**body["metadata"], "name": "right"}
+    resource = {**body["resource"], "instanceType": kind}
+    inference = {**body["inference"], "config": _CONFIG}
+    return {**body, "metadata": metadata, "resource": resource, "inference": inference}
 
 
 def wrong_objects() -> tuple[Body, ...]:
@@ -134,6 +147,14 @@ def wrong_objects() -> tuple[Body, ...]:
         {**of, "kind": "Workspace", "resource": resource, "inference": inference},
         {**of, "kind": "InferenceSet", "spec": spec},
     )
+
+
+def _accepts(api: Cluster, body: Body) -> bool:
+    try:
+        api.create(body, dry_run=True)
+    except ClusterError:
+        return False
+    return True
 
 
 def _denies(api: Cluster, body: Body) -> bool:
@@ -164,6 +185,9 @@ def _installation() -> Iterator[Body]:
            "data": {"inference_config.yaml": "vllm:\n  cpu-offload-gb: 0\n"}}  # fmt: skip
     yield {"apiVersion": "v1", "kind": "Service", "metadata": {**inside, "name": _SYSTEM},
            "spec": {"type": "ExternalName", "externalName": "localhost"}}  # fmt: skip
+    yield {"apiVersion": "v1", "kind": "ConfigMap",
+           "metadata": {"namespace": NAMESPACE, "name": _CONFIG},
+           "data": {"inference_config.yaml": "vllm: {}\n"}}  # fmt: skip
     for name in _WEBHOOKS:
         yield _configuration(f"validation.{name}.kaito.sh")
 
