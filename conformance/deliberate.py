@@ -114,14 +114,15 @@ KAITO = Differences(
         "failed to get model preset",
         "specified in 'config' not found in namespace",
         "json: unknown field",
+        ".name of type string",
         "spec.template.resource.instanceType: Required value",
     ),
     lines=True,
 )
 """Differences of KAITO 0.11. Its webhook depends on the nodes of the cluster and on their
 provider, and describes models outside its catalogue as Hugging Face does, which nothing reaches.
-It rejects unknown fields of pod templates, about which we only advise. The CRD of 0.12, by which we
-check, requires no instance type."""
+It rejects unknown fields of pod templates, which we ignore, and reads `Name` as `name`. The CRD of
+0.12, by which we check, requires no instance type."""
 
 
 def admission(findings: Iterable[Finding], differences: Differences = SANDBOX) -> list[Finding]:
