@@ -102,7 +102,6 @@ SANDBOX = Differences(stricter=DELIBERATE, silent=SILENT, elsewhere=ELSEWHERE)
 KAITO = Differences(
     stricter=(
         Stricter("kaito-capacity", "but KAITO counts", "the controller creates other nodes"),
-        Stricter("kaito-capacity", "vLLM may use", "the controller creates nothing"),
         Stricter("kaito-parallelism", "", "vLLM does not start"),
         Stricter("kaito-adapters", "has no name", "the pod's container has none", either=True),
         Stricter("kaito-adapters", "the text of a number", "every update fails", either=True),
@@ -125,12 +124,15 @@ KAITO = Differences(
         "failed to get model preset",
         "specified in 'config' not found in namespace",
         "json: unknown field",
+        ".name of type string",
+        "spec.template.resource.instanceType: Required value",
     ),
     lines=True,
 )
 """Differences of KAITO 0.11. Its webhook depends on the nodes of the cluster and on their
 provider, and describes models outside its catalogue as Hugging Face does, which nothing reaches.
-It rejects unknown fields of pod templates, about which we only advise."""
+It rejects unknown fields of pod templates, which we ignore, and reads `Name` as `name`. The CRD of
+0.12, by which we check, requires no instance type."""
 
 
 def admission(findings: Iterable[Finding], differences: Differences = SANDBOX) -> list[Finding]:

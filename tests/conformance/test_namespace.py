@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable
@@ -22,6 +23,12 @@ from toolchain.programs import ROOT
 
 SOMEWHERE = ("192.0.2.1", 80)
 """An address that no machine has: RFC 5737."""
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let parts have their folders below the test's own: one that is killed leaves its behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture(scope="module")

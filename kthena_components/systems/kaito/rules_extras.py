@@ -151,8 +151,9 @@ def kaito_annotations(view: View) -> Iterator[Finding]:
     """
     at, holder = "metadata", view.object.metadata
     if view.kind == INFERENCE_SET:
-        at = "spec.template.metadata"
-        holder = mapping(mapping(view.object.spec.get("template")).get("metadata"))
+        at, stated = "spec.template.metadata", mapping(view.object.spec.get("template"))
+        holder = mapping(stated.get("metadata"))
+        yield from _metadata(stated.get("metadata"), at)
     stated = mapping(holder.get("annotations")) if view.kind != SEVERAL_ROLES else {}
     for key, values in _VALUES.items():
         value, path = stated.get(key), f'{at}.annotations["{key}"]'
@@ -162,6 +163,29 @@ def kaito_annotations(view: View) -> Iterator[Finding]:
             *others, last = values
             seen = f"is {display(value)}, but must be {', '.join(others)} or {last}"
             yield refused(path, seen, f"write '{values[0]}', or remove it", _ANNOTATIONS)
+
+
+def _metadata(stated: object, at: str) -> Iterator[Finding]:
+    """Check what the CRD leaves open, and the webhook cannot decode."""
+    if stated is None or unknown_in(stated) is not None:
+        return
+    if not isinstance(stated, Mapping):
+        seen = f"is {display(stated)}, but must be a map"
+        yield refused(at, seen, "write labels and annotations", _ANNOTATIONS)
+        return
+    for key in ("labels", "annotations"):
+        fields = stated.get(key)
+        if fields is None or unknown_in(fields) is not None:
+            continue
+        if not isinstance(fields, Mapping):
+            seen = f"is {display(fields)}, but must be a map"
+            yield refused(f"{at}.{key}", seen, "write texts by name", _ANNOTATIONS)
+        elif any(
+            not isinstance(value, str) and value is not None and unknown_in(value) is None
+            for value in fields.values()
+        ):
+            seen = "has a value that is no text"
+            yield refused(f"{at}.{key}", seen, "write it in quotes", _ANNOTATIONS)
 
 
 def _plain(key: str, value: str) -> str:

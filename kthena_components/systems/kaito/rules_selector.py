@@ -35,6 +35,9 @@ def kaito_selector(view: View) -> Iterator[Finding]:
     several, own = view.kind == SEVERAL_ROLES, view.kind == WORKSPACE
     holder = mapping(view.object.body.get("resource")) if own else view.object.spec
     at = "resource.labelSelector" if own else "spec.labelSelector"
+    if own and view.object.body.get("resource") is None:
+        seen = "is missing, and KAITO's webhook fails without it"
+        yield refused("resource", seen, "write resource.labelSelector", _RULE)
     selector = holder.get("labelSelector")
     labels, terms = (mapping(selector).get(key) for key in ("matchLabels", "matchExpressions"))
     if gap := first_unknown(selector, labels, terms):
