@@ -10,6 +10,10 @@ from kthena_components.core.values.display import display
 
 _NOTHING = object()
 _OURS = frozenset({"pulumi.com"})
+_WRITTEN = frozenset(
+    {f"metadata.annotations.pulumi.com/{name}" for name in ("waitFor", "patchForce")}
+)
+"""What the package writes for Pulumi, whatever stood there before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,7 @@ def find_losses(source: object, result: object, path: str = "") -> Iterator[Loss
     if isinstance(source, Mapping) and isinstance(result, Mapping):
         for key, value in source.items():
             yield from find_losses(value, result.get(key, _NOTHING), _below(path, key))
-    elif _is_empty(source):
+    elif _is_empty(source) or path in _WRITTEN:
         return
     elif _is_empty(result):
         yield Loss(name=path, seen="is not kept")

@@ -32,6 +32,12 @@ Source: kubernetes pkg/apis/apps/validation/validation.go and pkg/apis/core/vali
 """Findings about objects that the user did not name, but only their folder."""
 
 INPUT_DOCS: Mapping[str, str] = {
+    "convertible": """Every object that starts engines for a backend can be read by `convert`.
+
+Pass: a ModelServing, and a Service that selects its pods.
+Fail: an InferenceService, whose description `convert` does not read yet.
+Level: mandatory.
+Source: kthena_components/compiler/convert.py.""",
     "unknown-field": """Every field exists, at its place.
 
 Pass: worker_replicas 1.

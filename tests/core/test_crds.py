@@ -214,8 +214,8 @@ def test_the_quick_test_is_never_sure_of_what_the_walk_refuses(
     table = table_of(system)
     kind = data.draw(st.sampled_from(sorted(table.kinds)))
     served = data.draw(st.sampled_from(sorted(table.kinds[kind])))
-    number = table.number(kind, served, len(table.releases) - 1)
-    assert number is not None
+    places = (table.number(kind, served, place) for place in reversed(range(len(table.releases))))
+    number = next(number for number in places if number is not None)
     shape, surely = table.root(number, kind)
     body = {"apiVersion": served, "kind": kind, "spec": tree}
     json.dumps(body, default=str)

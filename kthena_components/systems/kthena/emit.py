@@ -24,9 +24,8 @@ from kthena_components.systems.kthena.emit_autoscaling import emit_autoscaling, 
 from kthena_components.systems.kthena.emit_router import emit_router
 from kthena_components.systems.kthena.facts import facts
 from kthena_components.systems.kthena.limits import names, refuse, since
-from kthena_components.systems.kthena.limits_autoscaling import refuse_autoscaling
 from kthena_components.systems.kthena.limits_router import refuse_router
-from kthena_components.systems.kthena.options import KthenaOptions, render_plugins
+from kthena_components.systems.kthena.options import KthenaOptions, options_of, render_plugins
 from kthena_components.systems.kthena.view import read_serving
 from kthena_components.systems.kthena.view_autoscaling import BINDING, POLICY
 from kthena_components.systems.kthena.view_router import GROUP, MODEL_ROUTE, MODEL_SERVER
@@ -73,7 +72,13 @@ def _serving(plan: ServingPlan) -> dict[str, Any]:
 def _refuse(plan: ServingPlan) -> Iterator[Finding]:
     yield from refuse(plan)
     yield from refuse_router(plan)
-    yield from refuse_autoscaling(plan, _serving)
+    if options_of(plan).autoscaling is not None:
+        # It reads the rules of ModelServings, which no other serving needs.
+        from kthena_components.systems.kthena.limits_autoscaling import (  # noqa: PLC0415
+            refuse_autoscaling,
+        )
+
+        yield from refuse_autoscaling(plan, _serving)
 
 
 def until_updated(plan: ServingPlan) -> str:

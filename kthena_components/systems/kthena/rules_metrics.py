@@ -104,13 +104,13 @@ def _sources(unit: Scaled) -> Iterator[Finding]:
 def _of_role(unit: Scaled, common: list[object]) -> Iterator[Finding]:
     stated = unit.fields.get("metrics")
     bounds = [count(unit.fields.get(key), 0) for key in ("minReplicas", "maxReplicas")]
-    if gap := first_unknown(stated, *bounds, *common) or unknown_inside(stated):
+    own = _names(stated, "name")
+    if gap := first_unknown(stated, *bounds, *common, *own) or unknown_inside(stated):
         yield not_checked(f"{unit.path}.metrics", gap, _METRICS)
         return
     yield from _named(stated, f"{unit.path}.metrics", "name")
     if bounds[0] == bounds[1] and bounds[1] != 0:
         return
-    own = _names(stated, "name")
     names = [name for name in own or common if isinstance(name, str)]
     if not (own or common):
         seen = "is missing, and neither the role nor the policy has a metric"
