@@ -13,14 +13,26 @@ from kthena_components.systems.kserve.view import GROUP, SERVICE
 
 Body = dict[str, Any]
 _PATH = "/apis/serving.kserve.io/{}/namespaces/serving/{}"
+_FILLED = (
+    Stricter(
+        "crd-schema", "is missing, and it has no default", "KServe's webhook adds it", either=True
+    ),
+)
 _SERVICES = Differences(
-    stricter=(Stricter("kserve-node-arithmetic", "", "KServe creates other pods, or none"),),
+    stricter=(
+        Stricter("kserve-node-arithmetic", "", "KServe creates other pods, or none"),
+        *_FILLED,
+    ),
     silent={},
     elsewhere=(),
 )
 _LLMS = Differences(
     stricter=(
         Stricter("kserve-llm-parallelism", "does not divide it", "KServe drops the remainder"),
+        Stricter(
+            "crd-schema", "is null, but must be a", "KServe's webhook fills it in", either=True
+        ),
+        *_FILLED,
     ),
     silent={},
     elsewhere=(),

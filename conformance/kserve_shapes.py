@@ -73,7 +73,7 @@ def _of_deployment(api: Cluster, space: str, plan: ServingPlan) -> Seen:
     name = f"{service_name(plan, role)}-predictor"
     yield "the Deployment's name", name, made["metadata"]["name"]
     yield "replicas", plan.groups * role.replicas, made["spec"]["replicas"]
-    yield from _container(made["spec"]["template"], role.entry, HEAD)
+    yield from _container(made["spec"]["template"], role.entry, HEAD, plan.scheduler)
 
 
 def _of_sets(api: Cluster, space: str, plan: ServingPlan) -> Seen:
@@ -88,11 +88,15 @@ def _of_sets(api: Cluster, space: str, plan: ServingPlan) -> Seen:
         group = spec["leaderWorkerTemplate"]
         yield f"{name}: engines", plan.groups * role.replicas, spec["replicas"]
         yield f"{name}: pods of an engine", role.pods, group["size"]
-        yield from _container(group["leaderTemplate"], role.entry, MAIN)
-        yield from _container(group["workerTemplate"], role.worker or role.entry, MAIN)
+        yield from _container(group["leaderTemplate"], role.entry, MAIN, plan.scheduler)
+        yield from _container(
+            group["workerTemplate"], role.worker or role.entry, MAIN, plan.scheduler
+        )
 
 
-def _container(made: Mapping[str, Any], planned: Mapping[str, Any], name: str) -> Seen:
+def _container(
+    made: Mapping[str, Any], planned: Mapping[str, Any], name: str, scheduler: str
+) -> Seen:
     """Compare what starts an engine: KServe must leave it as it is."""
     wanted = planned["spec"]["containers"][0]
     containers: list[dict[str, Any]] = made["spec"]["containers"]
@@ -105,11 +109,7 @@ def _container(made: Mapping[str, Any], planned: Mapping[str, Any], name: str) -
     kept = [each["name"] for each in found.get("env") or [] if each["name"] in stated]
     yield f"{name}: the variables of the template, in order", stated, kept
     yield f"{name}: probe", wanted.get("readinessProbe") is None, "readinessProbe" not in found
-    yield (
-        f"{name}: scheduler",
-        planned["spec"].get("schedulerName"),
-        made["spec"].get("schedulerName"),
-    )
+    yield f"{name}: scheduler", scheduler, made["spec"].get("schedulerName")
 
 
 def _gpus(containers: list[Mapping[str, Any]]) -> dict[str, int]:

@@ -32,12 +32,6 @@ Source: kubernetes pkg/apis/apps/validation/validation.go and pkg/apis/core/vali
 """Findings about objects that the user did not name, but only their folder."""
 
 INPUT_DOCS: Mapping[str, str] = {
-    "convertible": """Every object that starts engines for a backend can be read by `convert`.
-
-Pass: a ModelServing, and a Service that selects its pods.
-Fail: an InferenceService, whose description `convert` does not read yet.
-Level: mandatory.
-Source: kthena_components/compiler/convert.py.""",
     "unknown-field": """Every field exists, at its place.
 
 Pass: worker_replicas 1.
@@ -143,6 +137,12 @@ Source: Volcano v1.14 pkg/scheduler/api/pod_info.go GetPodResourceRequest.""",
 """Findings about the input of components, before there is a plan or by a backend."""
 
 EDGE_DOCS: Mapping[str, str] = {
+    "convertible": """Every object that starts engines for a backend can be read by `convert`.
+
+Pass: a ModelServing, and a Service that selects its pods.
+Fail: an InferenceService, whose description `convert` does not read yet.
+Level: mandatory.
+Source: kthena_components/compiler/convert.py.""",
     "hypernode-source": """A topology is given by HyperNodes or by an inventory, not by both.
 
 Pass: inventory and no hyper_nodes.

@@ -50,7 +50,7 @@ from kthena_components.systems.kaito.view import (
     View,
     read_view,
 )
-from kthena_components.systems.kaito.written import WRITTEN
+from kthena_components.systems.kaito.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes.resources import CONFIG_MAPS, SERVICES
 
 _SIZES = (naming.GROUP_SIZE, naming.LWS_GROUP_SIZE)
@@ -182,4 +182,5 @@ EMITTER = Emitter(
     planned=_planned,
     stays_from=None,
     written=WRITTEN,
+    proven=PROVEN,
 )

@@ -13,7 +13,7 @@ from kthena_components.systems.kserve.limits import names, refuse
 from kthena_components.systems.kserve.options import KserveOptions, is_llm
 from kthena_components.systems.kserve.read_back import SIZES, planned, read_back
 from kthena_components.systems.kserve.view import GROUP, SERVICE
-from kthena_components.systems.kserve.written import WRITTEN
+from kthena_components.systems.kserve.written import PROVEN, WRITTEN
 from kthena_components.systems.kubernetes import services
 from kthena_components.systems.kubernetes.resources import SERVICES
 
@@ -45,4 +45,5 @@ EMITTER = Emitter(
     stays_from=None,
     planned=planned,
     written=WRITTEN,
+    proven=PROVEN,
 )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, Level, not_checked
+from kthena_components.core.findings import Finding, Level, advise, not_checked
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import first_unknown, mapping, sequence, unknown_in, whole
 from kthena_components.systems.kserve.rules_service import FRAMEWORKS, components
@@ -32,13 +32,15 @@ _SCHEMES = ("pvc", "oci")
 def kserve_multinode(view: Service) -> Iterator[Finding]:
     """KServe's webhooks accept it: one worker container, sizes in workerSpec, known GPUs, a volume.
 
-    The model comes from pvc:// or oci://, nothing scales or splits the traffic, and the sizes are 1
-    or more. The name is checked in every InferenceService, and PYTHONPATH, which KServe forbids, in
-    every container of one and of a runtime.
+    The model comes from pvc:// or oci://, nothing scales, and the sizes are 1 or more. Sizes and
+    GPUs of containers in place of a model are not checked. The name is checked in every
+    InferenceService, and PYTHONPATH, which KServe forbids, in every container of one and of a
+    runtime.
 
     Pass: storageUri pvc://llama, annotation autoscalerClass none, tensorParallelSize 8.
     Fail: TENSOR_PARALLEL_SIZE in the model's env; storageUri hf://org/llama.
-    Level: mandatory; advisory for minReplicas above 1, whose heads find no workers.
+    Level: mandatory; advisory for minReplicas above 1, whose heads find no workers, and for a share
+    of the traffic, which is ignored.
     Source: kserve pkg/apis/serving/v1beta1/inference_service_validation.go
     validateMultiNodeVariables; pkg/webhook/admission/servingruntime/servingruntime_webhook.go.
     """
@@ -54,11 +56,14 @@ def _several(view: Service, many: MultiNode) -> Iterator[Finding]:
     else:
         yield from _one_worker(view, many)
         yield from _sizes(many)
-    yield from _sizes_in_env(many)
-    yield from _gpu_types(view, many)
+    has_model = not view.is_service or view.holder.get("model") is not None
+    if has_model:
+        yield from _sizes_in_env(many)
+    if has_model or sequence(many.fields.get("containers")):
+        yield from _gpu_types(view, (many.head, many.worker) if has_model else (many.worker,))
     if not view.is_service:
         return
-    if view.holder.get("model") is not None:
+    if has_model:
         yield from _storage(view, many)
         yield from _autoscaler(view)
     yield from _traffic(view)
@@ -101,17 +106,17 @@ def _unknown_env(container: Container) -> Iterator[Finding]:
         yield not_checked(f"{container.path}.env", gap, _RULE)
 
 
-def _gpu_types(view: Service, many: MultiNode) -> Iterator[Finding]:
+def _gpu_types(view: Service, containers: tuple[Container, ...]) -> Iterator[Finding]:
     named = view.annotations.get(GPU_ANNOTATION)
     at = f"metadata.annotations.{GPU_ANNOTATION}"
     if gap := unknown_in(named):
         yield not_checked(at, gap, _RULE)
         return
-    if named_gpus(named) is None:
+    if named != "" and named_gpus(named) is None:
         seen = f"is {display(named)}, which is not a JSON list of resource names"
         yield _refused(at, seen, """write for example '["nvidia.com/mig-1g.5gb"]'""")
     allowed = PLAIN.union(known_gpus(view.annotations))
-    for container in (many.head, many.worker):
+    for container in containers:
         for key, where in resource_keys(container):
             if key not in allowed:
                 seen = f"names {key}, which is neither cpu, memory nor storage, nor a GPU type "
@@ -161,9 +166,9 @@ def _autoscaler(view: Service) -> Iterator[Finding]:
 def _traffic(view: Service) -> Iterator[Finding]:
     given, at = view.holder.get("canaryTrafficPercent"), "spec.predictor.canaryTrafficPercent"
     if given is not None:
-        seen = f"is {display(given)}, but traffic cannot be split with workerSpec"
+        seen = f"is {display(given)}, but only Knative splits traffic, which runs no workerSpec"
         gap = unknown_in(given)
-        yield not_checked(at, gap, _RULE) if gap else _refused(at, seen, "remove it")
+        yield not_checked(at, gap, _RULE) if gap else advise(at, seen, "remove it", _RULE)
 
 
 def _heads(view: Service) -> Iterator[Finding]:

@@ -175,7 +175,11 @@ def _device(name: str, value: str) -> tuple[str, str]:
     label = is_dns_name(value) and "." not in value and len(value) <= DNS_LABEL
     if name == "container-name" and not label:
         return "which is no DNS-1123 label", "write for example main"
-    if name == "device-count" and not (value.isascii() and value.isdecimal() and int(value) > 0):
+    if (
+        name == "device-count"
+        and value
+        and not (value.isascii() and value.isdecimal() and int(value) > 0)
+    ):
         return "which is no count above 0", "write for example 1, in quotes"
     if name == "cel-selector" and not value:
         return "which holds no expression", "remove it"

@@ -6,7 +6,7 @@ How it scales is in rules_scaling.py. A rule's docstring documents it.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kthena_components.core.findings import Finding, not_checked, refuse
+from kthena_components.core.findings import Finding, advise, not_checked, refuse
 from kthena_components.core.values.display import display
 from kthena_components.core.values.read import (
     count,
@@ -127,7 +127,8 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
 
     Pass: predictor.name v2, trafficPercent 10.
     Fail: a canary with workerSpec; minReplicas 5 beside a predictor with minReplicas 4.
-    Level: mandatory. KServe's webhook rejects it.
+    Level: mandatory. KServe's webhook rejects it. Advisory without deploymentMode, for which the
+    cluster has a default.
     Source: kserve v0.20.0 pkg/apis/serving/v1beta1/inference_service_validation.go
     validateCanarySpecs.
     """
@@ -138,10 +139,15 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
     if gap := first_unknown(listed, mode):
         yield not_checked("spec.canary", gap, _CANARY)
         return
-    if mode not in _STANDARD:
-        is_what = "is missing" if mode is None else f"is {display(mode)}"
-        seen = f"{is_what}, but canaries need Standard"
+    if mode is None:
+        seen = "is missing, so canaries work only if the cluster's default is Standard"
+        yield advise(f"metadata.annotations.{_MODE}", seen, "write Standard", _CANARY)
+    elif mode not in _STANDARD:
+        seen = f"is {display(mode)}, but canaries need Standard"
         yield refuse(f"metadata.annotations.{_MODE}", seen, "write Standard", _CANARY)
+    if not _loads_model(view.holder):
+        seen = "has no model, but a canary runs beside one"
+        yield refuse("spec.predictor", seen, "add a model with its storageUri", _CANARY)
     names = {text(view.holder.get("name")): "the predictor"}
     for index, canary in enumerate(map(mapping, sequence(listed))):
         path, share = f"spec.canary[{index}]", whole(canary.get("trafficPercent"))
@@ -153,6 +159,18 @@ def kserve_canary(view: Service) -> Iterator[Finding]:
         yield from _one_canary(view, predictor, f"{path}.predictor", names)
     if total > _ALL:
         yield refuse("spec.canary", f"get {total}% together", "lower them to 100%", _CANARY)
+
+
+def _loads_model(predictor: Mapping[str, Any]) -> bool:
+    """Return whether a predictor has a model, or says where it is."""
+    stated = [mapping(predictor.get(name)).get("storageUri") for name in FRAMEWORKS]
+    env = [
+        mapping(item).get("name")
+        for container in sequence(predictor.get("containers"))
+        for item in sequence(mapping(container).get("env"))
+    ]
+    known = "STORAGE_URI" in env or any(uri is not None for uri in stated)
+    return known or predictor.get("model") is not None or bool(first_unknown(*env, *stated))
 
 
 def _one_canary(

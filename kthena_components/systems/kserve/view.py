@@ -226,7 +226,8 @@ def named_gpus(value: object) -> tuple[str, ...] | None:
         names = json.loads(value)
     except (ValueError, RecursionError):
         return None
-    right = isinstance(names, list) and all(isinstance(name, str) and name for name in names)
+    # KServe does not accept an empty list either.
+    right = isinstance(names, list) and names and all(isinstance(n, str) and n for n in names)
     return tuple(names) if right else None
 
 

@@ -33,3 +33,7 @@ WRITTEN = {
     "ready_timeout_seconds": Written("how long `up` waits for `PredictorReady`, or `Ready`"),
     "waivers": Written("annotations on the objects with findings of the rule"),
 }
+PROVEN = (
+    "Verdicts of the webhooks of KServe 0.20 on random objects. Deployments, LeaderWorkerSets and "
+    "pods of four servings equal the plan; engines with a workerSpec are not run."
+)

@@ -118,8 +118,8 @@ def test_what_kserve_takes_passes(changes: dict[str, Any]) -> None:
         (
             {f"{P}/canaryTrafficPercent": 10},
             (
-                f"{AT}.canaryTrafficPercent: is 10, but traffic cannot be split with workerSpec. "
-                "Remove it"
+                f"{AT}.canaryTrafficPercent: is 10, but only Knative splits traffic, which runs "
+                "no workerSpec. Remove it"
             ),
         ),
         (
