@@ -157,7 +157,7 @@ def run(name: str, seed: int, scale: float, until: float = math.inf) -> Part:
     try:
         return isolated(partial(_run, name, seed, scale))
     except NetworkError as error:
-        part.skip("the whole part", str(error))
+        part.leave_out(str(error))
     except EOFError:
         part.fail(_KILLED)
     return part
