@@ -87,7 +87,7 @@ def test_a_process_that_is_killed_in_it_fails_its_part(monkeypatch: pytest.Monke
     ]
 
 
-def test_a_system_that_allows_no_namespace_is_told_and_no_success(
+def test_a_system_that_allows_no_namespace_leaves_the_part_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def enter() -> None:
