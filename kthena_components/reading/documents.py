@@ -20,7 +20,7 @@ from kthena_components.reading.loader import Loader
 
 # A pattern that starts with a line feed is searched much faster than one with ^.
 _MARKER, _FIRST = (re.compile(rf"{start}(---|\.\.\.)(?=\s|\Z)") for start in (r"\n", ""))
-_DIRECTIVES = re.compile(r"(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*+")
+_DIRECTIVES = re.compile(r"(?>(?:[ \t\r]*+(?:[%#][^\n]*+)?\n)*)")
 _BLANK = re.compile(r"\s*")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 _TOLD_TEMPLATE = "is a template with {{ or {%, and not valid YAML: check its output"

@@ -15,8 +15,8 @@ _BREAKS = ("\r", "\x85", "\u2028", "\u2029")
 """Line ends of YAML 1.1 besides the line feed: with them, keys may follow where no line seems to
 start.
 """
-_PASSED = r"(?:[ ]*+(?:#[^\n]*+)?\n)*+"
-"""Empty lines and comments."""
+_PASSED = r"(?>(?:[ ]*+(?:#[^\n]*+)?\n)*)"
+"""Empty lines and comments. An atomic group: a possessive one matches too much in Python 3.11.2."""
 _END = r"[ ]*+(?:(?<=[ ])#[^\n]*+)?(?:\n|\Z)"
 
 
