@@ -2,13 +2,15 @@
 
 import copy
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from conformance import pods
 
 Body = dict[str, Any]
 Place = tuple[str | int, ...]
+Change = Callable[[random.Random, Body], None]
 ODD: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 1.5, 8.0, 2**31 - 1, 2**31, -(2**31) - 1, 2**53, 2**63, 10**40,
     1e20,
@@ -100,3 +102,13 @@ def _turned(value: Any) -> Any:
             return [value]
         case _:
             return ""
+
+
+def if_there(change: Change) -> Change:
+    """Skip a change whose place an earlier one has removed."""
+
+    def changed(draw: random.Random, body: Body) -> None:
+        with suppress(LookupError, TypeError, AttributeError):
+            change(draw, body)
+
+    return changed

@@ -1,13 +1,11 @@
 """Random InferenceServices that KServe 0.20 accepts, and wrong changes."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 from conformance import damage
 
 Body = dict[str, Any]
-Change = Callable[[random.Random, Body], None]
 VERSION = "serving.kserve.io/v1beta1"
 _HALF = 0.5
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi")
@@ -263,31 +261,17 @@ def _canary(draw: random.Random, body: Body) -> None:
     body["spec"]["canary"] = listed
 
 
+@damage.if_there
 def damage_service(draw: random.Random, body: Body) -> None:
     """Change a field of a container or of the predictor at random."""
-    try:
-        spec = draw.choice((_predictor(body), {"containers": [_main(body)]}))
-        if spec.get("containers"):
-            damage.damage_spec(draw, spec)
-    except (LookupError, TypeError, AttributeError):
-        return  # another change has already removed it
+    spec = draw.choice((_predictor(body), {"containers": [_main(body)]}))
+    if spec.get("containers"):
+        damage.damage_spec(draw, spec)
 
 
-def _kept(change: Change) -> Change:
-    """Skip a change whose place an earlier one has removed."""
-
-    def changed(draw: random.Random, body: Body) -> None:
-        try:
-            change(draw, body)
-        except (LookupError, TypeError, AttributeError):
-            return
-
-    return changed
-
-
-CHANGES: tuple[Change, ...] = tuple(
+CHANGES: tuple[damage.Change, ...] = tuple(
     map(
-        _kept,
+        damage.if_there,
         (
             *(_storage, _scaler, _metrics, _metrics, _sizes, _environment, _devices, _workers),
             *(_replicas, _traffic, _names, _implementations, _confidential, _canary, _canary),

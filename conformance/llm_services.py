@@ -1,13 +1,11 @@
 """Random LLMInferenceServices that KServe 0.20 accepts, and wrong changes."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 from conformance import damage
 
 Body = dict[str, Any]
-Change = Callable[[random.Random, Body], None]
 VERSION = "serving.kserve.io/v1alpha2"
 _HALF = 0.5
 _DRA = "serving.kserve.io/exp-dra-"
@@ -204,28 +202,16 @@ def _names(draw: random.Random, body: Body) -> None:
     body["metadata"]["name"] = draw.choice(odd)
 
 
-def _kept(change: Change) -> Change:
-    """Skip a change whose place an earlier one has removed."""
-
-    def changed(draw: random.Random, body: Body) -> None:
-        try:
-            change(draw, body)
-        except (LookupError, TypeError, AttributeError):
-            return
-
-    return changed
-
-
-@_kept
+@damage.if_there
 def damage_workload(draw: random.Random, body: Body) -> None:
     """Change a field of a pod at random."""
     workload = _any_workload(draw, body)
     damage.damage_spec(draw, workload.setdefault(draw.choice(("template", "worker")), _pod(draw)))
 
 
-CHANGES: tuple[Change, ...] = tuple(
+CHANGES: tuple[damage.Change, ...] = tuple(
     map(
-        _kept,
+        damage.if_there,
         (
             *(_sizes, _sizes, _workers, _adapters, _scaling, _scaling, _scheduler, _route, _cache),
             *(_confidential, _devices, _names),
