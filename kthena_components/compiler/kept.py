@@ -118,10 +118,9 @@ def _reselect(body: Body, moved: Moved) -> tuple[Body, list[str], list[str]]:
 def _lost_labels(body: Body, moved: Moved) -> list[str]:
     """List the labels of the source's pods that an object names and the new pods do not have."""
     describer = _describer(moved.backend)
-    texts = set(_texts(body))
     if not any(same and same[0] == naming.NAME for same in _labels(describer, body, moved)):
         return []
-    named = sorted(text for text in texts if text.startswith(describer.labels))
+    named = sorted({text for text in _texts(body) if text.startswith(describer.labels)})
     kept = {label for labels in _pod_labels(moved.bodies) for label in labels}
     return [label for label in named if label not in kept]
 
@@ -143,9 +142,7 @@ def _pairs(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield each key and each text in an object."""
-    if isinstance(value, str):
-        yield value
+    """Yield each key of an object, and each text below one."""
     for key, item in _pairs(value):
         yield key
         if isinstance(item, str):

@@ -131,3 +131,21 @@ def test_a_variable_that_a_container_sets_itself_is_left_alone() -> None:
     (written,) = role["entry_template"]["spec"]["containers"]
     assert written["command"] == ["sh", "-c", "echo $LWS_LEADER_ADDRESS $GROUP_SIZE"]
     assert written["lifecycle"]["preStop"]["exec"]["command"] == ["leave", "$WORKER_INDEX"]
+
+
+def test_an_object_that_names_a_lost_label_of_the_pods_says_so() -> None:
+    """A ModelServer pairs pods by their group, which only Kthena writes on them."""
+    prefix = "modelserving.volcano.sh"
+    selector = {
+        "matchLabels": {f"{prefix}/name": "chat", f"{prefix}/entry": "true"},
+        "pdGroup": {"groupKey": f"{prefix}/group-name"},
+    }
+    server = serving(
+        "ModelServer", "networking.serving.volcano.sh/v1alpha1", {"workloadSelector": selector}
+    )
+    *_, kept = convert([model_serving(), server], Changes(target="lws")).parts
+    assert [str(loss) for loss in kept.losses] == [
+        f"ModelServer/chat: names the label {prefix}/group-name, which no pod has with lws"
+    ]
+    *_, same = convert([model_serving(), server], Changes(target=SAME)).parts
+    assert same.losses == ()

@@ -14,25 +14,10 @@ from kthena_components.core.engines import (
     write_commands,
 )
 from kthena_components.core.values.images import Version
+from tests.support.launches import launch
 
 ADDRESS = {"fieldRef": {"fieldPath": "status.podIP"}}
 HOST = {"name": "VLLM_NIXL_SIDE_CHANNEL_HOST", "valueFrom": ADDRESS}
-
-
-def launch(kind: str = "vllm", **changes: Any) -> Launch:
-    shape: dict[str, Any] = {
-        "kind": kind,
-        "launcher": "native",
-        "model": "org/M",
-        "tensor": 8,
-        "pipeline": 1,
-        "data": 1,
-        "expert": False,
-        "pods": 1,
-        "gpus_per_pod": 8,
-        "port": 8080,
-    }
-    return Launch(**{**shape, **changes})
 
 
 def half(role: str = "prefill", connector: str = "nixl", port: int | None = None) -> Transfer:

@@ -12,24 +12,9 @@ from kthena_components.core.engines import (
     unsupported,
     write_commands,
 )
+from tests.support.launches import launch
 
 SCRIPT = "/vllm-workspace/examples/ray_serving/multi-node-serving.sh"
-
-
-def launch(**changes: Any) -> Launch:
-    shape: dict[str, Any] = {
-        "kind": "vllm",
-        "launcher": "native",
-        "model": "org/M",
-        "tensor": 8,
-        "pipeline": 1,
-        "data": 1,
-        "expert": False,
-        "pods": 1,
-        "gpus_per_pod": 8,
-        "port": 8080,
-    }
-    return Launch(**{**shape, **changes})
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from kthena_components.core.engines import (
-    Launch,
     Refusal,
     default_launcher,
     stated_release,
@@ -13,26 +12,11 @@ from kthena_components.core.engines import (
     write_commands,
 )
 from kthena_components.core.values.images import Version
+from tests.support.launches import launch
 
 SCRIPT = "/vllm-workspace/examples/ray_serving/multi-node-serving.sh"
 OLD_SCRIPT = "/vllm-workspace/examples/online_serving/multi-node-serving.sh"
 SGLANG = "python3 -m sglang.launch_server --model-path org/M --host 0.0.0.0 --port 8080 --tp-size"
-
-
-def launch(**changes: Any) -> Launch:
-    shape: dict[str, Any] = {
-        "kind": "vllm",
-        "launcher": "native",
-        "model": "org/M",
-        "tensor": 8,
-        "pipeline": 1,
-        "data": 1,
-        "expert": False,
-        "pods": 1,
-        "gpus_per_pod": 8,
-        "port": 8080,
-    }
-    return Launch(**{**shape, **changes})
 
 
 @pytest.mark.parametrize(
